@@ -1,0 +1,38 @@
+"""gibbsian learns Gibbs distributions (Boltzmann machines and their relatives) from discrete data.
+
+Names are loaded when they are first used, so importing the package and asking the command line for help stay fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# public name -> module that defines it
+_NAMES = {
+    "BoltzmannMachine": "gibbsian.estimators",
+    "Dataset": "gibbsian.data",
+    "Graph": "gibbsian.graphs",
+    "PairwiseModel": "gibbsian.models",
+    "load": "gibbsian.storage",
+}
+_ROOMS = (
+    "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations", "graphs", "inference",
+    "learners", "models", "objectives", "optimizers", "plots", "rng", "samplers", "storage",
+)  # fmt: skip
+
+__all__ = [*sorted(_NAMES), *_ROOMS]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"gibbsian.{name}")
+    raise AttributeError(f"module 'gibbsian' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

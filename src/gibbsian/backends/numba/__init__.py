@@ -1,0 +1,1 @@
+"""The CPU twin: Numba kernels, cached on disk, threaded over rows or chains. Depends on NumPy and Numba only."""

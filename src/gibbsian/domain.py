@@ -1,0 +1,116 @@
+"""What values a variable takes, and how users write them.
+
+A `Domain` is mathematical: the two numbers that enter the energy, -1/+1 (spin) or 0/1 (binary). A `Coding` is what
+stands in the user's table: it names the two labels and the domain whose parameters it gets. Both belong to the model: the same
+numbers mean another distribution in another domain, so data in a foreign coding is refused, never guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gibbsian.errors import CodingError
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The two values of a variable as they enter the energy.
+
+    Parameters
+    ----------
+    name : str
+        ``"spin"`` or ``"binary"``.
+    low, high : int
+        The two values.
+
+    Examples
+    --------
+    >>> from gibbsian.domain import SPIN
+    >>> SPIN.low, SPIN.high, SPIN.gap
+    (-1, 1, 2)
+    """
+
+    name: str
+    low: int
+    high: int
+
+    @property
+    def gap(self) -> int:
+        """Distance between the two values."""
+        return self.high - self.low
+
+
+SPIN = Domain("spin", -1, 1)
+BINARY = Domain("binary", 0, 1)
+DOMAINS = {domain.name: domain for domain in (SPIN, BINARY)}
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How the two values are written in a table.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    low, high : Any
+        The labels of the lower and upper value.
+    domain : Domain
+        The numbers that stand for them in the energy.
+
+    Examples
+    --------
+    >>> from gibbsian.domain import as_coding
+    >>> as_coding("yes/no").high
+    'yes'
+    >>> as_coding(("disagree", "agree")).domain.name
+    'binary'
+    """
+
+    name: str
+    low: Any
+    high: Any
+    domain: Domain
+
+    def describe(self) -> str:
+        """Name the coding with its labels, for messages."""
+        return f"{self.name} ({self.low}/{self.high})"
+
+
+CODINGS = {
+    coding.name: coding
+    for coding in (
+        Coding("spin", -1, 1, SPIN),
+        Coding("binary", 0, 1, BINARY),
+        Coding("yes/no", "no", "yes", BINARY),
+        Coding("y/n", "n", "y", BINARY),
+        Coding("true/false", False, True, BINARY),
+    )
+}
+
+
+def as_coding(coding: str | tuple[Any, Any] | Coding) -> Coding:
+    """Turn a name, a pair ``(low, high)`` of labels or a `Coding` into a `Coding`.
+
+    Examples
+    --------
+    >>> from gibbsian.domain import as_coding
+    >>> as_coding("spin")
+    Coding(name='spin', low=-1, high=1, domain=Domain(name='spin', low=-1, high=1))
+    """
+    if isinstance(coding, Coding):
+        return coding
+    if isinstance(coding, str):
+        if coding in CODINGS:
+            return CODINGS[coding]
+        raise CodingError(
+            f"coding={coding!r} is not known: use one of {', '.join(CODINGS)}, or a pair (low, high) of labels"
+        )
+    try:
+        low, high = coding
+    except (TypeError, ValueError):
+        raise CodingError(f"coding={coding!r} must be a name or a pair (low, high) of labels") from None
+    if low == high:
+        raise CodingError(f"coding={coding!r} needs two different labels")
+    return Coding(f"{low}/{high}", low, high, BINARY)

@@ -1,0 +1,60 @@
+"""The contract every model keeps."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from gibbsian.domain import Domain
+from gibbsian.registry import Registry
+
+MODELS = Registry("model", "gibbsian.models")
+
+
+@runtime_checkable
+class Model(Protocol):
+    """An exponential family ``P(x) = exp(theta . S(x) / T) / Z`` over discrete states.
+
+    `theta` is one flat vector with a fixed layout; `mean_statistics` and every gradient share that layout. States are
+    arrays of shape ``(n_states, n_variables)`` in the values of `domain`.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> isinstance(gb.PairwiseModel.zeros(gb.graphs.complete(3)), gb.models.Model)
+    True
+    """
+
+    theta: np.ndarray
+    temperature: float
+    domain: Domain
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+
+    @property
+    def penalised(self) -> np.ndarray:
+        """Which entries of theta an L1 penalty may shrink (interactions, not biases)."""
+
+    def replace(self, theta: np.ndarray) -> Self:
+        """Return the same structure with other parameters."""
+
+    def energy(self, x: np.ndarray) -> np.ndarray:
+        """Return E(x) = -theta . S(x) for each state."""
+
+    def log_weights(self, x: np.ndarray) -> np.ndarray:
+        """Return the unnormalised log-probability -E(x)/T of each state."""
+
+    def mean_statistics(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """Return the weighted mean of S over the states."""
+
+    def flip_costs(self, x: np.ndarray) -> np.ndarray:
+        """Return ``d[m, i] = log P(x_m) - log P(x_m with variable i changed)``."""
+
+    def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
+
+    def condition(self, nodes: Any, values: Any) -> tuple[Model, float]:
+        """Return the model of the other variables given `values` at `nodes`, and the log-weight taken out."""

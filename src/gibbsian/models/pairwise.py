@@ -1,0 +1,271 @@
+"""The pairwise Boltzmann machine (YU20 eq. 3; with temperature, YK15)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from gibbsian.backends.numba import pairwise as kernels
+from gibbsian.domain import BINARY, DOMAINS, SPIN, Domain
+from gibbsian.errors import ArgumentError
+from gibbsian.graphs import Graph
+from gibbsian.models.base import MODELS
+
+# Above this share of all pairs a BLAS product with the full matrix beats a walk over the edges.
+DENSE_ABOVE = 0.1
+# Up to this size the full matrix always fits the cache, whatever the graph.
+ALWAYS_DENSE_UP_TO = 64
+
+
+@MODELS.register("pairwise")
+@dataclass(frozen=True, eq=False)
+class PairwiseModel:
+    """``P(x) = exp((sum_i b_i x_i + sum_ij w_ij x_i x_j) / T) / Z`` on a graph.
+
+    Parameters
+    ----------
+    graph : Graph
+        Which pairs interact.
+    theta : ndarray
+        The biases (unless ``bias=False``), then the couplings in the order of ``graph.edges``.
+    domain : Domain
+        `SPIN` (-1/+1) or `BINARY` (0/1): the same numbers mean another distribution in the other domain.
+    temperature : float
+        T of YK15; energies are divided by it.
+    bias : bool
+        Whether the model has biases.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(3), biases=[0.1, 0, 0], couplings=[1.0, 0.0, -1.0])
+    >>> model.energy(np.array([[1, 1, 1], [1, 1, -1]]))
+    array([-0.1, -2.1])
+    """
+
+    graph: Graph
+    theta: np.ndarray
+    domain: Domain = SPIN
+    temperature: float = 1.0
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        theta = np.array(self.theta, dtype=np.float64)
+        if theta.shape != (self.n_biases + self.graph.n_edges,):
+            raise ArgumentError(
+                f"theta has shape {theta.shape} but the model has {self.n_biases} biases and {self.graph.n_edges} couplings"
+            )
+        if not np.isfinite(theta).all():
+            raise ArgumentError("theta holds NaN or infinite values")
+        if not (np.isfinite(self.temperature) and self.temperature > 0):
+            raise ArgumentError(f"temperature={self.temperature} must be a positive number")
+        theta.flags.writeable = False
+        object.__setattr__(self, "theta", theta)
+
+    @classmethod
+    def zeros(cls, graph: Graph, domain: Domain = SPIN, temperature: float = 1.0, bias: bool = True) -> Self:
+        """Return the uniform distribution on a graph.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.PairwiseModel.zeros(gb.graphs.complete(3)).theta.tolist()
+        [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+        """
+        size = graph.n_edges + (graph.n_nodes if bias else 0)
+        return cls(graph, np.zeros(size), domain, temperature, bias)
+
+    @classmethod
+    def build(
+        cls,
+        graph: Graph,
+        biases: Sequence[float] | np.ndarray | None,
+        couplings: Sequence[float] | np.ndarray,
+        domain: Domain = SPIN,
+        temperature: float = 1.0,
+    ) -> Self:
+        """Return a model from its biases (None for none) and its couplings in edge order."""
+        parts = ([] if biases is None else [np.asarray(biases, float)]) + [np.asarray(couplings, float)]
+        return cls(graph, np.concatenate(parts), domain, temperature, bias=biases is not None)
+
+    def replace(self, theta: np.ndarray) -> Self:
+        """Return the same structure with other parameters."""
+        return replace(self, theta=theta)
+
+    # -- layout -------------------------------------------------------------------------------------------------------
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return self.graph.n_nodes
+
+    @property
+    def n_biases(self) -> int:
+        """Number of bias parameters."""
+        return self.graph.n_nodes if self.bias else 0
+
+    @property
+    def biases(self) -> np.ndarray:
+        """The biases, zeros where the model has none."""
+        return self.theta[: self.n_biases] if self.bias else np.zeros(self.n_variables)
+
+    @property
+    def couplings(self) -> np.ndarray:
+        """The couplings in edge order."""
+        return self.theta[self.n_biases :]
+
+    @property
+    def natural_biases(self) -> np.ndarray:
+        """Biases divided by the temperature."""
+        return self.biases / self.temperature
+
+    @property
+    def natural_couplings(self) -> np.ndarray:
+        """Couplings divided by the temperature."""
+        return self.couplings / self.temperature
+
+    @property
+    def penalised(self) -> np.ndarray:
+        """True at the couplings: an L1 penalty leaves biases alone."""
+        return np.arange(self.theta.size) >= self.n_biases
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether full-matrix algebra is the faster road."""
+        return self.n_variables <= ALWAYS_DENSE_UP_TO or self.graph.density > DENSE_ABOVE
+
+    @cached_property
+    def coupling_matrix(self) -> np.ndarray:
+        """The symmetric matrix of couplings with a zero diagonal."""
+        matrix = np.zeros((self.n_variables, self.n_variables))
+        i, j = self.graph.edges.T
+        matrix[i, j] = matrix[j, i] = self.couplings
+        return matrix
+
+    # -- distribution -------------------------------------------------------------------------------------------------
+    def fields(self, x: np.ndarray) -> np.ndarray:
+        """Return the fields ``U_i = b_i + sum_j w_ij x_j`` of each state, before the temperature.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.5, 0.0], [2.0])
+        >>> model.fields(np.array([[1, -1]]))
+        array([[-1.5,  2. ]])
+        """
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        if self.is_dense:
+            fields = x @ self.coupling_matrix
+            return np.add(fields, self.biases, out=fields) if self.bias else fields
+        indptr, heads, ids = self.graph.csr
+        return kernels.sparse_fields(x, self.biases, indptr, heads, self.couplings[ids])
+
+    def energy(self, x: np.ndarray) -> np.ndarray:
+        """Return ``E(x) = -sum_i b_i x_i - sum_ij w_ij x_i x_j`` of each state."""
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        # half the field plus half the bias counts each pair once
+        return -0.5 * (np.einsum("mi,mi->m", x, self.fields(x)) + x @ self.biases)
+
+    def log_weights(self, x: np.ndarray) -> np.ndarray:
+        """Return ``-E(x) / T`` of each state."""
+        return self.energy(x) / -self.temperature
+
+    def mean_statistics(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """Return the weighted means of ``x_i`` and of ``x_i x_j`` over the edges, in the layout of theta.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+        >>> model.mean_statistics(np.array([[1, 1], [1, -1]]), weights=np.array([3.0, 1.0]))
+        array([1. , 0.5, 0.5])
+        """
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        share = np.full(len(x), 1.0 / len(x)) if weights is None else weights / weights.sum()
+        weighted = x * share[:, None]
+        return self._in_layout(weighted.sum(axis=0), self._edge_sums(weighted, x))
+
+    def flip_costs(self, x: np.ndarray) -> np.ndarray:
+        """Return the log-odds ``log P(x) - log P(x with variable i flipped)``; ``2 x_i U_i / T`` for spins."""
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        costs = self.fields(x)
+        kernels.multiply_by_signs(costs, x, self.domain.gap / self.temperature)
+        return costs
+
+    def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta. Overwrites nothing."""
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        slopes = np.array(c, dtype=np.float64)
+        kernels.multiply_by_signs(slopes, x, self.domain.gap / self.temperature)
+        return self._in_layout(slopes.sum(axis=0), self._edge_sums(slopes, x) + self._edge_sums(x, slopes))
+
+    def _edge_sums(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """``sum_m left[m, i] right[m, j]`` over the edges, by BLAS or edge by edge."""
+        if self.is_dense:
+            i, j = self.graph.edges.T
+            return (left.T @ right)[i, j]
+        return kernels.edge_products(left, right, self.graph.edges)
+
+    def _in_layout(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return np.concatenate([first, second]) if self.bias else second
+
+    # -- other forms of the same distribution -----------------------------------------------------------------------
+    def condition(self, nodes: Sequence[int] | np.ndarray, values: Sequence[int] | np.ndarray) -> tuple[Self, float]:
+        """Fix some variables and return the model of the others, with the log-weight of what was fixed.
+
+        The rest keeps its order. For a state y of the rest, ``log_weights`` of the full state is that of y under
+        the returned model plus the returned constant.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> model = gb.PairwiseModel.build(gb.graphs.complete(3), [0, 0, 0], [1.0, 2.0, 3.0])
+        >>> rest, constant = model.condition([0], [1])
+        >>> rest.biases.tolist(), rest.couplings.tolist(), constant
+        ([1.0, 2.0], [3.0], 0.0)
+        """
+        state = np.zeros(self.n_variables)
+        state[nodes] = values
+        rest = np.setdiff1d(np.arange(self.n_variables), nodes)
+        graph, kept = self.graph.subgraph(rest)
+        fixed = state[None, :]  # zeros at the free variables: they add nothing to fields or energy
+        biases = self.fields(fixed)[0, rest]
+        constant = float(self.log_weights(fixed)[0])
+        return type(self).build(graph, biases, self.couplings[kept], self.domain, self.temperature), constant
+
+    def to_domain(self, domain: Domain | str) -> tuple[Self, float]:
+        """Return the same distribution written in another domain, and the constant in the log-weight.
+
+        ``log_weights`` here equals ``log_weights`` of the returned model at the converted states plus the constant, so
+        log Z differs by it. A model without biases gets them, because conversion makes them.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+        >>> other, constant = model.to_domain("binary")
+        >>> other.biases.tolist(), other.couplings.tolist(), constant
+        ([-1.0, -1.0], [2.0], 0.5)
+        """
+        target = DOMAINS[domain] if isinstance(domain, str) else domain
+        if target == self.domain:
+            return self, 0.0
+        # x = scale * y + shift, with y in the target domain
+        scale = self.domain.gap / target.gap
+        shift = self.domain.low - scale * target.low
+        pull = np.zeros(self.n_variables)
+        np.add.at(pull, self.graph.edges.ravel(), np.repeat(self.couplings, 2))
+        biases = scale * (self.biases + shift * pull)
+        constant = shift * self.biases.sum() + shift**2 * self.couplings.sum()
+        converted = type(self).build(self.graph, biases, scale**2 * self.couplings, target, self.temperature)
+        return converted, float(constant / self.temperature)
+
+    def at_temperature(self, temperature: float) -> Self:
+        """Return the same energies at another temperature."""
+        return replace(self, temperature=temperature)
+
+
+__all__ = ["BINARY", "SPIN", "PairwiseModel"]

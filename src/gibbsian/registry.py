@@ -1,0 +1,77 @@
+"""Named parts, found by dropping a file into a folder.
+
+A room (``learners/``, ``objectives/`` ...) owns one `Registry`. Its modules register what they offer; the registry imports
+them the first time somebody asks. The command line, the error messages and the contract tests all read
+from here, so a new file is listed, documented and tested without editing a list.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gibbsian.errors import ArgumentError
+
+
+class Registry:
+    """Factories of one kind by name.
+
+    Parameters
+    ----------
+    kind : str
+        The word used in messages, for example ``"learner"``.
+    package : str
+        The package whose modules register themselves here.
+
+    Examples
+    --------
+    >>> from gibbsian.learners import LEARNERS
+    >>> "mple" in LEARNERS.names()
+    True
+    """
+
+    def __init__(self, kind: str, package: str):
+        self.kind = kind
+        self.package = package
+        self._factories: dict[str, Callable[..., Any]] = {}
+        self._discovered = False
+
+    def register(self, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Return a decorator that files a class or function under `name`."""
+
+        def decorate(factory: Callable[..., Any]) -> Callable[..., Any]:
+            if name in self._factories:
+                raise ValueError(f"two {self.kind}s are registered as {name!r}")
+            self._factories[name] = factory
+            return factory
+
+        return decorate
+
+    def names(self) -> list[str]:
+        """List every registered name."""
+        self._discover()
+        return sorted(self._factories)
+
+    def create(self, name: str, **settings: Any) -> Any:
+        """Build the part called `name`."""
+        return self.factory(name)(**settings)
+
+    def factory(self, name: str) -> Callable[..., Any]:
+        """Return the class or function registered as `name`."""
+        self._discover()
+        if name not in self._factories:
+            raise ArgumentError(f"{self.kind}={name!r} is not known: use one of {', '.join(self.names())}")
+        return self._factories[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def _discover(self) -> None:
+        if self._discovered:
+            return
+        self._discovered = True
+        package = importlib.import_module(self.package)
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{self.package}.{module.name}")
