@@ -16,14 +16,14 @@ _NAMES = {
     "Dataset": "gibbsian.data",
     "Graph": "gibbsian.graphs",
     "PairwiseModel": "gibbsian.models",
-    "load": "gibbsian.storage",
+    "load": "gibbsian.estimators",
 }
 _ROOMS = (
-    "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations", "graphs", "inference",
-    "learners", "models", "objectives", "optimizers", "plots", "rng", "samplers", "storage",
+    "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations", "graphs",
+    "inference", "learners", "models", "objectives", "optimizers", "plots", "rng", "samplers", "storage",
 )  # fmt: skip
 
-__all__ = [*sorted(_NAMES), *_ROOMS]  # noqa: PLE0604
+__all__ = [*sorted(_NAMES), *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:

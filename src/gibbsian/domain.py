@@ -1,14 +1,16 @@
 """What values a variable takes, and how users write them.
 
 A `Domain` is mathematical: the two numbers that enter the energy, -1/+1 (spin) or 0/1 (binary). A `Coding` is what
-stands in the user's table: it names the two labels and the domain whose parameters it gets. Both belong to the model: the same
-numbers mean another distribution in another domain, so data in a foreign coding is refused, never guessed.
+stands in the user's table: it names the two labels and the domain whose parameters it gets. Both belong to the model:
+the same numbers mean another distribution in another domain, so data in a foreign coding is refused, never guessed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from gibbsian.errors import CodingError
 
@@ -76,6 +78,36 @@ class Coding:
     def describe(self) -> str:
         """Name the coding with its labels, for messages."""
         return f"{self.name} ({self.low}/{self.high})"
+
+    def decode(self, states: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
+        """Return states of the domain in the labels of the coding.
+
+        Number codings give integers, or floats with NaN where `missing`; truth values give booleans; labels, and
+        truth values with missing cells, give objects with None.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gibbsian.domain import as_coding
+        >>> as_coding("yes/no").decode(np.array([[0, 1]])).tolist()
+        [['no', 'yes']]
+        """
+        high = np.asarray(states) == self.domain.high
+        holes = missing is not None and bool(np.any(missing))
+        if isinstance(self.low, bool) and not holes:
+            return high
+        if any(isinstance(label, bool | str) for label in (self.low, self.high)):
+            labels = np.array([self.low, self.high], dtype=object)[high.astype(np.intp)]
+            if holes:
+                labels[missing] = None
+            return labels
+        values = np.where(high, self.high, self.low)
+        if holes:
+            values = values.astype(np.float64)
+            values[missing] = np.nan
+            return values
+        small = values.dtype.kind == "i" and max(abs(self.low), abs(self.high)) <= 127
+        return values.astype(np.int8) if small else values
 
 
 CODINGS = {

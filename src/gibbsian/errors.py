@@ -52,6 +52,10 @@ class FileFormatError(GibbsianError, ValueError):
     """A file is truncated, foreign, or written by a newer version."""
 
 
+class StorageError(GibbsianError, OSError):
+    """A file could not be written; what stood there before is unchanged."""
+
+
 class GibbsianWarning(UserWarning):
     """Base class of every warning that gibbsian gives.
 

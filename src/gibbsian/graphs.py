@@ -1,7 +1,7 @@
 """Undirected graphs: which variables interact.
 
-A `Graph` is an edge list with its CSR twin. Edges are stored once as ``i < j`` in lexicographic order; that order is the
-layout of the couplings in every parameter vector.
+A `Graph` is an edge list with its CSR twin. Edges are stored once as ``i < j`` in lexicographic order; that order is
+the layout of the couplings in every parameter vector.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Graph:
         """Breadth-first distances from the target up to `limit`; -1 beyond."""
         if limit < 0:
             raise GraphError(f"k={limit} must be zero or positive")
-        front = np.unique(np.atleast_1d(np.asarray(target if np.isscalar(target) else list(target), dtype=np.int64)))
+        front = np.unique(np.asarray(list(target) if isinstance(target, Iterable) else [target], dtype=np.int64))
         if front.size and (front[0] < 0 or front[-1] >= self.n_nodes):
             raise GraphError(f"target {front.tolist()} names a node outside 0..{self.n_nodes - 1}")
         distance = np.full(self.n_nodes, -1, np.int64)
@@ -240,8 +240,14 @@ def random(n_nodes: int, p: float, random_state: RandomState = None) -> Graph:
     _check_size(n_nodes)
     if not 0 <= p <= 1:
         raise GraphError(f"p={p} must be a probability between 0 and 1")
-    pairs = complete(n_nodes).edges
-    return Graph(n_nodes, pairs[as_generator(random_state).random(len(pairs)) < p])
+    rng = as_generator(random_state)
+    n_pairs = n_nodes * (n_nodes - 1) // 2
+    chosen = np.sort(rng.choice(n_pairs, rng.binomial(n_pairs, p), replace=False))
+    # pairs are numbered row by row: row i holds its n_nodes - 1 - i pairs (i, j) with j > i
+    row_ends = np.cumsum(np.arange(n_nodes - 1, 0, -1))
+    first = np.searchsorted(row_ends, chosen, side="right")
+    second = n_nodes - row_ends[first] + chosen if len(chosen) else first
+    return Graph(n_nodes, np.column_stack([first, second]).astype(np.int64))
 
 
 def from_edges(edges: Iterable[Sequence[Hashable]], nodes: int | Sequence[Hashable]) -> Graph:
@@ -304,7 +310,8 @@ def as_graph(graph: Any, names: Sequence[Hashable]) -> Graph:
         return from_edges(graph, names)
     except TypeError:
         raise GraphError(
-            f"graph={graph!r} must be 'complete', 'empty', 'grid:RxC', 'chain', a Graph, a networkx graph or a list of pairs"
+            f"graph={graph!r} must be 'complete', 'empty', 'grid:RxC', 'chain', "
+            "a Graph, a networkx graph or a list of pairs"
         ) from None
 
 
@@ -348,7 +355,7 @@ def _find(node: Hashable, place: dict[Hashable, int], numbered: bool, n_nodes: i
 
 
 def _is_position(node: Hashable, n_nodes: int) -> bool:
-    return isinstance(node, int | np.integer) and not isinstance(node, bool) and 0 <= node < n_nodes
+    return isinstance(node, int | np.integer) and not isinstance(node, bool) and bool(0 <= node < n_nodes)
 
 
 def _check_size(n_nodes: int) -> None:

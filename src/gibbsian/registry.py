@@ -1,8 +1,8 @@
 """Named parts, found by dropping a file into a folder.
 
-A room (``learners/``, ``objectives/`` ...) owns one `Registry`. Its modules register what they offer; the registry imports
-them the first time somebody asks. The command line, the error messages and the contract tests all read
-from here, so a new file is listed, documented and tested without editing a list.
+A room (``learners/``, ``objectives/`` ...) owns one `Registry`. Its modules register what they offer; the registry
+imports them the first time somebody asks. The command line, the error messages and the contract tests all read from
+here, so a new file is listed, documented and tested without editing a list.
 """
 
 from __future__ import annotations

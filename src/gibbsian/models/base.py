@@ -26,9 +26,17 @@ class Model(Protocol):
     True
     """
 
-    theta: np.ndarray
-    temperature: float
-    domain: Domain
+    @property
+    def theta(self) -> np.ndarray:
+        """All parameters."""
+
+    @property
+    def temperature(self) -> float:
+        """T: energies are divided by it."""
+
+    @property
+    def domain(self) -> Domain:
+        """The two values of a variable."""
 
     @property
     def n_variables(self) -> int:
@@ -56,5 +64,5 @@ class Model(Protocol):
     def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
 
-    def condition(self, nodes: Any, values: Any) -> tuple[Model, float]:
+    def condition(self, nodes: Any, values: Any) -> tuple[Self, float]:
         """Return the model of the other variables given `values` at `nodes`, and the log-weight taken out."""

@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 
 from gibbsian.backends.numba import pairwise as kernels
+from gibbsian.blocks import row_blocks
 from gibbsian.domain import BINARY, DOMAINS, SPIN, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
@@ -57,7 +58,8 @@ class PairwiseModel:
         theta = np.array(self.theta, dtype=np.float64)
         if theta.shape != (self.n_biases + self.graph.n_edges,):
             raise ArgumentError(
-                f"theta has shape {theta.shape} but the model has {self.n_biases} biases and {self.graph.n_edges} couplings"
+                f"theta has shape {theta.shape} but the model has {self.n_biases} biases "
+                f"and {self.graph.n_edges} couplings"
             )
         if not np.isfinite(theta).all():
             raise ArgumentError("theta holds NaN or infinite values")
@@ -156,18 +158,23 @@ class PairwiseModel:
         >>> model.fields(np.array([[1, -1]]))
         array([[-1.5,  2. ]])
         """
-        x = np.ascontiguousarray(x, dtype=np.float64)
+        return self._coupling_fields(np.ascontiguousarray(x, dtype=np.float64)) + self.biases
+
+    def _coupling_fields(self, x: np.ndarray) -> np.ndarray:
         if self.is_dense:
-            fields = x @ self.coupling_matrix
-            return np.add(fields, self.biases, out=fields) if self.bias else fields
+            return x @ self.coupling_matrix
         indptr, heads, ids = self.graph.csr
-        return kernels.sparse_fields(x, self.biases, indptr, heads, self.couplings[ids])
+        return kernels.sparse_fields(x, indptr, heads, self.couplings[ids])
 
     def energy(self, x: np.ndarray) -> np.ndarray:
         """Return ``E(x) = -sum_i b_i x_i - sum_ij w_ij x_i x_j`` of each state."""
-        x = np.ascontiguousarray(x, dtype=np.float64)
-        # half the field plus half the bias counts each pair once
-        return -0.5 * (np.einsum("mi,mi->m", x, self.fields(x)) + x @ self.biases)
+        energies = np.empty(len(x))
+        for block in row_blocks(*np.shape(x)):
+            states = np.ascontiguousarray(x[block], dtype=np.float64)
+            # half the field plus half the bias counts each pair once
+            doubled = np.einsum("mi,mi->m", states, self.fields(states)) + states @ self.biases
+            energies[block] = -0.5 * doubled
+        return energies
 
     def log_weights(self, x: np.ndarray) -> np.ndarray:
         """Return ``-E(x) / T`` of each state."""
@@ -183,31 +190,33 @@ class PairwiseModel:
         >>> model.mean_statistics(np.array([[1, 1], [1, -1]]), weights=np.array([3.0, 1.0]))
         array([1. , 0.5, 0.5])
         """
-        x = np.ascontiguousarray(x, dtype=np.float64)
-        share = np.full(len(x), 1.0 / len(x)) if weights is None else weights / weights.sum()
-        weighted = x * share[:, None]
-        return self._in_layout(weighted.sum(axis=0), self._edge_sums(weighted, x))
+        shares = np.full(len(x), 1.0 / len(x)) if weights is None else weights / weights.sum()
+        totals = np.zeros(self.theta.size)
+        for block in row_blocks(*np.shape(x)):
+            states = np.ascontiguousarray(x[block], dtype=np.float64)
+            weighted = states * shares[block, None]
+            totals += self._in_layout(weighted.sum(axis=0), self._edge_sums(weighted, states))
+        return totals
 
     def flip_costs(self, x: np.ndarray) -> np.ndarray:
         """Return the log-odds ``log P(x) - log P(x with variable i flipped)``; ``2 x_i U_i / T`` for spins."""
         x = np.ascontiguousarray(x, dtype=np.float64)
-        costs = self.fields(x)
-        kernels.multiply_by_signs(costs, x, self.domain.gap / self.temperature)
+        costs = self._coupling_fields(x)
+        kernels.add_biases_with_signs(costs, self.biases, x, self.domain.gap / self.temperature)
         return costs
 
     def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta. Overwrites nothing."""
         x = np.ascontiguousarray(x, dtype=np.float64)
-        slopes = np.array(c, dtype=np.float64)
-        kernels.multiply_by_signs(slopes, x, self.domain.gap / self.temperature)
-        return self._in_layout(slopes.sum(axis=0), self._edge_sums(slopes, x) + self._edge_sums(x, slopes))
+        slopes = kernels.with_signs(np.asarray(c, dtype=np.float64), x, self.domain.gap / self.temperature)
+        return self._in_layout(slopes.sum(axis=0), self._edge_sums(slopes, x, both_ways=True))
 
-    def _edge_sums(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """``sum_m left[m, i] right[m, j]`` over the edges, by BLAS or edge by edge."""
-        if self.is_dense:
-            i, j = self.graph.edges.T
-            return (left.T @ right)[i, j]
-        return kernels.edge_products(left, right, self.graph.edges)
+    def _edge_sums(self, left: np.ndarray, right: np.ndarray, both_ways: bool = False) -> np.ndarray:
+        """``sum_m left[m, i] right[m, j]`` over the edges, plus the same with i and j exchanged if `both_ways`."""
+        if not self.is_dense:
+            sums = kernels.edge_products(left, right, self.graph.edges)
+            return sums + kernels.edge_products(right, left, self.graph.edges) if both_ways else sums
+        return kernels.gather_edges(left.T @ right, self.graph.edges, both_ways)
 
     def _in_layout(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return np.concatenate([first, second]) if self.bias else second

@@ -1,0 +1,38 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint bench format clean setup
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gibbsian needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $(READY)
+
+setup: $(READY)
+
+demo: $(READY)  ## fit the embedded house votes with both learners
+	$(BIN)/gibbsian demo --out-dir demo-output
+
+test: $(READY)  ## every test, doctests included
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(READY)  ## style, types, import layers
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks
+
+bench: $(READY)  ## speed, as ratios within one run
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) demo-output bench-output build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

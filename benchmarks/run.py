@@ -1,0 +1,24 @@
+"""Run every benchmark of this folder and print what was measured: `make bench`, or `run.py NAME ...` for some."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import sys
+from pathlib import Path
+
+
+def main(names: list[str]) -> None:
+    here = Path(__file__).parent
+    found = sorted(path.stem.removeprefix("bench_") for path in here.glob("bench_*.py"))
+    if unknown := set(names) - set(found):
+        sys.exit(f"no benchmark called {', '.join(sorted(unknown))}: there are {', '.join(found)}")
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    for name in names or found:
+        print()
+        importlib.import_module(f"bench_{name}").main()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,43 @@
+"""Threads over independent pieces of work.
+
+A piece mixes BLAS products and compiled loops. Letting each of those start threads of its own makes two thread pools spin
+against each other on the same cores; giving each piece to one thread, with BLAS kept to that thread, does not. Results come
+back in order, so that sums over pieces do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, TypeVar
+
+import numba
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+def map_in_order(function: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
+    """Apply `function` to each piece, on as many threads as Numba uses, and yield the results in order.
+
+    Examples
+    --------
+    >>> from gibbsian.backends.parallel import map_in_order
+    >>> list(map_in_order(lambda k: k * k, range(5)))
+    [0, 1, 4, 9, 16]
+    """
+    waiting = list(pieces)
+    if len(waiting) == 1:
+        yield function(waiting[0])
+        return
+    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        yield from pool.map(function, waiting)
+
+
+@cache
+def _blas() -> Any:
+    """The BLAS libraries of this process, looked up once because the search takes milliseconds."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

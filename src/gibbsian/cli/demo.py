@@ -1,0 +1,198 @@
+"""``gibbsian demo``: the house votes of 1984 from a table to an answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gibbsian.cli.guard import guarded
+from gibbsian.cli.options import Json
+from gibbsian.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gibbsian.data import Dataset
+    from gibbsian.estimators import BoltzmannMachine
+
+PARTY = "republican"  # the one column of the table that is not a vote
+TRAINING_SHARE, HIDDEN_SHARE = 0.8, 0.2
+TOLERANCE, MAX_STEPS = 1e-4, 1000
+N_STRONGEST = 8
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One machine of the demo and what it took to learn it."""
+
+    name: str
+    machine: BoltzmannMachine
+    n_rows: int
+    seconds: float
+    held_out: float
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        """The line of the table."""
+        result = self.machine.result_
+        return self.name, self.n_rows, self.held_out, result.n_steps, self.seconds, result.reason
+
+
+@dataclass(frozen=True)
+class Imputation:
+    """How often hidden answers were guessed right."""
+
+    n_cells: int
+    model: float
+    majority: float
+
+
+@guarded
+def demo(
+    out_dir: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the pictures.")] = Path("demo-output"),
+    seed: Annotated[int, typer.Option(min=0, help="Decides the split into training and held-out rows.")] = 0,
+    json: Json = False,
+) -> None:
+    """Fit the 1984 votes of the US House with both learners, and show what was learned."""
+    from gibbsian.cli.compilation import announce_compilation
+    from gibbsian.datasets import load_house_votes
+    from gibbsian.rng import as_generator
+
+    out_dir.mkdir(parents=True, exist_ok=True)
+    announce_compilation()
+    votes = load_house_votes()
+    training, held_out = votes.split(TRAINING_SHARE, seed)
+    say = _nothing if json else print
+    _introduce(say, votes, training, held_out)
+    fits = _fit_all(training, held_out)
+    if not json:
+        _print_fits(fits)
+    best = fits[0].machine
+    sentences = [in_words(*row) for row in best.strongest_couplings(N_STRONGEST).itertuples(index=False)]
+    say("the strongest couplings of the exact fit, in words (all other answers being equal)")
+    for sentence in sentences:
+        say(f"  {sentence}")
+    guessed = _guess_hidden(best, training, held_out, as_generator(seed))
+    say(
+        f"\nof {guessed.n_cells} answers hidden from held-out members the model guesses {guessed.model:.0%} right, "
+        f"the majority of each column {guessed.majority:.0%}"
+    )
+    pictures = _draw(best, training, out_dir)
+    say("\npictures of the exact fit")
+    for picture in pictures:
+        say(f"  {picture}")
+    if json:
+        print_json(_summary(fits, sentences, guessed, pictures))
+
+
+def in_words(first: str, second: str, coupling: float) -> str:
+    """Say a coupling between two 0/1 columns of the house votes as a sentence.
+
+    Examples
+    --------
+    >>> from gibbsian.cli.demo import in_words
+    >>> in_words("crime", "immigration", -1.1)
+    "members who voted for 'crime' tended to vote against 'immigration' (-1.1, odds divided by 3.0)"
+    >>> in_words("physician-fee-freeze", "republican", 2.0)
+    "members who voted for 'physician-fee-freeze' tended to be 'republican' (+2.0, odds times 7.4)"
+    """
+    import math
+
+    if first == PARTY:
+        first, second = second, first
+    verbs = ("to be", "not to be") if second == PARTY else ("to vote for", "to vote against")
+    verb = verbs[coupling < 0]
+    odds = f"odds {'divided by' if coupling < 0 else 'times'} {math.exp(abs(coupling)):.1f}"
+    return f"members who voted for {first!r} tended {verb} {second!r} ({coupling:+.1f}, {odds})"
+
+
+def _nothing(*_: Any) -> None:
+    """Print nothing, where JSON is wanted."""
+
+
+def _introduce(say: Callable[..., None], votes: Dataset, training: Dataset, held_out: Dataset) -> None:
+    missing = int(votes.missing[votes.row_of].sum()) if votes.missing is not None else 0
+    say("votes of the US House of Representatives, 1984: 16 votes and the party")
+    say(
+        f"{votes.n_rows} members, {missing} missing answers; {training.n_rows} members to learn from, "
+        f"{held_out.n_rows} held out"
+    )
+    say(f"penalty l2 = 1/{training.n_rows}: a standard normal prior on each parameter, because unanimous")
+    say("pairs of answers would send unpenalised couplings to infinity")
+    say("exact likelihood sums missing answers out; pseudolikelihood needs complete rows")
+
+
+def _fit_all(training: Dataset, held_out: Dataset) -> list[Fit]:
+    l2 = 1.0 / training.n_rows
+    complete = training.complete_rows()
+    plans: tuple[tuple[str, str, str, Dataset], ...] = (
+        ("exact likelihood (mle)", "complete", "mle", training),
+        ("pseudolikelihood (mple)", "complete", "mple", complete),
+        ("independent columns", "empty", "mle", training),
+    )
+    return [_fit(name, graph, learner, l2, rows, held_out) for name, graph, learner, rows in plans]
+
+
+def _fit(name: str, graph: str, learner: str, l2: float, rows: Dataset, held_out: Dataset) -> Fit:
+    from gibbsian.cli.progress import fit_progress
+    from gibbsian.estimators import BoltzmannMachine
+
+    started = time.perf_counter()
+    with fit_progress(name, MAX_STEPS, TOLERANCE) as callback:
+        machine = BoltzmannMachine(
+            graph, learner, l2=l2, tol=TOLERANCE, max_iter=MAX_STEPS, callback=callback, random_state=0
+        ).fit(rows)
+    seconds = time.perf_counter() - started
+    return Fit(name, machine, rows.n_rows, seconds, machine.score(held_out))
+
+
+def _print_fits(fits: list[Fit]) -> None:
+    columns = ("learner", "rows", "held-out log-likelihood", "steps", "seconds", "convergence")
+    rows = [(*fit.row[:4], f"{fit.seconds:.2f}", fit.row[5]) for fit in fits]
+    print_table("log-likelihood per held-out row, in nats (higher is better)", columns, rows)
+
+
+def _guess_hidden(
+    machine: BoltzmannMachine, training: Dataset, held_out: Dataset, rng: np.random.Generator
+) -> Imputation:
+    """Hide some present answers of the held-out rows and guess them, by the model and by each column's majority."""
+    import numpy as np
+
+    answers = held_out.states[held_out.row_of].astype(float)
+    present = np.ones(answers.shape, bool) if held_out.missing is None else ~held_out.missing[held_out.row_of]
+    hidden = present & (rng.random(answers.shape) < HIDDEN_SHARE)
+    guesses = machine.impute(np.where(present & ~hidden, answers, np.nan))
+    seen = ~training.missing if training.missing is not None else np.ones(training.states.shape, bool)
+    shares = np.average(training.states * seen, axis=0, weights=training.weights)
+    shares /= np.average(seen, axis=0, weights=training.weights)
+    majority = np.broadcast_to(shares > 0.5, answers.shape)
+    right = (guesses == answers)[hidden].mean(), (majority == answers)[hidden].mean()
+    return Imputation(int(hidden.sum()), float(right[0]), float(right[1]))
+
+
+def _draw(machine: BoltzmannMachine, training: Dataset, out_dir: Path) -> list[Path]:
+    from gibbsian import plots
+
+    pictures = {
+        "network.png": plots.network(machine),
+        "couplings.png": plots.heat_map(machine),
+        "moments.png": plots.moment_scatter(machine, training),
+    }
+    for name, ax in pictures.items():
+        plots.save_figure(ax, out_dir / name)
+    return [out_dir / name for name in pictures]
+
+
+def _summary(fits: list[Fit], sentences: list[str], guessed: Imputation, pictures: list[Path]) -> dict[str, Any]:
+    columns = ("learner", "rows", "held_out_log_likelihood", "steps", "seconds", "convergence")
+    return {
+        "fits": [dict(zip(columns, fit.row, strict=True)) for fit in fits],
+        "strongest_couplings": sentences,
+        "imputation": vars(guessed),
+        "pictures": pictures,
+    }

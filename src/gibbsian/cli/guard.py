@@ -1,0 +1,126 @@
+"""From exceptions and warnings to one sentence on stderr and an exit code."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from gibbsian.errors import GibbsianError, GibbsianWarning, StorageError
+
+FAILED, BUG, INTERRUPTED = 1, 70, 130
+
+# Settings that messages name as Python arguments and that the command line spells as flags.
+_SAME = ("l1", "l2", "tol", "rate", "graph", "learner", "optimizer", "coding", "temperature", "binarize", "drop")
+_FLAGS = {**{name: name for name in _SAME}, "sampler": "method", "expectation": "method", "max_iter": "max-iter"}
+_FLAGS |= {"n_samples": "n-samples", "weight_column": "weights"}
+_ARGUMENT = re.compile(rf"\b({'|'.join(_FLAGS)})=(\[[^\]]*\]|\([^)]*\)|[^\s,;:()]+)")
+_PHRASES = {
+    "Dataset.complete_rows()": "--complete-rows",
+    "raise max_iter": "raise --max-iter",
+    "raise tol": "raise --tol",
+    "weight_column names": "--weights names",
+    "drop names": "--drop names",
+    "columns names the column": "the model needs the column",
+    "lower the rate of the steps": "lower --rate",
+    "or give the edges": "or name a CSV file of edges",
+}
+_CONVERSION = re.compile(r"Dataset\.(?:read\(\.\.\.\)\.)?convert\([^)]*\)+")
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command its manners: a user's mistake ends in one sentence and a non-zero exit, never in a traceback.
+
+    Examples
+    --------
+    >>> import typer
+    >>> from gibbsian.cli.guard import guarded
+    >>> from gibbsian.errors import DataError
+    >>> @guarded
+    ... def command():
+    ...     raise DataError("column 'a' holds text")
+    >>> try:
+    ...     command()
+    ... except typer.Exit as stop:
+    ...     print(stop.exit_code)
+    1
+    """
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("always", GibbsianWarning)
+                warnings.showwarning = _show_warning
+                command(*args, **kwargs)
+                sys.stdout.flush()  # a reader that has gone is noticed here and not while Python shuts down
+        except typer.Exit:
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            if os.environ.get("GIBBSIAN_TRACEBACK"):
+                raise
+            raise typer.Exit(_explain(error)) from None
+
+    return wrapped
+
+
+def in_flags(sentence: str) -> str:
+    """Rewrite a library message in the words of the command line.
+
+    Examples
+    --------
+    >>> from gibbsian.cli.guard import in_flags
+    >>> in_flags("drop the column (drop=['id']) or add a penalty such as l2=0.01")
+    'drop the column (--drop id) or add a penalty such as --l2 0.01'
+    >>> in_flags("declare coding=('low', 'high')")
+    'declare --coding low,high'
+    """
+    for phrase, flag in _PHRASES.items():
+        sentence = sentence.replace(phrase, flag)
+    return _ARGUMENT.sub(_as_flag, _CONVERSION.sub("--convert", sentence))
+
+
+def _as_flag(match: re.Match[str]) -> str:
+    words = [word.strip().strip("'\"") for word in match[2].strip("[]()").split(",")]
+    return f"--{_FLAGS[match[1]]} {','.join(words)}"
+
+
+def say(sentence: str) -> None:
+    """Print one line on stderr."""
+    print(" ".join(sentence.split()), file=sys.stderr, flush=True)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """Print our warnings as a line; others the way Python does."""
+    if issubclass(category, GibbsianWarning):
+        say(f"warning: {in_flags(str(message))}")
+    else:
+        print(warnings.formatwarning(message, category, *where[:2]), file=sys.stderr, end="")
+
+
+def _explain(error: BaseException) -> int:
+    """Say what went wrong in one line and return the exit code for it."""
+    if isinstance(error, KeyboardInterrupt):
+        say("interrupted")
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    if isinstance(error, GibbsianError):
+        say(f"error: {in_flags(str(error))}")
+        return FAILED
+    if isinstance(error, OSError) and not isinstance(error, StorageError):
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        say(f"error: {what}")
+        return FAILED
+    if isinstance(error, MemoryError):
+        say("error: not enough memory: use fewer variables or rows, or a sparser graph")
+        return FAILED
+    say(f"error: {type(error).__name__}: {error}; this is a bug; run with GIBBSIAN_TRACEBACK=1 to see where")
+    return BUG

@@ -1,0 +1,53 @@
+"""The Typer application and the entry point of the console script."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from gibbsian import __version__
+from gibbsian.cli.demo import demo
+from gibbsian.cli.fit import fit
+from gibbsian.cli.guard import INTERRUPTED, say
+from gibbsian.cli.questions import expect, impute, sample, score
+from gibbsian.cli.show import show
+
+app = typer.Typer(
+    name="gibbsian",
+    help="Learn Gibbs distributions (Boltzmann machines and their relatives) from discrete data.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # Rich would double the time to the first line of help
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"gibbsian {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+for command in (fit, score, sample, expect, impute, show, demo):
+    app.command()(command)
+
+
+def run() -> None:
+    """Run the command line and leave the process with its exit code."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        say("interrupted")
+        sys.exit(INTERRUPTED)

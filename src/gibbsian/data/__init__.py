@@ -1,0 +1,20 @@
+"""Data in: any table to a `Dataset`, and the checks before a fit.
+
+Depends on NumPy and on the rooms above (errors, domain, graphs, rng, resources); pandas and pyarrow are imported when
+a table needs them.
+"""
+
+from gibbsian.data.coding import check_coding
+from gibbsian.data.dataset import Dataset
+from gibbsian.data.preflight import PreflightReport, drop_empty_rows, fit_memory, preflight
+from gibbsian.data.table import MISSING_MARKS
+
+__all__ = [
+    "MISSING_MARKS",
+    "Dataset",
+    "PreflightReport",
+    "check_coding",
+    "drop_empty_rows",
+    "fit_memory",
+    "preflight",
+]

@@ -1,0 +1,243 @@
+"""Files on disk to a `Table`: delimited text and Parquet by Apache Arrow, ``.npy`` and ``.npz`` by NumPy."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data.arrays import INSTEAD, table_from_array
+from gibbsian.data.table import MISSING_MARKS, Factor, Table, as_factor, as_names, canonical, table_of_columns
+from gibbsian.errors import DataError
+from gibbsian.resources import require_memory
+
+# A cell of two characters ("0,") becomes an int64, its share of the float block, and the masks and states.
+BYTES_PER_FILE_BYTE = 12
+BYTES_PER_PARQUET_CELL = 24
+ARRAY_KEYS = ("x", "X", "data")
+NAME_KEYS = ("names", "items")
+DELIMITERS = ("\t", ",", ";", " ")
+
+
+def read_file(path: Path, names: Sequence[str] | None = None) -> Table:
+    """Read a file by its extension.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.npy`` or ``.npz`` file.
+    names : sequence of str, optional
+        Needed for a text file whose first line already holds values.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.data.files import read_file
+    >>> read_file(gb.datasets.house_votes_path()).shape
+    (435, 17)
+    """
+    readers = {
+        ".csv": _read_text, ".tsv": _read_text, ".txt": _read_text,
+        ".parquet": _read_parquet, ".npy": _read_npy, ".npz": _read_npz,
+    }  # fmt: skip
+    if path.is_dir():
+        raise DataError(f"'{path}' is a folder: name one of the files in it")
+    if not path.exists():
+        raise DataError(f"file '{path}' was not found: check the path")
+    if path.suffix.lower() not in readers:
+        raise DataError(f"file '{path}' has the unknown extension {path.suffix!r}: use one of {', '.join(readers)}")
+    if path.stat().st_size == 0:
+        raise DataError(f"file '{path}' is empty (0 bytes)")
+    table = readers[path.suffix.lower()](path, names)
+    if table.shape[0] == 0:
+        raise DataError(f"file '{path}' has no rows (a header only): it needs 1 row or more")
+    return table
+
+
+def _too_large(path: Path, n_bytes: float) -> None:
+    require_memory(n_bytes, f"reading '{path}'", INSTEAD)
+
+
+# -- delimited text ---------------------------------------------------------------------------------------------------
+def _read_text(path: Path, names: Sequence[str] | None) -> Table:
+    from pyarrow import ArrowException
+    from pyarrow import csv as arrow_csv
+
+    _too_large(path, path.stat().st_size * BYTES_PER_FILE_BYTE)
+    lines = _first_lines(path)
+    delimiter = _delimiter(path, lines)
+    header = _fields(lines[0], delimiter)
+    ragged: list[Any] = []
+
+    def note_ragged(row: Any) -> str:
+        ragged.append(row)
+        return "error"
+
+    try:
+        table = arrow_csv.read_csv(
+            path,
+            read_options=arrow_csv.ReadOptions(column_names=_names_if_headless(path, header, names)),
+            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_ragged),
+            convert_options=arrow_csv.ConvertOptions(
+                null_values=_spellings_of_missing(), strings_can_be_null=True, auto_dict_encode=True
+            ),
+        )
+    except ArrowException as error:
+        if ragged:
+            row = ragged[0]
+            raise DataError(
+                f"file '{path}' is ragged: the row {row.text!r:.60} has {row.actual_columns} fields "
+                f"but the first line has {row.expected_columns}"
+            ) from None
+        raise DataError(f"file '{path}' cannot be read as a table: {error}") from None
+    return table_from_arrow(table)
+
+
+def _first_lines(path: Path) -> list[str]:
+    """The first two lines that are not blank, or the only one."""
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            first = list(islice((line.rstrip("\n") for line in lines if line.strip()), 2))
+    except UnicodeDecodeError:
+        raise DataError(f"file '{path}' is not UTF-8 text: save it as UTF-8") from None
+    if not first:
+        raise DataError(f"file '{path}' is empty (blank lines only)")
+    return first
+
+
+def _delimiter(path: Path, lines: list[str]) -> str:
+    """The one that cuts the first two lines into equally many fields, the usual one of the extension first."""
+    usual = {".csv": ",", ".tsv": "\t"}.get(path.suffix.lower(), DELIMITERS[0])
+    others = DELIMITERS if path.suffix.lower() == ".txt" else DELIMITERS[:3]  # a space may stand in a name
+    present = [d for d in (usual, *others) if len(_fields(lines[0], d)) > 1]
+    agreeing = (d for d in present if len(_fields(lines[0], d)) == len(_fields(lines[-1], d)))
+    return next(agreeing, present[0] if present else usual)
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
+    return next(csv.reader([line], delimiter=delimiter))
+
+
+def _names_if_headless(path: Path, header: list[str], names: Sequence[str] | None) -> list[str] | None:
+    """The columns' names when the first line holds values; None when it is a header."""
+    tokens = [canonical(field) for field in header]
+    counted = len(header) > 2 and tokens == [float(j) for j in range(len(header))]  # pandas' default names
+    if counted or not any(isinstance(t, float) for t in tokens) or any(isinstance(t, str) for t in tokens):
+        return None
+    if names is None:
+        shown = ", ".join(header[:4]) + (", ..." if len(header) > 4 else "")
+        raise DataError(f"the first line of '{path}' holds values ({shown}): add a row of column names or give names=")
+    if len(names) != len(header):
+        raise DataError(f"names has {len(names)} entries but '{path}' has {len(header)} columns")
+    return list(names)
+
+
+def _spellings_of_missing() -> list[str]:
+    return sorted({spelling for mark in MISSING_MARKS for spelling in (mark, mark.upper(), mark.capitalize(), "NaN")})
+
+
+# -- Arrow and Parquet ------------------------------------------------------------------------------------------------
+def table_from_arrow(table: Any) -> Table:
+    """Turn an Arrow table into ours, without the index that pandas may have stored beside the columns."""
+    from pyarrow import ArrowException
+
+    names = as_names(table.column_names)
+    index = {name for name in (table.schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)}
+    kept = [name for name in names if name not in index]
+    columns = []
+    for name in kept:
+        try:
+            columns.append(_arrow_column(table.column(name), name))
+        except ArrowException:
+            raise DataError(
+                f"column {name!r} holds {table.column(name).type}, not numbers or labels: drop the column"
+            ) from None
+    return table_of_columns(kept, columns)
+
+
+def _arrow_column(column: Any, name: str) -> np.ndarray | Factor:
+    from pyarrow import compute, types
+
+    kind = column.type
+    if types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if types.is_decimal(kind):
+        column, kind = column.cast("float64"), None
+    if kind is None or types.is_integer(kind) or types.is_floating(kind):
+        return column.to_numpy()  # nulls become NaN
+    if types.is_boolean(kind) and column.null_count == 0:
+        return column.to_numpy()
+    if not types.is_dictionary(kind):
+        column = compute.dictionary_encode(column)
+    whole = column.unify_dictionaries().combine_chunks()
+    if hasattr(whole, "chunks"):  # an empty chunked array stays chunked in some versions
+        return as_factor([], np.empty(0, np.int64), name)
+    codes = whole.indices.cast("int64").fill_null(-1)  # polars counts categories by unsigned integers
+    return as_factor(whole.dictionary.to_pylist(), codes.to_numpy(zero_copy_only=False), name)
+
+
+def _read_parquet(path: Path, names: Sequence[str] | None) -> Table:
+    from pyarrow import ArrowException, parquet
+
+    try:
+        size = parquet.read_metadata(path)
+        _too_large(path, size.num_rows * size.num_columns * BYTES_PER_PARQUET_CELL)
+        table = parquet.ParquetFile(path).read()
+    except (ArrowException, OSError) as error:
+        raise DataError(f"file '{path}' is not a readable Parquet file: {_first_sentence(error)}") from None
+    return table_from_arrow(table)
+
+
+# -- NumPy files ------------------------------------------------------------------------------------------------------
+def _read_npy(path: Path, names: Sequence[str] | None) -> Table:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)  # never more in memory than is looked at
+    except (ValueError, OSError, EOFError) as error:
+        raise DataError(f"file '{path}' is not a readable .npy file: {_first_sentence(error)}") from None
+    return table_from_array(array)
+
+
+def _read_npz(path: Path, names: Sequence[str] | None) -> Table:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _too_large(path, 2 * max((entry.file_size for entry in archive.infolist()), default=0))
+        with np.load(path, allow_pickle=False) as arrays:
+            array = arrays[_array_key(path, arrays)]
+            stored_names = _stored_names(arrays, array)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"file '{path}' is not a readable .npz file: {_first_sentence(error)}") from None
+    table = table_from_array(array)
+    return table if stored_names is None else Table(as_names(stored_names), table.cells)
+
+
+def _array_key(path: Path, arrays: Any) -> str:
+    for key in ARRAY_KEYS:
+        if key in arrays.files:
+            return key
+    flat = [key for key in arrays.files if arrays[key].ndim == 2]
+    if len(flat) != 1:
+        raise DataError(
+            f"file '{path}' holds {len(flat)} two-dimensional arrays ({', '.join(arrays.files) or 'it is empty'}): "
+            f"save the data under the key 'x', or pass the array itself"
+        )
+    return flat[0]
+
+
+def _stored_names(arrays: Any, array: np.ndarray) -> list[str] | None:
+    for key in NAME_KEYS:
+        if key in arrays.files:
+            names = arrays[key]
+            if names.dtype.kind == "U" and array.ndim == 2 and names.shape == (array.shape[1],):
+                return names.tolist()
+    return None
+
+
+def _first_sentence(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0][:200] or type(error).__name__

@@ -1,0 +1,386 @@
+"""Checks before a fit: does the data determine the parameters at all?
+
+Why an empty combination is fatal. With biases, the indicator that ``x_i = a`` and ``x_j = b`` is, up to a
+constant, a linear combination of the statistics ``x_i``, ``x_j`` and ``x_i x_j``. If the combination never occurs,
+the mean of its indicator is zero, on the boundary of what any distribution can have, while every finite parameter
+vector gives it a positive probability. Moving the parameters against the indicator then raises the likelihood (and
+the pseudolikelihood) for ever. A constant column is the same with the indicator of one value, a pure direction of
+biases.
+
+Three columns can do the same together though no two of them do; see `triangles`.
+
+Without biases only ``x_i x_j`` is a statistic. For spins the boundary is two columns always equal or always
+opposite; for 0/1 variables it is ``x_i x_j = 1`` never or always.
+
+Penalties. L2 holds every direction. L1 holds the couplings: along an empty combination its linear cost beats a
+gain that levels off, so the maximum exists; along a constant column it costs nothing, so that stays an error.
+
+Missing cells. A combination that no row shows but some row could show once its missing cells are filled proves
+nothing: it becomes a note.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gibbsian.blocks import BLOCK_CELLS
+from gibbsian.data.dataset import Dataset
+from gibbsian.data.distinct import distinct_rows
+from gibbsian.data.pairs import CELLS, PairCells, pair_cells
+from gibbsian.data.triangles import empty_triangle
+from gibbsian.domain import SPIN
+from gibbsian.errors import (
+    ConstantColumnError,
+    DataError,
+    DegenerateDataWarning,
+    GraphError,
+    MaximumDoesNotExistError,
+    MissingValuesWarning,
+)
+from gibbsian.graphs import Graph
+from gibbsian.models import PairwiseModel
+
+# A column is nearly constant when fewer rows than this show its rarer value (a bias learned from two rows has a
+# standard error of 0.7) ...
+RARE_ROWS = 3
+# ... and they are a smaller share than this: in a table of twenty rows two are no sign of anything.
+RARE_SHARE = 0.05
+# Names listed in a message before it counts the rest.
+LISTED = 3
+
+
+@dataclass(frozen=True)
+class PreflightReport:
+    """What the checks found; the fit may go on.
+
+    Parameters
+    ----------
+    n_rows, n_states, n_missing : int
+        Rows, distinct states and missing cells of the data.
+    empty_rows : int
+        Rows without any observed cell; leave them out with `drop_empty_rows`.
+    constant, nearly_constant : tuple of str
+        Columns with one value, and with a value in a handful of rows.
+    duplicates : tuple of (str, str, str)
+        Pairs of columns that are ``"equal"`` or ``"opposite"`` wherever both are observed.
+    notes : tuple of str
+        Sentences on what a penalty keeps in check or missing cells leave open.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> data = gb.Dataset.read([[0, 0], [0, 1], [1, 0], [1, 1]])
+    >>> gb.data.preflight(data, gb.graphs.complete(2)).notes
+    ()
+    """
+
+    n_rows: int
+    n_states: int
+    n_missing: int
+    empty_rows: int = 0
+    constant: tuple[str, ...] = ()
+    nearly_constant: tuple[str, ...] = ()
+    duplicates: tuple[tuple[str, str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def preflight(data: Dataset, graph: Graph, *, l1: float = 0.0, l2: float = 0.0, bias: bool = True) -> PreflightReport:
+    """Check that a pairwise model on `graph` can be fitted to `data`.
+
+    Parameters
+    ----------
+    data : Dataset
+        The data.
+    graph : Graph
+        Which variables interact.
+    l1, l2 : float
+        Penalties of the fit; l1 holds the couplings only.
+    bias : bool
+        Whether the model has biases.
+
+    Raises
+    ------
+    DataError
+        Fewer than two rows, no row with an observed cell, or a column without one.
+    ConstantColumnError
+        A column has one value, the model has biases and l2 is zero.
+    MaximumDoesNotExistError
+        Without a penalty, the table of some edge or triangle lets its parameters run to infinity.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> data = gb.Dataset.read([[0, 0], [0, 1], [1, 0]], names=["a", "b"])
+    >>> gb.data.preflight(data, gb.graphs.complete(2))
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.MaximumDoesNotExistError: the likelihood has no finite maximum, because 'a'=1 never occurs ...
+    >>> gb.data.preflight(data, gb.graphs.complete(2), l2=0.01).notes
+    ("'a'=1 never occurs together with 'b'=1: the penalty alone keeps the parameters finite",)
+    """
+    if graph.n_nodes != data.n_variables:
+        raise GraphError(f"the graph has {graph.n_nodes} nodes but the data has {data.n_variables} columns")
+    _check_rows(data)
+    empty_rows = _warn_of_empty_rows(data)
+    low_rows, high_rows = _rows_with_each_value(data)
+    _check_observed(data, low_rows + high_rows)
+    constant = _names_where(data, (low_rows == 0) | (high_rows == 0))
+    _judge_constant(constant, bias, l2)
+    nearly = _warn_of_nearly_constant(data, low_rows, high_rows)
+    cells = pair_cells(data, graph.edges)
+    unpenalised = l1 == 0 and l2 == 0
+    notes = _judge_cells(data, graph, cells, unpenalised, bias)
+    if unpenalised and (bias or data.domain == SPIN) and not data.has_missing:
+        _judge_triangles(data, graph)
+    duplicates = _warn_of_duplicates(_duplicates(data, graph, cells, set(constant)))
+    return PreflightReport(
+        n_rows=data.n_rows,
+        n_states=data.n_states,
+        n_missing=0 if data.missing is None else int(data.missing[data.row_of].sum()),
+        empty_rows=empty_rows,
+        constant=constant,
+        nearly_constant=nearly,
+        duplicates=duplicates,
+        notes=notes,
+    )
+
+
+def drop_empty_rows(data: Dataset) -> Dataset:
+    """Return the data without the rows that have no observed cell.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.data.drop_empty_rows(gb.Dataset.read([[0, 1], [None, None]])).n_rows
+    1
+    """
+    empty = _empty_rows(data)
+    return data.take(~empty) if empty.any() else data
+
+
+def fit_memory(data: Dataset, model: PairwiseModel, block_cells: int = BLOCK_CELLS) -> int:
+    """Predict the bytes of a fit by an objective: the data, float blocks of states, couplings and L-BFGS's memory.
+
+    Parameters
+    ----------
+    data : Dataset
+        The data.
+    model : PairwiseModel
+        The model; only its structure counts.
+    block_cells : int
+        Cells of the data that are worked on together.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> data = gb.datasets.load_house_votes()
+    >>> gb.data.fit_memory(data, gb.PairwiseModel.zeros(gb.graphs.complete(17), gb.domain.BINARY)) < 2**20
+    True
+    """
+    cells = min(max(block_cells, data.n_variables), data.states.size)
+    matrices = 3 * data.n_variables**2 if model.is_dense else 0  # couplings, and the two products of the gradient
+    vectors = 30 * model.theta.size  # ten pairs of L-BFGS, its work space, gradient and trial points
+    return data.nbytes + 8 * (4 * cells + matrices + vectors)
+
+
+# -- rows and columns -------------------------------------------------------------------------------------------------
+def _check_rows(data: Dataset) -> None:
+    if data.n_rows < 2:
+        raise DataError(f"n_samples = {data.n_rows} is too few to fit: give at least 2 rows")
+
+
+def _empty_rows(data: Dataset) -> np.ndarray:
+    if data.missing is None:
+        return np.zeros(data.n_rows, bool)
+    return data.missing[data.row_of].all(axis=1)
+
+
+def _warn_of_empty_rows(data: Dataset) -> int:
+    empty = np.flatnonzero(_empty_rows(data))
+    if len(empty) == data.n_rows:
+        raise DataError(f"all cells of all {data.n_rows} rows are missing: there is nothing to fit")
+    if len(empty):
+        what = "1 row carries" if len(empty) == 1 else f"{len(empty)} rows carry"
+        warnings.warn(
+            f"{what} no information because all cells are missing (first: row {empty[0]}): left out of the fit",
+            MissingValuesWarning,
+            stacklevel=3,
+        )
+    return len(empty)
+
+
+def _rows_with_each_value(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """How many rows of positive weight show the lower and the upper value of each column."""
+    counted = None if data.row_weights is None else (data.row_weights > 0).astype(np.float64)
+    rows = np.bincount(data.row_of, counted, minlength=data.n_states).astype(np.float64)
+    high, observed = np.zeros(data.n_variables), np.zeros(data.n_variables)
+    for part in data.blocks():
+        high += rows[part] @ (data.states[part] == data.domain.high)
+        observed += rows[part].sum() if data.missing is None else rows[part] @ ~data.missing[part]
+    return observed - high, high
+
+
+def _check_observed(data: Dataset, observed_rows: np.ndarray) -> None:
+    unseen = _names_where(data, observed_rows == 0)
+    if unseen:
+        raise DataError(f"{_columns(unseen)} no observed cell in any row of positive weight: drop {_them(unseen)}")
+
+
+def _judge_constant(constant: tuple[str, ...], bias: bool, l2: float) -> None:
+    if not constant or not bias:
+        return
+    if l2 > 0:
+        warnings.warn(
+            f"{_columns(constant)} one value only: the penalty alone keeps the biases finite",
+            DegenerateDataWarning,
+            stacklevel=3,
+        )
+        return
+    raise ConstantColumnError(
+        f"{_columns(constant, limit=len(constant))} one value only, so no finite bias is the most likely: "
+        f"drop {_them(constant)} or add a penalty such as l2=0.01"
+    )
+
+
+def _warn_of_nearly_constant(data: Dataset, low_rows: np.ndarray, high_rows: np.ndarray) -> tuple[str, ...]:
+    rarer = np.minimum(low_rows, high_rows)
+    nearly = _names_where(data, (rarer > 0) & (rarer < RARE_ROWS) & (rarer < RARE_SHARE * (low_rows + high_rows)))
+    if nearly:
+        warnings.warn(
+            f"{_columns(nearly)} the rarer value in fewer than {RARE_ROWS} rows: parameters are poorly determined",
+            DegenerateDataWarning,
+            stacklevel=3,
+        )
+    return nearly
+
+
+# -- pairs ------------------------------------------------------------------------------------------------------------
+def _judge_cells(data: Dataset, graph: Graph, cells: PairCells, unpenalised: bool, bias: bool) -> tuple[str, ...]:
+    """Raise when an edge's table rules out a finite maximum; return notes on what is only in doubt or penalised."""
+    certain = _unbounded_edges(data, cells.possible, bias)
+    if certain.any() and unpenalised:
+        reasons = _reasons(data, graph, cells.possible, certain, bias)
+        raise MaximumDoesNotExistError(
+            f"the likelihood has no finite maximum, because {_list(reasons, 'other pair', 'other pairs')}: "
+            "add a penalty such as l2=0.01, or drop or merge columns"
+        )
+    notes = []
+    if certain.any():
+        reasons = _reasons(data, graph, cells.possible, certain, bias)
+        notes.append(f"{_list(reasons, 'other pair', 'other pairs')}: the penalty alone keeps the parameters finite")
+    doubtful = _unbounded_edges(data, cells.observed, bias) & ~certain
+    if doubtful.any():
+        reasons = _reasons(data, graph, cells.observed, doubtful, bias)
+        shown = _list(reasons, "other pair", "other pairs")
+        notes.append(f"in the observed cells {shown}: only rows with missing cells decide how large the parameters are")
+    return tuple(notes)
+
+
+def _judge_triangles(data: Dataset, graph: Graph) -> None:
+    """Raise when three columns rule out a finite maximum together, though no two of them do."""
+    found = empty_triangle(data, graph)
+    if found is None:
+        return
+    nodes, pattern = found
+    labels = (data.coding.low, data.coding.high)
+    shown = ", ".join(
+        f"{data.names[node]!r}={labels[int(spin > 0)]}" for node, spin in zip(nodes, pattern, strict=True)
+    )
+    raise MaximumDoesNotExistError(
+        f"the likelihood has no finite maximum, because {shown} never occur together, nor do their opposites: "
+        "add a penalty such as l2=0.01, or drop one of these columns"
+    )
+
+
+def _unbounded_edges(data: Dataset, filled: np.ndarray, bias: bool) -> np.ndarray:
+    """Edges whose table lies on the boundary (see the module's docstring)."""
+    if bias:
+        return np.count_nonzero(filled, axis=1) < len(CELLS)
+    low_low, low_high, high_low, high_high = (filled[:, cell] for cell in range(len(CELLS)))
+    if data.domain == SPIN:
+        return ~(low_high | high_low) | ~(low_low | high_high)
+    return ~high_high | ~(low_low | low_high | high_low)
+
+
+def _reasons(data: Dataset, graph: Graph, filled: np.ndarray, edges: np.ndarray, bias: bool) -> list[str]:
+    """One clause per edge, in words of the user's table; beyond those listed only their number matters."""
+    chosen = np.flatnonzero(edges)
+    clauses = [_reason(data, graph.edges[e], filled[e], bias) for e in chosen[:LISTED]]
+    return clauses + [""] * (len(chosen) - len(clauses))
+
+
+def _reason(data: Dataset, edge: np.ndarray, filled: np.ndarray, bias: bool) -> str:
+    first, second = (data.names[node] for node in edge)
+    if not bias and data.domain == SPIN:
+        return f"{first!r} and {second!r} are always {'opposite' if filled[1] or filled[2] else 'equal'}"
+    both_high = len(CELLS) - 1
+    empty = both_high if not bias else int(np.flatnonzero(~filled)[0])
+    often = "always" if filled[empty] else "never"
+    labels = [(data.coding.low, data.coding.high)[is_high] for is_high in CELLS[empty]]
+    return f"{first!r}={labels[0]} {often} occurs together with {second!r}={labels[1]}"
+
+
+def _duplicates(data: Dataset, graph: Graph, cells: PairCells, constant: set[str]) -> tuple[tuple[str, str, str], ...]:
+    """Pairs of equal or opposite columns: on edges wherever both are observed, elsewhere if alike in every row."""
+    low_low, low_high, high_low, high_high = cells.observed.T
+    equal = (low_low | high_high) & ~(low_high | high_low)
+    opposite = (low_high | high_low) & ~(low_low | high_high)
+    found = {tuple(graph.edges[e].tolist()): "equal" for e in np.flatnonzero(equal)}
+    found |= {tuple(graph.edges[e].tolist()): "opposite" for e in np.flatnonzero(opposite)}
+    if not graph.is_complete:
+        found |= {pair: kind for pair, kind in _identical_columns(data) if pair not in found}
+    named = [(data.names[i], data.names[j], kind) for (i, j), kind in sorted(found.items())]
+    return tuple(entry for entry in named if not constant & {entry[0], entry[1]})
+
+
+def _warn_of_duplicates(duplicates: tuple[tuple[str, str, str], ...]) -> tuple[tuple[str, str, str], ...]:
+    if duplicates:
+        clauses = [f"{first!r} and {second!r} are {kind} in every row" for first, second, kind in duplicates]
+        warnings.warn(
+            f"columns {_list(clauses, 'other pair', 'other pairs')}: their parameters cannot be told apart",
+            DegenerateDataWarning,
+            stacklevel=3,
+        )
+    return duplicates
+
+
+def _identical_columns(data: Dataset) -> list[tuple[tuple[int, int], str]]:
+    """Each column that repeats an earlier one (or its opposite), with the first of its kind."""
+    used = data.weights > 0
+    columns = np.ascontiguousarray((data.states[used] == data.domain.high).T)
+    missing = None if data.missing is None else np.ascontiguousarray(data.missing[used].T)
+    observed = np.ones_like(columns) if missing is None else ~missing
+    # a column and its opposite become alike once the first observed cell is made low
+    turned = columns[np.arange(len(columns)), observed.argmax(axis=1)]
+    first, kind_of = distinct_rows((columns ^ turned[:, None]) & observed, missing)
+    return [
+        ((int(first[kind]), j), "equal" if turned[j] == turned[first[kind]] else "opposite")
+        for j, kind in enumerate(kind_of)
+        if first[kind] != j
+    ]
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+def _names_where(data: Dataset, chosen: np.ndarray) -> tuple[str, ...]:
+    return tuple(data.names[j] for j in np.flatnonzero(chosen))
+
+
+def _columns(names: Sequence[str], limit: int = LISTED) -> str:
+    """Name the columns as the subject of a sentence."""
+    shown = ", ".join(repr(name) for name in names[:limit])
+    more = f" and {len(names) - limit} others" if len(names) > limit else ""
+    return f"column {shown} has" if len(names) == 1 else f"columns {shown}{more} have"
+
+
+def _them(names: Sequence[str]) -> str:
+    return "it" if len(names) == 1 else "them"
+
+
+def _list(clauses: list[str], one: str, many: str) -> str:
+    rest = len(clauses) - LISTED
+    shown = "; ".join(clauses[:LISTED])
+    return shown if rest <= 0 else f"{shown}; and {rest} {one if rest == 1 else many} likewise"

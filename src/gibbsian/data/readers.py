@@ -1,0 +1,88 @@
+"""From whatever holds the data to a `Table`: arrays, lists, data frames and files.
+
+pandas and polars frames are recognised by the module of their class, so neither is imported for a user who has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data.arrays import BYTES_PER_LABEL, INSTEAD, check_shape, table_from_array
+from gibbsian.data.files import read_file, table_from_arrow
+from gibbsian.data.table import Factor, Table, as_factor, as_names, factorise, table_of_columns
+from gibbsian.errors import DataError
+from gibbsian.resources import require_memory
+
+
+def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
+    """Read any supported source into a `Table`.
+
+    Parameters
+    ----------
+    source : array-like, data frame, str or Path
+        A NumPy array or nested list, a pandas or polars data frame, or the path of a ``.csv``, ``.tsv``, ``.txt``,
+        ``.parquet``, ``.npy`` or ``.npz`` file.
+    names : sequence of str, optional
+        Names of the source's columns, instead of its own.
+
+    Examples
+    --------
+    >>> from gibbsian.data.readers import read_table
+    >>> read_table([[0, 1], [1, 1]]).names
+    ('x0', 'x1')
+    """
+    if names is not None:
+        names = as_names([names] if isinstance(names, str) else names)
+    if isinstance(source, str | Path):
+        table = read_file(Path(source), names)
+    elif _is_frame_of(source, "polars"):
+        table = table_from_arrow(source.to_arrow())
+    elif _is_frame_of(source, "pandas"):
+        table = _from_pandas(source)
+    else:
+        table = table_from_array(source)
+    check_shape(table.shape)
+    return table if names is None else _renamed(table, names)
+
+
+def _renamed(table: Table, names: tuple[str, ...]) -> Table:
+    if len(names) != table.shape[1]:
+        raise DataError(f"names has {len(names)} entries but the data has {table.shape[1]} columns")
+    return Table(names, table.cells)
+
+
+# -- data frames ------------------------------------------------------------------------------------------------------
+def _is_frame_of(source: Any, package: str) -> bool:
+    kind = type(source)
+    return any(c.__name__ == "DataFrame" and c.__module__.partition(".")[0] == package for c in kind.__mro__)
+
+
+def _from_pandas(frame: Any) -> Table:
+    check_shape(frame.shape)
+    require_memory(frame.size * BYTES_PER_LABEL, f"reading {len(frame)} x {frame.shape[1]} cells", INSTEAD)
+    dtypes = list(frame.dtypes)
+    if all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in dtypes):
+        return Table(as_names(frame.columns), frame.to_numpy())
+    columns = [_pandas_column(frame.iloc[:, j], str(name)) for j, name in enumerate(frame.columns)]
+    return table_of_columns(list(frame.columns), columns)
+
+
+def _pandas_column(column: Any, name: str) -> np.ndarray | Factor:
+    from pandas.api import types
+
+    dtype = column.dtype
+    if isinstance(dtype, types.CategoricalDtype):
+        return as_factor(list(dtype.categories), column.cat.codes.to_numpy(), name)
+    if types.is_complex_dtype(dtype):
+        raise DataError(f"Complex data not supported: column {name!r} holds complex numbers")
+    if types.is_bool_dtype(dtype):
+        return column.to_numpy(dtype=bool) if not column.isna().any() else factorise(column.astype(object), name)
+    if types.is_numeric_dtype(dtype):
+        if isinstance(dtype, np.dtype):
+            return column.to_numpy()
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return factorise(column.astype(object), name)

@@ -1,0 +1,218 @@
+"""A table as it was given: named columns of numbers or of labels, before any coding is read into them.
+
+A column is either part of one block of numbers or a `Factor`: its distinct values once, and for each cell which of
+them it holds. All that is decided about a table is decided on the distinct values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gibbsian.errors import DataError
+
+# A value as it is compared: a number, or a word in lower case (a truth value is the word "true" or "false").
+Token = float | str
+
+# Cells with these words are missing, in any letter case; so are blanks, None, NaN, NaT and pandas.NA.
+MISSING_MARKS = frozenset({"", "?", "na", "n/a", "nan", "<na>", "null"})
+
+
+def canonical(value: Any) -> Token | None:
+    """Return the number or lower-case word that a cell stands for, or None where it is missing.
+
+    Examples
+    --------
+    >>> from gibbsian.data.table import canonical
+    >>> canonical(" Yes "), canonical("+1"), canonical(True), canonical("?")
+    ('yes', 1.0, 'true', None)
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas' own, without importing pandas
+        return None
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", errors="replace")
+    if isinstance(value, str):
+        return _canonical_word(value)
+    if isinstance(value, complex | np.complexfloating):
+        raise DataError("Complex data not supported: give real numbers or labels")
+    if hasattr(value, "isoformat"):  # dates and times are text to us
+        return value.isoformat().lower()
+    number = float(value)
+    return None if np.isnan(number) else number
+
+
+def _canonical_word(text: str) -> Token | None:
+    word = text.strip().casefold()
+    if word in MISSING_MARKS:
+        return None
+    try:
+        number = float(word)
+    except ValueError:
+        return word
+    return None if np.isnan(number) else number
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """One column as distinct values and the place of each cell among them.
+
+    Parameters
+    ----------
+    values : tuple of float or str
+        The distinct values that occur, in canonical form.
+    spellings : tuple
+        How the table wrote each of them first, for messages.
+    codes : ndarray of int64
+        For each cell its place in `values`, -1 where missing.
+
+    Examples
+    --------
+    >>> from gibbsian.data.table import factorise
+    >>> column = factorise(["Yes", "no", "YES", "?"])
+    >>> column.values, column.codes.tolist()
+    (('yes', 'no'), [0, 1, 0, -1])
+    """
+
+    values: tuple[Token, ...]
+    spellings: tuple[Any, ...]
+    codes: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Named columns, either one block of numbers (or of truth values) or one `Factor` per column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.data.table import Table
+    >>> Table(("a", "b"), np.array([[0, 1], [1, 1]])).shape
+    (2, 2)
+    """
+
+    names: tuple[str, ...]
+    cells: np.ndarray | list[Factor]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        if isinstance(self.cells, np.ndarray):
+            return self.cells.shape[0], self.cells.shape[1]
+        return (len(self.cells[0].codes) if self.cells else 0), len(self.cells)
+
+    def select(self, names: Sequence[str]) -> Table:
+        """Return the columns called `names`, in that order."""
+        if tuple(names) == self.names:
+            return self
+        places = [self.place(name, "columns") for name in names]
+        cells = self.cells[:, places] if isinstance(self.cells, np.ndarray) else [self.cells[p] for p in places]
+        return Table(tuple(names), cells)
+
+    def without(self, names: Iterable[str], argument: str = "drop") -> Table:
+        """Return the table without the columns called `names`."""
+        dropped = {self.place(name, argument) for name in names}
+        return self.select([name for place, name in enumerate(self.names) if place not in dropped])
+
+    def place(self, name: str, argument: str) -> int:
+        """Return the position of a column that `argument` names."""
+        if name not in self.names:
+            listed = ", ".join(self.names[:8]) + (", ..." if len(self.names) > 8 else "")
+            raise DataError(f"{argument} names the column {name!r}, which the data does not have (it has {listed})")
+        return self.names.index(name)
+
+    def numbers(self, name: str, argument: str) -> np.ndarray:
+        """Return one column as float64, NaN where missing."""
+        place = self.place(name, argument)
+        if isinstance(self.cells, np.ndarray):
+            return self.cells[:, place].astype(np.float64)
+        column = self.cells[place]
+        pairs = zip(column.values, column.spellings, strict=True)
+        words = [spelling for token, spelling in pairs if isinstance(token, str)]
+        if words:
+            raise DataError(f"{argument}={name!r} must name a column of numbers, but it holds {words[0]!r}")
+        return np.array([*column.values, np.nan], dtype=np.float64)[column.codes]
+
+
+def factorise(values: Any, name: str = "") -> Factor:
+    """Turn one column of anything into a `Factor`.
+
+    Examples
+    --------
+    >>> from gibbsian.data.table import factorise
+    >>> factorise([0, 1.0, None, "1"]).values
+    (0.0, 1.0)
+    """
+    import pandas as pd
+
+    array = values if hasattr(values, "dtype") else np.array(list(values), dtype=object)
+    try:
+        codes, distinct = pd.factorize(array, use_na_sentinel=True)
+    except TypeError:  # something that cannot be hashed: let the conversion to a number say what it is
+        codes, distinct = np.arange(len(array)), array
+    return as_factor(list(distinct), codes, name)
+
+
+def as_factor(distinct: Sequence[Any], codes: np.ndarray, name: str = "") -> Factor:
+    """Build a `Factor` from values as they were written, some perhaps unused or alike, and codes into them."""
+    codes = np.asarray(codes, dtype=np.int64)
+    used = np.bincount(codes[codes >= 0], minlength=len(distinct)) > 0
+    place: dict[Token, int] = {}
+    spellings = []
+    merged = np.full(len(distinct) + 1, -1, np.int64)  # the last entry serves the code -1
+    for k in np.flatnonzero(used).tolist():
+        token = _canonical_in(name, distinct[k])
+        if token is None:
+            continue
+        if token not in place:
+            place[token] = len(place)
+            spellings.append(distinct[k].strip() if isinstance(distinct[k], str) else distinct[k])
+        merged[k] = place[token]
+    return Factor(tuple(place), tuple(spellings), merged[codes])
+
+
+def _canonical_in(name: str, value: Any) -> Token | None:
+    try:
+        return canonical(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, DataError):
+            raise
+        shown = f"{value!r}"[:80]
+        raise TypeError(f"column {name!r} holds {shown}, which is neither a number nor a label: {error}") from None
+
+
+def table_of_columns(names: Sequence[Hashable], columns: Sequence[np.ndarray | Factor]) -> Table:
+    """Put columns side by side: as one block where all are numbers (or all truth values), else as factors."""
+    arrays = [column for column in columns if not isinstance(column, Factor)]
+    truths = sum(array.dtype.kind == "b" for array in arrays)
+    cells: np.ndarray | list[Factor]
+    if len(arrays) == len(columns) and truths in (0, len(arrays)):
+        cells = np.column_stack(arrays) if arrays else np.empty((0, 0))
+    else:
+        pairs = zip(names, columns, strict=True)
+        cells = [c if isinstance(c, Factor) else factorise(c, str(name)) for name, c in pairs]
+    return Table(as_names(names), cells)
+
+
+def as_names(names: Iterable[Hashable]) -> tuple[str, ...]:
+    """Turn column labels into strings and refuse repeated ones.
+
+    Examples
+    --------
+    >>> from gibbsian.data.table import as_names
+    >>> as_names(["a", 1])
+    ('a', '1')
+    """
+    words = tuple(str(name) for name in names)
+    repeated = [name for name, count in Counter(words).items() if count > 1]
+    if repeated:
+        raise DataError(
+            f"the column name {repeated[0]!r} occurs {words.count(repeated[0])} times: "
+            "give every column its own name (is the header row missing?)"
+        )
+    return words

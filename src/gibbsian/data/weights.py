@@ -1,0 +1,41 @@
+"""Sample weights: one finite number, zero or positive, per row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gibbsian.errors import DataError
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Return sample weights as float64 after checking them.
+
+    Examples
+    --------
+    >>> from gibbsian.data.weights import check_weights
+    >>> check_weights([1, 2], n_rows=2)
+    array([1., 2.])
+    >>> check_weights([1, -2], n_rows=2)
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.DataError: sample_weight holds -2.0 at row 1: weights must be zero or positive
+    """
+    try:
+        weights = np.array(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("sample_weight must be a list of numbers, one per row") from None
+    if weights.ndim != 1:
+        raise DataError(f"Sample weights must be 1D array or scalar: sample_weight has shape {weights.shape}")
+    if len(weights) != n_rows:
+        raise DataError(
+            f"sample_weight has {len(weights)} entries but the data has {n_rows} rows (sample_weight.shape)"
+        )
+    for bad, what in ((~np.isfinite(weights), "finite"), (weights < 0, "zero or positive")):
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise DataError(f"sample_weight holds {weights[row]} at row {row}: weights must be {what}")
+    if not weights.any():
+        raise DataError("sample_weight is zero for every row: give at least one row a positive weight")
+    return weights

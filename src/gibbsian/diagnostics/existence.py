@@ -1,0 +1,126 @@
+"""Does the maximum exist? An exact answer by linear programming, for small problems.
+
+The likelihood of an exponential family has a finite maximum exactly when the data's mean statistics lie in the
+relative interior of the set of all mean statistics (Barndorff-Nielsen 1978); the pseudolikelihood has one exactly
+when no direction has flip costs on the data that are all zero or positive and not all zero, as in logistic
+regression (Albert and Anderson 1984). Either way a direction that breaks the condition is found, or excluded, by
+one linear programme.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.errors import ArgumentError
+from gibbsian.models import PairwiseModel
+
+# Costs are whole numbers and the direction is scaled to length one, so a true one stands far above rounding.
+TOLERANCE = 1e-6
+
+
+def statistics_matrix(model: PairwiseModel, x: np.ndarray) -> np.ndarray:
+    """Return S(x) of each state, one row per state in the layout of theta.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.diagnostics.existence import statistics_matrix
+    >>> statistics_matrix(gb.PairwiseModel.zeros(gb.graphs.complete(2)), np.array([[1, -1]]))
+    array([[ 1., -1., -1.]])
+    """
+    x = np.asarray(x, dtype=np.float64)
+    i, j = model.graph.edges.T
+    products = x[:, i] * x[:, j]
+    return np.hstack([x, products]) if model.bias else products
+
+
+def maximum_exists(
+    model: PairwiseModel,
+    data: Dataset,
+    objective: Literal["likelihood", "pseudolikelihood"] = "pseudolikelihood",
+    max_size: int = 4_000_000,
+) -> bool | None:
+    """Say whether the unpenalised objective has a finite maximum on the data.
+
+    Parameters
+    ----------
+    model : PairwiseModel
+        The model; only its structure counts.
+    data : Dataset
+        Complete data in the model's domain.
+    objective : {"likelihood", "pseudolikelihood"}
+        Which function is maximised.
+    max_size : int
+        Largest number of entries of the programme's matrix.
+
+    Returns
+    -------
+    bool or None
+        None when the problem is too large to say.
+
+    Examples
+    --------
+    Every pair of values occurs, yet no state has three equal spins: ``x1 x2 + x1 x3 + x2 x3`` is -1 throughout, the
+    least it can be.
+
+    >>> import itertools, numpy as np, gibbsian as gb
+    >>> from gibbsian.diagnostics.existence import maximum_exists
+    >>> states = [x for x in itertools.product([-1, 1], repeat=3) if abs(sum(x)) == 1]
+    >>> model, data = gb.PairwiseModel.zeros(gb.graphs.complete(3)), gb.Dataset.read(states)
+    >>> maximum_exists(model, data, "likelihood"), maximum_exists(model, data, "pseudolikelihood")
+    (False, False)
+    """
+    programmes = {"likelihood": _face_programme, "pseudolikelihood": _flip_programme}
+    if objective not in programmes:
+        raise ArgumentError(f"objective={objective!r} is not known: use one of {', '.join(programmes)}")
+    if data.domain != model.domain:
+        raise ArgumentError(f"the data is {data.domain.name} but the model is {model.domain.name}: convert the data")
+    data.require_complete("maximum_exists")
+    states = data.states[data.weights > 0].astype(np.float64)
+    rows = len(states) * model.n_variables if objective == "pseudolikelihood" else 2.0**model.n_variables + len(states)
+    if rows * model.theta.size > max_size:
+        return None
+    return not _separates(*programmes[objective](model, states))
+
+
+def _flip_programme(model: PairwiseModel, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Flip costs of each parameter on the data: these must not be negative."""
+    statistics = statistics_matrix(model, states)
+    costs = []
+    for i in range(model.n_variables):
+        flipped = states.copy()
+        flipped[:, i] = model.domain.low + model.domain.high - flipped[:, i]
+        costs.append(statistics - statistics_matrix(model, flipped))
+    return np.unique(np.concatenate(costs), axis=0), np.empty((0, model.theta.size))
+
+
+def _face_programme(model: PairwiseModel, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Statistics of one data state minus those of every state, and of every data state.
+
+    The mean lies on a face of the polytope exactly when all data states do: their differences vanish along its normal.
+    Differences of states are whole numbers, so nothing is lost to rounding.
+    """
+    n = model.n_variables
+    high = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    reference = statistics_matrix(model, states[:1])
+    everywhere = reference - statistics_matrix(model, model.domain.low + model.domain.gap * high)
+    return everywhere, reference - statistics_matrix(model, states[1:])
+
+
+def _separates(costs: np.ndarray, ties: np.ndarray) -> bool:
+    """Whether some direction has ``costs @ direction >= 0``, not all zero, and ``ties @ direction == 0``."""
+    from scipy.optimize import linprog
+
+    solved = linprog(
+        -costs.sum(axis=0) / max(1, len(costs)),
+        A_ub=-costs,
+        b_ub=np.zeros(len(costs)),
+        A_eq=ties if len(ties) else None,
+        b_eq=np.zeros(len(ties)) if len(ties) else None,
+        bounds=(-1, 1),
+        method="highs",
+    )
+    return bool((costs @ solved.x).max(initial=0.0) > TOLERANCE)

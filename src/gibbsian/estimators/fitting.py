@@ -1,0 +1,100 @@
+"""What surrounds a fit: which learner, is the result finite, where did it come from."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from gibbsian import __version__
+from gibbsian.data import Dataset
+from gibbsian.diagnostics.existence import maximum_exists
+from gibbsian.errors import MaximumDoesNotExistError, MaximumDoesNotExistWarning
+from gibbsian.inference import predict_cost
+from gibbsian.learners import FitResult, Learner
+from gibbsian.models import PairwiseModel
+from gibbsian.objectives import Likelihood
+
+# "auto" learns by exact likelihood while one evaluation is predicted to take no longer.
+QUICK_SECONDS = 0.05
+# A parameter worth log-odds beyond this is looked into, and beyond the other is warned of where nothing can be proved:
+# e^6 is one row in 400, e^12 one in 160,000, more rows than most tables have.
+SUSPICIOUS_LOG_ODDS = 6.0
+ALARMING_LOG_ODDS = 12.0
+_REMEDY = "add a penalty such as l2=0.01, or drop or merge the columns that determine each other"
+
+
+def choose_learner(learner: str | Learner, model: PairwiseModel, data: Dataset) -> str | Learner:
+    """Settle ``"auto"``: exact likelihood where it is quick or cells are missing, else pseudolikelihood."""
+    if learner != "auto":
+        return learner
+    quick = predict_cost(model.graph).seconds <= QUICK_SECONDS
+    return "mle" if quick or data.has_missing else "mple"
+
+
+def check_runaway(model: PairwiseModel, data: Dataset, learner: Learner) -> None:
+    """Raise or warn where unpenalised parameters have run away because there is no finite maximum.
+
+    Preflight finds constant columns, and pairs and triples that determine each other. What is left (four columns and
+    more) shows in large parameters; then a linear programme decides, where it is small enough.
+    """
+    spin, _ = model.to_domain("spin")
+    largest = 2.0 * np.abs(spin.theta).max(initial=0.0) / spin.temperature
+    if largest < SUSPICIOUS_LOG_ODDS:
+        return
+    likelihood = isinstance(getattr(learner, "objective", None), Likelihood)
+    exists = None
+    if not data.has_missing:
+        exists = maximum_exists(model, data, "likelihood" if likelihood else "pseudolikelihood")
+    if exists is False:
+        raise MaximumDoesNotExistError(f"the likelihood has no finite maximum on these data: {_REMEDY}")
+    if exists is None and largest >= ALARMING_LOG_ODDS:
+        warnings.warn(
+            f"parameters have grown to log-odds of {largest:.0f}, so there may be no finite maximum: {_REMEDY}",
+            MaximumDoesNotExistWarning,
+            stacklevel=3,
+        )
+
+
+def fingerprint(learner: Learner, model: PairwiseModel, data: Dataset) -> str:
+    """Return a digest of what decides the course of a fit: a checkpoint is resumed by the same fit only."""
+    digest = hashlib.sha256()
+    digest.update(repr((learner, model.domain, model.temperature, model.bias, model.n_variables)).encode())
+    missing = np.empty(0, bool) if data.missing is None else data.missing
+    for array in (model.graph.edges, model.theta, data.states, data.weights, missing):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def provenance(name: str | Learner, learner: Learner, data: Dataset, result: FitResult) -> dict[str, Any]:
+    """Return what a later reader of the model wants to know."""
+    return {
+        "gibbsian": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "learner": name if isinstance(name, str) else repr(learner),
+        "rows": data.n_rows,
+        "distinct_rows": data.n_states,
+        "missing_cells": 0 if data.missing is None else int(data.missing[data.row_of].sum()),
+        "steps": result.n_steps,
+        "seconds": round(result.seconds, 4),
+    }
+
+
+def plain_settings(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Keep the settings that a JSON header can hold."""
+    return {name: value for name, value in parameters.items() if isinstance(value, str | int | float | bool)}
+
+
+def like_frame(values: np.ndarray, source: Any) -> Any:
+    """Give `values` the columns and index of `source` where that is a pandas or polars frame."""
+    module = type(source).__module__.partition(".")[0]
+    if module == "pandas":
+        import pandas
+
+        return pandas.DataFrame(values, columns=source.columns, index=source.index)
+    if module == "polars":
+        return type(source)(values, schema=source.columns)
+    return values

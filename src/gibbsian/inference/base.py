@@ -1,0 +1,203 @@
+"""What every exact engine answers, and what it costs to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from gibbsian.domain import SPIN, Domain
+from gibbsian.errors import ArgumentError
+from gibbsian.models.pairwise import PairwiseModel
+from gibbsian.resources import format_bytes
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Predicted price of log Z and all moments, right to an order of magnitude.
+
+    Parameters
+    ----------
+    engine : str
+        ``"enumeration"`` or ``"elimination"``.
+    seconds : float
+        Predicted time on two cores.
+    n_bytes : float
+        Predicted peak of memory.
+    treewidth : int or None
+        Width of the elimination order that was found, for the engine that has one.
+    lower_bound : bool
+        Whether the prediction was given up part of the way, so that the true numbers are larger.
+
+    Examples
+    --------
+    >>> from gibbsian.inference import Cost
+    >>> Cost("elimination", 0.5, 2**20, treewidth=12).describe()
+    'about 0.5 s and 1.0 MiB by elimination (treewidth 12)'
+    """
+
+    engine: str
+    seconds: float
+    n_bytes: float
+    treewidth: int | None = None
+    lower_bound: bool = False
+
+    def describe(self) -> str:
+        """Write the prediction for people."""
+        memory = format_bytes(self.n_bytes) if self.n_bytes < 2.0**50 else f"{self.n_bytes / 2.0**30:.0e} GiB"
+        width = f"{self.treewidth} or more" if self.lower_bound else f"{self.treewidth}"
+        note = "" if self.treewidth is None else f" (treewidth {width})"
+        bound = "at least" if self.lower_bound else "about"
+        return f"{bound} {self.seconds:.2g} s and {memory} by {self.engine}{note}"
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Log-partition function and expected sufficient statistics.
+
+    Parameters
+    ----------
+    log_partition : float
+        log Z.
+    statistics : ndarray
+        E[S] in the layout of ``model.theta``: means (if the model has biases), then E[x_i x_j] over the edges.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> gb.inference.exact(model).moments().statistics.round(4)
+    array([0.    , 0.    , 0.4621])
+    """
+
+    log_partition: float
+    statistics: np.ndarray
+
+
+@runtime_checkable
+class ExactInference(Protocol):
+    """Exact answers about one model. Cheap to build; what two questions share is computed once.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> engine = gb.inference.exact(gb.PairwiseModel.zeros(gb.graphs.grid(2, 2)))
+    >>> isinstance(engine, gb.inference.ExactInference)
+    True
+    """
+
+    model: PairwiseModel
+
+    @property
+    def cost(self) -> Cost:
+        """Predicted price of `moments`."""
+
+    def log_partition(self) -> float:
+        """Return log Z."""
+
+    def moments(self) -> Moments:
+        """Return log Z and the expected statistics in the layout of theta."""
+
+    def means(self) -> np.ndarray:
+        """Return E[x_i] of each variable."""
+
+    def second_moments(self) -> np.ndarray:
+        """Return the matrix E[x_i x_j] of all pairs, joined by an edge or not."""
+
+    def marginal(self, nodes: Iterable[int]) -> np.ndarray:
+        """Return the joint probabilities of some variables, shape ``(2,) * k``.
+
+        Axis t belongs to the t-th node given; index 0 is the lower value of the domain.
+        """
+
+    def most_probable(self) -> tuple[np.ndarray, float]:
+        """Return a state of largest probability and the logarithm of that probability."""
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw independent states, shape ``(n_samples, n_variables)``."""
+
+
+@dataclass(frozen=True)
+class SpinForm:
+    """A model as the engines see it: spins, natural parameters, and the way back to the model's own domain.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.inference.base import SpinForm
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [4.0], domain=gb.domain.BINARY)
+    >>> form = SpinForm.of(model)
+    >>> form.biases.tolist(), form.couplings.tolist(), form.constant
+    ([1.0, 1.0], [1.0], 1.0)
+    >>> form.means(np.array([-1.0, 0.0]))
+    array([0. , 0.5])
+    """
+
+    biases: np.ndarray
+    couplings: np.ndarray
+    constant: float
+    domain: Domain
+
+    @classmethod
+    def of(cls, model: PairwiseModel) -> Self:
+        """Convert a model."""
+        spins, constant = model.to_domain(SPIN)
+        return cls(spins.natural_biases, spins.natural_couplings, constant, model.domain)
+
+    @property
+    def _middle_and_half(self) -> tuple[float, float]:
+        return (self.domain.low + self.domain.high) / 2, self.domain.gap / 2
+
+    def means(self, spin_means: np.ndarray) -> np.ndarray:
+        """Turn E[s_i] into E[x_i]."""
+        middle, half = self._middle_and_half
+        return middle + half * spin_means
+
+    def products(self, first: np.ndarray, second: np.ndarray, spin_products: np.ndarray) -> np.ndarray:
+        """Turn E[s_i s_j] into E[x_i x_j], given E[s_i] and E[s_j]."""
+        middle, half = self._middle_and_half
+        return middle**2 + middle * half * (first + second) + half**2 * spin_products
+
+    def statistics(self, model: PairwiseModel, spin_means: np.ndarray, edge_products: np.ndarray) -> np.ndarray:
+        """Lay the moments out like ``model.theta``."""
+        i, j = model.graph.edges.T
+        products = self.products(spin_means[i], spin_means[j], edge_products)
+        return np.concatenate([self.means(spin_means), products]) if model.bias else products
+
+    def values(self, is_high: np.ndarray) -> np.ndarray:
+        """Turn bits into values of the domain."""
+        return np.where(is_high, np.int8(self.domain.high), np.int8(self.domain.low))
+
+
+def check_nodes(nodes: Iterable[int], n_variables: int) -> np.ndarray:
+    """Return `nodes` as an array, or say which of them cannot be used.
+
+    Examples
+    --------
+    >>> from gibbsian.inference.base import check_nodes
+    >>> check_nodes([2, 0], 3)
+    array([2, 0])
+    """
+    given = list(nodes)
+    for node in given:
+        if not isinstance(node, int | np.integer) or not 0 <= node < n_variables:
+            raise ArgumentError(f"nodes={given} names {node!r}: use numbers from 0 to {n_variables - 1}")
+    if len(set(given)) < len(given):
+        raise ArgumentError(f"nodes={given} names a variable twice: give each once")
+    return np.array(given, dtype=np.int64)
+
+
+def check_n_samples(n_samples: int) -> int:
+    """Return `n_samples` if it is a whole number, zero or more.
+
+    Examples
+    --------
+    >>> from gibbsian.inference.base import check_n_samples
+    >>> check_n_samples(10)
+    10
+    """
+    if not isinstance(n_samples, int | np.integer) or n_samples < 0:
+        raise ArgumentError(f"n_samples={n_samples!r} must be a whole number, zero or more")
+    return int(n_samples)

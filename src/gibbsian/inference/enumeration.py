@@ -1,0 +1,207 @@
+"""Exact inference by summing over all 2^n states, for any graph on few variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gibbsian.backends.numba import enumeration as kernels
+from gibbsian.graphs import Graph
+from gibbsian.inference.base import Cost, Moments, SpinForm, check_n_samples, check_nodes
+from gibbsian.models.pairwise import PairwiseModel
+from gibbsian.resources import require_memory
+
+# A row of 2^10 log-weights and the columns' sums stay in the first-level cache.
+LOW_VARIABLES = 10
+SECONDS_PER_STATE = 3e-9
+# Predictions stop growing here, well before a float64 overflows.
+LARGEST_EXPONENT = 900
+# Log-weights closer than this, relative to the sum of all |parameters|, differ by rounding only.
+TIE = 1e-14
+
+
+def enumeration_cost(graph: Graph) -> Cost:
+    """Predict what enumerating the states of a graph costs.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.inference.enumeration_cost(gb.graphs.complete(20)).seconds < 1
+    True
+    """
+    n = graph.n_nodes
+    n_low = min(n, LOW_VARIABLES)
+    n_rows = 2.0 ** min(n - n_low, LARGEST_EXPONENT)
+    seconds = 1e-4 + SECONDS_PER_STATE * n_rows * 2**n_low
+    # per row: mass, maximum, moments of the low variables, copies while folding; per block: a table of columns
+    n_bytes = 8 * (n_rows * (2 * n_low + 6) + kernels.N_BLOCKS * 2**n_low)
+    return Cost("enumeration", seconds, n_bytes, lower_bound=n - n_low > LARGEST_EXPONENT)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The 2^n states as 2^n_high rows of 2^n_low columns; variable 0 is the most significant bit."""
+
+    biases: np.ndarray
+    couplings: np.ndarray
+    n_high: int
+
+    @cached_property
+    def energies(self) -> np.ndarray:
+        return kernels.low_energies(self.biases, self.couplings, self.n_high)
+
+    @property
+    def parameters(self) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
+        return self.biases, self.couplings, self.n_high, self.energies
+
+    @cached_property
+    def maxima(self) -> np.ndarray:
+        """Largest log-weight of each row."""
+        with kernels.threads_for(2**self.biases.size):
+            return kernels.row_maxima(*self.parameters)
+
+    @cached_property
+    def sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Row masses, row moments of the low variables and column masses, relative to the largest weight."""
+        reference = self.maxima.max()
+        with kernels.threads_for(2**self.biases.size):
+            return kernels.row_sums(*self.parameters, reference)
+
+
+class Enumeration:
+    """Exact answers by enumeration.
+
+    The number of a state has variable 0 as its most significant bit and a zero bit for the lower value, so
+    ``marginal`` over all nodes, read in C order, lists the states by number.
+
+    Parameters
+    ----------
+    model : PairwiseModel
+        At most about 30 variables; `exact` checks what that costs.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(3), [0.5, 0.0, 0.0], [1.0, 1.0, 1.0])
+    >>> engine = gb.inference.Enumeration(model)
+    >>> engine.log_partition()
+    3.86...
+    >>> engine.most_probable()[0]
+    array([1, 1, 1], dtype=int8)
+    """
+
+    def __init__(self, model: PairwiseModel):
+        self.model = model
+        self._form = SpinForm.of(model)
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Predicted price of `moments`."""
+        return enumeration_cost(self.model.graph)
+
+    def _split(self, order: np.ndarray, n_high: int) -> _Table:
+        """Lay out the states with the variables in another order."""
+        n = self.model.n_variables
+        couplings = np.zeros((n, n))
+        i, j = self.model.graph.edges.T
+        couplings[i, j] = couplings[j, i] = self._form.couplings
+        return _Table(self._form.biases[order], np.ascontiguousarray(couplings[np.ix_(order, order)]), n_high)
+
+    @cached_property
+    def _table(self) -> _Table:
+        n = self.model.n_variables
+        return self._split(np.arange(n), max(n - LOW_VARIABLES, 0))
+
+    @cached_property
+    def _spin_moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """E[s_i] and E[s_i s_j]: within the halves from their own tables, across them from the row moments."""
+        masses, row_moments, columns = self._table.sums
+        n, n_high = self.model.n_variables, self._table.n_high
+        first, second = np.empty(n), np.empty((n, n))
+        first[:n_high], second[:n_high, :n_high] = kernels.fold_second_moments(masses.copy(), n_high)
+        first[n_high:], second[n_high:, n_high:] = kernels.fold_second_moments(columns.copy(), n - n_high)
+        for j, moments in enumerate(row_moments.copy(), start=n_high):
+            kernels.fold_moments(moments, second[j, :n_high])
+            second[:n_high, j] = second[j, :n_high]
+        total = masses.sum()
+        return first / total, second / total
+
+    def log_partition(self) -> float:
+        """Return log Z."""
+        masses, _, _ = self._table.sums
+        return float(self._table.maxima.max() + np.log(masses.sum()) + self._form.constant)
+
+    def moments(self) -> Moments:
+        """Return log Z and the expected statistics in the layout of theta."""
+        first, second = self._spin_moments
+        i, j = self.model.graph.edges.T
+        return Moments(self.log_partition(), self._form.statistics(self.model, first, second[i, j]))
+
+    def means(self) -> np.ndarray:
+        """Return E[x_i] of each variable."""
+        return self._form.means(self._spin_moments[0])
+
+    def second_moments(self) -> np.ndarray:
+        """Return the matrix E[x_i x_j] of all pairs, joined by an edge or not."""
+        first, second = self._spin_moments
+        return self._form.products(first[:, None], first[None, :], second)
+
+    def marginal(self, nodes: Iterable[int]) -> np.ndarray:
+        """Return the joint probabilities of some variables, shape ``(2,) * k``, axes in the order given.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [1.0])
+        >>> gb.inference.Enumeration(model).marginal([0, 1]).round(3)
+        array([[0.44, 0.06], [0.06, 0.44]])
+        """
+        n = self.model.n_variables
+        nodes = check_nodes(nodes, n)
+        # with the queried variables first, their states are groups of whole rows
+        order = np.concatenate([nodes, np.setdiff1d(np.arange(n), nodes)])
+        n_high = max(n - LOW_VARIABLES, nodes.size)
+        n_bytes = 8.0 * 2**n_high * (n - n_high + 3)
+        require_memory(n_bytes, f"the joint marginal of {nodes.size} variables", "ask for fewer")
+        masses = self._split(order, n_high).sums[0]
+        grouped = masses.reshape(2**nodes.size, -1).sum(axis=1)
+        return (grouped / grouped.sum()).reshape((2,) * nodes.size)
+
+    def most_probable(self) -> tuple[np.ndarray, float]:
+        """Return the state of largest probability (of several, the one of lowest number) and its log-probability."""
+        table = self._table
+        scale = np.abs(table.biases).sum() + np.abs(table.couplings).sum()
+        enough = table.maxima.max() - TIE * scale
+        row = int(np.argmax(table.maxima >= enough))
+        log_weights = kernels.row_log_weights(row, *table.parameters)
+        column = int(np.argmax(log_weights >= enough))
+        log_probability = log_weights[column] + self._form.constant - self.log_partition()
+        return self._states(np.array([row * log_weights.size + column]))[0], float(log_probability)
+
+    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw independent states: first the row by its mass, then the column within the row."""
+        n_samples, n = check_n_samples(n_samples), self.model.n_variables
+        require_memory(n_samples * (64.0 + n), f"{n_samples} samples of {n} variables", "draw fewer at a time")
+        uniforms = rng.random((2, n_samples))
+        cumulative = np.cumsum(self._table.sums[0])
+        drawn = np.searchsorted(cumulative, uniforms[0] * cumulative[-1], side="right")
+        drawn = np.minimum(drawn, cumulative.size - 1)
+        by_row = np.argsort(drawn, kind="stable")
+        rows, starts = np.unique(drawn[by_row], return_index=True)
+        columns = np.empty(n_samples, np.int64)
+        with kernels.threads_for(rows.size * self._table.energies.size):
+            columns[by_row] = kernels.sample_columns(
+                rows, np.append(starts, n_samples), uniforms[1][by_row], *self._table.parameters
+            )
+        return self._states(drawn * self._table.energies.size + columns)
+
+    def _states(self, numbers: np.ndarray) -> np.ndarray:
+        """Write out states by their numbers."""
+        n = self.model.n_variables
+        states = np.empty((numbers.size, n), np.int8)
+        for i in range(n):
+            states[:, i] = self._form.values((numbers >> (n - 1 - i)) & 1 == 1)
+        return states

@@ -1,0 +1,161 @@
+"""Missing cells as hidden variables: every way to fill them, with its probability."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.errors import TooExpensiveError
+from gibbsian.inference.exact import exact
+from gibbsian.models import Model
+from gibbsian.resources import require_memory
+
+# Rows with more missing cells than this are not listed: 2^20 completions of one row already take tens of megabytes.
+MOST_MISSING = 20
+# Where rows are taken one by one anyway, exact inference on the missing cells is faster beyond this.
+MOST_LISTED = 12
+# Completions listed at a time.
+LISTED_AT_ONCE = 2**16
+
+
+@dataclass(frozen=True)
+class Completions:
+    """All completions of the incomplete states of a data set, each state's completions in one run.
+
+    Parameters
+    ----------
+    states : ndarray of shape (n_completions, n_variables)
+        Complete states.
+    row : ndarray of shape (n_completions,)
+        The place (in `which`) of the state that each one completes, ascending.
+    starts : ndarray of shape (n_states,)
+        Where each state's run begins.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.inference.missing import complete_in_all_ways
+    >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
+    >>> completions = complete_in_all_ways(data)
+    >>> len(completions.states)
+    3
+    """
+
+    states: np.ndarray
+    row: np.ndarray
+    starts: np.ndarray
+
+    def posterior(self, model: Model) -> tuple[np.ndarray, np.ndarray]:
+        """Return each state's log-evidence (unnormalised) and each completion's probability given the present cells."""
+        log_weights = model.log_weights(self.states)
+        top = np.maximum.reduceat(log_weights, self.starts)
+        weights = np.exp(log_weights - top[self.row])
+        totals = np.add.reduceat(weights, self.starts)
+        return top + np.log(totals), weights / totals[self.row]
+
+    def fill_probabilities(self, model: Model) -> np.ndarray:
+        """Return ``P(cell takes its upper value | present cells)`` for every cell; 0 or 1 at present cells."""
+        _, posterior = self.posterior(model)
+        upper = (self.states == model.domain.high) * posterior[:, None]
+        return np.add.reduceat(upper, self.starts, axis=0)
+
+
+def count_missing(data: Dataset) -> np.ndarray:
+    """Return the number of missing cells of each distinct state.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.inference.missing import count_missing
+    >>> count_missing(gb.Dataset.read([[0, 1], [1, 1]])).tolist()
+    [0, 0]
+    """
+    return np.zeros(data.n_states, np.int64) if data.missing is None else data.missing.sum(axis=1)
+
+
+def complete_in_all_ways(data: Dataset, which: np.ndarray | None = None) -> Completions:
+    """List every completion of every state (or of the states numbered `which`), refusing first when there are too many.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.inference.missing import complete_in_all_ways
+    >>> complete_in_all_ways(gb.Dataset.read([[0, 1], [1, 1]])).row.tolist()
+    [0, 1]
+    """
+    which = np.arange(data.n_states) if which is None else which
+    n_missing = count_missing(data)[which]
+    worst = int(n_missing.max(initial=0))
+    if worst > MOST_MISSING:
+        first = int(np.flatnonzero(data.row_of == which[n_missing.argmax()])[0])
+        raise TooExpensiveError(
+            f"row {first} has {worst} missing cells, and summing over their 2^{worst} values is possible up to "
+            f"{MOST_MISSING}: leave out rows with more missing cells than that"
+        )
+    counts = 2**n_missing
+    require_memory(
+        counts.sum() * data.n_variables * 10.0,
+        f"listing the {counts.sum():,} completions of the rows with missing cells",
+        "leave out the rows with the most missing cells",
+    )
+    row = np.repeat(np.arange(len(which)), counts)
+    starts = np.cumsum(counts) - counts
+    states = data.states[which][row]
+    if data.missing is not None:
+        _fill(states, data.missing[which], starts, counts, data.domain)
+    return Completions(states, row, starts)
+
+
+def light_batches(data: Dataset) -> Iterator[np.ndarray]:
+    """Cut the states with few missing cells into batches whose completions are few enough to list together."""
+    n_missing = count_missing(data)
+    light = np.flatnonzero(n_missing <= MOST_LISTED)
+    batch = np.cumsum(2 ** n_missing[light]) // LISTED_AT_ONCE
+    for number in np.unique(batch):
+        yield light[batch == number]
+
+
+def heavy_states(data: Dataset) -> np.ndarray:
+    """Return the states with too many missing cells to list."""
+    return np.flatnonzero(count_missing(data) > MOST_LISTED)
+
+
+def present_cells(data: Dataset, state: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return which cells of a state are present, and their values."""
+    present = np.arange(data.n_variables) if data.missing is None else np.flatnonzero(~data.missing[state])
+    return present, data.states[state, present]
+
+
+def log_evidence(model: Model, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
+    """Return the log-weight of each state, summed over its missing cells; subtract log Z for the log-probability.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.inference.missing import log_evidence
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> data = gb.Dataset.read([[1, float("nan")]], coding="spin")
+    >>> log_evidence(model, data)                               # one missing cell with two equal values: log 2
+    array([0.69314718])
+    """
+    if not data.has_missing:
+        return model.log_weights(data.states)
+    evidence = np.empty(data.n_states)
+    for batch in light_batches(data):
+        evidence[batch] = complete_in_all_ways(data, batch).posterior(model)[0]
+    for state in heavy_states(data):
+        rest, constant = model.condition(*present_cells(data, state))
+        evidence[state] = constant + exact(rest, max_seconds=max_seconds).log_partition()
+    return evidence
+
+
+def _fill(states, missing, starts, counts, domain):
+    """Write the binary digits of each completion's number into the missing cells of its run."""
+    for r in np.flatnonzero(missing.any(axis=1)):
+        cells = np.flatnonzero(missing[r])
+        number = np.arange(counts[r])[:, None]
+        digits = (number >> np.arange(len(cells))) & 1
+        states[starts[r] : starts[r] + counts[r], cells] = domain.low + domain.gap * digits

@@ -1,0 +1,68 @@
+"""The contract every learner keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.errors import ArgumentError
+from gibbsian.models import Model
+from gibbsian.optimizers import StepInfo
+from gibbsian.registry import Registry
+
+LEARNERS = Registry("learner", "gibbsian.learners")
+
+
+@dataclass(frozen=True)
+class LearnerState:
+    """A learner between two steps.
+
+    Parameters
+    ----------
+    problem : Any
+        What was made once from the model and the data (functions, samples' layout). Rebuilt on resume, never saved.
+    progress : Any
+        A dataclass of arrays and numbers with a field ``theta``: all that a checkpoint needs.
+    """
+
+    problem: Any
+    progress: Any
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """One step at a time, so that progress bars, checkpoints and early stops cost nothing.
+
+    Examples
+    --------
+    >>> from gibbsian.learners import LEARNERS, Learner
+    >>> all(isinstance(LEARNERS.create(name), Learner) for name in LEARNERS)
+    True
+    """
+
+    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
+        """Prepare to start from the model's parameters."""
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Take one step."""
+
+
+def as_learner(learner: str | Learner, **settings: Any) -> Learner:
+    """Turn a registered name (with settings) or a learner object (which brings its own) into a learner.
+
+    Examples
+    --------
+    >>> from gibbsian.learners import as_learner
+    >>> as_learner("mple", l2=0.1).l2
+    0.1
+    """
+    if isinstance(learner, str):
+        return LEARNERS.create(learner, **settings)
+    if not isinstance(learner, Learner) or isinstance(learner, type):
+        raise ArgumentError(f"learner={learner!r} must be one of {', '.join(LEARNERS)} or a learner object")
+    if given := [f"{name}={value}" for name, value in settings.items() if value]:
+        raise ArgumentError(f"{', '.join(given)}: a learner object brings its own settings, so give it there")
+    return learner

@@ -1,0 +1,19 @@
+"""Functions of the parameters and the data that a learner minimises, with value and gradient.
+
+An objective knows models through their contract only. To add one, drop a file in this folder that registers it.
+"""
+
+from gibbsian.objectives.base import OBJECTIVES, Function, Objective, value_and_gradient
+from gibbsian.objectives.flip_costs import FlipCostObjective
+from gibbsian.objectives.likelihood import Likelihood
+from gibbsian.objectives.pseudolikelihood import Pseudolikelihood
+
+__all__ = [
+    "OBJECTIVES",
+    "FlipCostObjective",
+    "Function",
+    "Likelihood",
+    "Objective",
+    "Pseudolikelihood",
+    "value_and_gradient",
+]

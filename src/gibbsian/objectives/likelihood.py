@@ -1,0 +1,74 @@
+"""Exact likelihood, with missing cells summed out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.inference import exact
+from gibbsian.inference.missing import complete_in_all_ways
+from gibbsian.models import Model
+from gibbsian.objectives.base import OBJECTIVES, Function
+
+
+@OBJECTIVES.register("likelihood")
+@dataclass(frozen=True)
+class Likelihood:
+    """Minus the mean log-likelihood of the rows, by exact inference.
+
+    A missing cell is a hidden variable of its row: the row's likelihood is summed over the values it might have.
+
+    Parameters
+    ----------
+    max_seconds : float
+        Refuse when one evaluation is predicted to take longer.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.objectives import Likelihood, value_and_gradient
+    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1]])
+    >>> value, gradient = value_and_gradient(Likelihood(), gb.PairwiseModel.zeros(gb.graphs.complete(2)), data)
+    >>> round(value, 6), gradient.round(3).tolist()
+    (1.386294, [-0.333, 0.333, -0.333])
+    """
+
+    max_seconds: float = 10.0
+
+    def bind(self, model: Model, data: Dataset) -> Function:
+        """Return the function of theta."""
+        exact(model, max_seconds=self.max_seconds)  # refuse before anything is built
+        evidence = _hidden_cells(data) if data.has_missing else _complete_rows(model, data)
+
+        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            current = model.replace(theta)
+            log_weight, statistics = evidence(current)
+            moments = exact(current, max_seconds=self.max_seconds).moments()
+            return moments.log_partition - log_weight, (moments.statistics - statistics) / model.temperature
+
+        return function
+
+
+def _complete_rows(model, data):
+    """Mean log-weight and statistics of the data: the statistics are computed once."""
+    statistics = model.mean_statistics(data.states, data.weights)
+
+    def evidence(current: Model) -> tuple[float, np.ndarray]:
+        return float(current.theta @ statistics / current.temperature), statistics
+
+    return evidence
+
+
+def _hidden_cells(data):
+    """The same, averaged over what the missing cells may be (the clamped phase of YK15)."""
+    completions = complete_in_all_ways(data)
+    shares = data.weights / data.total_weight
+
+    def evidence(current: Model) -> tuple[float, np.ndarray]:
+        log_evidence, posterior = completions.posterior(current)
+        weights = posterior * shares[completions.row]
+        return float(shares @ log_evidence), current.mean_statistics(completions.states, weights)
+
+    return evidence

@@ -1,0 +1,22 @@
+"""Pseudolikelihood (Besag; H06 eq. 8; Y18 section 3.1)."""
+
+from __future__ import annotations
+
+from gibbsian.backends.numba.flip_losses import logistic
+from gibbsian.objectives.base import OBJECTIVES
+from gibbsian.objectives.flip_costs import FlipCostObjective
+
+
+@OBJECTIVES.register("pseudolikelihood")
+def Pseudolikelihood() -> FlipCostObjective:
+    """Return minus the mean log-pseudolikelihood: ``sum_i -log P(x_i | the others)``, averaged over rows.
+
+    Consistent (H06 theorem 1), convex, and without a partition function.
+
+    Examples
+    --------
+    >>> from gibbsian.objectives import Pseudolikelihood
+    >>> Pseudolikelihood().name
+    'pseudolikelihood'
+    """
+    return FlipCostObjective(logistic, "pseudolikelihood")

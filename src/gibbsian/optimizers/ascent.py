@@ -1,0 +1,69 @@
+"""Plain gradient steps of a fixed size: the papers' own optimiser (H06 eq. 21-22, Y18 section 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError
+from gibbsian.optimizers.base import (
+    OPTIMIZERS,
+    Function,
+    OptimizerState,
+    StepInfo,
+    gradient_norm,
+    penalty,
+)
+
+
+@OPTIMIZERS.register("ascent")
+@dataclass(frozen=True)
+class Ascent:
+    """``theta <- theta - rate * gradient``, followed by soft thresholding where there is an L1 penalty.
+
+    Ascent on the likelihood is descent on the loss; the papers speak of the former.
+
+    Parameters
+    ----------
+    rate : float
+        The step size, eta in Y18 (0.2 there) and mu in H06.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.optimizers import Ascent
+    >>> bowl = lambda theta: (float(theta @ theta) / 2, theta)
+    >>> optimizer, l1 = Ascent(rate=0.5), np.zeros(2)
+    >>> state = optimizer.init(bowl, np.array([1.0, -2.0]), l1)
+    >>> state, info = optimizer.step(bowl, state, l1)
+    >>> state.theta, info.gradient_norm
+    (array([ 0.5, -1. ]), 1.0)
+    """
+
+    rate: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not self.rate > 0:
+            raise ArgumentError(f"rate={self.rate} must be positive")
+
+    def move(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> np.ndarray:
+        """Return the next point: a gradient step, then soft thresholding."""
+        moved = theta - self.rate * gradient
+        return np.sign(moved) * np.maximum(np.abs(moved) - self.rate * l1, 0.0)
+
+    def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> OptimizerState:
+        """Evaluate the start."""
+        return _evaluate(function, theta, l1, evaluations=1)
+
+    def step(self, function: Function, state: OptimizerState, l1: np.ndarray) -> tuple[OptimizerState, StepInfo]:
+        """Take one step of the given rate."""
+        theta = self.move(state.theta, state.gradient, l1)
+        new = _evaluate(function, theta, l1, state.evaluations + 1)
+        norm = gradient_norm(new.theta, new.gradient, l1)
+        return new, StepInfo(new.value, norm, self.rate, new.evaluations)
+
+
+def _evaluate(function: Function, theta: np.ndarray, l1: np.ndarray, evaluations: int) -> OptimizerState:
+    value, gradient = function(theta)
+    return OptimizerState(theta, gradient, value + penalty(theta, l1), evaluations)

@@ -1,0 +1,105 @@
+"""The contract every optimiser keeps, and what the L1 penalty means to all of them.
+
+Every optimiser minimises ``function(theta) + sum(l1 * |theta|)``: the function is smooth and brings its own gradient,
+`l1` is a vector with zeros where nothing is penalised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from gibbsian.registry import Registry
+
+OPTIMIZERS = Registry("optimizer", "gibbsian.optimizers")
+
+Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class OptimizerState:
+    """Where an optimiser stands. Subclasses add arrays and numbers only, so that a checkpoint can hold them.
+
+    Parameters
+    ----------
+    theta, gradient : ndarray
+        The point and the gradient of the smooth part there.
+    value : float
+        The penalised value there.
+    evaluations : int
+        How often the function was called so far.
+    """
+
+    theta: np.ndarray
+    gradient: np.ndarray
+    value: float
+    evaluations: int
+
+
+class StepInfo(NamedTuple):
+    """What one step did.
+
+    Parameters
+    ----------
+    value : float
+        The penalised value after it.
+    gradient_norm : float
+        Largest entry of the (sub)gradient after it; zero at the optimum.
+    step_size : float
+        The multiple of the search direction that was taken.
+    evaluations : int
+        Calls of the function so far.
+    stalled : bool
+        No lower value can be found: rounding has the last word.
+    """
+
+    value: float
+    gradient_norm: float
+    step_size: float
+    evaluations: int
+    stalled: bool = False
+
+
+@runtime_checkable
+class Optimizer(Protocol):
+    """One step at a time.
+
+    Examples
+    --------
+    >>> from gibbsian.optimizers import LBFGS, Optimizer
+    >>> isinstance(LBFGS(), Optimizer)
+    True
+    """
+
+    def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> Any:
+        """Evaluate the start."""
+
+    def step(self, function: Function, state: Any, l1: np.ndarray) -> tuple[Any, StepInfo]:
+        """Take one step."""
+
+
+def penalty(theta: np.ndarray, l1: np.ndarray) -> float:
+    """Return ``sum(l1 * |theta|)``."""
+    return float(l1 @ np.abs(theta))
+
+
+def subgradient(theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> np.ndarray:
+    """Return the subgradient of smallest size of the penalised function; zero exactly at its minimum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.optimizers.base import subgradient
+    >>> subgradient(np.array([0.0, 0.0, 2.0]), np.array([0.3, -0.9, 0.1]), np.full(3, 0.5))
+    array([ 0. , -0.4,  0.6])
+    """
+    at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0)
+    return np.where(theta == 0, at_zero, gradient + l1 * np.sign(theta))
+
+
+def gradient_norm(theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> float:
+    """Return the largest entry of the smallest subgradient."""
+    return float(np.abs(subgradient(theta, gradient, l1)).max(initial=0.0))

@@ -1,0 +1,98 @@
+"""Memory is asked for before it is taken.
+
+Anything that allocates in proportion to the data, the model or 2^n calls `require_memory` first, so a request that
+cannot fit ends in one sentence with the number in it and not in a killed process.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gibbsian.errors import ArgumentError, TooExpensiveError
+
+# Leave room for the interpreter, BLAS buffers and whatever else runs beside us.
+USABLE_SHARE = 0.8
+
+
+def format_bytes(n_bytes: float) -> str:
+    """Write a number of bytes for people.
+
+    Examples
+    --------
+    >>> from gibbsian.resources import format_bytes
+    >>> format_bytes(3 * 2**30)
+    '3.0 GiB'
+    """
+    for unit in ("B", "KiB", "MiB"):
+        if n_bytes < 1024:
+            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1024
+    return f"{n_bytes:.1f} GiB"
+
+
+def memory_limit() -> int:
+    """Return how many bytes may be allocated: ``GIBBSIAN_MEMORY_LIMIT`` (in GiB) or what the machine has free.
+
+    Examples
+    --------
+    >>> from gibbsian.resources import memory_limit
+    >>> memory_limit() > 0
+    True
+    """
+    declared = os.environ.get("GIBBSIAN_MEMORY_LIMIT")
+    if declared:
+        try:
+            return int(float(declared) * 2**30)
+        except ValueError:
+            raise ArgumentError(f"GIBBSIAN_MEMORY_LIMIT={declared!r} must be a number of GiB") from None
+    return int(_available_memory() * USABLE_SHARE)
+
+
+def require_memory(n_bytes: float, what: str, instead: str) -> None:
+    """Raise `TooExpensiveError` when `n_bytes` do not fit.
+
+    Parameters
+    ----------
+    n_bytes : float
+        Predicted peak of the allocation.
+    what : str
+        What needs it, the subject of the sentence.
+    instead : str
+        What would fit or what to do.
+
+    Examples
+    --------
+    >>> from gibbsian.resources import require_memory
+    >>> require_memory(2**60, "a table of 2^57 states", "use at most 30 variables")
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.TooExpensiveError: a table of 2^57 states needs ... GiB but ... GiB may be used: use at most 30
+    variables
+    """
+    limit = memory_limit()
+    if n_bytes > limit:
+        raise TooExpensiveError(
+            f"{what} needs {format_bytes(n_bytes)} but {format_bytes(limit)} may be used: {instead}"
+        )
+
+
+def _available_memory() -> int:
+    """Free memory by the kernel's own estimate, capped by a container's limit."""
+    free = _meminfo_available()
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            free = min(free, int(Path(path).read_text()))
+        except (OSError, ValueError):  # no such file, or the word "max"
+            continue
+    return free
+
+
+def _meminfo_available() -> int:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return 4 * 2**30  # a system that tells nothing: assume a small laptop

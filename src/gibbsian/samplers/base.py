@@ -1,0 +1,221 @@
+"""The contract every sampler keeps, and drawing many states with one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError
+from gibbsian.models.base import Model
+from gibbsian.registry import Registry
+from gibbsian.resources import require_memory
+from gibbsian.rng import RandomState, as_generator, chain_streams
+
+SAMPLERS = Registry("sampler", "gibbsian.samplers")
+
+
+class ChainState(NamedTuple):
+    """Where a set of chains stands: all that a checkpoint has to hold.
+
+    Parameters
+    ----------
+    states : ndarray of int8, shape (n_chains, n_variables)
+        The present state of each chain, in the values of the model's domain.
+    streams : ndarray of uint64, shape (n_chains, 4)
+        The random stream of each chain.
+    clamped : ndarray of bool, shape (n_variables,) or (n_chains, n_variables)
+        Variables that are never updated, the same in all chains or chain by chain.
+    n_sweeps : int
+        Sweeps made so far.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
+    >>> chains = gb.samplers.Gibbs().init(model, 5, np.random.default_rng(0))
+    >>> chains.states.shape, chains.streams.shape, chains.n_sweeps
+    ((5, 3), (5, 4), 0)
+    """
+
+    states: np.ndarray
+    streams: np.ndarray
+    clamped: np.ndarray
+    n_sweeps: int
+
+
+class SweepInfo(NamedTuple):
+    """What happened in one call of ``step``.
+
+    Parameters
+    ----------
+    flips : float
+        Share of the updates of free variables that changed the value.
+    n_sweeps : int
+        Sweeps made in this call.
+
+    Examples
+    --------
+    >>> from gibbsian.samplers import SweepInfo
+    >>> SweepInfo(flips=0.25, n_sweeps=10).flips
+    0.25
+    """
+
+    flips: float
+    n_sweeps: int
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """Moves chains so that the model's distribution stays as it is.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> isinstance(gb.samplers.Gibbs(), gb.samplers.Sampler)
+    True
+    """
+
+    def init(
+        self,
+        model: Model,
+        n_chains: int,
+        rng: np.random.Generator,
+        *,
+        states: np.ndarray | None = None,
+        clamped: np.ndarray | None = None,
+    ) -> ChainState:
+        """Start chains at `states`, or at uniformly random ones."""
+
+    def step(self, model: Model, state: ChainState, n_sweeps: int = 1) -> tuple[ChainState, SweepInfo]:
+        """Return the chains some sweeps later; `state` is left as it is."""
+
+
+def start_chains(
+    model: Model,
+    n_chains: int,
+    rng: np.random.Generator,
+    states: np.ndarray | None = None,
+    clamped: np.ndarray | None = None,
+) -> ChainState:
+    """Start chains at `states`, or at uniformly random ones: what most samplers do in ``init``.
+
+    Chain `c` depends on the generator and on `c` only, not on how many chains there are.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.samplers.base import start_chains
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
+    >>> start = start_chains(model, 2, np.random.default_rng(0), states=[[1, 1, -1]], clamped=[True, False, False])
+    >>> start.states.tolist(), start.clamped.tolist()
+    ([[1, 1, -1], [1, 1, -1]], [True, False, False])
+    """
+    if n_chains < 1:
+        raise ArgumentError(f"n_chains={n_chains} must be at least 1")
+    streams = chain_streams(rng, n_chains)
+    if states is None:
+        if clamped is not None and np.any(clamped):
+            raise ArgumentError("clamped= needs states=, which holds the values of the clamped variables")
+        states = _uniform_states(model, streams)
+    mask = np.zeros(model.n_variables, bool) if clamped is None else np.asarray(clamped, bool)
+    if mask.shape not in ((model.n_variables,), (n_chains, model.n_variables)):
+        raise ArgumentError(
+            f"clamped has shape {mask.shape}: use {(model.n_variables,)} or {(n_chains, model.n_variables)}"
+        )
+    return ChainState(_checked_states(model, n_chains, states), streams, mask.copy(), 0)
+
+
+def _uniform_states(model: Model, streams: np.ndarray) -> np.ndarray:
+    low, high = model.domain.low, model.domain.high
+    start = np.empty((len(streams), model.n_variables), np.int8)
+    for chain, stream in enumerate(streams):
+        # seeded by the chain's own stream, which is left untouched for the sweeps
+        bits = np.random.default_rng(stream).integers(0, 2, size=model.n_variables, dtype=np.int8)
+        start[chain] = low + (high - low) * bits
+    return start
+
+
+def _checked_states(model: Model, n_chains: int, states: np.ndarray) -> np.ndarray:
+    given = np.atleast_2d(np.asarray(states))
+    if given.ndim != 2 or given.shape[1] != model.n_variables or len(given) not in (1, n_chains):
+        raise ArgumentError(
+            f"states has shape {given.shape}: use ({n_chains}, {model.n_variables}), or one row for all chains"
+        )
+    if not np.isin(given, (model.domain.low, model.domain.high)).all():
+        raise ArgumentError(
+            f"states holds values other than {model.domain.low} and {model.domain.high}, the values of the "
+            f"{model.domain.name} domain"
+        )
+    return np.broadcast_to(given, (n_chains, model.n_variables)).astype(np.int8)
+
+
+def as_sampler(sampler: str | Sampler) -> Sampler:
+    """Turn a registered name into a sampler with default settings; pass a sampler through.
+
+    Examples
+    --------
+    >>> from gibbsian.samplers import as_sampler
+    >>> as_sampler("chromatic")
+    ChromaticGibbs(block_size=2048)
+    """
+    return SAMPLERS.create(sampler) if isinstance(sampler, str) else sampler
+
+
+def draw(
+    model: Model,
+    n_samples: int,
+    rng: RandomState = None,
+    sampler: str | Sampler = "gibbs",
+    n_chains: int = 4,
+    burn_in: int = 1000,
+    thin: int = 1,
+) -> np.ndarray:
+    """Draw states from a model with Markov chains.
+
+    Parameters
+    ----------
+    model : Model
+        The distribution.
+    n_samples : int
+        Draws wanted in all; each chain gives ``ceil(n_samples / n_chains)``.
+    rng : None, int or Generator
+        Source of randomness.
+    sampler : str or Sampler
+        Name of a registered sampler, or a sampler.
+    n_chains : int
+        Independent chains, started at uniformly random states.
+    burn_in : int
+        Sweeps of each chain before the first draw.
+    thin : int
+        Sweeps between two draws of a chain.
+
+    Returns
+    -------
+    ndarray of int8, shape (n_chains, n_draws, n_variables)
+        Chain by chain, as the diagnostics want them; ``reshape(-1, n_variables)`` puts all draws in one table.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [30.0])
+    >>> x = gb.samplers.draw(model, 8, rng=0)
+    >>> x.shape, bool((x[..., 0] == x[..., 1]).all())
+    ((4, 2, 2), True)
+    """
+    for name, value, least in (("n_samples", n_samples, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
+        if value < least:
+            raise ArgumentError(f"{name}={value} must be at least {least}")
+    chosen = as_sampler(sampler)
+    chains = chosen.init(model, n_chains, as_generator(rng))
+    n_draws = -(-n_samples // n_chains)
+    require_memory(
+        float(n_chains) * n_draws * model.n_variables,
+        f"keeping {n_chains * n_draws} draws of {model.n_variables} variables",
+        "draw fewer at a time with n_samples=",
+    )
+    draws = np.empty((n_chains, n_draws, model.n_variables), np.int8)
+    for t in range(n_draws):
+        chains, _ = chosen.step(model, chains, burn_in + thin if t == 0 else thin)
+        draws[:, t] = chains.states
+    return draws

@@ -1,0 +1,41 @@
+"""Fixtures for all tests: a seed, both domains, and the real data that stays outside the repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from gibbsian.domain import BINARY, SPIN
+
+# No deadline: the first call of a kernel compiles it. Derandomised, so that a red run can be repeated.
+settings.register_profile("gibbsian", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("gibbsian")
+
+SHARED_DATA = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20061)
+
+
+@pytest.fixture(params=[SPIN, BINARY], ids=lambda domain: domain.name)
+def domain(request):
+    return request.param
+
+
+@pytest.fixture
+def shared_data():
+    """Return a function that finds a file of ../shared/data, or skips the test and says why."""
+
+    def find(relative: str) -> Path:
+        path = SHARED_DATA / relative
+        if not path.exists():
+            pytest.skip(f"real data {relative} is not on this machine (set GIBBSIAN_SHARED_DATA)")
+        return path
+
+    return find

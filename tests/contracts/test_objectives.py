@@ -1,0 +1,76 @@
+"""Every registered objective: gradient against finite differences, weights as repetition, consistency."""
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.learners import ObjectiveLearner, train
+from gibbsian.objectives import OBJECTIVES, Objective, value_and_gradient
+from systems import exact_law, random_model, sampled_data
+
+
+@pytest.fixture(params=OBJECTIVES.names())
+def objective(request):
+    return OBJECTIVES.create(request.param)
+
+
+@pytest.fixture(params=[gb.graphs.complete(4), gb.graphs.grid(2, 3)], ids=["complete", "grid"])
+def graph(request):
+    return request.param
+
+
+def test_keeps_the_contract(objective):
+    assert isinstance(objective, Objective)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_gradient_is_the_derivative(objective, graph, domain, bias, rng):
+    model = random_model(graph, rng, domain, temperature=1.4, bias=bias)
+    function = objective.bind(model, sampled_data(model, 40, rng))
+    theta = model.theta + rng.normal(scale=0.3, size=model.theta.size)
+    value, gradient = function(theta)
+    h = 1e-5
+    for k, unit in enumerate(np.eye(theta.size)):
+        slope = (function(theta + h * unit)[0] - function(theta - h * unit)[0]) / (2 * h)
+        assert gradient[k] == pytest.approx(slope, abs=1e-8)
+    assert np.isfinite(value)
+
+
+def test_weights_count_as_repetition(objective, graph, domain, rng):
+    model = random_model(graph, rng, domain)
+    rows = sampled_data(model, 12, rng)
+    x, counts = rows.states[rows.row_of], rng.integers(0, 4, size=12)
+    weighted = gb.Dataset.read(x, coding=domain.name, sample_weight=counts)
+    repeated = gb.Dataset.read(np.repeat(x, counts, axis=0), coding=domain.name)
+    value, gradient = value_and_gradient(objective, model, weighted)
+    expected_value, expected_gradient = value_and_gradient(objective, model, repeated)
+    assert value == pytest.approx(expected_value, abs=1e-12)
+    np.testing.assert_allclose(gradient, expected_gradient, atol=1e-12)
+
+
+def test_exact_probabilities_as_weights_give_back_the_parameters(objective, graph, domain, rng):
+    """Consistency without Monte Carlo: at the true law the minimum is the truth (H06 theorem 1)."""
+    truth = random_model(graph, rng, domain, scale=0.5)
+    states, probabilities, _ = exact_law(truth)
+    data = gb.Dataset.read(states, coding=domain.name, sample_weight=probabilities)
+    start = truth.replace(np.zeros_like(truth.theta))
+    result = train(ObjectiveLearner(objective), start, data, rng, tol=1e-10)
+    np.testing.assert_allclose(result.model.theta, truth.theta, atol=1e-6)
+
+
+def test_value_is_finite_for_huge_parameters(objective, domain, rng):
+    graph = gb.graphs.complete(4)
+    model = random_model(graph, rng, domain).replace(np.where(rng.random(10) < 0.5, 50.0, -50.0))
+    value, gradient = value_and_gradient(objective, model, sampled_data(random_model(graph, rng, domain), 20, rng))
+    assert np.isfinite(value)
+    assert np.isfinite(gradient).all()
+
+
+def test_many_rows_in_blocks_equal_one_block(objective, domain, rng, monkeypatch):
+    model = random_model(gb.graphs.complete(4), rng, domain)
+    data = sampled_data(model, 200, rng)
+    whole = value_and_gradient(objective, model, data)
+    monkeypatch.setattr("gibbsian.blocks.row_blocks.__defaults__", (8,))
+    blocked = value_and_gradient(objective, model, data)
+    assert blocked[0] == pytest.approx(whole[0], abs=1e-13)
+    np.testing.assert_allclose(blocked[1], whole[1], atol=1e-13)

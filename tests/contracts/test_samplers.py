@@ -1,0 +1,165 @@
+"""What every registered sampler promises."""
+
+import numba
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.domain import BINARY, SPIN
+from gibbsian.errors import ArgumentError
+from gibbsian.samplers import SAMPLERS, ChainState, Sampler
+
+MODELS = {
+    "dense": gb.PairwiseModel.build(
+        gb.graphs.complete(12), np.linspace(-1, 1, 12), np.random.default_rng(0).normal(0, 0.4, 66)
+    ),
+    "grid": gb.PairwiseModel.build(
+        gb.graphs.grid(20, 20), np.linspace(-1, 1, 400), np.random.default_rng(1).normal(0, 1, 760), BINARY, 1.3
+    ),
+    "no edges": gb.PairwiseModel.zeros(gb.graphs.from_edges([], 70)),
+}
+
+
+@pytest.fixture(params=SAMPLERS.names())
+def sampler(request):
+    return SAMPLERS.create(request.param)
+
+
+@pytest.fixture(params=MODELS)
+def model(request):
+    return MODELS[request.param]
+
+
+def generator(seed=0):
+    return np.random.default_rng(seed)
+
+
+def same(first, second):
+    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def copy(chains):
+    return ChainState(*(np.copy(part) for part in chains))
+
+
+def test_is_a_sampler(sampler):
+    assert isinstance(sampler, Sampler)
+
+
+def test_states_are_plain_arrays_in_the_domain(sampler, model):
+    chains = sampler.init(model, 11, generator())
+    chains, info = sampler.step(model, chains, 2)
+    assert chains.states.shape == (11, model.n_variables)
+    assert chains.states.dtype == np.int8
+    assert chains.streams.shape == (11, 4)
+    assert chains.streams.dtype == np.uint64
+    assert set(np.unique(chains.states)) == {model.domain.low, model.domain.high}
+    assert chains.n_sweeps == info.n_sweeps == 2
+    assert 0 < info.flips < 1
+
+
+def test_step_leaves_its_input_alone(sampler, model):
+    chains = sampler.init(model, 9, generator())
+    before = copy(chains)
+    sampler.step(model, chains, 3)
+    assert same(chains, before)
+
+
+@pytest.mark.parametrize("n_chains", [1, 40])
+def test_sweeps_may_be_split_over_calls(sampler, model, n_chains):
+    chains = sampler.init(model, n_chains, generator())
+    whole, _ = sampler.step(model, chains, 5)
+    part, _ = sampler.step(model, chains, 2)
+    parts, _ = sampler.step(model, part, 3)
+    assert same(whole, parts)
+    assert not np.array_equal(whole.streams, part.streams)
+
+
+def test_no_sweeps_change_nothing(sampler, model):
+    chains = sampler.init(model, 3, generator())
+    after, info = sampler.step(model, chains, 0)
+    assert same(after, chains)
+    assert info.flips == 0
+
+
+@pytest.mark.parametrize("n_chains", [1, 70])
+def test_threads_do_not_matter(sampler, model, n_chains):
+    chains = sampler.init(model, n_chains, generator())
+    before = numba.get_num_threads()
+    results = []
+    try:
+        for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
+            numba.set_num_threads(threads)
+            results.append(sampler.step(model, chains, 4))
+    finally:
+        numba.set_num_threads(before)
+    assert same(results[0][0], results[1][0])
+    assert results[0][1] == results[1][1]
+
+
+def test_other_chains_do_not_matter(sampler, model):
+    few, _ = sampler.step(model, sampler.init(model, 2, generator()), 20)
+    many, _ = sampler.step(model, sampler.init(model, 45, generator()), 20)
+    assert np.array_equal(few.states, many.states[:2])
+    assert np.array_equal(few.streams, many.streams[:2])
+
+
+def test_chains_differ(sampler, model):
+    chains, _ = sampler.step(model, sampler.init(model, 6, generator()), 3)
+    assert len(np.unique(chains.states, axis=0)) > 1
+    assert len(np.unique(chains.streams, axis=0)) == 6
+
+
+@pytest.mark.parametrize("n_chains", [3, 40])
+def test_clamped_variables_never_move(sampler, model, n_chains):
+    start = sampler.init(model, n_chains, generator()).states
+    mask = generator(1).random((n_chains, model.n_variables)) < 0.5
+    for clamped in (mask, mask[0]):
+        held = np.broadcast_to(clamped, start.shape)
+        chains = sampler.init(model, n_chains, generator(), states=start, clamped=clamped)
+        chains, _ = sampler.step(model, chains, 10)
+        assert np.array_equal(chains.states[held], start[held])
+        assert (chains.states[~held] != start[~held]).any()
+
+
+def test_everything_clamped_is_no_error(sampler, model):
+    start = sampler.init(model, 2, generator()).states
+    everything = np.ones(model.n_variables, bool)
+    chains = sampler.init(model, 2, generator(), states=start, clamped=everything)
+    after, info = sampler.step(model, chains, 3)
+    assert np.array_equal(after.states, start)
+    assert info.flips == 0
+
+
+@pytest.mark.parametrize("graph", [gb.graphs.complete(30), gb.graphs.grid(12, 12)], ids=["dense", "sparse"])
+@pytest.mark.parametrize("n_chains", [2, 33])
+def test_extreme_couplings_align_every_spin_with_its_field(sampler, graph, n_chains):
+    signs = generator(7).choice([-1, 1], graph.n_edges)
+    model = gb.PairwiseModel.build(graph, np.full(graph.n_nodes, 20.0), 50.0 * signs, SPIN)
+    chains, info = sampler.step(model, sampler.init(model, n_chains, generator()), 60)
+    assert (model.flip_costs(chains.states) > 0).all()
+    assert 0 < info.flips < 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_chains": 0}, "n_chains=0"),
+        ({"states": np.ones((3, 12))}, "states has shape"),
+        ({"states": np.full((2, 12), 2)}, "values other than -1 and 1"),
+        ({"clamped": np.ones(12, bool)}, "needs states="),
+        ({"states": np.ones((2, 12)), "clamped": np.ones(5, bool)}, "clamped has shape"),
+    ],
+)
+def test_bad_starts_are_named(sampler, arguments, message):
+    settings = {"n_chains": 2, **arguments}
+    with pytest.raises(ArgumentError, match=message):
+        sampler.init(MODELS["dense"], settings.pop("n_chains"), generator(), **settings)
+
+
+def test_bad_steps_are_named(sampler):
+    chains = sampler.init(MODELS["dense"], 2, generator())
+    with pytest.raises(ArgumentError, match="n_sweeps=-1"):
+        sampler.step(MODELS["dense"], chains, -1)
+    with pytest.raises(ArgumentError, match="12 variables but the model has 400"):
+        sampler.step(MODELS["grid"], chains)

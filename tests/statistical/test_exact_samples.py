@@ -1,0 +1,83 @@
+"""Exact samples have the exact law."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import gibbsian as gb
+from gibbsian.domain import BINARY, SPIN
+from gibbsian.inference import Elimination, Enumeration
+
+ENGINES = [Enumeration, Elimination]
+
+
+def random_model(graph, seed, scale=0.6, domain=SPIN):
+    rng = np.random.default_rng(seed)
+    return gb.PairwiseModel.build(
+        graph, scale * rng.normal(size=graph.n_nodes), scale * rng.normal(size=graph.n_edges), domain
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("domain", [SPIN, BINARY], ids=lambda domain: domain.name)
+def test_state_frequencies(engine, domain):
+    model = random_model(gb.graphs.grid(2, 3), 1, domain=domain)
+    samples = engine(model).sample(50_000, np.random.default_rng(0))
+    assert samples.dtype == np.int8
+    assert set(np.unique(samples)) == {domain.low, domain.high}
+    numbers = (samples == domain.high) @ (1 << np.arange(5, -1, -1))
+    expected = Enumeration(model).marginal(range(6)).ravel() * len(samples)
+    assert chisquare(np.bincount(numbers, minlength=64), expected).pvalue > 1e-3
+
+
+def joint_p_value(samples, engine, nodes):
+    """Chi-square of the joint states of some spins; unlike scores of single moments, one test with a known law."""
+    numbers = (samples[:, nodes] > 0) @ (1 << np.arange(len(nodes) - 1, -1, -1))
+    expected = engine.marginal(nodes).ravel() * len(samples)
+    assert expected.min() > 5, "too few draws for the law of chi-square"
+    return chisquare(np.bincount(numbers, minlength=expected.size), expected).pvalue
+
+
+def largest_score(estimates, exact, n_samples):
+    """Largest deviation of means of +-1 variables in standard errors."""
+    return np.abs((estimates - exact) / np.sqrt((1 - exact**2) / n_samples)).max()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_thirteen_variables(engine):
+    """More than one row: enumeration draws the row (nodes 0 to 2) first and the column second."""
+    model = random_model(gb.graphs.random(13, 0.4, random_state=4), 2)
+    samples = engine(model).sample(40_000, np.random.default_rng(1))
+    exact = Enumeration(model)
+    pairs = np.triu_indices(13, 1)
+    second = (samples.T.astype(float) @ samples / len(samples))[pairs]
+    assert largest_score(second, exact.second_moments()[pairs], len(samples)) < 4.5
+    assert joint_p_value(samples, exact, [0, 2, 7, 12]) > 1e-3
+
+
+def test_large_grid():
+    model = random_model(gb.graphs.grid(10, 10), 3)
+    engine = Elimination(model)
+    samples = engine.sample(20_000, np.random.default_rng(2))
+    statistics = model.mean_statistics(samples)
+    assert largest_score(statistics, engine.moments().statistics, len(samples)) < 4.5
+    assert joint_p_value(samples, engine, [44, 45, 54, 55, 99]) > 1e-3
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_strong_couplings_draw_only_ground_states(engine):
+    model = gb.PairwiseModel.build(gb.graphs.complete(12), None, np.full(66, 50.0))
+    samples = engine(model).sample(4_000, np.random.default_rng(3))
+    assert (np.abs(samples.sum(axis=1)) == 12).all()
+    assert abs(samples[:, 0].mean()) < 4.5 / np.sqrt(4_000)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_generator_decides(engine):
+    model = random_model(gb.graphs.grid(3, 4), 5)
+    one, again = (engine(model).sample(100, np.random.default_rng(9)) for _ in range(2))
+    np.testing.assert_array_equal(one, again)
+    assert (one != engine(model).sample(100, np.random.default_rng(10))).any()
+    assert engine(model).sample(0, np.random.default_rng(0)).shape == (0, 12)

@@ -1,0 +1,122 @@
+"""Samplers against enumeration: start exactly at p and stay there; start elsewhere and get there."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import gibbsian as gb
+from gibbsian.domain import DOMAINS
+from gibbsian.samplers import SAMPLERS
+
+# A wrong kernel is off by far more; with the seed fixed the test is deterministic.
+SMALLEST_P_VALUE = 1e-4
+
+GRAPHS = {
+    "dense": gb.graphs.complete(5),
+    # a cycle and a pendant node
+    "sparse": gb.graphs.from_edges([(0, 1), (1, 2), (2, 3), (0, 3), (3, 4)], 5),
+}
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def kind(request, monkeypatch):
+    """Which kernels run: small models are dense whatever their graph, so the rule is replaced."""
+    monkeypatch.setattr(gb.PairwiseModel, "is_dense", request.param == "dense")
+    return request.param
+
+
+def random_model(kind, domain, temperature, seed=3):
+    rng = np.random.default_rng(seed)
+    graph = GRAPHS[kind]
+    biases, couplings = rng.normal(0, 0.5, graph.n_nodes), rng.normal(0, 0.8, graph.n_edges)
+    return gb.PairwiseModel.build(graph, biases, couplings, DOMAINS[domain], temperature)
+
+
+def all_states(model):
+    bits = (np.arange(2**model.n_variables)[:, None] >> np.arange(model.n_variables)) & 1
+    return model.domain.low + model.domain.gap * bits
+
+
+def enumerate_law(model):
+    states = all_states(model)
+    weights = model.log_weights(states)
+    p = np.exp(weights - weights.max())
+    return states, p / p.sum()
+
+
+def codes(model, states):
+    return (states == model.domain.high) @ (1 << np.arange(model.n_variables))
+
+
+def goodness_of_fit(model, states, p):
+    counts = np.bincount(codes(model, states), minlength=p.size)
+    enough = p * len(states) > 5
+    observed = np.append(counts[enough], counts[~enough].sum())
+    expected = np.append(p[enough], p[~enough].sum()) * len(states)
+    return stats.chisquare(observed[expected > 0], expected[expected > 0]).pvalue
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+@pytest.mark.parametrize("domain", ["spin", "binary"])
+@pytest.mark.parametrize("name", SAMPLERS.names())
+def test_chains_started_at_the_law_stay_there(name, kind, domain, temperature):
+    model = random_model(kind, domain, temperature)
+    states, p = enumerate_law(model)
+    rng = np.random.default_rng(11)
+    n_chains = 8_000
+    sampler = SAMPLERS.create(name)
+    start = states[rng.choice(p.size, size=n_chains, p=p)]
+    chains, _ = sampler.step(model, sampler.init(model, n_chains, rng, states=start), 3)
+    assert goodness_of_fit(model, chains.states, p) > SMALLEST_P_VALUE
+
+
+@pytest.mark.parametrize("name", SAMPLERS.names())
+def test_few_long_chains_visit_states_by_their_probability(name, kind):
+    """Few chains take other kernels than many."""
+    model = random_model(kind, "spin", 1.0)
+    _, p = enumerate_law(model)
+    draws = gb.samplers.draw(model, 3_000, rng=5, sampler=name, n_chains=3, burn_in=50, thin=40)
+    assert goodness_of_fit(model, draws.reshape(-1, model.n_variables), p) > SMALLEST_P_VALUE
+
+
+@pytest.mark.parametrize("name", SAMPLERS.names())
+def test_chains_started_at_random_reach_the_law(name, kind):
+    model = random_model(kind, "binary", 1.0)
+    _, p = enumerate_law(model)
+    sampler = SAMPLERS.create(name)
+    chains = sampler.init(model, 8_000, np.random.default_rng(2))
+    assert goodness_of_fit(model, chains.states, p) < 1e-10  # the uniform start is elsewhere
+    chains, _ = sampler.step(model, chains, 60)
+    assert goodness_of_fit(model, chains.states, p) > SMALLEST_P_VALUE
+
+
+@pytest.mark.parametrize("shape", ["common", "by chain"])
+@pytest.mark.parametrize("name", SAMPLERS.names())
+def test_free_variables_follow_the_conditional_law(name, kind, shape):
+    model = random_model(kind, "spin", 1.0)
+    n_chains, nodes, values = 8_000, [1, 3], [1, -1]
+    rng = np.random.default_rng(4)
+    start = rng.choice([-1, 1], size=(n_chains, model.n_variables))
+    start[:, nodes] = values
+    clamped = np.isin(np.arange(model.n_variables), nodes)
+    mask = clamped if shape == "common" else np.tile(clamped, (n_chains, 1))
+    sampler = SAMPLERS.create(name)
+    chains, _ = sampler.step(model, sampler.init(model, n_chains, rng, states=start, clamped=mask), 60)
+    assert (chains.states[:, nodes] == values).all()
+    rest, _ = model.condition(nodes, values)
+    _, p = enumerate_law(rest)
+    assert goodness_of_fit(rest, chains.states[:, ~clamped], p) > SMALLEST_P_VALUE
+
+
+def test_monte_carlo_errors_are_honest():
+    """Over many runs the z-scores of the mean have the spread of a t distribution."""
+    model = random_model("dense", "spin", 3.0)
+    states, p = enumerate_law(model)
+    exact = model.mean_statistics(states, p)
+    expectation = gb.expectations.MonteCarlo(n_chains=50, n_sweeps=20, burn_in=50, warn=False)
+    z = []
+    for seed in range(40):
+        estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(seed)))
+        z.append((estimate.mean - exact) / estimate.stderr)
+    assert 0.85 < np.std(z) < 1.15
+    assert abs(np.mean(z)) < 0.2

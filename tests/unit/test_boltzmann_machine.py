@@ -1,0 +1,293 @@
+"""The estimator: scikit-learn's own checks, every answer against enumeration, bad input."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import gibbsian as gb
+from gibbsian.errors import (
+    ArgumentError,
+    CodingError,
+    ConstantColumnError,
+    ConvergenceWarning,
+    DataError,
+    GraphError,
+    MaximumDoesNotExistError,
+    MissingValuesError,
+    TooExpensiveError,
+)
+from systems import exact_law, random_model, sampled_data
+
+
+# scikit-learn's checks feed continuous numbers, so the machine is told where to cut them; a penalty keeps the tiny
+# separable tables of some checks finite, as it would for a user.
+@pytest.mark.filterwarnings("ignore::gibbsian.errors.GibbsianWarning")
+@parametrize_with_checks(
+    [gb.BoltzmannMachine(binarize=0.0, l2=0.1), gb.BoltzmannMachine("chain", "mple", binarize=0.0, l2=0.1)],
+    expected_failed_checks=lambda machine: (
+        {"check_estimators_pickle": "pseudolikelihood refuses the missing cells of this check"}
+        if machine.learner == "mple"
+        else {}
+    ),
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def fitted(rng, domain):
+    data = sampled_data(random_model(gb.graphs.complete(4), rng, domain), 300, rng)
+    return gb.BoltzmannMachine(learner="mle", random_state=0).fit(data)
+
+
+class TestAnswers:
+    def test_scores_are_log_probabilities(self, fitted):
+        states, probabilities, log_partition = exact_law(fitted.model_)
+        np.testing.assert_allclose(fitted.score_samples(states), np.log(probabilities), atol=1e-12)
+        assert fitted.log_partition() == pytest.approx(log_partition, abs=1e-12)
+        weights = np.arange(1.0, len(states) + 1)
+        expected = np.average(np.log(probabilities), weights=weights)
+        assert fitted.score(states, sample_weight=weights) == pytest.approx(expected, abs=1e-12)
+
+    def test_scores_sum_missing_cells_out(self, fitted):
+        states, probabilities, _ = exact_law(fitted.model_)
+        row = states[5].astype(float)
+        row[[1, 3]] = np.nan
+        expected = probabilities[(states[:, [0, 2]] == row[[0, 2]]).all(axis=1)].sum()
+        assert np.exp(fitted.score_samples([row]))[0] == pytest.approx(expected, abs=1e-12)
+
+    def test_expectations(self, fitted):
+        states, probabilities, _ = exact_law(fitted.model_)
+        expected = fitted.model_.mean_statistics(states, probabilities)
+        estimate = fitted.expect()
+        np.testing.assert_allclose(estimate.mean, expected, atol=1e-12)
+        assert not estimate.stderr.any()
+        sampled = fitted.expect("monte-carlo")
+        assert np.all(np.abs(sampled.mean - expected) < 5 * sampled.stderr)
+        assert sampled.stderr.max() < 0.1
+
+    @pytest.mark.parametrize("method", ["auto", "exact", "gibbs"])
+    def test_samples_follow_the_law(self, fitted, method):
+        states, probabilities, _ = exact_law(fitted.model_)
+        n = 20_000
+        drawn = fitted.sample(n, method=method)
+        assert drawn.shape == (n, 4)
+        place = {tuple(state): k for k, state in enumerate(states)}
+        counts = np.bincount([place[tuple(row)] for row in drawn], minlength=16)
+        # chains are correlated, so the Gibbs draws get more room than the 15 degrees of freedom of exact ones
+        chi_square = ((counts - n * probabilities) ** 2 / (n * probabilities)).sum()
+        assert chi_square < (45 if method != "gibbs" else 450)
+
+    def test_missing_cells_are_predicted(self, fitted):
+        states, probabilities, _ = exact_law(fitted.model_)
+        domain = fitted.model_.domain
+        row = np.array([domain.high, np.nan, domain.low, np.nan])
+        match = (states[:, [0, 2]] == row[[0, 2]]).all(axis=1)
+        posterior = probabilities[match] / probabilities[match].sum()
+        expected = posterior @ (states[match] == domain.high)
+        got = fitted.predict_proba([row])
+        np.testing.assert_allclose(got[0], expected, atol=1e-12)
+        filled = fitted.impute([row])[0]
+        assert filled.tolist() == np.where(expected > 0.5, domain.high, domain.low).tolist()
+
+    def test_fit_matches_the_moments_of_the_data(self, fitted, rng):
+        x = fitted.sample(400, random_state=1)
+        refit = gb.BoltzmannMachine(learner="mle", tol=1e-9).fit(x)
+        np.testing.assert_allclose(refit.expect().mean, refit.model_.mean_statistics(x), atol=1e-8)
+
+
+def test_many_missing_cells_are_predicted_exactly_on_sparse_graphs(rng):
+    """30 missing cells of a chain: too many to list, easy to sum by elimination."""
+    model = random_model(gb.graphs.grid(1, 40), rng)
+    machine = gb.BoltzmannMachine.from_stored(
+        gb.storage.StoredModel(model, gb.domain.as_coding("spin"), tuple(f"x{i}" for i in range(40)))
+    )
+    row = np.ones(40)
+    row[5:35] = np.nan
+    conditional, _ = model.condition(np.flatnonzero(~np.isnan(row)), np.ones(10))
+    expected = (gb.inference.exact(conditional).means() + 1) / 2
+    np.testing.assert_allclose(machine.predict_proba([row])[0, 5:35], expected, atol=1e-12)
+    assert np.isfinite(machine.score([row]))
+
+
+def test_many_missing_cells_of_a_dense_machine_are_sampled(rng):
+    """60 missing cells of a complete graph are out of exact reach; symmetric couplings make the answer known."""
+    n = 70
+    graph = gb.graphs.complete(n)
+    model = gb.PairwiseModel.build(graph, np.r_[np.full(35, 0.5), np.full(35, -0.5)], np.zeros(graph.n_edges))
+    machine = gb.BoltzmannMachine.from_stored(
+        gb.storage.StoredModel(
+            model, gb.domain.as_coding("spin"), tuple(f"x{i}" for i in range(n)), {"random_state": 0}
+        )
+    )
+    row = np.full(n, np.nan)
+    row[:10] = 1
+    expected = 1 / (1 + np.exp(-2 * model.biases[10:]))
+    assert np.abs(machine.predict_proba([row])[0, 10:] - expected).max() < 5 * 0.5 / np.sqrt(4000)
+
+
+class TestMissingCellsInFit:
+    @pytest.mark.filterwarnings("ignore::gibbsian.errors.MissingValuesWarning")  # some rows lose all their cells
+    def test_hidden_cells_at_random_keep_the_truth(self, rng):
+        truth = random_model(gb.graphs.complete(4), rng, scale=0.5)
+        x = sampled_data(truth, 20_000, rng)
+        cells = x.states[x.row_of].astype(float)
+        cells[rng.random(cells.shape) < 0.2] = np.nan
+        machine = gb.BoltzmannMachine().fit(cells)
+        assert machine.result_.provenance["learner"] == "mle"
+        used = cells[~np.isnan(cells).all(axis=1)]
+        assert machine.result_.provenance["missing_cells"] == int(np.isnan(used).sum())
+        assert np.abs(machine.model_.theta - truth.theta).max() < 0.06
+
+    def test_a_learner_that_cannot_says_so(self):
+        with pytest.raises(MissingValuesError, match="pseudolikelihood"):
+            gb.BoltzmannMachine(learner="mple").fit([[1, np.nan], [-1, 1], [1, -1], [1, 1], [-1, -1]])
+
+    def test_too_large_says_so(self, rng):
+        x = np.where(rng.random((200, 60)) < 0.5, 1.0, -1.0)
+        x[0, 0] = np.nan
+        with pytest.raises(TooExpensiveError, match="60 variables"):
+            gb.BoltzmannMachine().fit(x)
+
+
+class TestTables:
+    frame = pd.DataFrame(
+        {"smokes": ["yes", "no", "yes", "no", "yes"], "drinks": ["yes", "no", "no", "yes", "yes"]}, index=list("pqrst")
+    )
+
+    def test_frames_in_labels_out(self):
+        machine = gb.BoltzmannMachine(random_state=0).fit(self.frame)
+        assert machine.feature_names_in_.tolist() == ["smokes", "drinks"]
+        assert machine.biases_.index.tolist() == ["smokes", "drinks"]
+        assert machine.couplings_.loc["smokes", "drinks"] == machine.couplings_.loc["drinks", "smokes"]
+        assert set(machine.sample(20).ravel()) <= {"yes", "no"}
+
+    def test_impute_keeps_the_frame(self):
+        machine = gb.BoltzmannMachine().fit(self.frame)
+        holes = self.frame.copy()
+        holes.iloc[0, 1] = None
+        filled = machine.impute(holes)
+        assert filled.index.tolist() == list("pqrst")
+        assert filled["smokes"].tolist() == self.frame["smokes"].tolist()
+        assert set(filled["drinks"]) == {"yes", "no"}
+
+    def test_polars_frames(self):
+        frame = pl.DataFrame(self.frame.reset_index(drop=True).to_dict("list"))
+        machine = gb.BoltzmannMachine().fit(frame)
+        assert isinstance(machine.impute(frame), pl.DataFrame)
+        np.testing.assert_array_equal(machine.model_.theta, gb.BoltzmannMachine().fit(self.frame).model_.theta)
+
+    def test_columns_in_another_order_are_refused(self):
+        machine = gb.BoltzmannMachine().fit(self.frame)
+        with pytest.raises(ValueError, match="[Ff]eature names"):
+            machine.score(self.frame[["drinks", "smokes"]])
+
+    def test_graph_by_column_names(self):
+        machine = gb.BoltzmannMachine(graph=[("drinks", "smokes")]).fit(self.frame)
+        assert machine.model_.graph.edges.tolist() == [[0, 1]]
+
+
+def test_works_in_pipelines_and_grid_searches(rng):
+    x = sampled_data(random_model(gb.graphs.complete(4), rng), 120, rng)
+    rows = x.states[x.row_of]
+    pipeline = make_pipeline(FunctionTransformer(lambda z: z), gb.BoltzmannMachine(learner="mple"))
+    assert np.isfinite(pipeline.fit(rows).score(rows))
+    search = GridSearchCV(gb.BoltzmannMachine(learner="mple"), {"l2": [0.001, 0.1, 100.0]}, cv=3).fit(rows)
+    assert search.best_params_["l2"] < 100.0
+
+
+def test_score_beyond_exact_reach_is_refused_and_pseudo_score_is_not(rng):
+    x = np.where(rng.random((300, 50)) < 0.5, 1, -1)
+    machine = gb.BoltzmannMachine(l2=0.1, tol=1e-4).fit(x)
+    assert machine.result_.provenance["learner"] == "mple"
+    with pytest.raises(TooExpensiveError, match="50 variables"):
+        machine.score(x)
+    assert machine.pseudo_score(x) < 0
+    assert machine.sample(3, random_state=0).shape == (3, 50)
+
+
+def test_conversion_of_a_machine_keeps_every_probability(fitted):
+    target = "binary" if fitted.coding_.name == "spin" else "spin"
+    other = fitted.convert(target)
+    states, probabilities, _ = exact_law(fitted.model_)
+    converted = gb.Dataset.read(states, coding=fitted.coding_).convert(target)
+    np.testing.assert_allclose(np.exp(other.score_samples(converted)), probabilities, atol=1e-12)
+    with pytest.raises(CodingError):
+        other.score(states)
+
+
+class TestBadInput:
+    """Each with its own sentence that names the thing."""
+
+    def test_one_row(self):
+        with pytest.raises(DataError, match="1 sample|n_samples ?= ?1"):
+            gb.BoltzmannMachine().fit([[1, -1]])
+
+    def test_constant_column(self):
+        x = pd.DataFrame({"a": [0, 1, 0, 1], "always": [1, 1, 1, 1]})
+        with pytest.raises(ConstantColumnError, match=r"'always'.*l2"):
+            gb.BoltzmannMachine().fit(x)
+
+    def test_empty_pair_table(self):
+        x = pd.DataFrame({"a": [0, 1, 0, 1, 0], "b": [0, 1, 0, 1, 1]})
+        with pytest.raises(MaximumDoesNotExistError, match=r"'a'=1 .*'b'=0.*l2"):
+            gb.BoltzmannMachine().fit(x)
+        assert gb.BoltzmannMachine(l2=0.1).fit(x).result_.converged
+
+    @pytest.mark.parametrize("learner", ["mle", "mple"])
+    def test_three_columns_that_determine_each_other(self, learner):
+        """No pair table is empty, yet every row satisfies a triangle inequality with equality."""
+        rows = [[1, 1, 1], [1, 1, -1], [1, -1, 1], [-1, 1, 1], [-1, -1, 1], [-1, 1, -1], [1, -1, -1]]
+        tight = [row for row in rows if row[0] * row[1] + row[0] * row[2] + row[1] * row[2] == -1]
+        assert len(tight) == 6
+        with pytest.raises(MaximumDoesNotExistError, match="no finite maximum.*l2"):
+            gb.BoltzmannMachine(learner=learner, bias=True).fit(np.array(tight))
+
+    def test_another_coding_at_predict_time(self, fitted):
+        other = [[0, 1, 0, 1]] if fitted.coding_.name == "spin" else [[-1, 1, 1, 1]]
+        with pytest.raises(CodingError, match=f"fitted on {fitted.coding_.name}"):
+            fitted.score(other)
+
+    def test_another_number_of_columns(self, fitted):
+        with pytest.raises(ValueError, match="features|columns"):
+            fitted.score(np.ones((2, 7)))
+
+    def test_unknown_node(self):
+        with pytest.raises(GraphError, match="'z'"):
+            gb.BoltzmannMachine(graph=[("x0", "z")]).fit([[0, 1], [1, 0], [1, 1], [0, 0]])
+
+    def test_weights(self):
+        x = [[0, 1], [1, 0], [1, 1], [0, 0]]
+        for weights, words in (
+            ([1, 1, np.nan, 1], "NaN|nan"),
+            ([1, 1, -2, 1], "zero or positive"),
+            ([1, 1, np.inf, 1], "inf"),
+        ):
+            with pytest.raises(DataError, match=words):
+                gb.BoltzmannMachine().fit(x, sample_weight=weights)
+
+    def test_settings(self):
+        x = [[0, 1], [1, 0], [1, 1], [0, 0]]
+        for settings, words in (
+            ({"learner": "magic"}, "'magic'"),
+            ({"l2": -1.0}, "l2=-1"),
+            ({"temperature": 0.0}, "temperature=0"),
+            ({"max_iter": 0}, "max_iter=0"),
+            ({"coding": "ternary"}, "'ternary'"),
+            ({"random_state": "x"}, "random_state='x'"),
+        ):
+            with pytest.raises((ArgumentError, CodingError), match=words):
+                gb.BoltzmannMachine(**settings).fit(x)
+        with pytest.raises(ArgumentError, match="n_samples=0"):
+            gb.BoltzmannMachine().fit(x).sample(0)
+
+    def test_stopping_early_warns(self, rng):
+        data = sampled_data(random_model(gb.graphs.complete(4), rng), 200, rng)
+        with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+            machine = gb.BoltzmannMachine(learner="mple", max_iter=2).fit(data)
+        assert not machine.result_.converged

@@ -1,0 +1,188 @@
+"""Variable elimination against enumeration and closed forms."""
+
+from __future__ import annotations
+
+import networkx
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.domain import BINARY, SPIN
+from gibbsian.errors import TooExpensiveError
+from gibbsian.inference import Elimination, Enumeration
+from gibbsian.inference.ordering import MAX_WIDTH, min_degree_order, min_fill_order, plan_elimination
+
+
+def random_model(graph, seed=0, scale=1.0, domain=SPIN, temperature=1.0, bias=True):
+    rng = np.random.default_rng(seed)
+    biases = scale * rng.normal(size=graph.n_nodes) if bias else None
+    return gb.PairwiseModel.build(graph, biases, scale * rng.normal(size=graph.n_edges), domain, temperature)
+
+
+def random_tree(n_nodes, seed=0):
+    rng = np.random.default_rng(seed)
+    parents = (rng.random(n_nodes - 1) * np.arange(1, n_nodes)).astype(int)
+    return gb.graphs.from_edges(list(zip(parents.tolist(), range(1, n_nodes), strict=True)), n_nodes)
+
+
+GRAPHS = {
+    "one node": gb.graphs.complete(1),
+    "grid 4x4": gb.graphs.grid(4, 4),
+    "strip 2x7": gb.graphs.grid(2, 7),
+    "tree": random_tree(13, 1),
+    "star": gb.graphs.from_edges([(6, i) for i in range(13) if i != 6], 13),
+    "cycle": gb.graphs.from_networkx(networkx.cycle_graph(12)),
+    "sparse": gb.graphs.random(14, 0.2, random_state=2),
+    "dense": gb.graphs.random(10, 0.7, random_state=3),
+    "no edges": gb.graphs.from_edges([], 5),
+    "two parts": gb.graphs.from_edges([(0, 3), (3, 4), (1, 2), (2, 5), (1, 5)], 7),
+}
+
+
+@pytest.mark.parametrize("domain", [SPIN, BINARY], ids=lambda domain: domain.name)
+@pytest.mark.parametrize("scale", [0.7, 50.0])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_everything_against_enumeration(name, scale, domain):
+    model = random_model(GRAPHS[name], 4, scale, domain, temperature=0.8)
+    one, other = Elimination(model), Enumeration(model)
+    assert one.log_partition() == pytest.approx(other.log_partition(), rel=1e-14)
+    # conversion to spins rounds parameters of size 1000: the moments inherit that
+    tolerance = 1e-13 * max(scale, 1.0)
+    np.testing.assert_allclose(one.moments().statistics, other.moments().statistics, atol=tolerance)
+    np.testing.assert_allclose(one.means(), other.means(), atol=tolerance)
+    np.testing.assert_allclose(one.second_moments(), other.second_moments(), atol=tolerance)
+    (state, log_probability), (expected, expected_log) = one.most_probable(), other.most_probable()
+    np.testing.assert_array_equal(state, expected)
+    assert state.dtype == np.int8
+    assert log_probability == pytest.approx(expected_log, abs=1e-10)
+
+
+@pytest.mark.parametrize("nodes", [[], [4], [15, 2], [9, 0, 5, 10]])
+@pytest.mark.parametrize("scale", [0.5, 30.0])
+def test_marginal(nodes, scale):
+    model = random_model(gb.graphs.grid(4, 4), 6, scale)
+    np.testing.assert_allclose(Elimination(model).marginal(nodes), Enumeration(model).marginal(nodes), atol=1e-12)
+
+
+def test_every_order_gives_the_same_answer(monkeypatch):
+    """The layout is right for any elimination order, not only for those that the search likes."""
+    from gibbsian.inference import ordering
+
+    model = random_model(gb.graphs.grid(3, 4), 5)
+    expected = Enumeration(model).moments()
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(12)
+        plan = ordering._lay_out(model.graph, order)
+        monkeypatch.setattr("gibbsian.inference.elimination.plan_elimination", lambda graph, plan=plan: plan)
+        moments = Elimination(model).moments()
+        assert moments.log_partition == pytest.approx(expected.log_partition, rel=1e-14)
+        np.testing.assert_allclose(moments.statistics, expected.statistics, atol=1e-13)
+
+
+def test_conflicting_strong_couplings():
+    """A message whose smallest entries decide: they lie below the range of float64 relative to its largest."""
+    # nodes 1..20 pull node 0 up with all their might, node 21 pulls it down a little harder
+    n = 22
+    couplings = np.full(n - 1, 50.0)
+    couplings[-1] = 1000.5
+    biases = np.full(n, 100.0)
+    biases[0], biases[-1] = 0.0, -2000.0
+    star = gb.graphs.from_edges([(0, i) for i in range(1, n)], n)
+    engine = Elimination(gb.PairwiseModel.build(star, biases, couplings))
+    # the pull on node 0 is 20 * 50 - 1000.5 = -0.5, as no leaf ever leaves its value
+    assert engine.means()[0] == pytest.approx(np.tanh(-0.5), rel=1e-9)
+
+
+def test_chain_of_a_hundred_thousand_has_the_closed_form():
+    n = 100_000
+    couplings = np.random.default_rng(0).normal(size=n - 1)
+    engine = Elimination(gb.PairwiseModel.build(gb.graphs.grid(1, n), None, couplings))
+    expected = n * np.log(2) + np.log(np.cosh(couplings)).sum()
+    assert engine.log_partition() == pytest.approx(expected, rel=1e-13)
+    np.testing.assert_allclose(engine.moments().statistics, np.tanh(couplings), atol=1e-13)
+    np.testing.assert_allclose(engine.means(), 0.0, atol=1e-13)
+    state, log_probability = engine.most_probable()
+    np.testing.assert_array_equal(state[1:] * state[:-1], np.sign(couplings))
+    assert log_probability == pytest.approx(np.abs(couplings).sum() - expected, rel=1e-12)
+
+
+def test_chain_in_a_field_agrees_with_transfer_matrices():
+    n = 5_000
+    rng = np.random.default_rng(1)
+    biases, couplings = rng.normal(size=n), rng.normal(size=n - 1)
+    forward, log_scale = np.exp([-biases[0], biases[0]]), 0.0
+    for bias, coupling in zip(biases[1:], couplings, strict=True):
+        step = np.exp(coupling * np.array([[1, -1], [-1, 1]]) + bias * np.array([[-1, 1]]))
+        forward = forward @ step
+        log_scale += np.log(forward.sum())
+        forward /= forward.sum()
+    engine = Elimination(gb.PairwiseModel.build(gb.graphs.grid(1, n), biases, couplings))
+    assert engine.log_partition() == pytest.approx(log_scale, rel=1e-13)
+    assert engine.means()[-1] == pytest.approx(forward[1] - forward[0], abs=1e-13)
+
+
+def test_random_tree_of_a_hundred_thousand():
+    tree = random_tree(100_000, 3)
+    couplings = np.random.default_rng(3).normal(size=tree.n_edges)
+    engine = Elimination(gb.PairwiseModel.build(tree, None, couplings))
+    assert engine.cost.treewidth == 1
+    expected = tree.n_nodes * np.log(2) + np.log(np.cosh(couplings)).sum()
+    assert engine.log_partition() == pytest.approx(expected, rel=1e-13)
+    np.testing.assert_allclose(engine.moments().statistics, np.tanh(couplings), atol=1e-13)
+
+
+def kac_ward_log_partition(rows, columns, graph, couplings):
+    """Log Z of a planar grid in zero field by the determinant over directed edges."""
+    tails = np.concatenate([graph.edges[:, 0], graph.edges[:, 1]])
+    heads = np.concatenate([graph.edges[:, 1], graph.edges[:, 0]])
+    step = (heads % columns - tails % columns) + 1j * (heads // columns - tails // columns)
+    follows = (heads[:, None] == tails[None, :]) & (tails[:, None] != heads[None, :])
+    turns = np.exp(0.5j * np.angle(step[None, :] / step[:, None]))
+    matrix = np.where(follows, np.tanh(np.tile(couplings, 2))[:, None] * turns, 0.0)
+    _, log_determinant = np.linalg.slogdet(np.eye(len(tails)) - matrix)
+    return rows * columns * np.log(2) + np.log(np.cosh(couplings)).sum() + 0.5 * log_determinant
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(4, 5), (16, 16)])
+def test_grid_in_zero_field_agrees_with_kac_ward(rows, columns):
+    graph = gb.graphs.grid(rows, columns)
+    couplings = np.random.default_rng(7).normal(size=graph.n_edges)
+    engine = Elimination(gb.PairwiseModel.build(graph, None, couplings))
+    expected = kac_ward_log_partition(rows, columns, graph, couplings)
+    assert engine.log_partition() == pytest.approx(expected, rel=1e-12)
+
+
+def test_grid_in_a_field_moments_are_the_gradient_of_log_z():
+    model = random_model(gb.graphs.grid(16, 16), 8)
+    direction = np.random.default_rng(9).normal(size=model.theta.size)
+    step = 1e-4
+    ahead = Elimination(model.replace(model.theta + step * direction)).log_partition()
+    behind = Elimination(model.replace(model.theta - step * direction)).log_partition()
+    slope = direction @ Elimination(model).moments().statistics
+    assert (ahead - behind) / (2 * step) == pytest.approx(slope, rel=1e-6)
+
+
+def test_plans_are_good_and_kept():
+    assert plan_elimination(gb.graphs.grid(16, 16)).width == 16
+    assert plan_elimination(gb.graphs.grid(5, 40)).width <= 6  # numbered along its long side
+    assert plan_elimination(gb.graphs.grid(40, 5)).width == 5
+    assert plan_elimination(GRAPHS["cycle"]).width == 2
+    assert plan_elimination(GRAPHS["star"]).width == 1
+    assert plan_elimination(gb.graphs.grid(16, 16)) is plan_elimination(gb.graphs.grid(16, 16))
+
+
+@pytest.mark.parametrize("propose", [min_degree_order, min_fill_order])
+def test_orders_name_every_node_once(propose):
+    for graph in GRAPHS.values():
+        assert sorted(propose(graph)) == list(range(graph.n_nodes))
+    assert propose(gb.graphs.complete(MAX_WIDTH + 2)) is None
+
+
+def test_refusals_name_the_cost():
+    long = Elimination(random_model(gb.graphs.grid(1, 3000)), max_seconds=1.0)
+    with pytest.raises(TooExpensiveError, match=r"all second moments of 3000 variables would take about .* s"):
+        long.second_moments()
+    with pytest.raises(TooExpensiveError, match="joint marginal of 20 variables would take"):
+        long.marginal(range(20))
+    with pytest.raises(TooExpensiveError, match=r"treewidth 35 or more"):
+        Elimination(random_model(gb.graphs.complete(60))).log_partition()

@@ -1,0 +1,142 @@
+"""Enumeration against plain NumPy sums in extended precision."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+from scipy.special import gammaln, logsumexp
+
+import gibbsian as gb
+from gibbsian.domain import BINARY, SPIN
+from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.inference import Enumeration
+
+
+def random_model(graph, seed=0, scale=1.0, domain=SPIN, temperature=1.0, bias=True):
+    rng = np.random.default_rng(seed)
+    biases = scale * rng.normal(size=graph.n_nodes) if bias else None
+    return gb.PairwiseModel.build(graph, biases, scale * rng.normal(size=graph.n_edges), domain, temperature)
+
+
+def brute_force(model):
+    """All states in C order, log Z and the probabilities."""
+    n = model.n_variables
+    bits = np.indices((2,) * n).reshape(n, -1).T
+    states = np.where(bits == 1, model.domain.high, model.domain.low)
+    x = states.astype(np.longdouble)
+    i, j = model.graph.edges.T
+    log_weights = x @ model.natural_biases + (x[:, i] * x[:, j]) @ model.natural_couplings
+    top = log_weights.max()
+    weights = np.exp(log_weights - top)
+    return states, float(top + np.log(weights.sum())), (weights / weights.sum()).astype(float)
+
+
+GRAPHS = {
+    "one node": gb.graphs.complete(1),
+    "two nodes": gb.graphs.complete(2),
+    "complete 12": gb.graphs.complete(12),  # more than one row
+    "random 13": gb.graphs.random(13, 0.3, random_state=1),
+    "no edges": gb.graphs.from_edges([], 4),
+    "two parts": gb.graphs.from_edges([(0, 3), (3, 4), (1, 2)], 6),
+}
+
+
+@pytest.mark.parametrize("domain", [SPIN, BINARY], ids=lambda domain: domain.name)
+@pytest.mark.parametrize("scale", [0.7, 50.0])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_everything_against_brute_force(name, scale, domain):
+    model = random_model(GRAPHS[name], 3, scale, domain, temperature=1.3)
+    states, log_partition, probabilities = brute_force(model)
+    engine = Enumeration(model)
+    moments = engine.moments()
+    assert moments.log_partition == pytest.approx(log_partition, rel=1e-14)
+    np.testing.assert_allclose(moments.statistics, model.mean_statistics(states, probabilities), atol=5e-14)
+    np.testing.assert_allclose(engine.means(), probabilities @ states, atol=5e-14)
+    second = states.T @ (states * probabilities[:, None])
+    np.testing.assert_allclose(engine.second_moments(), second, atol=5e-14)
+    best, log_probability = engine.most_probable()
+    assert best.dtype == np.int8
+    np.testing.assert_array_equal(best, states[probabilities.argmax()])
+    assert log_probability == pytest.approx(np.log(probabilities.max()), abs=1e-10)
+    np.testing.assert_allclose(engine.marginal(range(model.n_variables)).ravel(), probabilities, atol=5e-14)
+
+
+def test_model_without_biases():
+    model = random_model(gb.graphs.complete(11), 5, bias=False)
+    states, _, probabilities = brute_force(model)
+    moments = Enumeration(model).moments()
+    assert moments.statistics.shape == (model.graph.n_edges,)
+    np.testing.assert_allclose(moments.statistics, model.mean_statistics(states, probabilities), atol=1e-14)
+
+
+@pytest.mark.parametrize("nodes", [[], [4], [7, 2], [12, 0, 5], [3, 2, 1, 0, 12, 11]])
+def test_marginal_axes_follow_the_order_given(nodes):
+    model = random_model(GRAPHS["random 13"], 8)
+    table = brute_force(model)[2].reshape((2,) * 13)
+    others = tuple(node for node in range(13) if node not in nodes)
+    expected = table.sum(axis=others).transpose(np.argsort(np.argsort(nodes)) if nodes else ())
+    np.testing.assert_allclose(Enumeration(model).marginal(nodes), expected, atol=1e-15)
+
+
+def test_ties_go_to_the_lowest_number():
+    engine = Enumeration(random_model(gb.graphs.complete(12), 2, bias=False))
+    best, _ = engine.most_probable()
+    assert best[0] == -1  # of a state and its mirror image, the one with the lower first variable
+    uniform = Enumeration(gb.PairwiseModel.zeros(gb.graphs.complete(12), domain=BINARY))
+    best, log_probability = uniform.most_probable()
+    assert not best.any()
+    assert log_probability == pytest.approx(-12 * np.log(2))
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="needs two threads")
+def test_result_does_not_depend_on_threads(monkeypatch):
+    monkeypatch.setattr("gibbsian.backends.numba.enumeration.ONE_THREAD_UP_TO", 0)
+
+    def run(n_threads):
+        before = numba.get_num_threads()
+        numba.set_num_threads(n_threads)
+        try:
+            engine = Enumeration(random_model(gb.graphs.complete(15), 9))
+            draws = engine.sample(500, np.random.default_rng(0))
+            return engine.log_partition(), engine.second_moments(), engine.marginal([3, 1]), draws
+        finally:
+            numba.set_num_threads(before)
+
+    for one, other in zip(run(1), run(2), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_threads_are_left_as_they_were():
+    before = numba.get_num_threads()
+    Enumeration(random_model(gb.graphs.complete(11))).sample(10, np.random.default_rng(0))
+    assert numba.get_num_threads() == before
+
+
+def test_complete_ferromagnet_of_twenty_five():
+    # a complete ferromagnet: the states fall into classes by their sum
+    n, coupling = 25, 0.03
+    model = gb.PairwiseModel.build(gb.graphs.complete(n), None, np.full(n * (n - 1) // 2, coupling))
+    ups = np.arange(n + 1)
+    total = 2.0 * ups - n
+    classes = gammaln(n + 1) - gammaln(ups + 1) - gammaln(n - ups + 1) + coupling * (total**2 - n) / 2
+    engine = Enumeration(model)
+    assert engine.log_partition() == pytest.approx(logsumexp(classes), rel=1e-13)
+    shares = np.exp(classes - logsumexp(classes))
+    pair = (shares @ total**2 - n) / (n * (n - 1))
+    np.testing.assert_allclose(engine.moments().statistics, pair, rtol=1e-11)
+
+
+def test_bad_questions_are_refused(monkeypatch):
+    engine = Enumeration(random_model(gb.graphs.complete(4)))
+    with pytest.raises(ArgumentError, match="names 4: use numbers from 0 to 3"):
+        engine.marginal([0, 4])
+    with pytest.raises(ArgumentError, match="twice"):
+        engine.marginal([1, 1])
+    with pytest.raises(ArgumentError, match="n_samples=-1"):
+        engine.sample(-1, np.random.default_rng(0))
+    monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.001")
+    with pytest.raises(TooExpensiveError, match="1000000 samples of 4 variables needs"):
+        engine.sample(1_000_000, np.random.default_rng(0))
+    with pytest.raises(TooExpensiveError, match="joint marginal of 18 variables needs"):
+        Enumeration(random_model(gb.graphs.complete(18))).marginal(range(18))

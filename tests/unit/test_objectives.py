@@ -1,0 +1,110 @@
+"""Objectives against their formulas in the papers, and likelihood with missing cells against enumeration."""
+
+import itertools
+
+import numba
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.errors import MissingValuesError, TooExpensiveError
+from gibbsian.objectives import Likelihood, Pseudolikelihood, value_and_gradient
+from systems import all_states, exact_law, random_model, sampled_data
+
+
+def test_pseudolikelihood_is_equation_8_of_h06(rng):
+    model = random_model(gb.graphs.complete(5), rng)
+    data = sampled_data(model, 30, rng)
+    x = data.states[data.row_of].astype(float)
+    fields = x @ model.coupling_matrix + model.biases
+    expected = (x * fields - np.log(np.cosh(fields)) - np.log(2)).sum(axis=1).mean()
+    value, gradient = value_and_gradient(Pseudolikelihood(), model, data)
+    assert -value == pytest.approx(expected, abs=1e-12)
+    residual = x - np.tanh(fields)  # H06 eq. 9 and 13, symmetrised
+    np.testing.assert_allclose(-gradient[:5], residual.mean(axis=0), atol=1e-12)
+    pairs = residual.T @ x / len(x)
+    np.testing.assert_allclose(-gradient[5:], (pairs + pairs.T)[np.triu_indices(5, 1)], atol=1e-12)
+
+
+def test_likelihood_is_the_mean_log_probability(domain, rng):
+    model = random_model(gb.graphs.grid(2, 3), rng, domain, temperature=2.0)
+    data = sampled_data(model, 30, rng)
+    _, _, log_partition = exact_law(model)
+    expected = (model.log_weights(data.states[data.row_of]) - log_partition).mean()
+    assert -value_and_gradient(Likelihood(), model, data)[0] == pytest.approx(expected, abs=1e-12)
+
+
+def with_holes(data, share, rng):
+    x = data.decode(data.states)[data.row_of].astype(float)
+    x[rng.random(x.shape) < share] = np.nan
+    return gb.Dataset.read(x, coding=data.coding), x
+
+
+def test_likelihood_with_missing_cells_sums_over_them(domain, rng):
+    model = random_model(gb.graphs.complete(4), rng, domain, temperature=1.3)
+    data, x = with_holes(sampled_data(model, 25, rng), 0.4, rng)
+    states, probabilities, _ = exact_law(model)
+    expected = np.mean([
+        np.log(probabilities[((states == row) | np.isnan(row)).all(axis=1)].sum()) for row in x
+    ])  # fmt: skip
+    function = Likelihood().bind(model, data)
+    value, gradient = function(model.theta)
+    assert -value == pytest.approx(expected, abs=1e-12)
+    h = 1e-5
+    for k, unit in enumerate(np.eye(model.theta.size)):
+        slope = (function(model.theta + h * unit)[0] - function(model.theta - h * unit)[0]) / (2 * h)
+        assert gradient[k] == pytest.approx(slope, abs=1e-8)
+
+
+def test_likelihood_refuses_what_it_cannot_sum(rng):
+    big = gb.PairwiseModel.zeros(gb.graphs.complete(60))
+    rows = np.where(rng.random((5, 60)) < 0.5, 1, -1)
+    with pytest.raises(TooExpensiveError, match="60 variables"):
+        Likelihood().bind(big, gb.Dataset.read(rows))
+    holes = np.where(rng.random((5, 60)) < 0.5, 1.0, -1.0)
+    holes[3, :45] = np.nan
+    with pytest.raises(TooExpensiveError, match=r"row 3 has 45 missing cells"):
+        Likelihood().bind(gb.PairwiseModel.zeros(gb.graphs.grid(1, 60)), gb.Dataset.read(holes))
+
+
+def test_pseudolikelihood_refuses_missing_cells_and_names_them():
+    data = gb.Dataset.read([[1, -1], [np.nan, 1]], names=["first", "second"], coding="spin")
+    with pytest.raises(MissingValuesError, match=r"pseudolikelihood.*'first'.*mle"):
+        Pseudolikelihood().bind(gb.PairwiseModel.zeros(gb.graphs.complete(2)), data)
+
+
+def test_pseudolikelihood_of_many_variables_keeps_its_value(rng):
+    """More than a thousand factors to a row: the product inside the kernel is taken in pieces."""
+    n = 2500
+    graph = gb.graphs.grid(1, n)
+    model = random_model(graph, rng, scale=0.3)
+    x = np.where(rng.random((3, n)) < 0.5, 1, -1)
+    costs = model.flip_costs(x)
+    value, _ = value_and_gradient(Pseudolikelihood(), model, gb.Dataset.read(x))
+    assert value == pytest.approx(np.logaddexp(0, -costs).sum(axis=1).mean(), rel=1e-13)
+
+
+def test_same_bits_for_one_and_two_threads(rng):
+    model = random_model(gb.graphs.complete(40), rng, scale=0.1)
+    data = gb.Dataset.read(np.where(rng.random((3000, 40)) < 0.5, 1, -1))
+    before = numba.get_num_threads()
+    results = []
+    for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
+        numba.set_num_threads(threads)
+        results.append(value_and_gradient(Pseudolikelihood(), model, data))
+    numba.set_num_threads(before)
+    assert results[0][0] == results[1][0]
+    assert np.array_equal(results[0][1], results[1][1])
+
+
+@pytest.mark.parametrize("n_missing", range(1, 4))
+def test_completions_are_all_ways_to_fill(n_missing, domain):
+    from gibbsian.inference.missing import complete_in_all_ways
+
+    row = np.full((1, 3), float(domain.high))
+    row[0, :n_missing] = np.nan
+    completions = complete_in_all_ways(gb.Dataset.read(row, coding=domain.name))
+    filled = set(map(tuple, completions.states.tolist()))
+    ways = itertools.product([domain.low, domain.high], repeat=n_missing)
+    assert filled == {(*way, *[domain.high] * (3 - n_missing)) for way in ways}
+    assert len(all_states(n_missing)) == len(completions.states)

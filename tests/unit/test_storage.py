@@ -1,0 +1,205 @@
+"""Model files and checkpoints: exact round trips, clear refusals, nothing half-written."""
+
+import errno
+import json
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import gibbsian as gb
+from gibbsian.domain import CODINGS, as_coding
+from gibbsian.errors import ArgumentError, FileFormatError, StorageError
+from gibbsian.storage import (
+    Checkpoint,
+    StoredModel,
+    pack,
+    read_model,
+    unpack,
+    write_atomically,
+    write_model,
+    write_tensors,
+)
+from systems import random_model, sampled_data
+
+
+@pytest.fixture
+def machine(rng):
+    data = sampled_data(random_model(gb.graphs.complete(4), rng), 200, rng)
+    return gb.BoltzmannMachine(learner="mple", l2=0.01).fit(data)
+
+
+@pytest.fixture
+def saved(machine, tmp_path):
+    path = tmp_path / "machine.gibbs"
+    machine.save(path)
+    return path
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 10_000),
+    coding=st.sampled_from([*CODINGS, ("disagree", "agree")]),
+    bias=st.booleans(),
+    temperature=st.floats(0.1, 10),
+)
+def test_model_files_round_trip_to_the_bit(seed, coding, bias, temperature, tmp_path):
+    rng = np.random.default_rng(seed)
+    written = as_coding(coding)
+    graph = gb.graphs.random(int(rng.integers(1, 8)), 0.5, rng)
+    model = random_model(graph, rng, written.domain, scale=10.0, temperature=temperature, bias=bias)
+    names = tuple(f"sp\u00e4lte {i}" for i in range(graph.n_nodes))
+    path = tmp_path / "model.gibbs"
+    write_model(path, StoredModel(model, written, names, {"l2": 0.1}, {"rows": 7}))
+    read = read_model(path)
+    assert np.array_equal(read.model.theta, model.theta)
+    assert read.model.graph == graph
+    assert (read.model.temperature, read.model.bias, read.model.domain) == (temperature, bias, written.domain)
+    assert (read.coding, read.names, read.settings, read.provenance) == (written, names, {"l2": 0.1}, {"rows": 7})
+
+
+def test_loaded_machine_answers_like_the_saved_one(machine, saved):
+    loaded = gb.load(saved)
+    x = machine.sample(5, random_state=0)
+    assert np.array_equal(loaded.score_samples(x), machine.score_samples(x))
+    assert loaded.result_.reason == machine.result_.reason
+    assert loaded.result_.converged
+    assert len(loaded.result_.trace) == len(machine.result_.trace)
+    assert loaded.result_.provenance["learner"] == "mple"
+    assert loaded.l2 == 0.01
+    assert loaded.couplings_.equals(machine.couplings_)
+
+
+@pytest.mark.parametrize("keep", [0, 5, 40, -1])
+def test_truncated_files_are_refused(saved, keep):
+    saved.write_bytes(saved.read_bytes()[:keep])
+    with pytest.raises(FileFormatError, match=r"machine\.gibbs is truncated or is not a gibbsian file"):
+        gb.load(saved)
+
+
+def test_foreign_files_are_refused(tmp_path):
+    from safetensors.numpy import save_file
+
+    text = tmp_path / "notes.gibbs"
+    text.write_text("dear diary, " * 50)
+    with pytest.raises(FileFormatError, match="not a gibbsian file"):
+        gb.load(text)
+    other = tmp_path / "other.gibbs"
+    save_file({"w": np.zeros(3)}, other)
+    with pytest.raises(FileFormatError, match="not written by gibbsian"):
+        gb.load(other)
+    with pytest.raises(FileFormatError, match="does not exist"):
+        gb.load(tmp_path / "absent.gibbs")
+    with pytest.raises(FileFormatError, match="not a file"):
+        gb.load(tmp_path)
+
+
+def test_newer_versions_and_other_kinds_are_refused(tmp_path, monkeypatch):
+    newer, other, damaged = tmp_path / "newer.gibbs", tmp_path / "other.gibbs", tmp_path / "damaged.gibbs"
+    write_tensors(other, "checkpoint", {}, {})
+    with pytest.raises(FileFormatError, match="holds a checkpoint, not a pairwise"):
+        gb.load(other)
+    write_tensors(damaged, "pairwise", {"names": ["a"]}, {})
+    with pytest.raises(FileFormatError, match="lacks a part"):
+        gb.load(damaged)
+    monkeypatch.setattr("gibbsian.storage.FORMAT_VERSION", 99)
+    write_tensors(newer, "pairwise", {}, {})
+    monkeypatch.undo()
+    with pytest.raises(FileFormatError, match="version 99.*upgrade"):
+        gb.load(newer)
+
+
+def test_header_is_plain_json(saved):
+    from safetensors import safe_open
+
+    with safe_open(str(saved), "numpy") as file:
+        header = json.loads(file.metadata()["gibbsian"])
+    assert header["format_version"] == 1
+    assert header["coding"]["name"] == "spin"
+
+
+@pytest.mark.parametrize("call", ["write", "fsync"])
+def test_full_disk_leaves_the_old_file_and_no_other(machine, saved, monkeypatch, call):
+    before = saved.read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if call == "fsync":
+        monkeypatch.setattr(os, "fsync", full)
+    else:
+        import tempfile
+
+        real = tempfile.NamedTemporaryFile
+
+        def broken(*args, **kwargs):
+            file = real(*args, **kwargs)
+            file.file.write(b"part")
+            monkeypatch.setattr(file, "write", full, raising=False)
+            return file
+
+        monkeypatch.setattr(tempfile, "NamedTemporaryFile", broken)
+    with pytest.raises(StorageError, match=r"could not write .*machine\.gibbs: No space left on device; nothing"):
+        machine.save(saved)
+    monkeypatch.undo()
+    assert saved.read_bytes() == before
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_absent_folder_is_named(machine, tmp_path):
+    with pytest.raises(StorageError, match="absent"):
+        machine.save(tmp_path / "absent" / "machine.gibbs")
+
+
+def test_written_files_have_the_usual_permissions(tmp_path):
+    plain, ours = tmp_path / "plain", tmp_path / "ours"
+    plain.write_text("x")
+    write_atomically(ours, b"x")
+    assert ours.stat().st_mode == plain.stat().st_mode
+
+
+leaves = st.one_of(
+    st.floats(allow_nan=False),
+    st.integers(-(2**60), 2**60),
+    st.booleans(),
+    hnp.arrays(st.sampled_from([np.float64, np.int8, np.uint64, np.bool_]), hnp.array_shapes(min_side=0, max_dims=2)),
+)
+
+
+@given(st.recursive(leaves, lambda parts: st.tuples(parts, parts)))
+def test_packing_is_undone_by_unpacking(progress):
+    def same(a, b):
+        if isinstance(a, tuple):
+            return all(same(*pair) for pair in zip(a, b, strict=True))
+        return np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f") and type(a) is type(b)
+
+    assert same(unpack(progress, pack(progress)), progress)
+
+
+def test_checkpoint_of_another_fit_is_refused(tmp_path, rng):
+    path = tmp_path / "fit.checkpoint"
+    data = sampled_data(random_model(gb.graphs.complete(4), rng), 200, rng)
+    gb.BoltzmannMachine(learner="mple", checkpoint=Checkpoint(path, every=1)).fit(data)
+    resume = Checkpoint(path, resume=True)
+    with pytest.raises(FileFormatError, match=r"fit\.checkpoint is the checkpoint of another fit"):
+        gb.BoltzmannMachine(learner="mple", l2=0.1, checkpoint=resume).fit(data)
+    with pytest.raises(FileFormatError, match="another fit"):
+        gb.BoltzmannMachine(learner="mple", checkpoint=resume).fit(data.take(range(100)))
+    with pytest.raises(FileFormatError, match="holds a pairwise, not a checkpoint"):
+        machine = gb.BoltzmannMachine(learner="mple").fit(data)
+        machine.save(path)
+        gb.BoltzmannMachine(learner="mple", checkpoint=resume).fit(data)
+
+
+def test_resuming_without_a_file_starts_afresh(tmp_path, rng):
+    data = sampled_data(random_model(gb.graphs.complete(3), rng, scale=0.2), 200, rng)
+    machine = gb.BoltzmannMachine(learner="mple", checkpoint=Checkpoint(tmp_path / "none", resume=True)).fit(data)
+    assert "resumed_at_step" not in machine.result_.provenance
+
+
+def test_bad_interval_is_named():
+    with pytest.raises(ArgumentError, match="every=0"):
+        Checkpoint("x", every=0)
