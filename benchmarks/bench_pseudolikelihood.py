@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from timing import interleaved
 
 import gibbsian as gb
 from gibbsian.objectives import Pseudolikelihood
+from timing import interleaved
 
 TARGET = 1.4
 

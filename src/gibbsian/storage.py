@@ -64,7 +64,18 @@ def _umask() -> int:
 def write_tensors(
     path: str | os.PathLike[str], kind: str, header: dict[str, Any], tensors: dict[str, np.ndarray]
 ) -> None:
-    """Write arrays with a JSON header."""
+    """Write arrays with a JSON header.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np
+    >>> from gibbsian.storage import read_tensors, write_tensors
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "file"
+    >>> write_tensors(path, "note", {"author": "me"}, {"x": np.arange(3)})
+    >>> header, tensors = read_tensors(path, ("note",))
+    >>> header["author"], tensors["x"]
+    ('me', array([0, 1, 2]))
+    """
     from safetensors.numpy import save
 
     text = json.dumps({"format_version": FORMAT_VERSION, "kind": kind, **header}, default=_plain)
@@ -73,7 +84,18 @@ def write_tensors(
 
 
 def read_tensors(path: str | os.PathLike[str], kinds: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read what `write_tensors` wrote, refusing anything else with a sentence that says why."""
+    """Read what `write_tensors` wrote, refusing anything else with a sentence that says why.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np
+    >>> from gibbsian.storage import read_tensors, write_tensors
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "file"
+    >>> write_tensors(path, "note", {"author": "me"}, {"x": np.arange(3)})
+    >>> header, tensors = read_tensors(path, ("note",))
+    >>> header["author"], tensors["x"]
+    ('me', array([0, 1, 2]))
+    """
     from safetensors import SafetensorError, safe_open
 
     path = Path(path)
@@ -151,7 +173,18 @@ class StoredModel:
 
 
 def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
-    """Write a model file."""
+    """Write a model file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, gibbsian as gb
+    >>> from gibbsian.storage import StoredModel, read_model, write_model
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.gibbs"
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> write_model(path, StoredModel(model, gb.domain.as_coding("spin"), ("a", "b")))
+    >>> read_model(path).coding.name
+    'spin'
+    """
     model, coding = stored.model, stored.coding
     header = {
         "coding": {"name": coding.name, "low": coding.low, "high": coding.high, "domain": coding.domain.name},
@@ -166,7 +199,16 @@ def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
 
 
 def read_model(path: str | os.PathLike[str]) -> StoredModel:
-    """Read a model file."""
+    """Read a model file.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.storage.read_model("absent.gibbs")
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.FileFormatError: absent.gibbs does not exist or is not a file
+    """
     header, tensors = read_tensors(path, ("pairwise",))
     try:
         written = header["coding"]
@@ -262,7 +304,14 @@ def pack(progress: Any, prefix: str = "progress") -> dict[str, np.ndarray]:
 
 
 def unpack(template: Any, arrays: dict[str, np.ndarray], prefix: str = "progress") -> Any:
-    """Rebuild from `pack` a structure like `template`."""
+    """Rebuild from `pack` a structure like `template`.
+
+    Examples
+    --------
+    >>> from gibbsian.storage import pack, unpack
+    >>> unpack((0, 0.0), pack((7, 2.5)))
+    (7, 2.5)
+    """
     if template is None:
         return None
     parts = _parts(template)

@@ -21,7 +21,7 @@ def test_keeps_the_contract(name):
 
 def test_learns_in_both_codings_with_and_without_biases(name, domain, rng):
     for bias in (True, False):
-        truth = random_model(gb.graphs.complete(4), rng, domain, bias=bias)
+        truth = random_model(gb.graphs.complete(4), rng, domain, scale=0.3, bias=bias)
         data = sampled_data(truth, 500, rng)
         machine = gb.BoltzmannMachine(learner=name, bias=bias, random_state=0).fit(data)
         assert machine.result_.converged, machine.result_.reason

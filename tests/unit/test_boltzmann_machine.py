@@ -184,8 +184,20 @@ class TestTables:
 
     def test_columns_in_another_order_are_refused(self):
         machine = gb.BoltzmannMachine().fit(self.frame)
-        with pytest.raises(ValueError, match="[Ff]eature names"):
+        with pytest.raises(ValueError, match=r"[Ff]eature names"):
             machine.score(self.frame[["drinks", "smokes"]])
+
+    def test_loaded_machine_refuses_columns_in_another_order(self, tmp_path):
+        gb.BoltzmannMachine().fit(self.frame).save(tmp_path / "m.gibbs")
+        machine = gb.load(tmp_path / "m.gibbs")
+        turned = self.frame[["drinks", "smokes"]]
+        turned.to_csv(tmp_path / "turned.csv", index=False)
+        with pytest.raises(ValueError, match=r"[Ff]eature names"):
+            machine.score(turned)
+        for source in (tmp_path / "turned.csv", gb.Dataset.read(turned)):
+            with pytest.raises(ArgumentError, match=r"'drinks', 'smokes' but .* fitted on 'smokes', 'drinks'"):
+                machine.score(source)
+        assert machine.score(self.frame) == machine.score(gb.Dataset.read(self.frame))
 
     def test_graph_by_column_names(self):
         machine = gb.BoltzmannMachine(graph=[("drinks", "smokes")]).fit(self.frame)
@@ -225,7 +237,7 @@ class TestBadInput:
     """Each with its own sentence that names the thing."""
 
     def test_one_row(self):
-        with pytest.raises(DataError, match="1 sample|n_samples ?= ?1"):
+        with pytest.raises(DataError, match=r"1 sample|n_samples ?= ?1"):
             gb.BoltzmannMachine().fit([[1, -1]])
 
     def test_constant_column(self):
@@ -245,7 +257,7 @@ class TestBadInput:
         rows = [[1, 1, 1], [1, 1, -1], [1, -1, 1], [-1, 1, 1], [-1, -1, 1], [-1, 1, -1], [1, -1, -1]]
         tight = [row for row in rows if row[0] * row[1] + row[0] * row[2] + row[1] * row[2] == -1]
         assert len(tight) == 6
-        with pytest.raises(MaximumDoesNotExistError, match="no finite maximum.*l2"):
+        with pytest.raises(MaximumDoesNotExistError, match=r"no finite maximum.*l2"):
             gb.BoltzmannMachine(learner=learner, bias=True).fit(np.array(tight))
 
     def test_another_coding_at_predict_time(self, fitted):
@@ -254,7 +266,7 @@ class TestBadInput:
             fitted.score(other)
 
     def test_another_number_of_columns(self, fitted):
-        with pytest.raises(ValueError, match="features|columns"):
+        with pytest.raises(ValueError, match=r"features|columns"):
             fitted.score(np.ones((2, 7)))
 
     def test_unknown_node(self):

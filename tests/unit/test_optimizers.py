@@ -47,7 +47,7 @@ def test_lbfgs_finds_scipys_minimum_in_about_as_many_evaluations():
 def test_lbfgs_walks_the_rosenbrock_valley():
     from scipy.optimize import rosen, rosen_der
 
-    state, info, _ = run(LBFGS(), lambda t: (rosen(t), rosen_der(t)), np.full(10, -1.2), np.zeros(10), tol=1e-8)
+    state, _, _ = run(LBFGS(), lambda t: (rosen(t), rosen_der(t)), np.full(10, -1.2), np.zeros(10), tol=1e-8)
     np.testing.assert_allclose(state.theta, 1.0, atol=1e-7)
 
 
@@ -57,7 +57,7 @@ def test_l1_ends_at_a_point_where_no_subgradient_is_left(optimizer, strength):
     function, n = logistic_problem()
     l1 = np.full(n, strength)
     l1[0] = 0.0  # as a bias: free
-    state, info, _ = run(optimizer, function, np.zeros(n), l1, tol=1e-7)
+    state, _, _ = run(optimizer, function, np.zeros(n), l1, tol=1e-7)
     gradient = function(state.theta)[1]
     at_zero = state.theta == 0
     assert np.all(np.abs(gradient[at_zero]) <= l1[at_zero] + 1e-6)

@@ -1,8 +1,8 @@
 """Threads over independent pieces of work.
 
-A piece mixes BLAS products and compiled loops. Letting each of those start threads of its own makes two thread pools spin
-against each other on the same cores; giving each piece to one thread, with BLAS kept to that thread, does not. Results come
-back in order, so that sums over pieces do not depend on the number of threads.
+A piece mixes BLAS products and compiled loops. Letting each of those start threads of its own makes two thread pools
+spin against each other on the same cores; giving each piece to one thread, with BLAS kept to that thread, does not.
+Results come back in order, so that sums over pieces do not depend on the number of threads.
 """
 
 from __future__ import annotations

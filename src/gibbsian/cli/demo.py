@@ -122,8 +122,8 @@ def _introduce(say: Callable[..., None], votes: Dataset, training: Dataset, held
         f"{votes.n_rows} members, {missing} missing answers; {training.n_rows} members to learn from, "
         f"{held_out.n_rows} held out"
     )
-    say(f"penalty l2 = 1/{training.n_rows}: a standard normal prior on each parameter, because unanimous")
-    say("pairs of answers would send unpenalised couplings to infinity")
+    say(f"penalty l2 = 1/{training.n_rows}, a standard normal prior on each parameter: without one, answers that never")
+    say("occur together (there are some in the complete rows) would send couplings to infinity")
     say("exact likelihood sums missing answers out; pseudolikelihood needs complete rows")
 
 

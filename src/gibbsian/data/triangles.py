@@ -1,9 +1,9 @@
 """Three columns that never show one pattern nor its opposite.
 
-For spins, the indicator that three variables stand at s or at -s is ``(1 + s_i s_j x_i x_j + s_i s_k x_i x_k + s_j s_k
-x_j x_k) / 4``: a linear combination of the pair statistics. If neither occurs, its mean is on the boundary and the
-likelihood has no finite maximum, although every pair's table may be full. (These are the triangle facets of the marginal
-polytope; with the pairs they are all there is for three variables.)
+For spins, the indicator that three variables stand at s or at -s is a linear combination of the pair statistics,
+``(1 + s_i s_j x_i x_j + s_i s_k x_i x_k + s_j s_k x_j x_k) / 4``. If neither occurs, its mean is on the boundary and
+the likelihood has no finite maximum, although every pair's table may be full. (These are the triangle facets of the
+marginal polytope; with the pairs they are all there is for three variables.)
 """
 
 from __future__ import annotations

@@ -15,12 +15,14 @@ from gibbsian.data.preflight import drop_empty_rows, preflight
 from gibbsian.domain import Coding, as_coding
 from gibbsian.errors import ArgumentError, ConvergenceWarning, TooExpensiveError
 from gibbsian.estimators.fitting import (
+    are_chosen,
     check_runaway,
     choose_learner,
     fingerprint,
     like_frame,
     plain_settings,
     provenance,
+    shorten,
 )
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
 from gibbsian.expectations.missing_cells import fill_probabilities
@@ -201,14 +203,28 @@ class BoltzmannMachine(DensityMixin, BaseEstimator):
             coding, who = self.coding, None
         else:
             check_is_fitted(self)
-            coding, who = self.coding_, "the model was fitted on"
-        data = Dataset.read(X, coding=coding, sample_weight=sample_weight, binarize=self.binarize, declared_by=who)
-        validate_data(self, X if hasattr(X, "shape") else data.states, reset=fitting, skip_check_array=True)
-        if not fitting and data.n_variables != self.model_.n_variables:
-            raise ArgumentError(
-                f"X has {data.n_variables} columns but the machine was fitted on {self.model_.n_variables}"
-            )
+            coding, who = self.coding_, "the model"
+        threshold = None if isinstance(X, Dataset) else self.binarize
+        data = Dataset.read(X, coding=coding, sample_weight=sample_weight, binarize=threshold, declared_by=who)
+        self._check_columns(X, data, fitting)
         return data
+
+    def _check_columns(self, X: Any, data: Dataset, fitting: bool) -> None:
+        """Keep the columns' names in a fit; afterwards refuse other columns or another order."""
+        if not isinstance(X, Dataset | str | os.PathLike):
+            validate_data(self, X if hasattr(X, "shape") else data.states, reset=fitting, skip_check_array=True)
+        elif fitting:
+            self._set_columns(data.names)
+        elif data.names != self.names_ and (data.n_variables != self.n_features_in_ or are_chosen(data.names)):
+            raise ArgumentError(
+                f"the columns are {shorten(data.names)} but the machine was fitted on {shorten(self.names_)}: "
+                "give the same columns in the same order"
+            )
+
+    def _set_columns(self, names: tuple[str, ...]) -> None:
+        self.n_features_in_ = len(names)
+        if are_chosen(names):
+            self.feature_names_in_ = np.array(names, dtype=object)
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     @property
@@ -276,9 +292,7 @@ class BoltzmannMachine(DensityMixin, BaseEstimator):
         )
         converted = type(self)(**self.get_params(deep=False))
         converted.coding = target
-        converted.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            converted.feature_names_in_ = self.feature_names_in_
+        converted._set_columns(self.names_)
         return converted._set_fitted(result, target, self.names_)
 
     # -- questions ----------------------------------------------------------------------------------------------------
@@ -452,7 +466,7 @@ class BoltzmannMachine(DensityMixin, BaseEstimator):
         told = dict(stored.provenance)
         converged, reason = told.pop("converged", False), told.pop("reason", "")
         machine = cls(**{**stored.settings, "graph": stored.model.graph, "coding": stored.coding})
-        machine.n_features_in_ = stored.model.n_variables
+        machine._set_columns(stored.names)
         return machine._set_fitted(
             FitResult(stored.model, stored.trace, converged, reason, told), stored.coding, stored.names
         )

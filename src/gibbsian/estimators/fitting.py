@@ -98,3 +98,13 @@ def like_frame(values: np.ndarray, source: Any) -> Any:
     if module == "polars":
         return type(source)(values, schema=source.columns)
     return values
+
+
+def are_chosen(names: tuple[str, ...]) -> bool:
+    """Whether the names are the user's, not the x0, x1, ... that unnamed columns get."""
+    return names != tuple(f"x{i}" for i in range(len(names)))
+
+
+def shorten(names: tuple[str, ...], limit: int = 4) -> str:
+    """List the first names, for messages."""
+    return ", ".join(map(repr, names[:limit])) + (f", ... ({len(names)} in all)" if len(names) > limit else "")

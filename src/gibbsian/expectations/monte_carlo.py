@@ -72,7 +72,7 @@ class MonteCarlo:
     """
 
     n_chains: int = 100
-    n_sweeps: int = 100
+    n_sweeps: int = 500
     burn_in: int = 500
     sampler: str | Sampler = "gibbs"
     warn: bool = True

@@ -26,6 +26,16 @@ class LearnerState:
         What was made once from the model and the data (functions, samples' layout). Rebuilt on resume, never saved.
     progress : Any
         A dataclass of arrays and numbers with a field ``theta``: all that a checkpoint needs.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
+    >>> learner = gb.learners.as_learner("mple")
+    >>> state = learner.init(gb.PairwiseModel.zeros(gb.graphs.complete(2)), data, np.random.default_rng(0))
+    >>> state, info = learner.step(state)
+    >>> state.progress.theta.shape
+    (3,)
     """
 
     problem: Any

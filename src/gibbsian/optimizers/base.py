@@ -31,6 +31,13 @@ class OptimizerState:
         The penalised value there.
     evaluations : int
         How often the function was called so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.optimizers import Ascent
+    >>> Ascent().init(lambda theta: (float(theta @ theta), 2 * theta), np.ones(2), np.zeros(2)).value
+    2.0
     """
 
     theta: np.ndarray
@@ -54,6 +61,12 @@ class StepInfo(NamedTuple):
         Calls of the function so far.
     stalled : bool
         No lower value can be found: rounding has the last word.
+
+    Examples
+    --------
+    >>> from gibbsian.optimizers import StepInfo
+    >>> StepInfo(value=1.0, gradient_norm=1e-7, step_size=1.0, evaluations=12).stalled
+    False
     """
 
     value: float
