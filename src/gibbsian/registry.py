@@ -36,15 +36,21 @@ class Registry:
         self.kind = kind
         self.package = package
         self._factories: dict[str, Callable[..., Any]] = {}
+        self._traits: dict[str, dict[str, Any]] = {}
         self._discovered = False
 
-    def register(self, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Return a decorator that files a class or function under `name`."""
+    def register(self, name: str, **traits: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Return a decorator that files a class or function under `name`.
+
+        `traits` say what may be expected of it (``consistent=False``, ``stochastic=True``), so that contract tests
+        ask of each part what it promises.
+        """
 
         def decorate(factory: Callable[..., Any]) -> Callable[..., Any]:
             if name in self._factories:
                 raise ValueError(f"two {self.kind}s are registered as {name!r}")
             self._factories[name] = factory
+            self._traits[name] = traits
             return factory
 
         return decorate
@@ -64,6 +70,11 @@ class Registry:
         if name not in self._factories:
             raise ArgumentError(f"{self.kind}={name!r} is not known: use one of {', '.join(self.names())}")
         return self._factories[name]
+
+    def trait(self, name: str, trait: str, default: Any = None) -> Any:
+        """Return what a part promises, or `default` where it is silent."""
+        self.factory(name)
+        return self._traits[name].get(trait, default)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
