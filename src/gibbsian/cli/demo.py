@@ -163,10 +163,13 @@ def _guess_hidden(
     """Hide some present answers of the held-out rows and guess them, by the model and by each column's majority."""
     import numpy as np
 
+    from gibbsian.data import Dataset
+
     answers = held_out.states[held_out.row_of].astype(float)
     present = np.ones(answers.shape, bool) if held_out.missing is None else ~held_out.missing[held_out.row_of]
     hidden = present & (rng.random(answers.shape) < HIDDEN_SHARE)
-    guesses = machine.impute(np.where(present & ~hidden, answers, np.nan))
+    shown = np.where(present & ~hidden, answers, np.nan)
+    guesses = machine.impute(Dataset.read(shown, coding=held_out.coding, names=held_out.names))
     seen = ~training.missing if training.missing is not None else np.ones(training.states.shape, bool)
     shares = np.average(training.states * seen, axis=0, weights=training.weights)
     shares /= np.average(seen, axis=0, weights=training.weights)
