@@ -19,8 +19,9 @@ _NAMES = {
     "load": "gibbsian.estimators",
 }
 _ROOMS = (
-    "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations", "graphs",
-    "inference", "learners", "models", "objectives", "optimizers", "plots", "rng", "samplers", "storage",
+    "comparison", "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations", "graphs",
+    "inference", "learners", "models", "objectives", "optimizers", "plots", "rng", "samplers", "storage", "structure",
+    "uncertainty",
 )  # fmt: skip
 
 __all__ = [*sorted(_NAMES), *_ROOMS]

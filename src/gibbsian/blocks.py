@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 # About this many cells at a time: long enough for BLAS, short enough to stay near the cache.
-BLOCK_CELLS = 2**20
+BLOCK_CELLS = 2**18
 
 
 def row_blocks(n_rows: int, n_columns: int, max_cells: int = BLOCK_CELLS) -> Iterator[slice]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.diagnostics import data_moments
 from gibbsian.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def moment_scatter(machine: BoltzmannMachine, data: Any, ax: Axes | None = None)
     ax = _axes(ax, (6.4, 6.0))
     table = Dataset.read(data, coding=machine.coding_, declared_by="the model")
     model = machine.model_
-    observed, expected = data_moments(model.graph.edges, model.n_biases, table), machine.expect()
+    observed, expected = data_moments(model, table).mean, machine.expect()
     parts = (
         ("columns $E[x_i]$", slice(0, model.n_biases), "o", POSITIVE, 36),
         ("pairs $E[x_i x_j]$", slice(model.n_biases, None), "o", NEGATIVE, 14),
@@ -204,25 +205,6 @@ def save_figure(ax: Axes, path: str | os.PathLike[str], dpi: int = 150) -> None:
     kind = os.path.splitext(path)[1].lstrip(".").lower() or "png"
     ax.figure.canvas.figure.savefig(buffer, format=kind, dpi=dpi, bbox_inches="tight")
     write_atomically(path, buffer.getvalue())
-
-
-def data_moments(edges: np.ndarray, n_biases: int, data: Dataset) -> np.ndarray:
-    """Return first moments (unless there are no biases) and second moments over the edges, each over its present cells.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> data = gb.Dataset.read([[1, 1], [0, None]])
-    >>> gb.plots.data_moments(np.array([[0, 1]]), 2, data).tolist()
-    [0.5, 1.0, 1.0]
-    """
-    present = np.ones(data.states.shape) if data.missing is None else (~data.missing).astype(np.float64)
-    values = data.states * present
-    weighted, counted = values * data.weights[:, None], present * data.weights[:, None]
-    i, j = edges.T
-    sums = np.concatenate([weighted.sum(axis=0)[:n_biases], (weighted.T @ values)[i, j]])
-    counts = np.concatenate([counted.sum(axis=0)[:n_biases], (counted.T @ present)[i, j]])
-    return np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------

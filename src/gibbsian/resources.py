@@ -7,6 +7,8 @@ cannot fit ends in one sentence with the number in it and not in a killed proces
 from __future__ import annotations
 
 import os
+import time
+from functools import lru_cache
 from pathlib import Path
 
 from gibbsian.errors import ArgumentError, TooExpensiveError
@@ -78,6 +80,12 @@ def require_memory(n_bytes: float, what: str, instead: str) -> None:
 
 
 def _available_memory() -> int:
+    """Free memory, looked up at most once a second: small fits ask thousands of times."""
+    return _read_available_memory(int(time.monotonic()))
+
+
+@lru_cache(maxsize=1)
+def _read_available_memory(second: int) -> int:
     """Free memory by the kernel's own estimate, capped by a container's limit."""
     free = _meminfo_available()
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):

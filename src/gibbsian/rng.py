@@ -11,6 +11,8 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
 RandomState = None | int | np.random.Generator | np.random.RandomState
 
 
@@ -51,7 +53,14 @@ def chain_streams(rng: np.random.Generator, n_chains: int) -> np.ndarray:
     >>> bool((few == many[:2]).all())
     True
     """
-    entropy = [int(word) for word in rng.integers(0, 2**32, size=8, dtype=np.uint64)]
-    children = np.random.SeedSequence(entropy).spawn(n_chains)
-    states = np.array([child.generate_state(4, np.uint64) for child in children], dtype=np.uint64)
-    return states.reshape(n_chains, 4)
+    first, second = rng.integers(0, 2**64, size=2, dtype=np.uint64)
+    counters = np.arange(1, 4 * n_chains + 1, dtype=np.uint64)
+    words = _mixed(first + counters * _GOLDEN) ^ _mixed(_mixed(second + counters * _GOLDEN))
+    return words.reshape(n_chains, 4)
+
+
+def _mixed(words: np.ndarray) -> np.ndarray:
+    """The finaliser of splitmix64, which the authors of xoshiro256++ recommend for its seeds."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.diagnostics import DataMoments
 from gibbsian.domain import DOMAINS, Coding
 from gibbsian.errors import ArgumentError, FileFormatError, StorageError
 from gibbsian.graphs import Graph
@@ -154,6 +155,8 @@ class StoredModel:
         Where the model came from.
     trace : Trace
         The steps of the fit.
+    moments : DataMoments, optional
+        The moments of the data.
 
     Examples
     --------
@@ -170,6 +173,7 @@ class StoredModel:
     settings: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     trace: Trace = field(default_factory=Trace)
+    moments: DataMoments | None = None
 
 
 def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
@@ -195,6 +199,8 @@ def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
         "provenance": stored.provenance,
     }
     tensors = {"theta": model.theta, "edges": model.graph.edges, "trace": stored.trace.to_array()}
+    if stored.moments is not None:
+        tensors |= {"moments.mean": stored.moments.mean, "moments.count": stored.moments.count}
     write_tensors(path, "pairwise", header, tensors)
 
 
@@ -222,6 +228,7 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
             header["settings"],
             header["provenance"],
             Trace.from_array(tensors["trace"]),
+            DataMoments(tensors["moments.mean"], tensors["moments.count"]) if "moments.mean" in tensors else None,
         )
     except (KeyError, TypeError, ArgumentError) as error:
         raise FileFormatError(f"{path} lacks a part of the model ({error}): save it again") from None

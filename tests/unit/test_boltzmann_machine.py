@@ -303,3 +303,23 @@ class TestBadInput:
         with pytest.warns(ConvergenceWarning, match="raise max_iter"):
             machine = gb.BoltzmannMachine(learner="mple", max_iter=2).fit(data)
         assert not machine.result_.converged
+
+
+class TestStart:
+    @pytest.mark.parametrize("learner", ["mle", "mple"])
+    def test_every_start_leads_to_the_same_solution(self, rng, domain, learner):
+        data = sampled_data(random_model(gb.graphs.complete(5), rng, domain, scale=0.4), 1000, rng)
+        plain = gb.BoltzmannMachine(learner=learner, tol=1e-9).fit(data)
+        other = plain.convert("binary" if domain.name == "spin" else "spin")
+        for start in ("sessak-monasson", "bethe", plain, plain.model_, other):
+            machine = gb.BoltzmannMachine(learner=learner, tol=1e-9, start=start).fit(data)
+            np.testing.assert_allclose(machine.model_.theta, plain.model_.theta, atol=1e-6)
+        again = gb.BoltzmannMachine(learner=learner, tol=1e-8, start=plain).fit(data)
+        assert again.result_.n_steps <= 2
+
+    def test_bad_starts_are_named(self, rng):
+        data = sampled_data(random_model(gb.graphs.complete(3), rng, scale=0.2), 100, rng)
+        other = gb.PairwiseModel.zeros(gb.graphs.grid(1, 3))
+        for start, words in (("magic", "start='magic'"), (other, "another graph"), (3, "start=3")):
+            with pytest.raises(ArgumentError, match=words):
+                gb.BoltzmannMachine(start=start).fit(data)

@@ -91,8 +91,9 @@ def fit_arguments(folder: Path) -> list[object]:
 def test_fit_ends_with_the_reason_and_the_place_of_the_model(fit_arguments, folder):
     result = run(*fit_arguments)
     assert result.exit_code == 0
-    *_, reason, written = result.stdout.splitlines()
+    *_, reason, trained, written = result.stdout.splitlines()
     assert reason.startswith("converged after ")
+    assert trained.startswith("the moments of the model agree with those of the data")
     assert written == f"model written to {folder / 'new.gibbs'}"
     assert "strongest couplings" in result.stdout
 
@@ -481,3 +482,25 @@ def test_help_names_every_command():
     listed = run("--help").stdout
     for command in ("fit", "score", "sample", "expect", "impute", "show", "demo"):
         assert f"\n  {command} " in listed
+
+
+COMPARE = ("--drop", "id", "--drop", "w", "--complete-rows", "--learners", "mle,mple", "--l2", "0.01")
+
+
+def test_compare_prints_one_table(folder):
+    result = run("compare", folder / "data.csv", *COMPARE, "--seed", "1")
+    assert result.exit_code == 0, result.stderr
+    for words in ("mle", "mple", "rms to mle", "converged after"):
+        assert words in result.stdout
+
+
+def test_compare_as_json(folder):
+    records = answer("compare", folder / "data.csv", *COMPARE)
+    assert [record["learner"] for record in records] == ["mle", "mple"]
+    assert records[0]["distance_to_mle"] == 0.0
+    assert records[0]["score_kind"] == "log-likelihood"
+
+
+def test_compare_refuses_unknown_learners_before_fitting(folder):
+    assert "magic is not known: use one of" in refused("compare", folder / "data.csv", "--learners", "mle,magic")
+    assert "--learners names none" in refused("compare", folder / "data.csv", "--learners", ",")

@@ -11,7 +11,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 import gibbsian as gb
-from gibbsian.plots import data_moments, heat_map, moment_scatter, network, save_figure, trace
+from gibbsian.diagnostics import data_moments
+from gibbsian.plots import heat_map, moment_scatter, network, save_figure, trace
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +100,10 @@ def test_moments_of_data_with_holes_are_taken_over_present_cells():
     edges = np.array([[0, 1], [0, 2], [1, 2]])
     expected = [np.ma.average(np.ma.masked_invalid(rows[:, i]), weights=weights) for i in range(3)]
     expected += [np.ma.average(np.ma.masked_invalid(rows[:, i] * rows[:, j]), weights=weights) for i, j in edges]
-    np.testing.assert_allclose(data_moments(edges, 3, data), expected)
-    np.testing.assert_allclose(data_moments(edges, 0, data), expected[3:])
+    graph = gb.graphs.from_edges(edges, 3)
+    for bias, moments in ((True, expected), (False, expected[3:])):
+        model = gb.PairwiseModel.zeros(graph, gb.domain.BINARY, bias=bias)
+        np.testing.assert_allclose(data_moments(model, data).mean, moments)
 
 
 def test_moments_of_a_maximum_likelihood_fit_lie_on_the_line(votes):

@@ -9,10 +9,7 @@ import pytest
 
 import gibbsian as gb
 
-ROOMS = [
-    "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations", "graphs", "inference",
-    "learners", "models", "objectives", "optimizers", "plots", "rng", "samplers", "storage",
-]  # fmt: skip
+ROOMS = [name for name in gb.__all__ if name == name.lower() and name != "load"]
 
 
 def public_names():

@@ -28,11 +28,12 @@ def map_in_order(function: Callable[[Piece], Result], pieces: Iterable[Piece]) -
     [0, 1, 4, 9, 16]
     """
     waiting = list(pieces)
-    if len(waiting) == 1:
-        yield function(waiting[0])
-        return
-    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        yield from pool.map(function, waiting)
+    with _blas().limit(limits=1, user_api="blas"):
+        if len(waiting) == 1:
+            yield function(waiting[0])
+            return
+        with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+            yield from pool.map(function, waiting)
 
 
 @cache

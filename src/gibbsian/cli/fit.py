@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,7 +37,7 @@ def fit(
         str, typer.Option(help="auto, or a learner by name (mle, mple, ...); a wrong name lists them all.")
     ] = "auto",
     optimizer: Annotated[str | None, typer.Option(help="lbfgs, ascent, ...; by default the learner's own.")] = None,
-    rate: Annotated[float | None, typer.Option(help="Step size of `--optimizer ascent`.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Step size of `--optimizer ascent` or `adam`.")] = None,
     l1: Annotated[float, typer.Option(help="Penalty l1 sum|coupling|.")] = 0.0,
     l2: Annotated[float, typer.Option(help="Penalty (l2/2) sum parameter^2.")] = 0.0,
     coding: Annotated[
@@ -54,6 +55,12 @@ def fit(
     complete_rows: Annotated[
         bool, typer.Option("--complete-rows", help="Use only the rows without missing cells.")
     ] = False,
+    start: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Begin at a mean-field solution, e.g. sessak-monasson.")
+    ] = None,
+    held_out: Annotated[
+        float, typer.Option(metavar="SHARE", help="Keep this share of the rows out and score them.")
+    ] = 0.0,
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the progress of the fit in this file.")
     ] = None,
@@ -85,6 +92,8 @@ def fit(
         temperature=temperature,
         max_iter=max_iter,
         tol=tol,
+        start=start,
+        held_out=held_out,
         checkpoint=_checkpoint(checkpoint, checkpoint_every, resume),
         random_state=seed,
     )
@@ -162,10 +171,14 @@ def _make_learner(machine: BoltzmannMachine, data: Dataset, optimizer: str | Non
     name = str(choose_learner(machine.learner, model, data))
     if "optimizer" not in inspect.signature(LEARNERS.factory(name)).parameters:
         raise ArgumentError(f"--learner {name} takes no --optimizer or --rate: leave them out")
-    maker = OPTIMIZERS.factory(optimizer or "lbfgs")
-    if rate is not None and "rate" not in inspect.signature(maker).parameters:
-        raise ArgumentError(f"--rate belongs to --optimizer ascent, not to {optimizer or 'the default optimizer'}")
-    return LEARNERS.create(name, optimizer=maker() if rate is None else maker(rate=rate), l1=machine.l1, l2=machine.l2)
+    chosen = LEARNERS.create(name).optimizer if optimizer is None else OPTIMIZERS.create(optimizer)
+    if rate is not None:
+        if not hasattr(chosen, "rate"):
+            raise ArgumentError(
+                f"--rate belongs to --optimizer ascent or adam, not to {optimizer or 'the default optimizer'}"
+            )
+        chosen = replace(chosen, rate=rate)
+    return LEARNERS.create(name, optimizer=chosen, l1=machine.l1, l2=machine.l2)
 
 
 def _summary(machine: BoltzmannMachine, out: Path) -> dict[str, Any]:
@@ -180,6 +193,9 @@ def _summary(machine: BoltzmannMachine, out: Path) -> dict[str, Any]:
         "coding": machine.coding_.name,
         "variables": model.n_variables,
         "edges": model.graph.n_edges,
+        "trained": result.training.is_trained,
+        "largest_z": float(abs(result.training.z_scores[result.training.worst])),
+        "held_out": None if result.held_out is None else result.held_out._asdict(),
         "provenance": result.provenance,
         "strongest_couplings": coupling_records(machine, N_STRONGEST),
     }
@@ -195,4 +211,9 @@ def _print_summary(machine: BoltzmannMachine, out: Path) -> None:
         f"coding {machine.coding_.describe()}, {result.seconds:.2f} s"
     )
     print(in_flags(result.reason))
+    print(result.training.describe())
+    if result.held_out is not None:
+        print(
+            f"{result.held_out.kind} of {result.held_out.n_rows} held-out rows: {result.held_out.score:.4f} nats a row"
+        )
     print(f"model written to {out}")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gibbsian import __version__
+from gibbsian.cli.compare import compare
 from gibbsian.cli.demo import demo
 from gibbsian.cli.fit import fit
 from gibbsian.cli.guard import INTERRUPTED, say
@@ -40,7 +41,7 @@ def _options(
     pass
 
 
-for command in (fit, score, sample, expect, impute, show, demo):
+for command in (fit, compare, score, sample, expect, impute, show, demo):
     app.command()(command)
 
 

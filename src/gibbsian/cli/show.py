@@ -62,6 +62,7 @@ def _print_facts(machine: BoltzmannMachine) -> None:
         "learner": told.get("learner", ""),
         "data": f"{told['rows']} rows, {told['missing_cells']} missing cells" if "rows" in told else "",
         "fit": in_flags(result.reason),
+        "trained": "" if result.moments is None else result.training.describe(),
         "made": f"{told['created']} by gibbsian {told['gibbsian']}" if "created" in told else "",
     }
     for name, fact in facts.items():

@@ -7,14 +7,18 @@ a table needs them.
 from gibbsian.data.coding import check_coding
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.preflight import PreflightReport, drop_empty_rows, fit_memory, preflight
+from gibbsian.data.stream import DataStream
+from gibbsian.data.stream_checks import preflight_stream
 from gibbsian.data.table import MISSING_MARKS
 
 __all__ = [
     "MISSING_MARKS",
+    "DataStream",
     "Dataset",
     "PreflightReport",
     "check_coding",
     "drop_empty_rows",
     "fit_memory",
     "preflight",
+    "preflight_stream",
 ]

@@ -1,5 +1,15 @@
 """Whether to believe a result. Depends on models and what stands above them."""
 
 from gibbsian.diagnostics.chains import ChainReport, chain_report, effective_sample_size, r_hat
+from gibbsian.diagnostics.existence import maximum_exists
+from gibbsian.diagnostics.moments import DataMoments, data_moments
 
-__all__ = ["ChainReport", "chain_report", "effective_sample_size", "r_hat"]
+__all__ = [
+    "ChainReport",
+    "DataMoments",
+    "chain_report",
+    "data_moments",
+    "effective_sample_size",
+    "maximum_exists",
+    "r_hat",
+]

@@ -4,42 +4,39 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gibbsian.data import Dataset
-from gibbsian.data.preflight import drop_empty_rows, preflight
+from gibbsian.data import Dataset, drop_empty_rows, preflight
+from gibbsian.data.stream import DataStream
+from gibbsian.diagnostics import data_moments
 from gibbsian.domain import Coding, as_coding
-from gibbsian.errors import ArgumentError, ConvergenceWarning, TooExpensiveError
+from gibbsian.errors import ArgumentError, ConvergenceWarning
+from gibbsian.estimators.answers import AnswersMixin
 from gibbsian.estimators.fitting import (
     are_chosen,
     check_runaway,
     choose_learner,
     fingerprint,
-    like_frame,
     plain_settings,
     provenance,
     shorten,
+    start_from,
 )
-from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
-from gibbsian.expectations.missing_cells import fill_probabilities
+from gibbsian.estimators.online import OnlineMixin
 from gibbsian.graphs import as_graph
-from gibbsian.inference import exact
-from gibbsian.inference.missing import log_evidence
-from gibbsian.learners import FitResult, Learner, as_learner, train
+from gibbsian.learners import FitResult, HeldOut, Learner, as_learner, train
 from gibbsian.learners.driver import Callback
 from gibbsian.models import PairwiseModel
-from gibbsian.objectives import Pseudolikelihood, value_and_gradient
-from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator
-from gibbsian.samplers import draw
 from gibbsian.storage import Checkpoint, StoredModel, write_model
 
 
-class BoltzmannMachine(DensityMixin, BaseEstimator):
+class BoltzmannMachine(AnswersMixin, OnlineMixin, DensityMixin, BaseEstimator):
     """A fully visible pairwise Boltzmann machine (YU20 eq. 3), learned from two-valued data.
 
     Parameters
@@ -66,6 +63,11 @@ class BoltzmannMachine(DensityMixin, BaseEstimator):
         Converged when no entry of the gradient is larger.
     binarize : float, optional
         Turn numbers into 0/1 at this threshold first.
+    start : None, str, model or machine
+        Where the learner begins: at zero, at a mean-field solution (``"sessak-monasson"``, ``"bethe"``, ...), or at the
+        parameters of another model.
+    held_out : float
+        Share of the rows to keep out of the fit; ``result_.held_out`` scores them.
     checkpoint : Checkpoint or path, optional
         Where to keep the progress of a fit.
     callback : callable, optional
@@ -80,7 +82,7 @@ class BoltzmannMachine(DensityMixin, BaseEstimator):
     couplings_ : pandas.DataFrame
         The symmetric matrix of couplings by column name.
     result_ : FitResult
-        Trace, convergence in words, provenance.
+        Trace, convergence in words, provenance; ``result_.training`` compares moments, ``result_.held_out`` scores.
     model_ : PairwiseModel
         The distribution itself.
     coding_ : Coding
@@ -112,6 +114,8 @@ class BoltzmannMachine(DensityMixin, BaseEstimator):
         max_iter: int = 1000,
         tol: float = 1e-6,
         binarize: float | None = None,
+        start: Any = None,
+        held_out: float = 0.0,
         checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
         callback: Callback | None = None,
         random_state: RandomState = None,
@@ -126,6 +130,8 @@ class BoltzmannMachine(DensityMixin, BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.binarize = binarize
+        self.start = start
+        self.held_out = held_out
         self.checkpoint = checkpoint
         self.callback = callback
         self.random_state = random_state
@@ -142,8 +148,9 @@ class BoltzmannMachine(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, frame, path or Dataset
-            Rows of two-valued variables; missing cells (NaN, blank, ``?``) are summed out by the exact likelihood.
+        X : array, frame, path, Dataset or DataStream
+            Rows of two-valued variables; missing cells (NaN, blank, ``?``) are summed out by the exact likelihood. A
+            `DataStream` stays on disk and is learned by minibatches.
         y : ignored
             For scikit-learn's pipelines.
         sample_weight : array of shape (n_rows,), optional
@@ -159,7 +166,13 @@ class BoltzmannMachine(DensityMixin, BaseEstimator):
         >>> gb.BoltzmannMachine().fit([["yes", "no"], ["no", "no"], ["yes", "yes"], ["no", "yes"]]).coding_.name
         'yes/no'
         """
+        if hasattr(self, "_progress"):
+            del self._progress  # what partial_fit kept
+        if isinstance(X, DataStream):
+            return self._fit_stream(X)
         data = self._read(X, fitting=True, sample_weight=sample_weight)
+        rng = as_generator(self.random_state)
+        data, held_out = self._hold_out(data, rng)
         graph = as_graph(self.graph, data.names)
         model = PairwiseModel.zeros(graph, data.domain, self.temperature, self.bias)
         name = choose_learner(self.learner, model, data)
@@ -167,22 +180,37 @@ class BoltzmannMachine(DensityMixin, BaseEstimator):
         l1, l2 = getattr(learner, "l1", 0.0), getattr(learner, "l2", 0.0)
         preflight(data, graph, l1=l1, l2=l2, bias=self.bias)
         data = drop_empty_rows(data)
+        model = start_from(self.start, model, data)
         result = train(
             learner,
             model,
             data,
-            as_generator(self.random_state),
+            rng,
             max_iter=self.max_iter,
             tol=self.tol,
             callback=self.callback,
-            checkpoint=self._checkpoint(learner, model, data),
+            checkpoint=self._checkpoint(fingerprint(learner, model, data)),
         )
         if not (l1 or l2):
             check_runaway(model.replace(result.model.theta), data, learner)
         if not result.converged:
             warnings.warn(result.reason, ConvergenceWarning, stacklevel=2)
-        result.provenance.update(provenance(name, learner, data, result))
-        return self._set_fitted(result, data.coding, data.names)
+        result = replace(
+            result,
+            provenance={**result.provenance, **provenance(name, learner, data, result)},
+            moments=data_moments(model, data),
+            penalised=bool(l1 or l2),
+        )
+        self._set_fitted(result, data.coding, data.names)
+        if held_out is not None:
+            self.result_ = replace(result, held_out=self.score_or_pseudo_score(held_out))
+        return self
+
+    def _hold_out(self, data: Dataset, rng: np.random.Generator) -> tuple[Dataset, Dataset | None]:
+        """Split off the rows that the fit shall not see."""
+        if not 0 <= self.held_out < 1:
+            raise ArgumentError(f"held_out={self.held_out} must be a share of the rows, from 0 to less than 1")
+        return data.split(1 - self.held_out, rng) if self.held_out else (data, None)
 
     def _set_fitted(self, result: FitResult, coding: Coding, names: tuple[str, ...]) -> Self:
         self.result_ = result
@@ -191,11 +219,11 @@ class BoltzmannMachine(DensityMixin, BaseEstimator):
         self.names_ = names
         return self
 
-    def _checkpoint(self, learner: Learner, model: PairwiseModel, data: Dataset) -> Checkpoint | None:
+    def _checkpoint(self, fingerprint: str) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         given = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
-        return Checkpoint(given.path, given.every, given.resume, fingerprint(learner, model, data))
+        return Checkpoint(given.path, given.every, given.resume, fingerprint)
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
         """Read data for a fit, or for use with the fitted machine in its coding and columns."""
@@ -226,49 +254,6 @@ class BoltzmannMachine(DensityMixin, BaseEstimator):
         if are_chosen(names):
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    # -- parameters ---------------------------------------------------------------------------------------------------
-    @property
-    def biases_(self) -> Any:
-        """The biases by column name."""
-        import pandas
-
-        check_is_fitted(self)
-        return pandas.Series(self.model_.biases, index=list(self.names_), name="bias")
-
-    @property
-    def couplings_(self) -> Any:
-        """The symmetric matrix of couplings by column name, zero where the graph has no edge."""
-        import pandas
-
-        check_is_fitted(self)
-        require_memory(
-            8.0 * self.model_.n_variables**2,
-            f"the full matrix of couplings of {self.model_.n_variables:,} variables",
-            "use strongest_couplings(), which lists the edges only",
-        )
-        names = list(self.names_)
-        return pandas.DataFrame(self.model_.coupling_matrix, index=names, columns=names)
-
-    def strongest_couplings(self, n: int | None = None) -> Any:
-        """Return the couplings as a table with columns first, second, coupling, the largest in size first.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
-        >>> bm.strongest_couplings().round(3).values.tolist()          # log(2) / 4
-        [['x0', 'x1', 0.173]]
-        """
-        import pandas
-
-        check_is_fitted(self)
-        order = np.argsort(-np.abs(self.model_.couplings), kind="stable")[:n]
-        first, second = self.model_.graph.edges[order].T
-        names = np.array(self.names_, dtype=object)
-        return pandas.DataFrame(
-            {"first": names[first], "second": names[second], "coupling": self.model_.couplings[order]}
-        )
-
     def convert(self, coding: Any) -> BoltzmannMachine:
         """Return the same distribution written in another coding, exactly.
 
@@ -295,153 +280,6 @@ class BoltzmannMachine(DensityMixin, BaseEstimator):
         converted._set_columns(self.names_)
         return converted._set_fitted(result, target, self.names_)
 
-    # -- questions ----------------------------------------------------------------------------------------------------
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return the exact log-probability of each row; missing cells are summed out.
-
-        Raises `TooExpensiveError`, with the predicted cost, where the partition function is out of reach.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]])
-        >>> np.exp(bm.score_samples([[1, 1], [1, np.nan]])).round(3)
-        array([0.25, 0.5 ])
-        """
-        data = self._read(X)
-        return (log_evidence(self.model_, data) - self.log_partition())[data.row_of]
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the mean exact log-likelihood per row.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]])
-        >>> round(bm.score([[1, 1]]), 4)                         # log 1/4
-        -1.3863
-        """
-        data = self._read(X, sample_weight=sample_weight)
-        evidence = np.average(log_evidence(self.model_, data), weights=data.weights)
-        return float(evidence - self.log_partition())
-
-    def pseudo_score(self, X: Any, y: Any = None) -> float:
-        """Return the mean log-pseudolikelihood per row, which needs no partition function and so suits any size.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]])
-        >>> round(bm.pseudo_score([[1, 1]]), 4)                  # twice log 1/2
-        -1.3863
-        """
-        return -value_and_gradient(Pseudolikelihood(), self.model_, self._read(X))[0]
-
-    def log_partition(self) -> float:
-        """Return the exact log Z.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> round(gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).log_partition(), 4)
-        1.3863
-        """
-        check_is_fitted(self)
-        return exact(self.model_).log_partition()
-
-    def expect(self, method: str | Expectation = "auto") -> Estimate:
-        """Return the expected statistics of the model, in the layout of ``model_.theta``, with standard errors.
-
-        Parameters
-        ----------
-        method : "auto", str or Expectation
-            ``"exact"``, ``"monte-carlo"``, any registered name or an object; ``"auto"`` is exact where possible.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> estimate = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]).expect()
-        >>> estimate.mean.round(4).tolist(), estimate.stderr.tolist()
-        ([0.2, 0.2, 0.2], [0.0, 0.0, 0.0])
-        """
-        check_is_fitted(self)
-        if method == "auto":
-            try:
-                return self.expect("exact")
-            except TooExpensiveError:
-                return self.expect("monte-carlo")
-        expectation = EXPECTATIONS.create(method) if isinstance(method, str) else method
-        state = expectation.init(self.model_, None, as_generator(self.random_state))
-        return expectation(self.model_, state)[0]
-
-    def sample(self, n_samples: int = 1, method: str = "auto", random_state: RandomState = None) -> np.ndarray:
-        """Draw rows from the model, in the coding of the data it was fitted on.
-
-        Parameters
-        ----------
-        n_samples : int
-            How many rows.
-        method : "auto", "exact" or a sampler's name
-            ``"auto"`` draws exactly where possible and otherwise by Gibbs sampling.
-        random_state : None, int or Generator
-            Overrides the machine's own.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> bm = gb.BoltzmannMachine(random_state=0).fit([["yes", "no"], ["no", "no"], ["yes", "yes"], ["no", "yes"]])
-        >>> bm.sample(3).shape
-        (3, 2)
-        """
-        check_is_fitted(self)
-        if n_samples < 1:
-            raise ArgumentError(f"n_samples={n_samples} must be at least 1")
-        rng = as_generator(self.random_state if random_state is None else random_state)
-        return self.coding_.decode(self._draw(n_samples, method, rng))
-
-    def _draw(self, n_samples: int, method: str, rng: np.random.Generator) -> np.ndarray:
-        if method in ("auto", "exact"):
-            try:
-                return exact(self.model_).sample(n_samples, rng)
-            except TooExpensiveError:
-                if method == "exact":
-                    raise
-                method = "gibbs"
-        draws = draw(self.model_, n_samples, rng, sampler=method)
-        return draws.reshape(-1, self.model_.n_variables)[:n_samples]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return, for every cell, the probability of its upper value given the present cells of its row.
-
-        Present cells give 0 or 1; missing ones their conditional probability, exact where possible, else by Gibbs
-        sampling.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
-        >>> bm.predict_proba([[1, np.nan]]).round(3)
-        array([[1.   , 0.667]])
-        """
-        data = self._read(X)
-        return fill_probabilities(self.model_, data, as_generator(self.random_state))[data.row_of]
-
-    def impute(self, X: Any) -> Any:
-        """Return X with each missing cell set to its more probable value; frames come back as frames.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
-        >>> bm.impute([[1, np.nan]])
-        array([[1, 1]], dtype=int8)
-        """
-        data = self._read(X)
-        upper = fill_probabilities(self.model_, data, as_generator(self.random_state)) > 0.5
-        domain = self.model_.domain
-        filled = self.coding_.decode(np.where(upper, domain.high, domain.low))
-        return like_frame(filled[data.row_of], X)
-
     # -- files --------------------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the machine to a file: whole or not at all, and no pickle.
@@ -456,17 +294,34 @@ class BoltzmannMachine(DensityMixin, BaseEstimator):
         """
         check_is_fitted(self)
         result = self.result_
-        told = {**result.provenance, "converged": result.converged, "reason": result.reason}
+        told = {
+            **result.provenance,
+            "converged": result.converged,
+            "reason": result.reason,
+            "penalised": result.penalised,
+            "held_out": result.held_out,
+        }
         settings = plain_settings(self.get_params(deep=False))
-        write_model(path, StoredModel(self.model_, self.coding_, self.names_, settings, told, result.trace))
+        write_model(
+            path, StoredModel(self.model_, self.coding_, self.names_, settings, told, result.trace, result.moments)
+        )
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> Self:
         """Rebuild a fitted machine from what a file holds."""
         told = dict(stored.provenance)
         converged, reason = told.pop("converged", False), told.pop("reason", "")
+        penalised, held_out = told.pop("penalised", False), told.pop("held_out", None)
         machine = cls(**{**stored.settings, "graph": stored.model.graph, "coding": stored.coding})
         machine._set_columns(stored.names)
-        return machine._set_fitted(
-            FitResult(stored.model, stored.trace, converged, reason, told), stored.coding, stored.names
+        result = FitResult(
+            stored.model,
+            stored.trace,
+            converged,
+            reason,
+            told,
+            stored.moments,
+            penalised,
+            None if held_out is None else HeldOut(*held_out),
         )
+        return machine._set_fitted(result, stored.coding, stored.names)

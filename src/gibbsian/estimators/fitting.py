@@ -12,9 +12,10 @@ import numpy as np
 from gibbsian import __version__
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.existence import maximum_exists
-from gibbsian.errors import MaximumDoesNotExistError, MaximumDoesNotExistWarning
+from gibbsian.errors import ArgumentError, MaximumDoesNotExistError, MaximumDoesNotExistWarning
 from gibbsian.inference import predict_cost
 from gibbsian.learners import FitResult, Learner
+from gibbsian.learners.mean_field import warm_start
 from gibbsian.models import PairwiseModel
 from gibbsian.objectives import Likelihood
 
@@ -33,6 +34,24 @@ def choose_learner(learner: str | Learner, model: PairwiseModel, data: Dataset) 
         return learner
     quick = predict_cost(model.graph).seconds <= QUICK_SECONDS
     return "mle" if quick or data.has_missing else "mple"
+
+
+def start_from(start: Any, model: PairwiseModel, data: Dataset) -> PairwiseModel:
+    """Return where the learner begins: at zero, at a mean-field solution, or at the parameters of another model."""
+    if start is None:
+        return model
+    if isinstance(start, str):
+        return warm_start(start, model, data)
+    given = getattr(start, "model_", start)
+    if not isinstance(given, PairwiseModel):
+        raise ArgumentError(
+            f"start={start!r} must be None, the name of a mean-field learner, a model or a fitted machine"
+        )
+    if given.graph != model.graph:
+        raise ArgumentError("start has another graph than the machine: start from a model on the same graph")
+    converted, _ = given.to_domain(model.domain)
+    parts = [converted.biases, converted.couplings] if model.bias else [converted.couplings]
+    return model.replace(np.concatenate(parts) * (model.temperature / converted.temperature))
 
 
 def check_runaway(model: PairwiseModel, data: Dataset, learner: Learner) -> None:
@@ -61,26 +80,34 @@ def check_runaway(model: PairwiseModel, data: Dataset, learner: Learner) -> None
 
 def fingerprint(learner: Learner, model: PairwiseModel, data: Dataset) -> str:
     """Return a digest of what decides the course of a fit: a checkpoint is resumed by the same fit only."""
+    missing = np.empty(0, bool) if data.missing is None else data.missing
+    arrays = (data.states, data.weights, missing)
+    return fingerprint_of(learner, model, b"".join(np.ascontiguousarray(array).tobytes() for array in arrays))
+
+
+def fingerprint_of(learner: Learner, model: PairwiseModel, content: bytes) -> str:
+    """The same with the data given as bytes, or as what names a file and its state."""
     digest = hashlib.sha256()
     digest.update(repr((learner, model.domain, model.temperature, model.bias, model.n_variables)).encode())
-    missing = np.empty(0, bool) if data.missing is None else data.missing
-    for array in (model.graph.edges, model.theta, data.states, data.weights, missing):
-        digest.update(np.ascontiguousarray(array).tobytes())
+    digest.update(model.graph.edges.tobytes() + model.theta.tobytes() + content)
     return digest.hexdigest()
 
 
 def provenance(name: str | Learner, learner: Learner, data: Dataset, result: FitResult) -> dict[str, Any]:
     """Return what a later reader of the model wants to know."""
     return {
-        "gibbsian": __version__,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "learner": name if isinstance(name, str) else repr(learner),
-        "rows": data.n_rows,
+        **provenance_of(name if isinstance(name, str) else repr(learner), data.n_rows),
         "distinct_rows": data.n_states,
         "missing_cells": 0 if data.missing is None else int(data.missing[data.row_of].sum()),
         "steps": result.n_steps,
         "seconds": round(result.seconds, 4),
     }
+
+
+def provenance_of(learner: str, n_rows: int) -> dict[str, Any]:
+    """The part of it that every way of learning has."""
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"gibbsian": __version__, "created": created, "learner": learner, "rows": n_rows, "missing_cells": 0}
 
 
 def plain_settings(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,16 @@ Depends on models, samplers, inference and diagnostics.
 """
 
 from gibbsian.expectations.base import EXPECTATIONS, Estimate, Expectation
+from gibbsian.expectations.contrastive import PersistentChains, RestartedChains
 from gibbsian.expectations.exact import Exact
 from gibbsian.expectations.monte_carlo import MonteCarlo
 
-__all__ = ["EXPECTATIONS", "Estimate", "Exact", "Expectation", "MonteCarlo"]
+__all__ = [
+    "EXPECTATIONS",
+    "Estimate",
+    "Exact",
+    "Expectation",
+    "MonteCarlo",
+    "PersistentChains",
+    "RestartedChains",
+]

@@ -7,7 +7,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import TooExpensiveError
 from gibbsian.inference import exact
-from gibbsian.inference.missing import complete_in_all_ways, heavy_states, light_batches, present_cells
+from gibbsian.inference.missing import clamp, complete_in_all_ways, heavy_states, light_batches
 from gibbsian.models import Model
 from gibbsian.samplers import draw
 
@@ -37,9 +37,7 @@ def fill_probabilities(model: Model, data: Dataset, rng: np.random.Generator) ->
     for batch in light_batches(data):
         probabilities[batch] = complete_in_all_ways(data, batch).fill_probabilities(model)
     for state in heavy_states(data):
-        present, values = present_cells(data, state)
-        rest, _ = model.condition(present, values)
-        missing = np.setdiff1d(np.arange(data.n_variables), present)
+        rest, _, missing = clamp(model, data, state)
         probabilities[state, missing] = (_means(rest, rng) - model.domain.low) / model.domain.gap
     return probabilities
 

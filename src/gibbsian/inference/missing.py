@@ -8,16 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.errors import TooExpensiveError
 from gibbsian.inference.exact import exact
 from gibbsian.models import Model
 from gibbsian.resources import require_memory
 
-# Rows with more missing cells than this are not listed: 2^20 completions of one row already take tens of megabytes.
-MOST_MISSING = 20
-# Where rows are taken one by one anyway, exact inference on the missing cells is faster beyond this.
-MOST_LISTED = 12
-# Completions listed at a time.
+# States with at most this many missing cells have their completions listed, many states at a time; for more, exact
+# inference on the missing cells of one state is faster.
+MOST_LISTED = 8
+# Completions listed at a time where nothing has to be kept.
 LISTED_AT_ONCE = 2**16
 
 
@@ -77,7 +75,7 @@ def count_missing(data: Dataset) -> np.ndarray:
 
 
 def complete_in_all_ways(data: Dataset, which: np.ndarray | None = None) -> Completions:
-    """List every completion of every state (or of the states numbered `which`), refusing first when there are too many.
+    """List every completion of every state (or of the states numbered `which`), asking for the memory first.
 
     Examples
     --------
@@ -88,19 +86,13 @@ def complete_in_all_ways(data: Dataset, which: np.ndarray | None = None) -> Comp
     """
     which = np.arange(data.n_states) if which is None else which
     n_missing = count_missing(data)[which]
-    worst = int(n_missing.max(initial=0))
-    if worst > MOST_MISSING:
-        first = int(np.flatnonzero(data.row_of == which[n_missing.argmax()])[0])
-        raise TooExpensiveError(
-            f"row {first} has {worst} missing cells, and summing over their 2^{worst} values is possible up to "
-            f"{MOST_MISSING}: leave out rows with more missing cells than that"
-        )
-    counts = 2**n_missing
+    total = float(np.sum(2.0**n_missing))
     require_memory(
-        counts.sum() * data.n_variables * 10.0,
-        f"listing the {counts.sum():,} completions of the rows with missing cells",
+        total * (data.n_variables + 32.0),
+        f"listing the {total:.3g} completions of the rows with missing cells",
         "leave out the rows with the most missing cells",
     )
+    counts = 2**n_missing
     row = np.repeat(np.arange(len(which)), counts)
     starts = np.cumsum(counts) - counts
     states = data.states[which][row]
@@ -109,11 +101,15 @@ def complete_in_all_ways(data: Dataset, which: np.ndarray | None = None) -> Comp
     return Completions(states, row, starts)
 
 
+def light_states(data: Dataset) -> np.ndarray:
+    """Return the states whose completions are few enough to list."""
+    return np.flatnonzero(count_missing(data) <= MOST_LISTED)
+
+
 def light_batches(data: Dataset) -> Iterator[np.ndarray]:
-    """Cut the states with few missing cells into batches whose completions are few enough to list together."""
-    n_missing = count_missing(data)
-    light = np.flatnonzero(n_missing <= MOST_LISTED)
-    batch = np.cumsum(2 ** n_missing[light]) // LISTED_AT_ONCE
+    """Cut the light states into batches whose completions are few enough to list together."""
+    light = light_states(data)
+    batch = np.cumsum(2 ** count_missing(data)[light]) // LISTED_AT_ONCE
     for number in np.unique(batch):
         yield light[batch == number]
 
@@ -123,10 +119,29 @@ def heavy_states(data: Dataset) -> np.ndarray:
     return np.flatnonzero(count_missing(data) > MOST_LISTED)
 
 
-def present_cells(data: Dataset, state: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return which cells of a state are present, and their values."""
-    present = np.arange(data.n_variables) if data.missing is None else np.flatnonzero(~data.missing[state])
-    return present, data.states[state, present]
+def clamp(model: Model, data: Dataset, state: int) -> tuple[Model, float, np.ndarray]:
+    """Fix the present cells of a state.
+
+    Returns the model of the missing cells, the log-weight that was taken out, and the missing variables.
+    """
+    present, missing = _split(data, state)
+    rest, constant = model.condition(present, data.states[state, present])
+    return rest, constant, missing
+
+
+def clamped_moments(model: Model, data: Dataset, state: int, max_seconds: float) -> tuple[float, np.ndarray]:
+    """Return a state's log-evidence and the expected statistics given its present cells (the clamped phase of YK15)."""
+    rest, constant, _ = clamp(model, data, state)
+    moments = exact(rest, max_seconds=max_seconds).moments()
+    present, _ = _split(data, state)
+    statistics = model.clamped_statistics(present, data.states[state, present], moments.statistics)
+    return constant + moments.log_partition, statistics
+
+
+def _split(data: Dataset, state: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which cells of a state are present, and which are missing."""
+    holes = np.zeros(data.n_variables, bool) if data.missing is None else data.missing[state]
+    return np.flatnonzero(~holes), np.flatnonzero(holes)
 
 
 def log_evidence(model: Model, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
@@ -147,7 +162,7 @@ def log_evidence(model: Model, data: Dataset, max_seconds: float = 60.0) -> np.n
     for batch in light_batches(data):
         evidence[batch] = complete_in_all_ways(data, batch).posterior(model)[0]
     for state in heavy_states(data):
-        rest, constant = model.condition(*present_cells(data, state))
+        rest, constant, _ = clamp(model, data, state)
         evidence[state] = constant + exact(rest, max_seconds=max_seconds).log_partition()
     return evidence
 

@@ -7,18 +7,30 @@ stopping rule and checkpoints. To add a learner, drop a file here that registers
 
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
 from gibbsian.learners.driver import train
+from gibbsian.learners.growing import Growing
+from gibbsian.learners.mean_field import InverseMeanField, warm_start
 from gibbsian.learners.moment_matching import MomentMatching
+from gibbsian.learners.nodewise import Nodewise
 from gibbsian.learners.objective import ObjectiveLearner
-from gibbsian.learners.result import FitResult, Trace
+from gibbsian.learners.online import Online
+from gibbsian.learners.result import FitResult, HeldOut, Trace
+from gibbsian.learners.trained import TrainingReport
 
 __all__ = [
     "LEARNERS",
     "FitResult",
+    "Growing",
+    "HeldOut",
+    "InverseMeanField",
     "Learner",
     "LearnerState",
     "MomentMatching",
+    "Nodewise",
     "ObjectiveLearner",
+    "Online",
     "Trace",
+    "TrainingReport",
     "as_learner",
     "train",
+    "warm_start",
 ]

@@ -39,7 +39,7 @@ def train(
     callback: Callback | None = None,
     checkpoint: Checkpointer | None = None,
 ) -> FitResult:
-    """Run a learner from the model's parameters until its gradient is small.
+    """Run a learner from the model's parameters until its gradient is small, or lost in Monte Carlo noise.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def train(
     max_iter : int
         Most steps.
     tol : float
-        Stop when no entry of the gradient is larger.
+        Stop when no entry of the gradient is larger, or larger than the noise that the learner reports.
     callback : callable, optional
         Called with the step number and its `StepInfo` after every step.
     checkpoint : Checkpointer, optional
@@ -69,7 +69,7 @@ def train(
     provenance = {} if resumed is None else {"resumed_at_step": len(trace)}
     earlier = trace.rows[-1][-1] if trace.rows else 0.0
     started = time.perf_counter()
-    info = _last_step(trace)
+    info = _last_step(trace, state)
     while info is None or not _done(info, len(trace), max_iter, tol):
         state, info = learner.step(state)
         trace.add(len(trace) + 1, info, earlier + time.perf_counter() - started)
@@ -77,8 +77,8 @@ def train(
             callback(len(trace), info)
         if checkpoint is not None:
             checkpoint.save(state, trace)
-    converged = bool(info.gradient_norm <= tol)
-    reason = _reason(info, trace, converged)
+    converged = _converged(info, tol)
+    reason = info.verdict or _reason(info, trace, converged, tol)
     return FitResult(model.replace(state.progress.theta), trace, converged, reason, provenance)
 
 
@@ -89,22 +89,29 @@ def _check(max_iter: int, tol: float) -> None:
         raise ArgumentError(f"tol={tol} must be positive")
 
 
-def _last_step(trace: Trace) -> StepInfo | None:
+def _last_step(trace: Trace, state: LearnerState) -> StepInfo | None:
     """Return the last step of a resumed run, which may already have been its end."""
     if not trace.rows:
         return None
     _, value, norm, size, evaluations, _ = trace.rows[-1]
-    return StepInfo(value, norm, size, int(evaluations), stalled=size == 0)
+    noise = getattr(state.progress, "noise", 0.0)
+    return StepInfo(value, norm, size, int(evaluations), stalled=size == 0, noise=noise)
+
+
+def _converged(info: StepInfo, tol: float) -> bool:
+    return bool(info.gradient_norm <= max(tol, info.noise)) or bool(info.verdict)
 
 
 def _done(info: StepInfo, n_steps: int, max_iter: int, tol: float) -> bool:
-    ended = info.gradient_norm <= tol or info.stalled or not np.isfinite(info.gradient_norm)
+    ended = _converged(info, tol) or info.stalled or not np.isfinite(info.gradient_norm)
     return ended or n_steps >= max_iter
 
 
-def _reason(info: StepInfo, trace: Trace, converged: bool) -> str:
+def _reason(info: StepInfo, trace: Trace, converged: bool, tol: float) -> str:
     """Say plainly how the fit ended and, where it did not converge, what to do."""
     n_steps, norm = len(trace), f"{info.gradient_norm:.2g}"
+    if converged and info.gradient_norm > tol:
+        return f"converged after {n_steps} steps to within Monte Carlo noise: gradient {norm}, noise {info.noise:.2g}"
     if converged:
         return f"converged after {n_steps} step{'s' * (n_steps != 1)}: gradient {norm}"
     if not np.isfinite(info.gradient_norm):

@@ -8,35 +8,59 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.expectations import EXPECTATIONS, Expectation
+from gibbsian.errors import ArgumentError
+from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
 from gibbsian.learners.base import LearnerState
 from gibbsian.learners.objective import check_penalties
 from gibbsian.models import Model
-from gibbsian.optimizers import Ascent, StepInfo
+from gibbsian.optimizers import OPTIMIZERS, Ascent, GradientStep, StepInfo
 from gibbsian.optimizers.base import gradient_norm
+
+# Running means weigh step s by about s^3 (Shamir and Zhang 2013): the last quarter of the steps counts, whatever
+# their number, and the way from the start is soon forgotten.
+_FORGETTING = 3.0
+# The fit has come to rest when its mean gradient is this part of a standard error. Parameters follow the noise, so that
+# steps which have settled make mean gradients far smaller than chance does; those under way in any direction do not.
+_AT_REST = 0.5
 
 
 @dataclass(frozen=True)
 class _Progress:
-    """Parameters, and the expectation's own state (chains and their streams)."""
+    """The answer so far, the point the steps have reached, and all that the next step needs."""
 
     theta: np.ndarray
+    iterate: np.ndarray
+    motion: Any
     samples: Any
+    mean_gradient: np.ndarray
+    variance: np.ndarray
+    noise: float
     evaluations: int
 
 
 @dataclass(frozen=True)
 class MomentMatching:
-    """Plain ascent on the likelihood, with the model's expectation taken in any way.
+    """Steps along the gradient of the likelihood, with the model's expectation taken in any way.
+
+    Sampled moments make noisy steps that never come to rest. With ``average=True`` the answer is the running mean of
+    the parameters (Polyak), the gradient is averaged in the same way, and from `min_steps` on the fit ends when no
+    entry of that mean is larger than half its Monte Carlo standard error, which is the noise that is reported. The
+    error takes the steps for independent; the samples of persistent chains are not, so it is too small for them and
+    the fit goes on rather longer than it must.
 
     Parameters
     ----------
     expectation : Expectation or str
         How the model's statistics are computed.
-    optimizer : Ascent
-        The rate of the steps. There is no value to search along, so line searches do not apply.
+    optimizer : GradientStep or str
+        How to move: ``"ascent"``, ``"adam"``, or either with its own settings. There is no value to search along, so
+        line searches (L-BFGS) do not apply.
     l1, l2 : float
         Penalties, as for `ObjectiveLearner`.
+    average : bool
+        Whether to average over steps, as said above.
+    min_steps : int
+        Steps before a fit may end within the noise. More give a finer answer.
 
     Examples
     --------
@@ -48,14 +72,25 @@ class MomentMatching:
     """
 
     expectation: Expectation | str
-    optimizer: Ascent = field(default_factory=Ascent)
+    optimizer: GradientStep | str = field(default_factory=Ascent)
     l1: float = 0.0
     l2: float = 0.0
+    average: bool = False
+    min_steps: int = 100
 
     def __post_init__(self) -> None:
         check_penalties(self.l1, self.l2)
+        if self.min_steps < 1:
+            raise ArgumentError(f"min_steps={self.min_steps} must be at least 1")
         if isinstance(self.expectation, str):
             object.__setattr__(self, "expectation", EXPECTATIONS.create(self.expectation))
+        if isinstance(self.optimizer, str):
+            object.__setattr__(self, "optimizer", OPTIMIZERS.create(self.optimizer))
+        if not isinstance(self.optimizer, GradientStep):
+            raise ArgumentError(
+                f"optimizer={self.optimizer!r} needs the value of an objective, which moment matching does not have: "
+                "use 'ascent' or 'adam'"
+            )
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Compute the data's statistics and start the samples."""
@@ -63,19 +98,45 @@ class MomentMatching:
         l1 = np.where(model.penalised, self.l1, 0.0)
         problem = (model, model.mean_statistics(data.states, data.weights), l1)
         samples = self.expectation.init(model, data, rng)  # type: ignore[union-attr]
-        return LearnerState(problem, _Progress(model.theta, samples, 0))
+        motion = self.optimizer.init_move(model.theta)  # type: ignore[union-attr]
+        zeros = np.zeros_like(model.theta)
+        return LearnerState(problem, _Progress(model.theta, model.theta, motion, samples, zeros, zeros, 0.0, 0))
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take one expectation and one step along the difference of moments.
 
-        The value is not known; the norm reported is that of the gradient that was followed.
+        The value is not known; the norm reported is that of the gradient that was followed, or of its running mean.
         """
         model, statistics, l1 = state.problem
         progress = state.progress
-        estimate, samples = self.expectation(model.replace(progress.theta), progress.samples)  # type: ignore[operator]
-        gradient = (estimate.mean - statistics) / model.temperature + self.l2 * progress.theta
-        norm = gradient_norm(progress.theta, gradient, l1)
-        theta = self.optimizer.move(progress.theta, gradient, l1)
-        evaluations = progress.evaluations + 1
-        info = StepInfo(float("nan"), norm, self.optimizer.rate, evaluations)
-        return LearnerState(state.problem, _Progress(theta, samples, evaluations)), info
+        estimate, samples = self.expectation(model.replace(progress.iterate), progress.samples)  # type: ignore[operator]
+        gradient = (estimate.mean - statistics) / model.temperature + self.l2 * progress.iterate
+        iterate, motion = self.optimizer.move(progress.iterate, gradient, l1, progress.motion)  # type: ignore[union-attr]
+        mean_gradient, variance, noise = self._judge(progress, gradient, estimate, model.temperature)
+        norm = gradient_norm(progress.iterate, mean_gradient, l1)
+        theta = self._answer(progress, iterate, l1)
+        t = progress.evaluations
+        info = StepInfo(float("nan"), norm, self.optimizer.rate_at(t), t + 1, noise=noise)  # type: ignore[union-attr]
+        new = _Progress(theta, iterate, motion, samples, mean_gradient, variance, noise, t + 1)
+        return LearnerState(state.problem, new), info
+
+    def _weight(self, t: int) -> float:
+        """Weight of the newest of ``t + 1`` steps in the running means."""
+        return (_FORGETTING + 1) / (_FORGETTING + 1 + t) if self.average else 1.0
+
+    def _judge(
+        self, progress: _Progress, gradient: np.ndarray, estimate: Estimate, temperature: float
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return the mean gradient, its variance, and the noise to judge it by (zero while it is too early)."""
+        weight = self._weight(progress.evaluations)
+        mean = (1 - weight) * progress.mean_gradient + weight * gradient
+        variance = (1 - weight) ** 2 * progress.variance + weight**2 * (estimate.stderr / temperature) ** 2
+        if not self.average or progress.evaluations + 1 < self.min_steps:
+            return mean, variance, 0.0
+        return mean, variance, _AT_REST * float(np.sqrt(variance.max(initial=0.0)))
+
+    def _answer(self, progress: _Progress, iterate: np.ndarray, l1: np.ndarray) -> np.ndarray:
+        """Average the iterates; what the penalty holds at zero now is zero in the answer."""
+        weight = self._weight(progress.evaluations)
+        mean = (1 - weight) * progress.theta + weight * iterate
+        return np.where((l1 > 0) & (iterate == 0), 0.0, mean)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +12,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import LearnerState
 from gibbsian.models import Model
 from gibbsian.objectives import Function, Objective
+from gibbsian.objectives.curvature import curvature
 from gibbsian.optimizers import LBFGS, OPTIMIZERS, Optimizer, StepInfo
 
 
@@ -52,14 +54,34 @@ class ObjectiveLearner:
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Bind the objective to the data and evaluate the start."""
         function = ridge(self.objective.bind(model, data), self.l2)
+        if getattr(self.optimizer, "needs_hessian", False):
+            function = WithHessian(function, self._hessian(model, data))
         l1 = np.where(model.penalised, self.l1, 0.0)
         return LearnerState((function, l1), self.optimizer.init(function, model.theta, l1))  # type: ignore[union-attr]
+
+    def _hessian(self, model: Model, data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
+        def hessian(theta: np.ndarray) -> np.ndarray:
+            return curvature(self.objective, model.replace(theta), data) + self.l2 * np.eye(theta.size)  # type: ignore[arg-type]
+
+        return hessian
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take one step of the optimiser."""
         function, l1 = state.problem
         progress, info = self.optimizer.step(function, state.progress, l1)  # type: ignore[union-attr]
         return LearnerState(state.problem, progress), info
+
+
+@dataclass(frozen=True)
+class WithHessian:
+    """A function of theta that also knows its second derivatives."""
+
+    value_and_gradient: Function
+    hessian: Callable[[np.ndarray], np.ndarray]
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return value and gradient."""
+        return self.value_and_gradient(theta)
 
 
 def ridge(function: Function, l2: float) -> Function:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gibbsian.learners.base import LEARNERS
 from gibbsian.learners.objective import ObjectiveLearner
-from gibbsian.objectives import Likelihood, Pseudolikelihood
+from gibbsian.objectives import Likelihood, ProbabilityFlow, Pseudolikelihood, RatioMatching
 from gibbsian.optimizers import Optimizer
 
 
@@ -36,3 +36,33 @@ def maximum_pseudolikelihood(
     True
     """
     return ObjectiveLearner(Pseudolikelihood(), optimizer, l1, l2)
+
+
+@LEARNERS.register("rm")
+def ratio_matching(optimizer: Optimizer | str = "lbfgs", l1: float = 0.0, l2: float = 0.0) -> ObjectiveLearner:
+    """Return ratio matching (Hyvarinen 2007; Y18 section 5).
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.BoltzmannMachine(learner="rm").fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]).result_.converged
+    True
+    """
+    return ObjectiveLearner(RatioMatching(), optimizer, l1, l2)
+
+
+@LEARNERS.register("mpf")
+def minimum_probability_flow(
+    optimizer: Optimizer | str = "lbfgs", l1: float = 0.0, l2: float = 0.0, skip_data: bool = False
+) -> ObjectiveLearner:
+    """Return minimum probability flow over one-flip neighbours (Sohl-Dickstein 2011; Y18 section 5).
+
+    With `skip_data` flips into the data are left out, which is inconsistent: see `ProbabilityFlow`.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.BoltzmannMachine(learner="mpf").fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]).result_.converged
+    True
+    """
+    return ObjectiveLearner(ProbabilityFlow(skip_data), optimizer, l1, l2)

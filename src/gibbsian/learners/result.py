@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gibbsian.diagnostics.moments import DataMoments
+from gibbsian.errors import ArgumentError
+from gibbsian.learners.trained import TrainingReport, training_report
 from gibbsian.models import Model
 from gibbsian.optimizers import StepInfo
 
@@ -55,6 +59,31 @@ class Trace:
         return len(self.rows)
 
 
+class HeldOut(NamedTuple):
+    """The score of rows that a fit did not see.
+
+    Parameters
+    ----------
+    score : float
+        Mean per row, in nats.
+    kind : str
+        ``"log-likelihood"``, or ``"log-pseudolikelihood"`` where the former is out of reach.
+    n_rows : int
+        How many rows.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> votes = gb.datasets.load_house_votes()
+    >>> gb.BoltzmannMachine(learner="mle", l2=0.01, held_out=0.2, random_state=0).fit(votes).result_.held_out.n_rows
+    87
+    """
+
+    score: float
+    kind: str
+    n_rows: int
+
+
 @dataclass(frozen=True)
 class FitResult:
     """A fitted model with the story of its fit.
@@ -71,6 +100,12 @@ class FitResult:
         Why the fit ended, in a sentence: what to do about it where it did not converge.
     provenance : dict
         Learner, version, rows, time: what a later reader wants to know.
+    moments : DataMoments, optional
+        The data's moments, to compare the model's with.
+    penalised : bool
+        Whether the fit had a penalty.
+    held_out : HeldOut, optional
+        The score of rows that were kept out of the fit.
 
     Examples
     --------
@@ -84,6 +119,18 @@ class FitResult:
     converged: bool
     reason: str
     provenance: dict[str, Any] = field(default_factory=dict)
+    moments: DataMoments | None = None
+    penalised: bool = False
+    held_out: HeldOut | None = None
+
+    @cached_property
+    def training(self) -> TrainingReport:
+        """Is it trained? Computed when first asked for, with a fixed seed where moments are sampled."""
+        if self.moments is None:
+            raise ArgumentError("the moments of the data were not kept: fit again to compare them with the model's")
+        rng = np.random.default_rng(0)
+        norm = float(self.trace.rows[-1][2]) if self.trace.rows else float("nan")
+        return training_report(self.model, self.moments, norm, self.penalised, rng)
 
     @property
     def n_steps(self) -> int:

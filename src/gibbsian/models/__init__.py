@@ -5,6 +5,7 @@ Models are immutable, know nothing of learning, threads or devices, and import o
 """
 
 from gibbsian.models.base import MODELS, Model
+from gibbsian.models.local_states import LocalStates
 from gibbsian.models.pairwise import PairwiseModel
 
-__all__ = ["MODELS", "Model", "PairwiseModel"]
+__all__ = ["MODELS", "LocalStates", "Model", "PairwiseModel"]

@@ -64,5 +64,8 @@ class Model(Protocol):
     def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
 
+    def clamped_statistics(self, nodes: Any, values: Any, free: np.ndarray) -> np.ndarray:
+        """Return the expected statistics when `nodes` are fixed and those of the rest, conditioned, are `free`."""
+
     def condition(self, nodes: Any, values: Any) -> tuple[Self, float]:
         """Return the model of the other variables given `values` at `nodes`, and the log-weight taken out."""

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
+from gibbsian.backends.numba import local_states as local_kernels
 from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.blocks import row_blocks
 from gibbsian.domain import BINARY, DOMAINS, SPIN, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS
+from gibbsian.models.local_states import LocalStates
+
+FlipLoss = Callable[[np.ndarray, np.ndarray], float]
+"""Returns ``sum_m shares[m] sum_i phi(costs[m, i])`` and overwrites the costs with their derivatives."""
 
 # Above this share of all pairs a BLAS product with the full matrix beats a walk over the edges.
 DENSE_ABOVE = 0.1
 # Up to this size the full matrix always fits the cache, whatever the graph.
 ALWAYS_DENSE_UP_TO = 64
+# Flip costs of a sparse model are made and used this many at a time, within the second-level cache.
+SPARSE_CELLS = 2**16
 
 
 @MODELS.register("pairwise")
@@ -208,8 +215,89 @@ class PairwiseModel:
     def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta. Overwrites nothing."""
         x = np.ascontiguousarray(x, dtype=np.float64)
-        slopes = kernels.with_signs(np.asarray(c, dtype=np.float64), x, self.domain.gap / self.temperature)
-        return self._in_layout(slopes.sum(axis=0), self._edge_sums(slopes, x, both_ways=True))
+        return self._overwriting_vjp(x, np.array(c, dtype=np.float64, order="C"))
+
+    def _overwriting_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
+        sums = kernels.sign_and_sum(c, x, self.domain.gap / self.temperature)
+        return self._in_layout(sums, self._edge_sums(c, x, both_ways=True))
+
+    def flip_loss(self, x: np.ndarray, shares: np.ndarray, kernel: FlipLoss) -> tuple[float, np.ndarray]:
+        """Return a loss of the flip costs, ``sum_m shares[m] sum_i phi(d[m, i])``, with its gradient.
+
+        The same as `flip_costs`, `kernel` and `flip_costs_vjp` in turn, without copies; on a sparse graph the costs
+        of a few variables at a time. `kernel` returns the loss and overwrites the costs with their derivatives.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> from gibbsian.backends.numba.flip_losses import logistic
+        >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+        >>> value, gradient = model.flip_loss(np.array([[1, 1], [1, -1]]), np.array([0.5, 0.5]), logistic)
+        >>> round(value, 6), gradient.tolist()
+        (1.386294, [-1.0, 0.0, 0.0])
+        """
+        if not self.is_dense:
+            return self._sparse_flip_loss(x, shares, kernel)
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        costs = self.flip_costs(x)
+        value = kernel(costs, shares)
+        return value, self._overwriting_vjp(x, costs)
+
+    def _sparse_flip_loss(self, x: np.ndarray, shares: np.ndarray, kernel: FlipLoss) -> tuple[float, np.ndarray]:
+        rows = kernels.by_variable(np.asarray(x, dtype=np.int8))
+        indptr, heads, ids = self.graph.csr
+        weights, biases, scale = self.couplings[ids], self.biases, self.domain.gap / self.temperature
+        values = (float(self.domain.low), float(self.domain.high))
+        bias_slopes, coupling_slopes = np.zeros(self.n_variables), np.zeros(self.graph.n_edges)
+        value = 0.0
+        spans = list(row_blocks(self.n_variables, len(x), SPARSE_CELLS))
+        buffer = np.empty((spans[0].stop, len(x)))  # one for all: fresh memory costs as much as the fields
+        for nodes in spans:
+            span, costs = (nodes.start, nodes.stop), buffer[: nodes.stop - nodes.start]
+            kernels.fill_sparse_flip_costs(costs, rows, *span, indptr, heads, weights, biases, *values, scale)
+            value += kernel(costs.T, shares)
+            kernels.add_sparse_flip_costs_vjp(
+                rows, costs, *span, indptr, heads, ids, *values, scale, bias_slopes, coupling_slopes
+            )
+        return value, self._in_layout(bias_slopes, coupling_slopes)
+
+    def local_states(self, n_states: int) -> LocalStates | None:
+        """Return an empty table of local states, or None where `n_states` states are too few to gain by it.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> grid = gb.PairwiseModel.zeros(gb.graphs.grid(4, 4))
+        >>> grid.local_states(10) is None, grid.local_states(2000).shares.size
+        (True, 288)
+        """
+        return LocalStates.if_worthwhile(self.graph, n_states)
+
+    def local_flip_loss(self, local: LocalStates, kernel: FlipLoss) -> tuple[float, np.ndarray]:
+        """Return what `flip_loss` returns for the states that were counted in `local`.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> from gibbsian.backends.numba.flip_losses import logistic
+        >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.5, 0.0], [0.2])
+        >>> x, shares = np.array([[1, 1], [1, -1]], dtype=np.int8), np.array([0.75, 0.25])
+        >>> local = gb.models.LocalStates(model.graph)
+        >>> local.count(x, shares, slice(0, 2))
+        >>> bool(np.isclose(model.local_flip_loss(local, logistic)[0], model.flip_loss(x, shares, logistic)[0]))
+        True
+        """
+        indptr, _, ids = self.graph.csr
+        offsets, weights, biases = local.offsets, self.couplings[ids], self.biases
+        values = (float(self.domain.low), float(self.domain.gap), self.domain.gap / self.temperature)
+        bias_slopes, coupling_slopes = np.zeros(self.n_variables), np.zeros(self.graph.n_edges)
+        value = 0.0
+        for piece in local.pieces():
+            span = (piece.start, piece.stop)
+            costs = local_kernels.flip_costs(*span, indptr, offsets, weights, biases, *values)
+            value += kernel(costs[:, None], local.shares[offsets[piece.start] : offsets[piece.stop]])
+            local_kernels.add_flip_costs_vjp(costs, *span, indptr, offsets, ids, *values, bias_slopes, coupling_slopes)
+        return value, self._in_layout(bias_slopes, coupling_slopes)
 
     def _edge_sums(self, left: np.ndarray, right: np.ndarray, both_ways: bool = False) -> np.ndarray:
         """``sum_m left[m, i] right[m, j]`` over the edges, plus the same with i and j exchanged if `both_ways`."""
@@ -244,6 +332,28 @@ class PairwiseModel:
         biases = self.fields(fixed)[0, rest]
         constant = float(self.log_weights(fixed)[0])
         return type(self).build(graph, biases, self.couplings[kept], self.domain, self.temperature), constant
+
+    def clamped_statistics(
+        self, nodes: Sequence[int] | np.ndarray, values: Sequence[int] | np.ndarray, free: np.ndarray
+    ) -> np.ndarray:
+        """Return the expected statistics when `nodes` are fixed at `values` and those of the rest are `free`.
+
+        The counterpart of `condition`: `free` is in the layout of the model that it returns.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
+        >>> model.clamped_statistics([0], [-1], free=np.array([0.5, 0.2, 0.3]))
+        array([-1. ,  0.5,  0.2, -0.5, -0.2,  0.3])
+        """
+        rest = np.setdiff1d(np.arange(self.n_variables), nodes)
+        means = np.zeros(self.n_variables)
+        means[nodes], means[rest] = values, free[: len(rest)]
+        i, j = self.graph.edges.T
+        products = means[i] * means[j]  # right unless both ends are free; those edges are the edges of the rest
+        products[self.graph.subgraph(rest)[1]] = free[len(rest) :]
+        return self._in_layout(means, products)
 
     def to_domain(self, domain: Domain | str) -> tuple[Self, float]:
         """Return the same distribution written in another domain, and the constant in the log-weight.

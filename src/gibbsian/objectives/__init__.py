@@ -6,7 +6,9 @@ An objective knows models through their contract only. To add one, drop a file i
 from gibbsian.objectives.base import OBJECTIVES, Function, Objective, value_and_gradient
 from gibbsian.objectives.flip_costs import FlipCostObjective
 from gibbsian.objectives.likelihood import Likelihood
+from gibbsian.objectives.probability_flow import ProbabilityFlow
 from gibbsian.objectives.pseudolikelihood import Pseudolikelihood
+from gibbsian.objectives.ratio_matching import RatioMatching
 
 __all__ = [
     "OBJECTIVES",
@@ -14,6 +16,8 @@ __all__ = [
     "Function",
     "Likelihood",
     "Objective",
+    "ProbabilityFlow",
     "Pseudolikelihood",
+    "RatioMatching",
     "value_and_gradient",
 ]

@@ -3,12 +3,17 @@
 For a loss ``phi`` of one flip cost, the objective is ``sum_m share_m sum_i phi(d[m, i])`` with
 ``d[m, i] = log P(x_m) - log P(x_m with variable i flipped)``. The partition function cancels in d, so each costs
 two products with the data. A new one is a file that gives `phi` and its derivative as a kernel.
+
+Any model with `flip_costs` and `flip_costs_vjp` will do. Two more verbs are used where a model offers them, because
+they are faster: ``flip_loss(x, shares, kernel)`` joins the two around the kernel, and ``local_states(n_states)`` with
+``local_flip_loss(local, kernel)`` go through distinct neighbourhoods instead of rows (see `PairwiseModel`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +24,7 @@ from gibbsian.models import Model
 from gibbsian.objectives.base import Function
 
 Kernel = Callable[[np.ndarray, np.ndarray], float]
+LeftOut = Callable[[Dataset], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -29,9 +35,11 @@ class FlipCostObjective:
     ----------
     kernel : callable
         ``kernel(costs, shares)`` returns ``sum_m shares[m] sum_i phi(costs[m, i])`` and overwrites `costs`
-        with the derivatives ``shares[m] phi'(costs[m, i])``.
+        with the derivatives ``shares[m] phi'(costs[m, i])``. The costs may lie in memory in either order.
     name : str
         What messages call it.
+    left_out : callable, optional
+        ``left_out(data)`` says which flips do not count, as a bool array of the shape of ``data.states``.
 
     Examples
     --------
@@ -47,25 +55,87 @@ class FlipCostObjective:
 
     kernel: Kernel
     name: str
+    left_out: LeftOut | None = None
 
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta."""
         data.require_complete(self.name)
         shares = data.weights / data.total_weight
+        if self.left_out is not None:
+            return over_rows(self.kernel, model, data.states, shares, self.left_out(data))
+        local = _count_local_states(model, data.states, shares)
+        if local is not None:
+            return lambda theta: model.replace(theta).local_flip_loss(local, self.kernel)  # type: ignore[attr-defined]
+        return over_rows(self.kernel, model, data.states, shares)
 
-        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            current = model.replace(theta)
 
-            def evaluate(block: slice) -> tuple[float, np.ndarray]:
-                x = data.states[block].astype(np.float64)
-                costs = current.flip_costs(x)
-                value = self.kernel(costs, shares[block])
-                return value, current.flip_costs_vjp(x, costs)
+def _count_local_states(model: Model, states: np.ndarray, shares: np.ndarray) -> Any:
+    """Return the model's table of local states, filled, or None where it has none or would not gain by it."""
+    offer = getattr(model, "local_states", None)
+    local = None if offer is None else offer(len(states))
+    if local is not None:
+        for _ in map_in_order(lambda piece: local.count(states, shares, piece), local.pieces()):
+            pass
+    return local
 
-            value, gradient = 0.0, np.zeros_like(theta)
-            for part, slope in map_in_order(evaluate, row_blocks(data.n_states, data.n_variables)):
-                value += part
-                gradient += slope
-            return value, gradient
 
-        return function
+def over_rows(
+    kernel: Kernel, model: Model, states: np.ndarray, shares: np.ndarray, left_out: np.ndarray | None = None
+) -> Function:
+    """Return the function of theta that goes through the rows, block after block.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.backends.numba.flip_losses import half_exponential
+    >>> from gibbsian.objectives.flip_costs import over_rows
+    >>> model, x = gb.PairwiseModel.zeros(gb.graphs.complete(2)), np.array([[1, 1], [1, -1]], dtype=np.int8)
+    >>> value, gradient = over_rows(half_exponential, model, x, np.array([0.5, 0.5]))(np.zeros(3))
+    >>> value, gradient.tolist()
+    (2.0, [-1.0, 0.0, 0.0])
+    """
+
+    def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        current = model.replace(theta)
+
+        def evaluate(block: slice) -> tuple[float, np.ndarray]:
+            if left_out is None:
+                return flip_loss(current, states[block], shares[block], kernel)
+            return _separate_flip_loss(current, states[block], shares[block], kernel, left_out[block])
+
+        value, gradient = 0.0, np.zeros_like(theta)
+        for part, slope in map_in_order(evaluate, row_blocks(*states.shape)):
+            value += part
+            gradient += slope
+        return value, gradient
+
+    return function
+
+
+def flip_loss(model: Model, x: np.ndarray, shares: np.ndarray, kernel: Kernel) -> tuple[float, np.ndarray]:
+    """Return the loss of some states' flip costs and its gradient, by the model's own road where it has one.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.backends.numba.flip_losses import half_exponential
+    >>> from gibbsian.objectives.flip_costs import flip_loss
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> value, gradient = flip_loss(model, np.array([[1, 1], [1, -1]]), np.array([0.5, 0.5]), half_exponential)
+    >>> value, gradient.tolist()
+    (2.0, [-1.0, 0.0, 0.0])
+    """
+    own = getattr(model, "flip_loss", None)
+    return own(x, shares, kernel) if own is not None else _separate_flip_loss(model, x, shares, kernel)
+
+
+def _separate_flip_loss(
+    model: Model, x: np.ndarray, shares: np.ndarray, kernel: Kernel, left_out: np.ndarray | None = None
+) -> tuple[float, np.ndarray]:
+    """Costs, losses, gradient in turn; a flip left out is one of infinite cost."""
+    x = x.astype(np.float64)
+    costs = model.flip_costs(x)
+    if left_out is not None:
+        costs[left_out] = np.inf
+    value = kernel(costs, shares)
+    return value, model.flip_costs_vjp(x, costs)

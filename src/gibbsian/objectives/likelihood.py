@@ -8,7 +8,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.inference import exact
-from gibbsian.inference.missing import complete_in_all_ways
+from gibbsian.inference.missing import clamped_moments, complete_in_all_ways, heavy_states, light_states
 from gibbsian.models import Model
 from gibbsian.objectives.base import OBJECTIVES, Function
 
@@ -40,7 +40,7 @@ class Likelihood:
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta."""
         exact(model, max_seconds=self.max_seconds)  # refuse before anything is built
-        evidence = _hidden_cells(data) if data.has_missing else _complete_rows(model, data)
+        evidence = _hidden_cells(data, self.max_seconds) if data.has_missing else _complete_rows(model, data)
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             current = model.replace(theta)
@@ -61,14 +61,26 @@ def _complete_rows(model, data):
     return evidence
 
 
-def _hidden_cells(data):
-    """The same, averaged over what the missing cells may be (the clamped phase of YK15)."""
-    completions = complete_in_all_ways(data)
+def _hidden_cells(data, max_seconds):
+    """The same, averaged over what the missing cells may be (the clamped phase of YK15).
+
+    States with few missing cells have their completions listed once; those with many are summed exactly each time.
+    """
     shares = data.weights / data.total_weight
+    light, heavy = light_states(data), heavy_states(data)
+    completions = complete_in_all_ways(data, light) if len(light) else None
 
     def evidence(current: Model) -> tuple[float, np.ndarray]:
-        log_evidence, posterior = completions.posterior(current)
-        weights = posterior * shares[completions.row]
-        return float(shares @ log_evidence), current.mean_statistics(completions.states, weights)
+        value, statistics = 0.0, np.zeros_like(current.theta)
+        if completions is not None:
+            log_evidence, posterior = completions.posterior(current)
+            weights = posterior * shares[light][completions.row]
+            value += float(shares[light] @ log_evidence)
+            statistics += current.mean_statistics(completions.states, weights) * weights.sum()
+        for state in heavy:
+            log_weight, expected = clamped_moments(current, data, state, max_seconds)
+            value += shares[state] * log_weight
+            statistics += shares[state] * expected
+        return value, statistics
 
     return evidence

@@ -1,11 +1,26 @@
 """Ways to walk to the minimum of a function with a gradient.
 
 An optimiser is a pair ``init`` / ``step`` over a state made of plain arrays, so that a fit can be watched,
-checkpointed and resumed between any two steps. It knows nothing of models or data; depends on NumPy only.
+checkpointed and resumed between any two steps. Those that can do without the value also ``move`` by a gradient alone
+(`GradientStep`). It knows nothing of models or data; depends on NumPy only.
 """
 
+from gibbsian.optimizers.adam import Adam
 from gibbsian.optimizers.ascent import Ascent
-from gibbsian.optimizers.base import OPTIMIZERS, Optimizer, OptimizerState, StepInfo
+from gibbsian.optimizers.base import OPTIMIZERS, GradientStep, Optimizer, OptimizerState, StepInfo
 from gibbsian.optimizers.lbfgs import LBFGS
+from gibbsian.optimizers.newton import Newton
+from gibbsian.optimizers.schedules import Decay
 
-__all__ = ["LBFGS", "OPTIMIZERS", "Ascent", "Optimizer", "OptimizerState", "StepInfo"]
+__all__ = [
+    "LBFGS",
+    "OPTIMIZERS",
+    "Adam",
+    "Ascent",
+    "Decay",
+    "GradientStep",
+    "Newton",
+    "Optimizer",
+    "OptimizerState",
+    "StepInfo",
+]

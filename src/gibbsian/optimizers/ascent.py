@@ -1,4 +1,4 @@
-"""Plain gradient steps of a fixed size: the papers' own optimiser (H06 eq. 21-22, Y18 section 5)."""
+"""Plain gradient steps: the papers' own optimiser (H06 eq. 21-22, Y18 section 5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from gibbsian.optimizers.base import (
     StepInfo,
     gradient_norm,
     penalty,
+    soft_threshold,
 )
+from gibbsian.optimizers.schedules import Decay, rate_after
 
 
 @OPTIMIZERS.register("ascent")
@@ -28,6 +30,8 @@ class Ascent:
     ----------
     rate : float
         The step size, eta in Y18 (0.2 there) and mu in H06.
+    decay : Decay, optional
+        How the rate falls with time; by default it stays.
 
     Examples
     --------
@@ -42,26 +46,35 @@ class Ascent:
     """
 
     rate: float = 0.2
+    decay: Decay | None = None
 
     def __post_init__(self) -> None:
         if not self.rate > 0:
             raise ArgumentError(f"rate={self.rate} must be positive")
 
-    def move(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> np.ndarray:
-        """Return the next point: a gradient step, then soft thresholding."""
-        moved = theta - self.rate * gradient
-        return np.sign(moved) * np.maximum(np.abs(moved) - self.rate * l1, 0.0)
+    def rate_at(self, t: int) -> float:
+        """Return the step size after `t` steps."""
+        return rate_after(t, self.rate, self.decay)
+
+    def init_move(self, theta: np.ndarray) -> int:
+        """Return the number of moves so far, which is all that a move needs to know."""
+        return 0
+
+    def move(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: int) -> tuple[np.ndarray, int]:
+        """Take a gradient step, then the proximal step of the penalty."""
+        rate = self.rate_at(state)
+        return soft_threshold(theta - rate * gradient, rate * l1), state + 1
 
     def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> OptimizerState:
         """Evaluate the start."""
         return _evaluate(function, theta, l1, evaluations=1)
 
     def step(self, function: Function, state: OptimizerState, l1: np.ndarray) -> tuple[OptimizerState, StepInfo]:
-        """Take one step of the given rate."""
-        theta = self.move(state.theta, state.gradient, l1)
+        """Take one step; one evaluation was made at the start, and one after every step since."""
+        theta, t = self.move(state.theta, state.gradient, l1, state.evaluations - 1)
         new = _evaluate(function, theta, l1, state.evaluations + 1)
         norm = gradient_norm(new.theta, new.gradient, l1)
-        return new, StepInfo(new.value, norm, self.rate, new.evaluations)
+        return new, StepInfo(new.value, norm, self.rate_at(t - 1), new.evaluations)
 
 
 def _evaluate(function: Function, theta: np.ndarray, l1: np.ndarray, evaluations: int) -> OptimizerState:

@@ -61,6 +61,10 @@ class StepInfo(NamedTuple):
         Calls of the function so far.
     stalled : bool
         No lower value can be found: rounding has the last word.
+    noise : float
+        A gradient that is no larger is nothing but Monte Carlo error; zero when there is none, or too early to say.
+    verdict : str
+        Set by a learner that has nothing left to do: how it ended, in words.
 
     Examples
     --------
@@ -74,6 +78,8 @@ class StepInfo(NamedTuple):
     step_size: float
     evaluations: int
     stalled: bool = False
+    noise: float = 0.0
+    verdict: str = ""
 
 
 @runtime_checkable
@@ -92,6 +98,43 @@ class Optimizer(Protocol):
 
     def step(self, function: Function, state: Any, l1: np.ndarray) -> tuple[Any, StepInfo]:
         """Take one step."""
+
+
+@runtime_checkable
+class GradientStep(Protocol):
+    """An optimiser that can move by a gradient alone, without a value to compare: all that sampled moments give.
+
+    Its state is made of plain arrays and numbers, as that of `Optimizer`.
+
+    Examples
+    --------
+    >>> from gibbsian.optimizers import LBFGS, Adam, Ascent, GradientStep
+    >>> [isinstance(optimizer, GradientStep) for optimizer in (Ascent(), Adam(), LBFGS())]
+    [True, True, False]
+    """
+
+    def init_move(self, theta: np.ndarray) -> Any:
+        """Return the state before the first move."""
+
+    def move(self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
+        """Return the next point and the state there."""
+
+    def rate_at(self, t: int) -> float:
+        """Return the rate of the move after `t` others."""
+
+
+def soft_threshold(theta: np.ndarray, threshold: np.ndarray) -> np.ndarray:
+    """Move every entry towards zero by its threshold, and stop there: the proximal step of an L1 penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.optimizers.base import soft_threshold
+    >>> soft_threshold(np.array([0.3, -2.0, 0.0]), np.full(3, 0.5)).tolist()
+    [0.0, -1.5, 0.0]
+    """
+    # adding zero turns -0.0 into 0.0
+    return np.sign(theta) * np.maximum(np.abs(theta) - threshold, 0.0) + 0.0
 
 
 def penalty(theta: np.ndarray, l1: np.ndarray) -> float:

@@ -1,10 +1,18 @@
-"""Loops of the pairwise model over sparse graphs, and the elementwise step of the dense one.
+"""Loops of the pairwise model over sparse graphs, and the elementwise steps of the dense one.
 
 Each works through its rows on one thread and leaves the interpreter free; callers give blocks of rows to threads.
+
+Kernels that say "by variable" hold a block of states with one row per variable, so that the loop along a row runs over
+the states: what a node needs of its neighbours are whole rows, and every loop becomes vector code on any graph.
 """
+
+import math
 
 import numpy as np
 from numba import njit
+
+# a strip of this many columns of a block of int8 states stays in the first-level cache while it is transposed
+_STRIP = 64
 
 
 @njit(cache=True, nogil=True)
@@ -24,15 +32,18 @@ def sparse_fields(x, indptr, heads, weights):
 @njit(cache=True, nogil=True)
 def edge_products(left, right, edges):
     """``sum_m left[m, i] right[m, j]`` for each edge (i, j)."""
-    n_states = left.shape[0]
-    totals = np.empty(len(edges))
-    for e in range(len(edges)):
-        i, j = edges[e]
-        total = 0.0
-        for m in range(n_states):
-            total += left[m, i] * right[m, j]
-        totals[e] = total
+    totals = np.zeros(len(edges))
+    for m in range(left.shape[0]):
+        left_row, right_row = left[m], right[m]
+        for e in range(len(edges)):
+            totals[e] += left_row[edges[e, 0]] * right_row[edges[e, 1]]
     return totals
+
+
+@njit(cache=True, inline="always")
+def _signed(scale, x):
+    """`scale` at the upper value and ``-scale`` at the lower, whether that is 0 or -1."""
+    return math.copysign(scale, x - 0.5)
 
 
 @njit(cache=True, nogil=True)
@@ -41,9 +52,24 @@ def with_signs(values, x, scale):
     signed = np.empty_like(values)
     n_states, n = x.shape
     for m in range(n_states):
+        target, row, states = signed[m], values[m], x[m]
         for i in range(n):
-            signed[m, i] = values[m, i] * (scale if x[m, i] > 0 else -scale)
+            target[i] = row[i] * _signed(scale, states[i])
     return signed
+
+
+@njit(cache=True, nogil=True)
+def sign_and_sum(values, x, scale):
+    """Multiply by `scale` where x is the upper value and by ``-scale`` elsewhere, in place; return the column sums."""
+    n_states, n = x.shape
+    sums = np.zeros(n)
+    for m in range(n_states):
+        row, states = values[m], x[m]
+        for i in range(n):
+            signed = row[i] * _signed(scale, states[i])
+            row[i] = signed
+            sums[i] += signed
+    return sums
 
 
 @njit(cache=True, nogil=True)
@@ -51,8 +77,9 @@ def add_biases_with_signs(fields, biases, x, scale):
     """Turn coupling fields into flip costs in place: add the biases, scale, and give them the signs of x."""
     n_states, n = x.shape
     for m in range(n_states):
+        row, states = fields[m], x[m]
         for i in range(n):
-            fields[m, i] = (fields[m, i] + biases[i]) * (scale if x[m, i] > 0 else -scale)
+            row[i] = (row[i] + biases[i]) * _signed(scale, states[i])
 
 
 @njit(cache=True, nogil=True)
@@ -63,3 +90,64 @@ def gather_edges(matrix, edges, both_ways):
         i, j = edges[e, 0], edges[e, 1]
         gathered[e] = matrix[i, j] + (matrix[j, i] if both_ways else 0.0)
     return gathered
+
+
+@njit(cache=True, nogil=True)
+def by_variable(x):
+    """A copy of the states with one row per variable."""
+    n_states, n = x.shape
+    rows = np.empty((n, n_states), x.dtype)
+    for start in range(0, n, _STRIP):
+        for m in range(n_states):
+            for i in range(start, min(start + _STRIP, n)):
+                rows[i, m] = x[m, i]
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def fill_sparse_flip_costs(costs, x, first, last, indptr, heads, weights, biases, low, high, scale):
+    """Write the flip costs of the variables ``first .. last - 1`` to `costs`, by variable.
+
+    States are int8, and choosing between two products is cheaper than turning them into floats.
+    """
+    for i in range(first, last):
+        row, states = costs[i - first], x[i]
+        row[:] = biases[i]
+        for position in range(indptr[i], indptr[i + 1]):
+            lower, upper, neighbour = low * weights[position], high * weights[position], x[heads[position]]
+            for m in range(row.size):
+                row[m] += upper if neighbour[m] > 0 else lower
+        for m in range(row.size):
+            row[m] *= scale if states[m] > 0 else -scale
+
+
+@njit(cache=True, fastmath=True)
+def _sign_and_total(values, states, scale):
+    total = 0.0
+    for m in range(values.size):
+        values[m] *= scale if states[m] > 0 else -scale
+        total += values[m]
+    return total
+
+
+@njit(cache=True, fastmath=True)
+def _total_where_upper(values, states):
+    total = 0.0
+    for m in range(values.size):
+        total += values[m] if states[m] > 0 else 0.0
+    return total
+
+
+@njit(cache=True, nogil=True)
+def add_sparse_flip_costs_vjp(x, c, first, last, indptr, heads, edge_of, low, high, scale, biases, couplings):
+    """Add the gradient of ``sum(c * flip costs)`` for the variables ``first .. last - 1``, by variable; overwrites c.
+
+    It goes to `biases` and `couplings`. An edge is met from both its ends, and each adds its part.
+    """
+    for i in range(first, last):
+        slopes = c[i - first]
+        total = _sign_and_total(slopes, x[i], scale)
+        biases[i] += total
+        for position in range(indptr[i], indptr[i + 1]):
+            upper = _total_where_upper(slopes, x[heads[position]])
+            couplings[edge_of[position]] += low * total + (high - low) * upper

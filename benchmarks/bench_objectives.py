@@ -1,0 +1,119 @@
+"""Objectives on flip costs beside what they cannot do without, all as ratios within one run.
+
+Dense: two BLAS products for an evaluation. Sparse: one transcendental function of every cell, `np.tanh`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import gibbsian as gb
+from gibbsian.backends.numba.flip_losses import logistic
+from gibbsian.learners import ObjectiveLearner, train
+from gibbsian.objectives import OBJECTIVES, FlipCostObjective, Pseudolikelihood
+from gibbsian.objectives.flip_costs import over_rows
+from timing import interleaved
+
+DENSE_TARGETS = {"pseudolikelihood": 1.4}  # all others:
+DENSE_TARGET = 1.6
+SPARSE_TARGET = 2.0
+FIT_TARGET = 120
+
+
+def main() -> None:
+    dense_evaluations(n=500, n_rows=20_000)
+    print()
+    sparse_evaluation(side=100, n_rows=10_000)
+    print()
+    dense_fit(n=100, n_rows=20_000)
+
+
+def dense_evaluations(n: int, n_rows: int) -> None:
+    """Every registered objective that sees the model through its flip costs alone."""
+    rng = np.random.default_rng(0)
+    data = gb.Dataset.read(coin_tosses(n_rows, n, rng))
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(n))
+    theta = rng.normal(scale=0.05, size=model.theta.size)
+    objectives = {name: OBJECTIVES.create(name) for name in OBJECTIVES}
+    functions = {name: o.bind(model, data) for name, o in objectives.items() if isinstance(o, FlipCostObjective)}
+    runs = {name: lambda function=function: function(theta) for name, function in functions.items()}
+    best = interleaved({"products": two_products(model.replace(theta), data), **runs})
+    print(f"value and gradient, dense n = {n}, N = {n_rows:,}")
+    print(f"  {'two BLAS products':24s}{best['products'] * 1e3:8.1f} ms")
+    for name in functions:
+        ratio, target = best[name] / best["products"], DENSE_TARGETS.get(name, DENSE_TARGET)
+        print(f"  {name:24s}{best[name] * 1e3:8.1f} ms   ratio {ratio:.2f} (at most {target})")
+
+
+def sparse_evaluation(side: int, n_rows: int) -> None:
+    """Pseudolikelihood on a grid: through local states, counted once, and through the rows, as a minibatch goes.
+
+    `np.tanh` takes as many cells in pieces of a million, into memory that is reused.
+    """
+    rng = np.random.default_rng(0)
+    model = gb.PairwiseModel.zeros(gb.graphs.grid(side, side))
+    data = gb.Dataset.read(coin_tosses(n_rows, model.n_variables, rng))
+    theta = rng.normal(scale=0.3, size=model.theta.size)
+    function = Pseudolikelihood().bind(model, data)
+    by_rows = over_rows(logistic, model, data.states, data.weights / data.total_weight)
+    piece = rng.normal(size=10**6)
+    results = np.empty_like(piece)
+
+    def tanh() -> None:
+        for _ in range(data.states.size // piece.size):
+            np.tanh(piece, out=results)
+
+    runs = {
+        "np.tanh of every cell": tanh,
+        "evaluation": lambda: function(theta),
+        "counting, once in a fit": lambda: Pseudolikelihood().bind(model, data),
+        "evaluation over rows": lambda: by_rows(theta),
+    }
+    best = interleaved(runs, repeats=5)
+    print(f"pseudolikelihood, value and gradient, {side}x{side} grid, N = {n_rows:,}")
+    for name, seconds in best.items():
+        target = f" (at most {SPARSE_TARGET})" if name.startswith("evaluation") else ""
+        print(f"  {name:24s}{seconds * 1e3:8.1f} ms   ratio {seconds / best['np.tanh of every cell']:.2f}{target}")
+
+
+def dense_fit(n: int, n_rows: int) -> None:
+    """Pseudolikelihood to a gradient of 1e-5, from zero, on correlated data."""
+    rng = np.random.default_rng(0)
+    data = gb.Dataset.read(correlated(n_rows, n, rng))
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(n))
+    learner = ObjectiveLearner(Pseudolikelihood())
+    steps = []
+
+    def fit() -> None:
+        result = train(learner, model, data, rng, tol=1e-5)
+        assert result.converged, result.reason
+        steps.append(int(result.trace.column("evaluations")[-1]))
+
+    best = interleaved({"products": two_products(model, data), "fit": fit}, repeats=5)
+    ratio = best["fit"] / best["products"]
+    print(f"pseudolikelihood to gradient 1e-5, dense n = {n}, N = {n_rows:,}")
+    print(f"  {'two BLAS products':24s}{best['products'] * 1e3:8.1f} ms")
+    print(
+        f"  {f'fit, {steps[-1]} evaluations':24s}{best['fit'] * 1e3:8.1f} ms   ratio {ratio:.0f} (at most {FIT_TARGET})"
+    )
+
+
+def two_products(model: gb.PairwiseModel, data: gb.Dataset):
+    """What no dense evaluation can do without: the fields and the sums over rows."""
+    floats, matrix = data.states.astype(np.float64), model.coupling_matrix
+    return lambda: floats.T @ (floats @ matrix)
+
+
+def coin_tosses(n_rows: int, n: int, rng: np.random.Generator) -> np.ndarray:
+    return np.where(rng.integers(0, 2, size=(n_rows, n), dtype=np.int8), np.int8(1), np.int8(-1))
+
+
+def correlated(n_rows: int, n: int, rng: np.random.Generator, n_factors: int = 10) -> np.ndarray:
+    """Signs of variables that share a few latent factors, each with a threshold of its own."""
+    loadings = rng.normal(scale=0.5 / np.sqrt(n_factors), size=(n_factors, n))
+    latent = rng.normal(size=(n_rows, n_factors)) @ loadings + rng.normal(size=(n_rows, n))
+    return np.where(latent > rng.normal(scale=0.3, size=n), np.int8(1), np.int8(-1))
+
+
+if __name__ == "__main__":
+    main()

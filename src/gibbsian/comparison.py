@@ -1,0 +1,145 @@
+"""Several learners on the same rows, side by side."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.errors import ConvergenceWarning, GibbsianError
+from gibbsian.estimators import BoltzmannMachine
+from gibbsian.learners import HeldOut
+from gibbsian.rng import RandomState, as_generator
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How one learner did.
+
+    Parameters
+    ----------
+    learner : str
+        Its name.
+    machine : BoltzmannMachine or None
+        The fitted machine; None where the learner failed.
+    held_out : HeldOut or None
+        Score of the rows that no learner saw.
+    distance : float or None
+        Root mean square difference of the parameters to those of exact maximum likelihood, where that exists.
+    largest_z : float or None
+        Largest difference of a moment to the data's, in standard errors.
+    failure : str
+        Why it failed, if it did.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> votes = gb.datasets.load_house_votes().complete_rows()
+    >>> rows = gb.comparison.compare(votes, ["mle", "mple"], l2=0.01, random_state=0)
+    >>> [row.learner for row in rows], rows[0].distance
+    (['mle', 'mple'], 0.0)
+    """
+
+    learner: str
+    machine: BoltzmannMachine | None
+    held_out: HeldOut | None = None
+    distance: float | None = None
+    largest_z: float | None = None
+    failure: str = ""
+
+    @property
+    def seconds(self) -> float | None:
+        """Time of the fit."""
+        return None if self.machine is None else self.machine.result_.seconds
+
+    @property
+    def n_steps(self) -> int | None:
+        """Steps of the fit."""
+        return None if self.machine is None else self.machine.result_.n_steps
+
+    @property
+    def verdict(self) -> str:
+        """How the fit ended, or why there is none."""
+        return self.failure if self.machine is None else self.machine.result_.reason
+
+
+def compare(
+    data: Any,
+    learners: Sequence[str],
+    *,
+    held_out: float = 0.2,
+    random_state: RandomState = None,
+    callback: Callable[[str], None] | None = None,
+    **settings: Any,
+) -> list[Comparison]:
+    """Fit the same training rows with each learner and score them on the same held-out rows.
+
+    A learner that fails is reported with its reason; the others go on.
+
+    Parameters
+    ----------
+    data : array, frame, path or Dataset
+        The rows.
+    learners : sequence of str
+        Names of learners.
+    held_out : float
+        Share of the rows to score on.
+    random_state : None, int or Generator
+        Decides the split; each learner then starts from the same seed.
+    callback : callable, optional
+        Called with the name of each learner before it starts.
+    **settings
+        Everything else of `BoltzmannMachine`.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> votes = gb.datasets.load_house_votes()
+    >>> rows = gb.comparison.compare(votes, ["mle", "mple"], l2=0.01, random_state=0)
+    >>> rows[1].failure.startswith("pseudolikelihood needs complete rows")
+    True
+    """
+    rng = as_generator(random_state)
+    training, test = Dataset.read(data, coding=settings.pop("coding", "auto")).split(1 - held_out, rng)
+    seed = int(rng.integers(2**31))
+    rows = []
+    for name in learners:
+        if callback is not None:
+            callback(name)
+        rows.append(_fit_one(name, training, test, BoltzmannMachine(learner=name, random_state=seed, **settings)))
+    return _with_distances(rows, training, settings)
+
+
+def _fit_one(name: str, training: Dataset, test: Dataset, machine: BoltzmannMachine) -> Comparison:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the table has a column for it
+            machine.fit(training)
+        report = machine.result_.training
+        return Comparison(
+            name, machine, machine.score_or_pseudo_score(test), largest_z=float(abs(report.z_scores[report.worst]))
+        )
+    except GibbsianError as error:
+        return Comparison(name, None, failure=str(error))
+
+
+def _with_distances(rows: list[Comparison], training: Dataset, settings: dict[str, Any]) -> list[Comparison]:
+    """Add the distance to exact maximum likelihood, fitted for the purpose where it is not among the learners."""
+    from dataclasses import replace
+
+    exact = next((row for row in rows if row.learner == "mle"), None)
+    if exact is None:
+        exact = _fit_one("mle", training, training, BoltzmannMachine(learner="mle", **settings))
+    if exact.machine is None:
+        return rows
+    target = exact.machine.model_.theta
+    return [
+        row
+        if row.machine is None
+        else replace(row, distance=float(np.sqrt(np.mean((row.machine.model_.theta - target) ** 2))))
+        for row in rows
+    ]

@@ -1,0 +1,461 @@
+"""Rows on disk that are never all in memory, handed out in shuffled minibatches.
+
+How random the order is. A pass takes every row once. The file is cut into pieces (a mebibyte of contiguous rows of an
+``.npy`` file, a row group of a Parquet file); the pieces come in random order, as many as the memory allows are loaded
+together, and the rows of this window are shuffled among themselves. So the disk reads long stretches, a minibatch
+holds rows from all over its window, and a window is a random choice of pieces. This equals a uniform shuffle when the
+data fits into one window or the rows stand in the file in random order. Rows sorted by something that matters are
+mixed as well as one window's pieces represent the file: more memory or smaller row groups mix better.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+import numpy as np
+
+from gibbsian.data.coding import encode, label_tokens
+from gibbsian.data.dataset import Dataset
+from gibbsian.data.minibatches import Cuts, ShuffledPass, draw_seed, plain_batch, seeded
+from gibbsian.data.row_files import RowFile, open_row_file
+from gibbsian.data.table import Factor, Table, as_names
+from gibbsian.domain import Coding, Domain
+from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
+from gibbsian.rng import RandomState, as_generator
+
+# The window takes this share of the memory; the rest is for pieces on their way into it and for minibatches.
+WINDOW_SHARE = 0.75
+# A row of the window takes its states, its place in the shuffled order, and that place again while it is drawn.
+BYTES_PER_PLACE = 8
+# A window has at least so many pieces of an .npy file, so that it mixes.
+PIECES_PER_WINDOW = 8
+# What is looked at to recognise the coding.
+SCANNED_CELLS = 1 << 22
+_FINE, _FOREIGN, _MISSING = 0, 1, 2
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+
+
+@dataclass(frozen=True, eq=False)
+class DataStream:
+    """Complete rows in ``.npy`` or Parquet files; made by `DataStream.open`.
+
+    Parameters
+    ----------
+    files : tuple of RowFile
+        The files, all with the same columns.
+    names : tuple of str
+        The variables.
+    coding : Coding
+        How the values are written; every cell is checked against it when it is read.
+    memory : int
+        Bytes that the rows in memory and their shuffling may take.
+    columns : tuple of str
+        The files' own names of the variables.
+    recognised : bool
+        Whether the coding was recognised in the first rows, for messages.
+    binarize : float or None
+        The threshold of numbers that are turned into two values.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, numpy as np, gibbsian as gb
+    >>> from gibbsian.data.stream import DataStream
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npy"
+    >>> np.save(path, np.arange(12).reshape(6, 2) % 3 % 2)
+    >>> stream = DataStream.open(path)
+    >>> stream
+    DataStream(n_rows=6, n_variables=2, coding='binary', n_files=1)
+    >>> [batch.n_rows for batch in stream.batches(2, random_state=0)]
+    [2, 2, 2]
+    """
+
+    files: tuple[RowFile, ...]
+    names: tuple[str, ...]
+    coding: Coding
+    memory: int
+    columns: tuple[str, ...]
+    recognised: bool = False
+    binarize: float | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"DataStream(n_rows={self.n_rows}, n_variables={self.n_variables}, coding={self.coding.name!r}, "
+            f"n_files={len(self.files)})"
+        )
+
+    # -- opening ------------------------------------------------------------------------------------------------------
+    @classmethod
+    def open(
+        cls,
+        source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        coding: str | tuple[Any, Any] | Coding = "auto",
+        names: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
+        drop: str | Sequence[str] = (),
+        binarize: float | None = None,
+        memory: int | str = "512MB",
+    ) -> Self:
+        """Open one file or several with the same columns.
+
+        Parameters
+        ----------
+        source : path or sequence of paths
+            ``.npy`` or ``.parquet`` files.
+        coding : "auto", str, pair of labels or Coding
+            As for `Dataset.read`; ``"auto"`` looks at the first rows only, and a value that does not fit is an
+            error when it comes.
+        names : sequence of str, optional
+            Names of the chosen columns, instead of the files' own.
+        columns, drop : str or sequence of str, optional
+            Columns to keep, in that order; columns to leave out.
+        binarize : float, optional
+            Numbers above this threshold are the upper value, all others the lower.
+        memory : int or str
+            Bytes, or a number with a unit such as ``"2GB"`` or ``"500 MiB"``. It bounds what the stream holds; the
+            interpreter and the learner's own arrays come on top.
+
+        Examples
+        --------
+        >>> from gibbsian.data.stream import DataStream
+        >>> DataStream.open("absent.npy")
+        Traceback (most recent call last):
+            ...
+        gibbsian.errors.DataError: file 'absent.npy' was not found: check the path
+        """
+        paths = [source] if isinstance(source, str | os.PathLike) else list(source)
+        if not paths:
+            raise DataError("no files were given: give 1 or more")
+        files = tuple(open_row_file(Path(path)) for path in paths)
+        chosen = _chosen(files, columns, drop)
+        named = chosen if names is None else as_names(names)
+        if len(named) != len(chosen):
+            raise DataError(f"names has {len(named)} entries but the data has {len(chosen)} columns")
+        recognised = isinstance(coding, str) and coding == "auto"
+        found = _scan(files[0], chosen, named, coding, binarize)
+        stream = cls(files, named, found, as_bytes(memory), chosen, recognised, binarize)
+        stream._pieces  # noqa: B018 - files that cannot be cut to fit are refused now, not in the middle of a fit
+        return stream
+
+    # -- sizes --------------------------------------------------------------------------------------------------------
+    @property
+    def n_rows(self) -> int:
+        """Number of rows in all files."""
+        return sum(file.n_rows for file in self.files)
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return len(self.names)
+
+    @property
+    def domain(self) -> Domain:
+        """The two values as they enter the energy."""
+        return self.coding.domain
+
+    @property
+    def window_rows(self) -> int:
+        """Rows that are in memory together and shuffled among themselves."""
+        return int(WINDOW_SHARE * self.memory) // (self.n_variables + BYTES_PER_PLACE)
+
+    @property
+    def identity(self) -> tuple[tuple[str, int, int], ...]:
+        """Path, size and time of change of each file: what a checkpoint is compared by."""
+        facts = [(file.path, file.path.stat()) for file in self.files]
+        return tuple((str(path.resolve()), fact.st_size, fact.st_mtime_ns) for path, fact in facts)
+
+    @cached_property
+    def _pieces(self) -> list[tuple[RowFile, int, int]]:
+        """All pieces as file, first row and end."""
+        if self.window_rows < PIECES_PER_WINDOW:
+            raise ArgumentError(
+                f"memory={self.memory} is too small for {self.n_variables} columns: give some megabytes"
+            )
+        return [(file, *piece) for file in self.files for piece in file.pieces(self._most_rows(file))]
+
+    def _most_rows(self, file: RowFile) -> int:
+        return self.window_rows if file.path.suffix.lower() == ".parquet" else self.window_rows // PIECES_PER_WINDOW
+
+    # -- minibatches --------------------------------------------------------------------------------------------------
+    def batches(self, batch_size: int, random_state: RandomState = None, passes: int = 1) -> Iterator[Dataset]:
+        """Iterate over shuffled minibatches of about `batch_size` rows, all rows once a pass.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, numpy as np
+        >>> from gibbsian.data.stream import DataStream
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npy"
+        >>> np.save(path, np.eye(4))
+        >>> sum(batch.states.sum() for batch in DataStream.open(path).batches(2, 0, passes=3)).item()
+        12
+        """
+        seed = draw_seed(as_generator(random_state))
+        for epoch in range(passes):
+            shuffled = self.shuffled(batch_size, seed, epoch)
+            for k in range(len(shuffled)):
+                yield shuffled[k]
+
+    def shuffled(self, batch_size: int, seed: np.ndarray, epoch: int) -> ShuffledPass:
+        """Return pass number `epoch` of the shuffling that `seed` stands for."""
+        order = seeded(seed, epoch).permutation(len(self._pieces))
+        return _StreamPass(self, seed, epoch, Cuts(self.n_rows, batch_size), self._windows(order))
+
+    def _windows(self, order: np.ndarray) -> list[np.ndarray]:
+        """Put pieces together, in the given order, while they fit."""
+        sizes = np.array([stop - start for _, start, stop in self._pieces])[order]
+        window_of, taken, windows = [], 0, 0
+        for size in sizes:
+            if taken + size > self.window_rows:
+                taken, windows = 0, windows + 1
+            taken += int(size)
+            window_of.append(windows)
+        return [order[np.array(window_of) == w] for w in range(windows + 1)]
+
+    def _load(self, pieces: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Read pieces one after another into one array of states."""
+        chosen = [self._pieces[p] for p in pieces]
+        states = np.empty((sum(stop - start for _, start, stop in chosen), self.n_variables), np.int8)
+        filled = 0
+        for file, start, stop in chosen:
+            for row, table in file.tables(start, stop, self.columns):
+                high, trouble = self._read_cells(file, row, table)
+                if trouble is not None:
+                    self._refuse(file, row, table, trouble)
+                into = states[filled : filled + len(high)]
+                np.multiply(high.view(np.int8), np.int8(self.domain.gap), out=into)
+                into += np.int8(self.domain.low)
+                filled += len(high)
+        return states
+
+    def _read_cells(self, file: RowFile, row: int, table: Table) -> tuple[np.ndarray, np.ndarray | None]:
+        if self.binarize is None:
+            return _read_cells(table, self.coding)
+        try:
+            high, missing, _ = encode(Table(self.names, table.cells), self.coding, self.binarize)
+        except DataError as error:
+            raise type(error)(f"file '{file.path}', from row {row} on: {error}") from None
+        return high, None if missing is None else np.where(missing, _MISSING, _FINE)
+
+    def _refuse(self, file: RowFile, first_row: int, table: Table, trouble: np.ndarray) -> NoReturn:
+        """Raise for the first cell that cannot be used."""
+        row, column = (int(place) for place in np.argwhere(trouble != _FINE)[0])
+        where = f"in column {self.names[column]!r} at row {first_row + row} (counted from 0)"
+        if trouble[row, column] == _MISSING:
+            raise MissingValuesError(
+                f"file '{file.path}' has a missing cell {where}, and learning by minibatches needs complete rows: "
+                "leave out such rows or columns, or read the data with Dataset.read and use learner='mle'"
+            )
+        how = " that was recognised in the first rows: declare coding=..." if self.recognised else ": declare another"
+        raise CodingError(
+            f"file '{file.path}' holds {_spelling(table, row, column)} {where}, "
+            f"which is not a value of the coding {self.coding.describe()}{how} or mend the file"
+        )
+
+    # -- one pass -----------------------------------------------------------------------------------------------------
+    def summary(self, pairs: bool = True) -> StreamSummary:
+        """Count values, missing cells and, if asked, which values occur together, in one pass over the disk.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, numpy as np
+        >>> from gibbsian.data.stream import DataStream
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npy"
+        >>> np.save(path, np.array([[1, 1], [1, -1], [-1, -1], [-1, -1]], np.int8))
+        >>> DataStream.open(path).summary().high.tolist()
+        [2, 1]
+        """
+        n = self.n_variables
+        high_rows, missing_rows = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        together = np.zeros((n, n)) if pairs else None
+        for file, start, stop in self._pieces:
+            for row, table in file.tables(start, stop, self.columns):
+                high, trouble = self._read_cells(file, row, table)
+                if trouble is not None:
+                    if (trouble == _FOREIGN).any():
+                        self._refuse(file, row, table, np.where(trouble == _FOREIGN, _FOREIGN, _FINE))
+                    missing_rows += np.count_nonzero(trouble == _MISSING, axis=0)
+                high_rows += np.count_nonzero(high, axis=0)
+                if together is not None:
+                    ones = high.astype(np.float32)  # a piece has fewer than 2^24 rows, so the counts are exact
+                    together += ones.T @ ones
+        return StreamSummary(self.n_rows, high_rows, missing_rows, together)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamSummary:
+    """Counts over all rows of a stream.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    high, missing : int64 ndarray of shape (n_variables,)
+        Rows with the upper value, and with nothing, in each column.
+    together : float64 ndarray of shape (n_variables, n_variables), or None
+        Rows with the upper value in both columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.data.stream import StreamSummary
+    >>> StreamSummary(4, np.array([1, 2]), np.array([0, 0]), None).low.tolist()
+    [3, 2]
+    """
+
+    n_rows: int
+    high: np.ndarray
+    missing: np.ndarray
+    together: np.ndarray | None
+
+    @property
+    def low(self) -> np.ndarray:
+        """Rows with the lower value in each column."""
+        return self.n_rows - self.high - self.missing
+
+
+@dataclass(eq=False)
+class _StreamPass:
+    """A pass with one window in memory at a time."""
+
+    stream: DataStream
+    seed: np.ndarray
+    epoch: int
+    cuts: Cuts
+    windows: list[np.ndarray]
+    loaded: int = -1
+    states: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.int8))
+    places: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
+
+    def __len__(self) -> int:
+        return len(self.cuts)
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """Where each window ends in the order of the pass."""
+        sizes = [stop - start for _, start, stop in self.stream._pieces]
+        return np.cumsum([sum(sizes[p] for p in window) for window in self.windows])
+
+    def __getitem__(self, k: int) -> Dataset:
+        start, stop = self.cuts[k]
+        parts = []
+        while start < stop:
+            window = int(np.searchsorted(self._ends, start, side="right"))
+            self._load(window)
+            first = int(self._ends[window]) - len(self.places)
+            end = min(stop, int(self._ends[window]))
+            parts.append(self.states.take(self.places[start - first : end - first], axis=0))
+            start = end
+        states = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return plain_batch(states, self.stream.coding, self.stream.names)
+
+    def _load(self, window: int) -> None:
+        if window == self.loaded:
+            return
+        self.states = self.places = np.empty(0, np.int8)  # free the last window before the next is made
+        self.states = self.stream._load(self.windows[window])
+        rng = seeded(self.seed, self.epoch, window)
+        self.places = rng.permutation(np.arange(len(self.states), dtype=np.int32))
+        self.loaded = window
+
+
+# -- cells ------------------------------------------------------------------------------------------------------------
+def _read_cells(table: Table, coding: Coding) -> tuple[np.ndarray, np.ndarray | None]:
+    """Where the upper value stands; and what is wrong with each cell, or None where nothing is."""
+    if isinstance(table.cells, np.ndarray):
+        return _read_numbers(table.cells, coding)
+    columns = [_read_factor(column, coding) for column in table.cells]
+    high, trouble = (np.column_stack(parts) for parts in zip(*columns, strict=True))
+    return high, trouble if trouble.any() else None
+
+
+def _read_numbers(cells: np.ndarray, coding: Coding) -> tuple[np.ndarray, np.ndarray | None]:
+    low, high = label_tokens(coding)
+    if cells.dtype.kind == "b":
+        words = {"false": 0.0, "true": 1.0}
+        low, high = words.get(str(low), np.nan), words.get(str(high), np.nan)
+        cells = cells.view(np.uint8)
+    is_high, is_low = _equal(cells, high), _equal(cells, low)
+    is_low |= is_high
+    if is_low.all():
+        return is_high, None
+    missing = np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(cells.shape, bool)
+    return is_high, np.select([is_low, missing], [_FINE, _MISSING], _FOREIGN)
+
+
+def _equal(cells: np.ndarray, token: float | str) -> np.ndarray:
+    if isinstance(token, str):
+        return np.zeros(cells.shape, bool)
+    return cells == (int(token) if float(token).is_integer() else token)  # integers compare without a float copy
+
+
+def _read_factor(column: Factor, coding: Coding) -> tuple[np.ndarray, np.ndarray]:
+    labels = label_tokens(coding)
+    # the entry appended at the end serves the code -1
+    high = np.array([*(value == labels[1] for value in column.values), False])
+    trouble = np.array([*(_FINE if value in labels else _FOREIGN for value in column.values), _MISSING])
+    return high[column.codes], trouble[column.codes]
+
+
+def _spelling(table: Table, row: int, column: int) -> str:
+    if isinstance(table.cells, np.ndarray):
+        return str(table.cells[row, column])
+    factor = table.cells[column]
+    return repr(factor.spellings[factor.codes[row]])
+
+
+# -- opening ----------------------------------------------------------------------------------------------------------
+def _chosen(
+    files: Sequence[RowFile], columns: str | Sequence[str] | None, drop: str | Sequence[str]
+) -> tuple[str, ...]:
+    first = files[0]
+    for other in files[1:]:
+        if other.names != first.names:
+            raise DataError(
+                f"file '{other.path}' has other columns than '{first.path}': give files with the same columns"
+            )
+    header = Table(first.names, np.empty((0, len(first.names)))).without([drop] if isinstance(drop, str) else drop)
+    if columns is not None:
+        header = header.select([columns] if isinstance(columns, str) else list(columns))
+    if not header.names:
+        raise DataError("no columns are left to model: drop fewer of them")
+    return header.names
+
+
+def _scan(
+    file: RowFile, columns: tuple[str, ...], names: tuple[str, ...], coding: Any, binarize: float | None
+) -> Coding:
+    """Recognise or check the coding in the first rows."""
+    most = max(1, SCANNED_CELLS // len(columns))
+    start, stop = file.pieces(most if file.path.suffix.lower() == ".npy" else file.n_rows)[0]
+    _, table = next(iter(file.tables(start, stop, columns)))
+    try:
+        return encode(Table(names, table.cells), coding, binarize)[2]
+    except DataError as error:
+        raise type(error)(f"file '{file.path}': {error}") from None
+
+
+def as_bytes(memory: int | str) -> int:
+    """Read an amount of memory.
+
+    Examples
+    --------
+    >>> from gibbsian.data.stream import as_bytes
+    >>> as_bytes("2GB"), as_bytes("1.5 MiB"), as_bytes(1000)
+    (2000000000, 1572864, 1000)
+    """
+    match = re.fullmatch(r"([0-9.]+)\s*([kmg]i?)?b?", str(memory).strip().lower())
+    try:
+        if match is None:
+            raise ValueError
+        amount = int(float(match[1]) * _UNITS[match[2] or ""])
+    except ValueError:
+        raise ArgumentError(f"memory={memory!r} must be a number of bytes or like '2GB'") from None
+    if amount < 1:
+        raise ArgumentError(f"memory={memory!r} must be positive")
+    return amount

@@ -1,0 +1,58 @@
+"""The data's moments, each over the rows where its cells are present."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.models import Model
+
+
+@dataclass(frozen=True)
+class DataMoments:
+    """Means of a model's statistics over data, in the layout of theta.
+
+    Parameters
+    ----------
+    mean : ndarray
+        The means; NaN where no row shows all cells of a statistic.
+    count : ndarray
+        The weight of the rows behind each mean. Weights count as frequencies.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.diagnostics.moments import data_moments
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2), gb.domain.BINARY)
+    >>> moments = data_moments(model, gb.Dataset.read([[1, 1], [0, None]]))
+    >>> moments.mean.tolist(), moments.count.tolist()
+    ([0.5, 1.0, 1.0], [2.0, 1.0, 1.0])
+    """
+
+    mean: np.ndarray
+    count: np.ndarray
+
+
+def data_moments(model: Model, data: Dataset) -> DataMoments:
+    """Return the moments of the data that the model's statistics ask for.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.diagnostics.moments import data_moments
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> data_moments(model, gb.Dataset.read([[1, 1], [-1, 1]])).mean.tolist()
+    [0.0, 1.0, 0.0]
+    """
+    total = data.total_weight
+    if data.missing is None:
+        mean = model.mean_statistics(data.states, data.weights)
+        return DataMoments(mean, np.full(mean.size, total))
+    # statistics are products of cells: with zeros at missing cells they sum over the rows where all are present, and
+    # the same statistics of the mask of present cells count those rows
+    present = ~data.missing
+    sums = model.mean_statistics(data.states * present, data.weights)
+    shares = model.mean_statistics(present, data.weights)
+    return DataMoments(np.divide(sums, shares, out=np.full(sums.size, np.nan), where=shares > 0), shares * total)

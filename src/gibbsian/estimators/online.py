@@ -1,0 +1,147 @@
+"""Learning from rows that arrive in chunks or stay on disk."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.data.stream import DataStream
+from gibbsian.data.stream_checks import preflight_stream
+from gibbsian.diagnostics import DataMoments, data_moments
+from gibbsian.errors import ArgumentError, ConvergenceWarning
+from gibbsian.estimators.fitting import fingerprint_of, provenance_of, start_from
+from gibbsian.graphs import as_graph
+from gibbsian.learners import FitResult, ObjectiveLearner, Trace, as_learner, train
+from gibbsian.learners.online import Online, OnlineProgress, update
+from gibbsian.models import PairwiseModel
+from gibbsian.optimizers import StepInfo
+from gibbsian.rng import as_generator
+
+# Rows of a stream that are summed at a time for its moments.
+MOMENT_ROWS = 2**16
+
+
+class OnlineMixin:
+    """`partial_fit`, and `fit` for a `DataStream`."""
+
+    if TYPE_CHECKING:
+        graph: Any
+        learner: Any
+        l1: float
+        l2: float
+        bias: bool
+        temperature: float
+        max_iter: int
+        tol: float
+        start: Any
+        held_out: float
+        callback: Any
+        random_state: Any
+        names_: tuple[str, ...]
+        model_: PairwiseModel
+        result_: FitResult
+        _progress: OnlineProgress
+
+        def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset: ...
+        def _set_columns(self, names: tuple[str, ...]) -> None: ...
+        def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self: ...
+        def _checkpoint(self, fingerprint: str) -> Any: ...
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from one chunk of rows, in one pass of minibatches, keeping what was learned before (YK15).
+
+        The coding and the columns are those of the first chunk. A chunk may be anything `fit` takes; rows must be
+        complete. ``fit`` starts afresh.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> votes = gb.datasets.load_house_votes().complete_rows()
+        >>> bm = gb.BoltzmannMachine(l2=0.01, random_state=0)
+        >>> for rows in np.array_split(np.arange(votes.n_rows), 4):
+        ...     bm = bm.partial_fit(votes.take(rows))
+        >>> bm.result_.reason
+        'learned from 232 rows in 4 chunks'
+        """
+        first = not hasattr(self, "_progress")
+        chunk = self._read(X, fitting=first, sample_weight=sample_weight)
+        learner = self._online_learner()
+        if first:
+            model = PairwiseModel.zeros(as_graph(self.graph, chunk.names), chunk.domain, self.temperature, self.bias)
+            model = start_from(self.start, model, chunk)
+            progress, trace, moments = None, Trace(), None
+        else:
+            model, progress = self.model_, self._progress
+            trace, moments = self.result_.trace, self.result_.moments
+        model, progress = update(learner, progress, model, chunk, as_generator(self.random_state))
+        moments = _merge(moments, data_moments(model, chunk))
+        norm = float(np.abs(progress.gradient).max(initial=0.0))
+        trace.add(len(trace) + 1, StepInfo(progress.value, norm, float("nan"), progress.steps), float("nan"))
+        n_rows = chunk.n_rows + (0 if first else self.result_.provenance["rows"])
+        chunks = f"{len(trace)} chunk{'s' * (len(trace) != 1)}"
+        told = {**provenance_of("online", n_rows), "chunks": len(trace)}
+        result = FitResult(
+            model,
+            trace,
+            False,
+            f"learned from {n_rows} rows in {chunks}",
+            told,
+            moments,
+            bool(learner.l1 or learner.l2),
+        )
+        self._progress = progress
+        return self._set_fitted(result, chunk.coding, chunk.names if first else self.names_)
+
+    def _fit_stream(self, stream: DataStream) -> Self:
+        """Learn from rows on disk by minibatches, in at least one pass."""
+        if self.held_out:
+            raise ArgumentError("held_out= is for data in memory: keep rows of a stream in a file of their own")
+        learner = self._online_learner()
+        graph = as_graph(self.graph, stream.names)
+        preflight_stream(stream, graph, l1=learner.l1, l2=learner.l2, bias=self.bias)
+        model = PairwiseModel.zeros(graph, stream.domain, self.temperature, self.bias)
+        self._set_columns(stream.names)
+        result = train(
+            learner,
+            model,
+            stream,  # type: ignore[arg-type]
+            as_generator(self.random_state),
+            max_iter=max(self.max_iter, learner.steps(stream)),
+            tol=self.tol,
+            callback=self.callback,
+            checkpoint=self._checkpoint(fingerprint_of(learner, model, repr(stream.identity).encode())),
+        )
+        if not result.converged:
+            warnings.warn(result.reason, ConvergenceWarning, stacklevel=3)
+        told = {**result.provenance, **provenance_of("online", stream.n_rows), "steps": result.n_steps}
+        moments: DataMoments | None = None
+        for batch in stream.batches(MOMENT_ROWS, random_state=0):
+            moments = _merge(moments, data_moments(model, batch))
+        penalised = bool(learner.l1 or learner.l2)
+        return self._set_fitted(
+            replace(result, provenance=told, moments=moments, penalised=penalised), stream.coding, stream.names
+        )
+
+    def _online_learner(self) -> Online:
+        """Return the learner by minibatches: the machine's own, or one with the objective of its learner."""
+        if self.learner in ("auto", "online"):
+            return Online(l1=self.l1, l2=self.l2)
+        learner = as_learner(self.learner, l1=self.l1, l2=self.l2)
+        if isinstance(learner, Online):
+            return learner
+        if not isinstance(learner, ObjectiveLearner):
+            raise ArgumentError(
+                f"learner={self.learner!r} needs all rows at once: use learner='online', 'mple', 'rm' or 'mpf'"
+            )
+        return Online(objective=learner.objective, l1=learner.l1, l2=learner.l2)
+
+
+def _merge(before: DataMoments | None, new: DataMoments) -> DataMoments:
+    if before is None:
+        return new
+    count = before.count + new.count
+    return DataMoments((before.mean * before.count + new.mean * new.count) / count, count)

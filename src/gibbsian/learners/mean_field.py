@@ -1,0 +1,435 @@
+"""Mean-field learning: parameters from the data's means and correlations by a formula, without iteration.
+
+All formulas are those of spins, with ``m`` the means, ``C`` the connected correlations, ``K`` the inverse of C,
+``v_i = 1 - m_i^2`` and ``L_ij = v_i v_j``. They approximate the maximum of the likelihood at weak couplings, in one
+solve of an n x n system, and make good starts for every other learner (`warm_start`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gibbsian import graphs
+from gibbsian.data import Dataset
+from gibbsian.domain import SPIN
+from gibbsian.errors import ArgumentError, ConstantColumnError, DataError, DegenerateDataWarning
+from gibbsian.learners.base import LEARNERS, LearnerState
+from gibbsian.learners.objective import check_penalties
+from gibbsian.models import PairwiseModel
+from gibbsian.optimizers import StepInfo
+from gibbsian.resources import require_memory
+
+# A column of which the others leave a smaller share of the variance unexplained counts as determined by them.
+_LEAST_UNEXPLAINED = 1e-10
+_REMEDY = "drop one of them or give l2=0.01"
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Means of the spins, and what the formulas need of each edge ``(i, j)``.
+
+    `inverse` holds ``K_ij`` of the edges and `precision` the diagonal of K; zeros where a method does without them.
+    """
+
+    mean: np.ndarray
+    edges: np.ndarray
+    correlation: np.ndarray
+    inverse: np.ndarray
+    precision: np.ndarray
+
+    @property
+    def variance(self) -> np.ndarray:
+        return 1.0 - self.mean**2
+
+    @property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means at the two ends of each edge."""
+        return self.mean[self.edges[:, 0]], self.mean[self.edges[:, 1]]
+
+    def sum_at_ends(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Sum over the edges of a node what each gives to its first and to its second end."""
+        n = self.mean.size
+        return np.bincount(self.edges[:, 0], first, n) + np.bincount(self.edges[:, 1], second, n)
+
+
+class _Solution(NamedTuple):
+    """Spin parameters at temperature 1, and the edges where the formula has no real value."""
+
+    biases: np.ndarray
+    couplings: np.ndarray
+    unreal: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Progress:
+    theta: np.ndarray
+
+
+@dataclass(frozen=True)
+class InverseMeanField:
+    """Parameters by a closed formula; one step, with no gradient to report.
+
+    **Graph.** The inverse of the correlation matrix is taken over all pairs of variables. Couplings are kept on the
+    edges of the graph, and the biases balance those alone.
+
+    **Coding, biases, temperature.** The formulas are evaluated for spins and the result is converted exactly to the
+    model's coding, then multiplied by the temperature. A spin model without biases has zero means, so the data's
+    means are taken as zero and C is the matrix of plain second moments. A 0/1 model without biases keeps the
+    couplings and leaves the biases out.
+
+    **l2.** A uniform law with ``l2 T^2`` times the weight of the data is mixed into them (a pseudocount): means and
+    second moments of spins are divided by ``1 + l2 T^2``. For weak couplings that is what the penalty ``(l2 / 2)
+    theta^2`` does to the maximum of the likelihood; and it makes everything finite: a column with one value, a
+    combination that never occurs, fewer rows than columns. L1 has no closed formula and is refused.
+
+    **No real solution.** TAP and Bethe solve a quadratic equation for each pair. Where its roots are not real, for
+    couplings too strong for the approximation, the pair gets the naive value ``-K_ij`` and a warning says so.
+
+    Parameters
+    ----------
+    method : str
+        ``"mean-field"``, ``"tap"``, ``"bethe"``, ``"independent-pair"`` or ``"sessak-monasson"``.
+    l1, l2 : float
+        Penalties; l1 must be zero.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.learners.mean_field import InverseMeanField
+    >>> bm = gb.BoltzmannMachine(learner=InverseMeanField("bethe")).fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
+    >>> bm.result_.reason
+    "solved in closed form (bethe): the moments match the data's approximately"
+    >>> bm.expect().mean.round(4).tolist()                             # two variables are a tree: exact
+    [0.2, 0.2, 0.2]
+    """
+
+    method: str
+    l1: float = 0.0
+    l2: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_penalties(self.l1, self.l2)
+        _check_method(self.method, "method")
+        if self.l1:
+            raise ArgumentError(
+                f"l1={self.l1}: learner={self.method!r} is a closed formula without an L1 penalty: "
+                "use l2=, or a learner such as 'mple'"
+            )
+
+    def init(self, model: PairwiseModel, data: Dataset, rng: np.random.Generator) -> LearnerState:
+        """Refuse what the formula cannot take; nothing is computed yet."""
+        data.require_complete(f"learner={self.method!r}")
+        return LearnerState((model, data), _Progress(model.theta))
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Evaluate the formula."""
+        model, data = state.problem
+        theta, unreal = _solve(self.method, model, data, self.l2)
+        if len(unreal):
+            first, second = (data.names[node] for node in unreal[0])
+            warnings.warn(
+                f"learner={self.method!r} has no real solution for {len(unreal)} of {model.graph.n_edges} pairs "
+                f"(first: {first!r} and {second!r}), which get the naive value: their couplings are too strong, "
+                "raise l2= or use 'mple'",
+                DegenerateDataWarning,
+                stacklevel=2,
+            )
+        verdict = f"solved in closed form ({self.method}): the moments match the data's approximately"
+        return LearnerState(state.problem, _Progress(theta)), StepInfo(float("nan"), 0.0, 1.0, 1, verdict=verdict)
+
+
+def warm_start(name: str, model: PairwiseModel, data: Dataset, l2: float | None = None) -> PairwiseModel:
+    """Return the model with the parameters of a mean-field method, to start another learner from.
+
+    Parameters
+    ----------
+    name : str
+        ``"mean-field"``, ``"tap"``, ``"bethe"``, ``"independent-pair"`` or ``"sessak-monasson"``.
+    model : PairwiseModel
+        The structure; its parameters do not matter.
+    data : Dataset
+        Complete data in the model's domain.
+    l2 : float, optional
+        Strength of the pseudocount (see `InverseMeanField`). By default the weight of ``n_variables`` rows, which keeps
+        the start finite and moderate on any data.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> votes = gb.datasets.load_house_votes().complete_rows()
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(votes.n_variables), votes.domain)
+    >>> start = gb.learners.mean_field.warm_start("sessak-monasson", model, votes)
+    >>> bool(start.couplings.any())
+    True
+    """
+    _check_method(name, "start")
+    data.require_complete(f"start={name!r}")
+    strength = data.n_variables / data.n_rows / model.temperature**2 if l2 is None else l2
+    theta, _ = _solve(name, model, data, strength)
+    return model.replace(theta)
+
+
+def _check_method(name: str, argument: str) -> None:
+    if name not in _METHODS:
+        raise ArgumentError(f"{argument}={name!r} is not known: use one of {', '.join(_METHODS)}")
+
+
+def _solve(method: str, model: PairwiseModel, data: Dataset, l2: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return theta in the model's own coding and the pairs without a real solution."""
+    formula, needs_inverse = _METHODS[method]
+    pseudocount = l2 * model.temperature**2
+    moments = (_full_moments if needs_inverse else _edge_moments)(model, data, pseudocount)
+    solution = formula(moments)
+    spin = PairwiseModel.build(model.graph, solution.biases, solution.couplings)
+    converted, _ = spin.to_domain(model.domain)
+    theta = converted.theta if model.bias else converted.couplings
+    return theta * model.temperature, model.graph.edges[solution.unreal]
+
+
+# -- moments ----------------------------------------------------------------------------------------------------------
+def _spin_moments(graph: graphs.Graph, model: PairwiseModel, data: Dataset, pseudocount: float) -> PairwiseModel:
+    """Means as biases and connected correlations as couplings, on any graph over the model's variables."""
+    carrier = PairwiseModel.zeros(graph)
+    raw = carrier.replace(carrier.mean_statistics(data.convert("spin").states, data.weights) / (1.0 + pseudocount))
+    symmetric = model.domain == SPIN and not model.bias
+    mean = np.zeros(data.n_variables) if symmetric else raw.biases
+    i, j = graph.edges.T
+    constant = np.abs(mean) >= 1.0 - 1e-15
+    if constant.any():
+        name = data.names[int(np.argmax(constant))]
+        raise ConstantColumnError(f"column {name!r} has one value only: drop it or give l2=0.01")
+    return PairwiseModel.build(graph, mean, raw.couplings - mean[i] * mean[j])
+
+
+def _edge_moments(model: PairwiseModel, data: Dataset, pseudocount: float) -> _Moments:
+    """Moments on the edges alone; sparse graphs need no n x n matrix."""
+    spin = _spin_moments(model.graph, model, data, pseudocount)
+    _check_cells(spin, data)
+    edges = model.graph.edges
+    return _Moments(spin.biases, edges, spin.couplings, np.zeros(len(edges)), np.zeros(data.n_variables))
+
+
+def _full_moments(model: PairwiseModel, data: Dataset, pseudocount: float) -> _Moments:
+    """Moments on the edges, with the inverse of the full correlation matrix."""
+    n = data.n_variables
+    require_memory(
+        6 * 8.0 * n**2,
+        f"inverting the correlations of {n} variables",
+        "use 'independent-pair', which needs the edges only",
+    )
+    spin = _spin_moments(graphs.complete(n), model, data, pseudocount)
+    correlations = spin.coupling_matrix
+    inverse = _inverse(correlations, 1.0 - spin.biases**2, data)
+    i, j = model.graph.edges.T
+    return _Moments(spin.biases, model.graph.edges, correlations[i, j], inverse[i, j], np.diag(inverse))
+
+
+def _inverse(correlations: np.ndarray, variance: np.ndarray, data: Dataset) -> np.ndarray:
+    """Invert C = `correlations` off the diagonal and `variance` on it; name the column that makes it singular."""
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    scale = np.sqrt(np.outer(variance, variance))
+    matrix = correlations / scale + np.eye(len(variance))
+    factor, failed_at = dpotrf(matrix, lower=1)
+    # squared pivots: the share of each column's variance that the columns before it leave unexplained
+    determined = np.flatnonzero(np.diag(factor)[: failed_at - 1 if failed_at else None] ** 2 < _LEAST_UNEXPLAINED)
+    if failed_at or len(determined):
+        column = int(determined[0]) if len(determined) else failed_at - 1
+        raise DataError(
+            f"column {data.names[column]!r} is determined by the columns before it, so the correlation matrix has no "
+            f"inverse: {_REMEDY}"
+        )
+    lower, _ = dpotri(factor, lower=1)
+    return (np.tril(lower) + np.tril(lower, -1).T) / scale
+
+
+def _check_cells(spin: PairwiseModel, data: Dataset) -> None:
+    """Name the first pair of which one combination of values never occurs."""
+    i, j = spin.graph.edges.T
+    least = np.min(_cells(spin.biases[i], spin.biases[j], spin.couplings), axis=0)
+    if (least <= 1e-15).any():
+        pair = spin.graph.edges[int(np.argmax(least <= 1e-15))]
+        first, second = (data.names[node] for node in pair)
+        raise DataError(
+            f"some combination of the columns {first!r} and {second!r} never occurs, so no finite coupling "
+            f"explains it: {_REMEDY}"
+        )
+
+
+# -- formulas ---------------------------------------------------------------------------------------------------------
+def _naive(s: _Moments) -> _Solution:
+    """Naive mean field: ``m_i = tanh(h_i + sum_j J_ij m_j)`` and its linear response."""
+    couplings = -s.inverse
+    return _Solution(_naive_biases(s, couplings), couplings, np.zeros(len(couplings), bool))
+
+
+def _naive_biases(s: _Moments, couplings: np.ndarray) -> np.ndarray:
+    first, second = s.ends
+    return np.arctanh(s.mean) - s.sum_at_ends(couplings * second, couplings * first)
+
+
+def _tap(s: _Moments) -> _Solution:
+    """The naive equations with Onsager's reaction: ``-K_ij = J_ij + 2 J_ij^2 m_i m_j``."""
+    first, second = s.ends
+    root = 1.0 - 8.0 * first * second * s.inverse
+    unreal = root < 0
+    # the root that vanishes with K, without the division by m_i m_j
+    couplings = np.where(unreal, -s.inverse, -2.0 * s.inverse / (1.0 + np.sqrt(np.maximum(root, 0.0))))
+    v = s.variance
+    i, j = s.edges.T
+    reaction = s.mean * s.sum_at_ends(couplings**2 * v[j], couplings**2 * v[i])
+    return _Solution(_naive_biases(s, couplings) + reaction, couplings, unreal)
+
+
+def _bethe(s: _Moments) -> _Solution:
+    """The Bethe approximation, exact on trees (Ricci-Tersenghi 2012; Nguyen and Berg 2012)."""
+    first, second = s.ends
+    k = s.inverse
+    excess = np.sqrt(1.0 + 4.0 * (1 - first**2) * (1 - second**2) * k**2) - 2.0 * first * second * k
+    root = excess**2 - 4.0 * k**2
+    # tanh J must stay inside (-1, 1), and the root real
+    ratio = 2.0 * k / (excess + np.sqrt(np.maximum(root, 0.0)))
+    unreal = (root < 0) | (np.abs(ratio) >= 1.0)
+    couplings = np.where(unreal, -k, -np.arctanh(np.where(unreal, 0.0, ratio)))
+    pair_correlation = _correlation_of_pair(first, second, couplings)
+    return _Solution(_pair_biases(s, pair_correlation), couplings, unreal)
+
+
+def _correlation_of_pair(first: np.ndarray, second: np.ndarray, couplings: np.ndarray) -> np.ndarray:
+    """Return the connected correlation of two spins with the given means and coupling.
+
+    The odds ratio of their table is ``exp(4 J)``, which makes the probability of two ups the root of a quadratic.
+    """
+    sign = np.where(couplings < 0, -1.0, 1.0)  # turning one spin over makes every coupling positive
+    p, q = (1.0 + first) / 2.0, (1.0 + sign * second) / 2.0
+    excess = np.expm1(4.0 * np.abs(couplings))
+    linear = 1.0 + (p + q) * excess
+    both_up = 2.0 * (1.0 + excess) * p * q / (linear + np.sqrt(linear**2 - 4.0 * (1.0 + excess) * excess * p * q))
+    return 4.0 * sign * (both_up - p * q)
+
+
+def _independent_pair(s: _Moments) -> _Solution:
+    """Each pair as if it were alone; exact for two variables."""
+    up_up, up_down, down_up, down_down = _cells(*s.ends, s.correlation)
+    couplings = 0.25 * np.log(up_up * down_down / (up_down * down_up))
+    return _Solution(_pair_biases(s, s.correlation), couplings, np.zeros(len(couplings), bool))
+
+
+def _pair_biases(s: _Moments, correlation: np.ndarray) -> np.ndarray:
+    """Fields of the spins alone, changed by each pair as if it were the only one."""
+    up_up, up_down, down_up, down_down = _cells(*s.ends, correlation)
+    alone = np.arctanh(s.mean)
+    i, j = s.edges.T
+    at_first = 0.25 * np.log(up_up * up_down / (down_up * down_down)) - alone[i]
+    at_second = 0.25 * np.log(up_up * down_up / (up_down * down_down)) - alone[j]
+    return alone + s.sum_at_ends(at_first, at_second)
+
+
+def _cells(first: np.ndarray, second: np.ndarray, correlation: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Four times the probabilities of up-up, up-down, down-up and down-down."""
+    return (
+        (1 + first) * (1 + second) + correlation,
+        (1 + first) * (1 - second) - correlation,
+        (1 - first) * (1 + second) - correlation,
+        (1 - first) * (1 - second) + correlation,
+    )
+
+
+def _sessak_monasson(s: _Moments) -> _Solution:
+    """Sum all loops and all pairs, and take out what both contain (Sessak and Monasson 2009).
+
+    Couplings and biases are the slopes of the entropy ``S_pairs + (1/2) log det M - (1/2) sum log(1 - M_ij^2)``, M the
+    correlation matrix with unit diagonal: minus its derivatives by ``<x_i x_j>`` and ``<x_i>``.
+    """
+    pairs = _independent_pair(s)
+    first, second = s.ends
+    v = s.variance
+    i, j = s.edges.T
+    unexplained = v[i] * v[j] - s.correlation**2
+    couplings = pairs.couplings - s.inverse - s.correlation / unexplained
+    at_first = s.inverse * second + (s.correlation * second - first * v[j]) / unexplained + first / v[i]
+    at_second = s.inverse * first + (s.correlation * first - second * v[i]) / unexplained + second / v[j]
+    loops = s.mean * (s.precision - 1.0 / v) + s.sum_at_ends(at_first, at_second)
+    return _Solution(pairs.biases + loops, couplings, pairs.unreal)
+
+
+# name -> (formula, whether it needs the inverse of the correlation matrix)
+_METHODS: dict[str, tuple[Callable[[_Moments], _Solution], bool]] = {
+    "mean-field": (_naive, True),
+    "tap": (_tap, True),
+    "bethe": (_bethe, True),
+    "independent-pair": (_independent_pair, False),
+    "sessak-monasson": (_sessak_monasson, True),
+}
+_TRAITS = {"consistent": False, "penalised": False, "stepwise": False}
+
+
+# -- the named learners -----------------------------------------------------------------------------------------------
+@LEARNERS.register("mean-field", **_TRAITS)
+def naive_mean_field(l1: float = 0.0, l2: float = 0.0) -> InverseMeanField:
+    """Return naive mean-field learning: ``J = -K``, off by second order in the couplings.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.BoltzmannMachine(learner="mean-field").fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.converged
+    True
+    """
+    return InverseMeanField("mean-field", l1, l2)
+
+
+@LEARNERS.register("tap", **_TRAITS)
+def tap(l1: float = 0.0, l2: float = 0.0) -> InverseMeanField:
+    """Return learning by the equations of Thouless, Anderson and Palmer: naive with the reaction term.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.BoltzmannMachine(learner="tap").fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.converged
+    True
+    """
+    return InverseMeanField("tap", l1, l2)
+
+
+@LEARNERS.register("bethe", **_TRAITS)
+def bethe(l1: float = 0.0, l2: float = 0.0) -> InverseMeanField:
+    """Return learning by the Bethe approximation: exact on trees.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.BoltzmannMachine(learner="bethe").fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.converged
+    True
+    """
+    return InverseMeanField("bethe", l1, l2)
+
+
+@LEARNERS.register("independent-pair", **_TRAITS)
+def independent_pair(l1: float = 0.0, l2: float = 0.0) -> InverseMeanField:
+    """Return the independent-pair approximation: exact for two variables; the only one that needs no matrix inverse.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.BoltzmannMachine(learner="independent-pair").fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.converged
+    True
+    """
+    return InverseMeanField("independent-pair", l1, l2)
+
+
+@LEARNERS.register("sessak-monasson", **_TRAITS)
+def sessak_monasson(l1: float = 0.0, l2: float = 0.0) -> InverseMeanField:
+    """Return the small-correlation expansion of Sessak and Monasson: loops and pairs together.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.BoltzmannMachine(learner="sessak-monasson").fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.converged
+    True
+    """
+    return InverseMeanField("sessak-monasson", l1, l2)

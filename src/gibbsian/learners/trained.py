@@ -1,0 +1,120 @@
+"""Is it trained? The model's moments against the data's, in standard errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gibbsian.diagnostics.moments import DataMoments
+from gibbsian.errors import TooExpensiveError
+from gibbsian.expectations import Estimate, Exact, MonteCarlo
+from gibbsian.models import Model
+
+# A moment further from the data than this many standard errors is not explained by chance.
+FAR = 3.0
+# Exact moments are taken where they need no more than this; else about this many Gibbs updates are spent.
+EXACT_SECONDS = 2.0
+GIBBS_UPDATES = 2e7
+N_CHAINS = 100
+
+
+@dataclass(frozen=True)
+class TrainingReport:
+    """What there is to say about a fitted model.
+
+    Parameters
+    ----------
+    z_scores : ndarray
+        (data moment - model moment) / standard error, in the layout of theta. The standard error is that of the data's
+        mean under the model, with the Monte Carlo error of the model's moment added where it was sampled.
+    gradient_norm : float
+        Largest entry of the gradient at the last step.
+    exact : bool
+        Whether the model's moments are exact.
+    penalised : bool
+        Whether a penalty pulls the moments away from the data's on purpose.
+    r_hat, effective_sample_size : float or None
+        Of the chains behind sampled moments.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> report = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]).result_.training
+    >>> report.describe()
+    'the moments of the model agree with those of the data: largest |z| 0.00 of 3'
+    """
+
+    z_scores: np.ndarray
+    gradient_norm: float
+    exact: bool
+    penalised: bool
+    r_hat: float | None = None
+    effective_sample_size: float | None = None
+
+    @property
+    def worst(self) -> int:
+        """Place of the largest z-score in theta."""
+        return int(np.nanargmax(np.abs(self.z_scores)))
+
+    @property
+    def n_far(self) -> int:
+        """Number of moments further than three standard errors from the data's."""
+        return int((np.abs(self.z_scores) > FAR).sum())
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether no moment is far from the data's."""
+        return self.n_far == 0
+
+    def describe(self) -> str:
+        """Say it in a sentence."""
+        size = f"largest |z| {np.abs(self.z_scores[self.worst]):.2f} of {self.z_scores.size}"
+        sampled = "" if self.exact else f" (sampled: R-hat {self.r_hat:.3f})"
+        if self.is_trained:
+            return f"the moments of the model agree with those of the data: {size}{sampled}"
+        why = "the penalty holds them there" if self.penalised else "train longer, or the graph lacks edges"
+        return f"{self.n_far} moments are more than {FAR:.0f} standard errors from the data's, {size}{sampled}: {why}"
+
+
+def training_report(
+    model: Model, moments: DataMoments, gradient_norm: float, penalised: bool, rng: np.random.Generator
+) -> TrainingReport:
+    """Compare a model with the moments of the data it was fitted to.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.diagnostics.moments import data_moments
+    >>> from gibbsian.learners.trained import training_report
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> moments = data_moments(model, gb.Dataset.read(np.array([[1, 1], [-1, -1]] * 50)))
+    >>> training_report(model, moments, 1.0, False, np.random.default_rng(0)).z_scores.tolist()
+    [0.0, 0.0, 10.0]
+    """
+    estimate = _expect(model, rng)
+    domain = model.domain
+    # statistics take the two values of the domain, so a mean fixes its variance
+    variance = np.maximum((domain.high - estimate.mean) * (estimate.mean - domain.low), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.sqrt(variance / moments.count + estimate.stderr**2)
+        difference = moments.mean - estimate.mean
+        z_scores = np.where(difference == 0, 0.0, difference / error)
+    return TrainingReport(
+        z_scores,
+        gradient_norm,
+        estimate.is_exact,
+        penalised,
+        estimate.diagnostics.get("r_hat"),
+        estimate.diagnostics.get("effective_sample_size"),
+    )
+
+
+def _expect(model: Model, rng: np.random.Generator) -> Estimate:
+    """Return the model's moments: exact where that is quick, else by chains of a bounded length."""
+    try:
+        return Exact(max_seconds=EXACT_SECONDS)(model)[0]
+    except TooExpensiveError:
+        sweeps = int(np.clip(GIBBS_UPDATES / (N_CHAINS * model.n_variables), 20, 500))
+        expectation = MonteCarlo(n_chains=N_CHAINS, n_sweeps=sweeps, burn_in=2 * sweeps, warn=False)
+        return expectation(model, expectation.init(model, None, rng))[0]

@@ -1,0 +1,27 @@
+"""Ratio matching (Hyvarinen 2007; Y18 section 5)."""
+
+from __future__ import annotations
+
+from gibbsian.backends.numba.flip_losses import squared_sigmoid
+from gibbsian.objectives.base import OBJECTIVES
+from gibbsian.objectives.flip_costs import FlipCostObjective
+
+
+@OBJECTIVES.register("ratio-matching")
+def RatioMatching() -> FlipCostObjective:
+    """Return the ratio-matching objective: ``sum_i P(the other value of x_i | the others)^2``, averaged over rows.
+
+    Consistent, without a partition function, and bounded, so that a row the model finds impossible weighs no more
+    than n. It is not convex; from zero couplings no second minimum has been met.
+
+    References
+    ----------
+    A. Hyvarinen, "Some extensions of score matching", Computational Statistics & Data Analysis 51 (2007).
+
+    Examples
+    --------
+    >>> from gibbsian.objectives import RatioMatching
+    >>> RatioMatching().name
+    'ratio matching'
+    """
+    return FlipCostObjective(squared_sigmoid, "ratio matching")

@@ -1,0 +1,129 @@
+"""Adam: steps scaled entry by entry (Kingma and Ba 2015)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError
+from gibbsian.optimizers.base import (
+    OPTIMIZERS,
+    Function,
+    OptimizerState,
+    StepInfo,
+    gradient_norm,
+    penalty,
+    soft_threshold,
+)
+from gibbsian.optimizers.schedules import Decay, rate_after
+
+
+class AdamMoments(NamedTuple):
+    """Running means of the gradient and of its square, and the number of moves behind them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.optimizers import Adam
+    >>> Adam().init_move(np.zeros(2)).t
+    0
+    """
+
+    t: int
+    mean: np.ndarray
+    square: np.ndarray
+
+
+@dataclass(frozen=True)
+class AdamState(OptimizerState):
+    """The point with the running means of its gradients."""
+
+    moments: AdamMoments
+
+
+@OPTIMIZERS.register("adam")
+@dataclass(frozen=True)
+class Adam:
+    """Steps along the running mean of the gradient, each entry divided by the size it usually has.
+
+    The steps do not depend on the scale of the gradient's entries, which suits noisy gradients and parameters of
+    unequal curvature (biases and couplings in 0/1 coding). With an L1 penalty each step is followed by the proximal
+    step in the same scaling; the penalty itself stays out of the running means, so zeros are exact.
+
+    Parameters
+    ----------
+    rate : float
+        About the largest change of a parameter in one step.
+    decay : Decay, optional
+        How the rate falls with time; by default it stays.
+    beta1, beta2 : float
+        What share of the running means of gradient and squared gradient is kept at each step.
+    epsilon : float
+        Keeps the division finite where gradients vanish.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.optimizers import Adam
+    >>> scale = np.array([1.0, 1e4])
+    >>> valley = lambda theta: (float(scale @ theta**2) / 2, scale * theta)
+    >>> optimizer, l1 = Adam(rate=0.1), np.zeros(2)
+    >>> state = optimizer.init(valley, np.array([1.0, -1.0]), l1)
+    >>> state, info = optimizer.step(valley, state, l1)
+    >>> state.theta.round(6).tolist()                                  # both entries moved alike
+    [0.9, -0.9]
+    """
+
+    rate: float = 0.01
+    decay: Decay | None = None
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "epsilon"):
+            if not getattr(self, name) > 0:
+                raise ArgumentError(f"{name}={getattr(self, name)} must be positive")
+        for name in ("beta1", "beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ArgumentError(f"{name}={getattr(self, name)} must be at least 0 and less than 1")
+
+    def rate_at(self, t: int) -> float:
+        """Return the rate after `t` steps."""
+        return rate_after(t, self.rate, self.decay)
+
+    def init_move(self, theta: np.ndarray) -> AdamMoments:
+        """Start the running means at zero; the moves correct for it."""
+        return AdamMoments(0, np.zeros_like(theta), np.zeros_like(theta))
+
+    def move(
+        self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: AdamMoments
+    ) -> tuple[np.ndarray, AdamMoments]:
+        """Take one scaled step, then the proximal step of the penalty in the same scaling."""
+        t = state.t + 1
+        mean = self.beta1 * state.mean + (1 - self.beta1) * gradient
+        square = self.beta2 * state.square + (1 - self.beta2) * gradient**2
+        usual_size = np.sqrt(square / (1 - self.beta2**t)) + self.epsilon
+        rates = self.rate_at(state.t) / usual_size
+        moved = theta - rates * mean / (1 - self.beta1**t)
+        return soft_threshold(moved, rates * l1), AdamMoments(t, mean, square)
+
+    def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> AdamState:
+        """Evaluate the start."""
+        return _evaluate(function, theta, l1, 1, self.init_move(theta))
+
+    def step(self, function: Function, state: AdamState, l1: np.ndarray) -> tuple[AdamState, StepInfo]:
+        """Take one step and evaluate its end."""
+        theta, moments = self.move(state.theta, state.gradient, l1, state.moments)
+        new = _evaluate(function, theta, l1, state.evaluations + 1, moments)
+        norm = gradient_norm(new.theta, new.gradient, l1)
+        return new, StepInfo(new.value, norm, self.rate_at(state.moments.t), new.evaluations)
+
+
+def _evaluate(
+    function: Function, theta: np.ndarray, l1: np.ndarray, evaluations: int, moments: AdamMoments
+) -> AdamState:
+    value, gradient = function(theta)
+    return AdamState(theta, gradient, value + penalty(theta, l1), evaluations, moments)

@@ -1,0 +1,54 @@
+"""How the rate of the steps falls with time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gibbsian.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class Decay:
+    """Multiply the rate by ``1 / (1 + t / delay)^power`` after `t` steps (Robbins and Monro 1951).
+
+    Noisy steps converge when the rates sum to infinity and their squares do not: ``1/2 < power <= 1``.
+
+    Parameters
+    ----------
+    power : float
+        How fast the rate falls in the end; zero keeps it.
+    delay : float
+        Steps before the fall sets in.
+
+    Examples
+    --------
+    >>> from gibbsian.optimizers import Decay
+    >>> decay = Decay(power=1.0, delay=100)
+    >>> decay(0), decay(100), decay(900)
+    (1.0, 0.5, 0.1)
+    """
+
+    power: float = 0.75
+    delay: float = 100.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.power <= 1:
+            raise ArgumentError(f"power={self.power} must lie between 0 and 1, or the steps end before the minimum")
+        if not self.delay > 0:
+            raise ArgumentError(f"delay={self.delay} must be positive")
+
+    def __call__(self, t: int) -> float:
+        """Return the factor of the rate after `t` steps."""
+        return float((1.0 + t / self.delay) ** -self.power)
+
+
+def rate_after(t: int, rate: float, decay: Decay | None) -> float:
+    """Return the rate after `t` steps; without a decay it stays.
+
+    Examples
+    --------
+    >>> from gibbsian.optimizers.schedules import Decay, rate_after
+    >>> rate_after(100, 0.2, None), rate_after(100, 0.2, Decay(power=1.0, delay=100))
+    (0.2, 0.1)
+    """
+    return rate if decay is None else rate * decay(t)

@@ -1,0 +1,176 @@
+"""What every method of structure learning starts from and ends with."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from gibbsian.data import Dataset, preflight
+from gibbsian.errors import ArgumentError, ConvergenceWarning, DegenerateDataWarning
+from gibbsian.estimators import BoltzmannMachine
+from gibbsian.graphs import Graph, as_graph
+from gibbsian.learners import Learner
+from gibbsian.models import PairwiseModel
+from gibbsian.objectives import Function
+from gibbsian.optimizers import LBFGS
+from gibbsian.optimizers.base import gradient_norm
+
+
+@dataclass(frozen=True)
+class StructureResult:
+    """A graph, the machine refitted on it, and how it was chosen.
+
+    Parameters
+    ----------
+    graph : Graph
+        The edges that were kept.
+    machine : BoltzmannMachine
+        Fitted on that graph, without the penalty that chose it.
+    path : pandas.DataFrame
+        One row per candidate that was tried, with the criterion that chose among them.
+    names : tuple of str
+        The variables.
+    method : str
+        How the graph was chosen.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> votes = gb.datasets.load_house_votes().complete_rows()
+    >>> found = gb.structure.learn_structure(votes, method="l1-ebic", ratio=0.1, l2=0.01)
+    >>> ("physician-fee-freeze", "republican") in found.edges()
+    True
+    """
+
+    graph: Graph
+    machine: BoltzmannMachine
+    path: Any
+    names: tuple[str, ...]
+    method: str
+
+    def edges(self) -> list[tuple[str, str]]:
+        """Return the edges by the variables' names."""
+        return [(self.names[i], self.names[j]) for i, j in self.graph.edges]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The data, once as given and once in spins, the candidate edges, and how to refit.
+
+    Examples
+    --------
+    >>> from gibbsian.structure.problem import Problem
+    >>> problem = Problem.read([[0, 1], [1, 1], [1, 0], [0, 0]])
+    >>> problem.spins.states[0].tolist(), problem.candidates.n_edges
+    ([-1, -1], 1)
+    """
+
+    data: Dataset
+    spins: Dataset
+    candidates: Graph
+    bias: bool
+    learner: str | Learner
+    l2: float
+
+    @classmethod
+    def read(
+        cls,
+        X: Any,
+        *,
+        graph: Any = "complete",
+        coding: Any = "auto",
+        sample_weight: Any = None,
+        bias: bool = True,
+        learner: str | Learner = "auto",
+        l2: float = 0.0,
+    ) -> Self:
+        """Read the data and refuse what no method can use; the options are those of `learn_structure`."""
+        data = Dataset.read(X, coding=coding, sample_weight=sample_weight)
+        data.require_complete("structure learning")
+        candidates = as_graph(graph, data.names)
+        if candidates.n_edges == 0:
+            raise ArgumentError(f"graph={graph!r} has no edges to choose from: give the candidates, or 'complete'")
+        return cls(data, data.convert("spin"), candidates, bias, learner, l2)
+
+    def check(self, *, l1: float = 0.0) -> None:
+        """Refuse data on which the fits of a method have no finite solution; the refit gives the warnings.
+
+        Fits with an L1 penalty do without the ridge, so nothing then holds the bias of a constant column.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DegenerateDataWarning)
+            preflight(self.spins, self.candidates, l1=l1, l2=0.0 if l1 else self.l2, bias=self.bias)
+
+    def independent(self) -> PairwiseModel:
+        """Return the best model of spins without couplings: each variable with its own mean."""
+        model = PairwiseModel.zeros(self.candidates, bias=self.bias)
+        inside = 1.0 - 1e-9  # a constant column, where a ridge allows it, starts from a finite field
+        fields = np.arctanh(np.clip(self.means, -inside, inside))[: model.n_biases]
+        return model.replace(np.concatenate([fields, model.couplings]))
+
+    @property
+    def means(self) -> np.ndarray:
+        """Mean of each spin."""
+        return self.spins.weights @ self.spins.states / self.spins.total_weight
+
+    def covariances(self) -> np.ndarray:
+        """Return ``E[s_i s_j] - E[s_i] E[s_j]`` over the candidates (without the means where there are no biases)."""
+        products = PairwiseModel.zeros(self.candidates, bias=False).mean_statistics(
+            self.spins.states, self.spins.weights
+        )
+        i, j = self.candidates.edges.T
+        return products - self.means[i] * self.means[j] if self.bias else products
+
+    def answer(self, kept: np.ndarray, path: Any, method: str) -> StructureResult:
+        """Refit on the candidates where `kept` is true."""
+        graph = Graph(self.candidates.n_nodes, self.candidates.edges[kept])
+        machine = BoltzmannMachine(graph, self.learner, l2=self.l2, bias=self.bias).fit(self.data)
+        return StructureResult(graph, machine, path, self.data.names, method)
+
+
+def minimise(
+    function: Function, theta: np.ndarray, l1: np.ndarray, *, tol: float = 1e-6, max_iter: int = 2000
+) -> np.ndarray:
+    """Return the minimum of ``function + sum(l1 |theta|)``, starting at `theta`; warn where it is not reached.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.structure.problem import minimise
+    >>> bowl = lambda theta: (float(theta @ theta) / 2, theta.copy())
+    >>> minimise(lambda theta: bowl(theta - 1.0), np.zeros(2), np.array([0.25, 2.0])).round(6)
+    array([0.75, 0.  ])
+    """
+    optimizer = LBFGS()
+    state = optimizer.init(function, theta, l1)
+    norm, stalled = gradient_norm(state.theta, state.gradient, l1), False
+    for _ in range(max_iter):
+        if norm <= tol or stalled:
+            break
+        state, info = optimizer.step(function, state, l1)
+        norm, stalled = info.gradient_norm, info.stalled
+    if norm > tol:
+        warnings.warn(
+            f"a fit on the way to the structure stopped at gradient {norm:.2g}: raise max_iter={max_iter} or tol={tol}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return state.theta
+
+
+def combine(first: np.ndarray, second: np.ndarray, rule: str) -> np.ndarray:
+    """Join the two opinions on each edge: both for ``"and"``, either for ``"or"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.structure.problem import combine
+    >>> combine(np.array([True, True]), np.array([True, False]), "and").tolist()
+    [True, False]
+    """
+    if rule not in ("and", "or"):
+        raise ArgumentError(f"rule={rule!r} must be 'and' or 'or'")
+    return first & second if rule == "and" else first | second

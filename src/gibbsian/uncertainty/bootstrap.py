@@ -1,0 +1,213 @@
+"""Bootstrap: refit on resampled rows, as often as asked, whatever happens to single refits."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gibbsian.data import Dataset, drop_empty_rows, preflight
+from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, GibbsianError, GibbsianWarning
+from gibbsian.estimators import BoltzmannMachine
+from gibbsian.estimators.fitting import check_runaway
+from gibbsian.learners import FitResult, Learner, train
+from gibbsian.models import PairwiseModel
+from gibbsian.rng import RandomState, as_generator
+from gibbsian.uncertainty.standard_errors import fitted_learner
+from gibbsian.uncertainty.tables import ConfidenceIntervals, biases_table, check_level, couplings_table
+from gibbsian.uncertainty.weights import WeightMeaning, check_meaning
+
+
+@dataclass(frozen=True)
+class BootstrapResult:
+    """The parameters of every refit that succeeded.
+
+    Parameters
+    ----------
+    thetas : ndarray of shape (n_succeeded, n_parameters)
+        One row per refit, in the layout of ``model.theta``.
+    model : PairwiseModel
+        The machine's own model.
+    names : tuple of str
+        The variables.
+    n_replicates : int
+        How many refits were asked for.
+    failures : tuple of (int, str)
+        Number and reason of each refit that failed.
+    n_unconverged : int
+        Refits that are kept although they ended before their gradient was small.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]] * 20
+    >>> result = gb.uncertainty.bootstrap(gb.BoltzmannMachine().fit(rows), rows, n_replicates=20, random_state=0)
+    >>> result.thetas.shape, result.failures
+    ((20, 3), ())
+    """
+
+    thetas: np.ndarray
+    model: PairwiseModel
+    names: tuple[str, ...]
+    n_replicates: int
+    failures: tuple[tuple[int, str], ...] = ()
+    n_unconverged: int = 0
+
+    @property
+    def theta_se(self) -> np.ndarray:
+        """Standard deviation of each parameter over the refits."""
+        return self.thetas.std(axis=0, ddof=1)
+
+    @property
+    def biases(self) -> Any:
+        """Standard errors of the biases by column name."""
+        return biases_table(self.model, self.names, self.theta_se)
+
+    @property
+    def couplings(self) -> Any:
+        """Standard errors of the couplings, shaped like ``couplings_``."""
+        return couplings_table(self.model, self.names, self.theta_se)
+
+    def intervals(
+        self, level: float = 0.95, kind: Literal["percentile", "basic"] = "percentile"
+    ) -> ConfidenceIntervals:
+        """Return confidence intervals: quantiles of the refits, or those mirrored at the estimate (``"basic"``).
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]] * 20
+        >>> result = gb.uncertainty.bootstrap(gb.BoltzmannMachine().fit(rows), rows, n_replicates=50, random_state=0)
+        >>> bool(result.intervals().covers(result.model.theta).all())
+        True
+        """
+        check_level(level)
+        if kind not in ("percentile", "basic"):
+            raise ArgumentError(f"kind={kind!r} must be 'percentile' or 'basic'")
+        low, high = np.quantile(self.thetas, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+        if kind == "basic":
+            low, high = 2 * self.model.theta - high, 2 * self.model.theta - low
+        return ConfidenceIntervals(low, high, level, self.model, self.names)
+
+
+def bootstrap(
+    machine: BoltzmannMachine,
+    X: Any,
+    n_replicates: int = 200,
+    *,
+    random_state: RandomState = None,
+    sample_weight: Any = None,
+    weights: WeightMeaning = "frequencies",
+    callback: Callable[[int, int], None] | None = None,
+) -> BootstrapResult:
+    """Refit the machine on rows drawn with replacement.
+
+    Rows are kept as distinct states with weights, so a replicate is only new weights. Each refit has the machine's own
+    settings and starts at its parameters. A refit that fails, for example because its rows have no finite maximum, is
+    left out and counted, with its reason; one warning tells.
+
+    Parameters
+    ----------
+    machine : BoltzmannMachine
+        A fitted machine.
+    X : array, frame, path or Dataset
+        The data it was fitted on.
+    n_replicates : int
+        Number of refits.
+    random_state : None, int or Generator
+        Replicate k depends on this and on k only.
+    sample_weight : array of shape (n_rows,), optional
+        The weights of the fit.
+    weights : {"frequencies", "importance"}
+        A weight of 3 counts as three rows, drawn one by one, or as one row that is drawn with its weight.
+    callback : callable, optional
+        Called with the number of replicates done and `n_replicates`.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]] * 20
+    >>> bm = gb.BoltzmannMachine().fit(rows)
+    >>> result = gb.uncertainty.bootstrap(bm, rows, n_replicates=50, random_state=0)
+    >>> result.intervals(kind="basic").couplings_low.shape
+    (2, 2)
+    """
+    check_is_fitted(machine)
+    check_meaning(weights)
+    if n_replicates < 2:
+        raise ArgumentError(f"n_replicates={n_replicates} must be at least 2")
+    data = drop_empty_rows(machine._read(X, sample_weight=sample_weight))
+    learner = fitted_learner(machine)
+    thetas, failures, n_unconverged = [], [], 0
+    for k, rng in enumerate(as_generator(random_state).spawn(n_replicates)):
+        try:
+            result = _refit(machine, learner, _resample(data, weights, rng), rng)
+            thetas.append(result.model.theta)
+            n_unconverged += not result.converged
+        except (GibbsianError, ArithmeticError, np.linalg.LinAlgError) as error:
+            failures.append((k, str(error)))
+        if callback is not None:
+            callback(k + 1, n_replicates)
+    _report(failures, len(thetas), n_replicates)
+    return BootstrapResult(
+        np.array(thetas), machine.model_, machine.names_, n_replicates, tuple(failures), n_unconverged
+    )
+
+
+def _resample(data: Dataset, weights: str, rng: np.random.Generator) -> Dataset:
+    """Draw as many rows as there are; states that were not drawn are left out."""
+    if weights == "frequencies" or data.row_weights is None:
+        total = data.total_weight
+        if round(total) < 2:
+            raise DataError(
+                f"the weights add up to {total:g} rows, too few to draw from: scale them to the number of rows, "
+                "or say weights='importance'"
+            )
+        drawn = rng.multinomial(round(total), data.weights / total)
+    else:
+        rows = rng.integers(0, data.n_rows, size=data.n_rows)
+        drawn = np.bincount(data.row_of[rows], data.row_weights[rows], minlength=data.n_states)
+    return _reweight(data, drawn.astype(np.float64))
+
+
+def _reweight(data: Dataset, drawn: np.ndarray) -> Dataset:
+    kept = np.flatnonzero(drawn)
+    missing = None if data.missing is None else data.missing[kept]
+    return replace(
+        data,
+        states=data.states[kept],
+        weights=drawn[kept],
+        missing=missing if missing is not None and missing.any() else None,
+        row_of=np.arange(len(kept)),
+        row_weights=drawn[kept],
+    )
+
+
+def _refit(machine: BoltzmannMachine, learner: Learner, data: Dataset, rng: np.random.Generator) -> FitResult:
+    """Fit as the machine was, from where it ended, with the same refusals and without the warnings."""
+    l1, l2 = getattr(learner, "l1", 0.0), getattr(learner, "l2", 0.0)
+    model = machine.model_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GibbsianWarning)
+        preflight(data, model.graph, l1=l1, l2=l2, bias=model.bias)
+        result = train(learner, model, data, rng, max_iter=machine.max_iter, tol=machine.tol)
+        if not (l1 or l2):
+            check_runaway(model.replace(result.model.theta), data, learner)
+    return result
+
+
+def _report(failures: list[tuple[int, str]], n_succeeded: int, n_replicates: int) -> None:
+    if not failures:
+        return
+    first = failures[0][1]
+    if n_succeeded < 2:
+        raise DataError(f"{len(failures)} of {n_replicates} bootstrap replicates failed, the first because: {first}")
+    warnings.warn(
+        f"{len(failures)} of {n_replicates} bootstrap replicates failed and are left out, the first because: {first}",
+        DegenerateDataWarning,
+        stacklevel=3,
+    )

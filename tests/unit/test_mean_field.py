@@ -1,0 +1,223 @@
+"""Mean-field inverses against exact moments: where they are exact, and how fast they fail elsewhere."""
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.domain import BINARY
+from gibbsian.errors import (
+    ArgumentError,
+    ConstantColumnError,
+    DataError,
+    DegenerateDataWarning,
+    MissingValuesError,
+    TooExpensiveError,
+)
+from gibbsian.learners import LEARNERS, as_learner, train
+from gibbsian.learners.mean_field import InverseMeanField, warm_start
+from systems import exact_law, random_model, sampled_data
+
+METHODS = ["mean-field", "tap", "bethe", "independent-pair", "sessak-monasson"]
+
+
+def exact_data(model):
+    states, probabilities, _ = exact_law(model)
+    return gb.Dataset.read(states, coding=model.domain.name, sample_weight=probabilities)
+
+
+def learned(name, model, data, l2=0.0):
+    rng = np.random.default_rng(0)
+    return train(as_learner(name, l2=l2), model.replace(np.zeros_like(model.theta)), data, rng).model.theta
+
+
+def random_tree(n, rng):
+    return gb.graphs.from_edges([(int(rng.integers(0, node)), node) for node in range(1, n)], n)
+
+
+# -- where they are exact ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("seed", range(4))
+def test_bethe_is_exact_on_trees(seed, domain):
+    rng = np.random.default_rng(seed)
+    truth = random_model(random_tree(9, rng), rng, domain, scale=0.8, temperature=1.6)
+    np.testing.assert_allclose(learned("bethe", truth, exact_data(truth)), truth.theta, atol=1e-8)
+
+
+def test_bethe_is_exact_on_a_tree_embedded_in_a_complete_graph(rng):
+    """Where a pair has no coupling the formula finds none."""
+    tree = random_model(random_tree(7, rng), rng, scale=0.8)
+    couplings = tree.coupling_matrix[np.triu_indices(7, 1)]
+    full = gb.PairwiseModel.build(gb.graphs.complete(7), tree.biases, couplings)
+    np.testing.assert_allclose(learned("bethe", full, exact_data(tree)), full.theta, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["independent-pair", "bethe", "sessak-monasson"])
+@pytest.mark.parametrize("strength", [0.5, 3.0])
+def test_two_variables_are_exact(name, strength, domain):
+    truth = gb.PairwiseModel.build(gb.graphs.complete(2), [0.4, -0.7], [-strength], domain, 1.3)
+    np.testing.assert_allclose(learned(name, truth, exact_data(truth)), truth.theta, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_independent_variables_are_exact(name, domain, rng):
+    truth = gb.PairwiseModel.build(gb.graphs.complete(4), rng.normal(size=4), np.zeros(6), domain)
+    np.testing.assert_allclose(learned(name, truth, exact_data(truth)), truth.theta, atol=1e-10)
+
+
+# -- how fast they fail -----------------------------------------------------------------------------------------------
+def errors(name, strength):
+    rng = np.random.default_rng(3)
+    direction = random_model(gb.graphs.complete(5), rng, scale=1.0)
+    truth = gb.PairwiseModel.build(direction.graph, 0.4 * direction.biases, strength * direction.couplings)
+    difference = np.abs(learned(name, truth, exact_data(truth)) - truth.theta)
+    return np.array([difference[:5].max(), difference[5:].max()])
+
+
+@pytest.mark.parametrize(
+    ("name", "order"), [("mean-field", 2), ("independent-pair", 2), ("tap", 3), ("bethe", 3), ("sessak-monasson", 4)]
+)
+def test_error_falls_with_the_order_of_the_expansion(name, order):
+    """Biases and couplings are right up to the order below: halving the couplings divides the error by 2^order."""
+    orders = np.log2(errors(name, 0.01) / errors(name, 0.005))
+    np.testing.assert_allclose(orders, order, atol=0.15)
+
+
+def test_each_refinement_pays_at_weak_couplings():
+    sizes = {name: errors(name, 0.02).max() for name in METHODS}
+    assert sizes["sessak-monasson"] < sizes["bethe"] < sizes["tap"] < sizes["mean-field"]
+
+
+# -- graphs, codings, biases ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", METHODS)
+def test_sparse_graph_keeps_the_couplings_of_its_edges(name, rng):
+    truth = random_model(gb.graphs.grid(2, 3), rng, scale=0.2)
+    data = exact_data(truth)
+    full = gb.PairwiseModel.zeros(gb.graphs.complete(6)).replace(
+        learned(name, gb.PairwiseModel.zeros(gb.graphs.complete(6)), data)
+    )
+    sparse = truth.replace(learned(name, truth, data))
+    i, j = truth.graph.edges.T
+    np.testing.assert_allclose(sparse.couplings, full.coupling_matrix[i, j], atol=1e-12)
+    assert np.abs(sparse.biases - truth.biases).max() < 0.05
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_spin_model_without_biases_takes_the_means_for_zero(name, rng):
+    truth = random_model(gb.graphs.complete(4), rng, scale=0.05, bias=False)
+    np.testing.assert_allclose(learned(name, truth, exact_data(truth)), truth.theta, atol=0.02)
+    # the signs of whole rows cannot matter to second moments
+    data = sampled_data(random_model(gb.graphs.complete(4), rng, scale=0.3), 300, rng)
+    turned = gb.Dataset.read(data.states * rng.choice([-1, 1], (data.n_states, 1)), sample_weight=data.weights)
+    np.testing.assert_allclose(learned(name, truth, data), learned(name, truth, turned), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_binary_model_without_biases_keeps_the_couplings(name, rng):
+    with_biases = random_model(gb.graphs.complete(4), rng, BINARY, scale=0.3)
+    without = gb.PairwiseModel.zeros(with_biases.graph, BINARY, bias=False)
+    data = sampled_data(with_biases, 300, rng)
+    assert np.array_equal(learned(name, without, data), learned(name, with_biases, data)[4:])
+
+
+# -- l2 ---------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", METHODS)
+def test_l2_mixes_in_the_uniform_law(name, rng):
+    model = random_model(gb.graphs.complete(4), rng, scale=0.4)
+    states, probabilities, _ = exact_law(model)
+    mixed = gb.Dataset.read(states, sample_weight=probabilities + 0.1 / len(states))
+    np.testing.assert_allclose(learned(name, model, exact_data(model), l2=0.1), learned(name, model, mixed), atol=1e-10)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_l2_is_the_penalty_at_weak_couplings(name, rng):
+    model = random_model(gb.graphs.complete(4), rng, scale=0.003, temperature=1.5)
+    data = exact_data(model)
+    np.testing.assert_allclose(learned(name, model, data, l2=0.5), learned("mle", model, data, l2=0.5), atol=3e-5)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_l2_makes_degenerate_data_finite(name):
+    rows = [[1, 1, -1, 1], [1, 1, -1, -1], [1, -1, 1, 1]]  # a constant, opposite columns, fewer rows than columns
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(4))
+    assert np.isfinite(learned(name, model, gb.Dataset.read(rows), l2=0.1)).all()
+
+
+# -- what cannot be done ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", METHODS)
+def test_degenerate_data_are_named(name):
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    with pytest.raises(ConstantColumnError, match=r"column 'a' has one value only: .*l2=0.01"):
+        learned(name, model, gb.Dataset.read([[1, 1], [1, -1]], names=["a", "b"]))
+    equal = gb.Dataset.read([[1, 1], [-1, -1], [1, 1]], names=["a", "b"])
+    with pytest.raises(DataError, match=r"'b'.*l2=0.01"):
+        learned(name, model, equal)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_l1_and_missing_cells_are_refused(name, rng):
+    with pytest.raises(ArgumentError, match=r"l1=0.1: learner='.*' is a closed formula"):
+        as_learner(name, l1=0.1)
+    data = gb.Dataset.read([[0, 1], [1, None], [1, 1]])
+    with pytest.raises(MissingValuesError, match=f"learner='{name}' needs complete rows"):
+        as_learner(name).init(gb.PairwiseModel.zeros(gb.graphs.complete(2), BINARY), data, rng)
+
+
+def test_unknown_methods_are_named(rng):
+    with pytest.raises(ArgumentError, match="method='betha' is not known: use one of mean-field, tap, bethe"):
+        InverseMeanField("betha")
+    data = gb.Dataset.read([[1, 1], [1, -1], [-1, 1]])
+    with pytest.raises(ArgumentError, match="start='betha' is not known"):
+        warm_start("betha", gb.PairwiseModel.zeros(gb.graphs.complete(2)), data)
+
+
+@pytest.mark.parametrize("name", ["tap", "bethe"])
+def test_pairs_without_a_real_solution_get_the_naive_value_and_a_warning(name):
+    """A frustrated triangle in strong fields: correlations that no weak-coupling expansion explains."""
+    truth = gb.PairwiseModel.build(gb.graphs.complete(3), [1.2, 1.2, 1.2], [-1.5, -1.5, -1.5])
+    data = exact_data(truth)
+    with pytest.warns(DegenerateDataWarning, match=f"learner='{name}' has no real solution for 3 of 3 pairs"):
+        found = learned(name, truth, data)
+    assert np.array_equal(found[3:], learned("mean-field", truth, data)[3:])
+    assert np.isfinite(found).all()
+
+
+def test_only_pairs_need_no_matrix(monkeypatch, rng):
+    n = 400
+    data = gb.Dataset.read(rng.choice([-1, 1], (50, n)))
+    chain = gb.PairwiseModel.zeros(gb.graphs.grid(1, n))
+    monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.001")
+    with pytest.raises(TooExpensiveError, match="use 'independent-pair'"):
+        warm_start("tap", chain, data)
+    assert np.isfinite(warm_start("independent-pair", chain, data).theta).all()
+
+
+# -- in use -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", METHODS)
+def test_fit_says_that_it_was_solved_in_closed_form(name, rng):
+    data = sampled_data(random_model(gb.graphs.complete(4), rng, scale=0.3), 500, rng)
+    result = gb.BoltzmannMachine(learner=name).fit(data).result_
+    assert result.converged
+    assert result.n_steps == 1
+    assert result.reason == f"solved in closed form ({name}): the moments match the data's approximately"
+    assert LEARNERS.trait(name, "stepwise") is False
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_warm_start_is_near_the_maximum_and_saves_steps(name, domain):
+    rng = np.random.default_rng(8)
+    truth = random_model(gb.graphs.complete(8), rng, scale=0.15).to_domain(domain)[0]
+    data = sampled_data(truth, 2000, rng)
+    zero = truth.replace(np.zeros_like(truth.theta))
+    start = warm_start(name, zero, data)
+    cold = train(as_learner("mle"), zero, data, rng, tol=1e-7)
+    warm = train(as_learner("mle"), start, data, rng, tol=1e-7)
+    best = cold.model.theta
+    assert np.linalg.norm(start.theta - best) < 0.6 * np.linalg.norm(best)
+    np.testing.assert_allclose(warm.model.theta, best, atol=1e-5)
+    assert len(warm.trace) <= len(cold.trace)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_warm_start_is_finite_on_any_data(name):
+    rows = [[1, 1, -1, 1], [1, 1, -1, -1], [1, -1, 1, 1]]
+    start = warm_start(name, gb.PairwiseModel.zeros(gb.graphs.complete(4)), gb.Dataset.read(rows))
+    assert np.abs(start.theta).max() < 5

@@ -1,0 +1,261 @@
+"""Rows on disk: every row once a pass, within the memory, and bad cells named with file, column and row."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.data.minibatches import Cuts, RowsInMemory, draw_seed
+from gibbsian.data.stream import DataStream, as_bytes
+from gibbsian.data.stream_checks import preflight_stream
+from gibbsian.errors import (
+    ArgumentError,
+    CodingError,
+    ConstantColumnError,
+    DataError,
+    DegenerateDataWarning,
+    MaximumDoesNotExistError,
+    MissingValuesError,
+)
+
+
+def numbered_rows(n_rows: int, n_columns: int = 12) -> np.ndarray:
+    """Rows that spell their own number in binary, so that each can be told from all others."""
+    return ((np.arange(n_rows)[:, None] >> np.arange(n_columns)) & 1).astype(np.uint8)
+
+
+def numbers_of(states: np.ndarray) -> np.ndarray:
+    return states.astype(np.int64) @ (1 << np.arange(states.shape[1]))
+
+
+def write_parquet(path, rows, row_group_size, names=None):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    names = names or [f"x{j}" for j in range(np.shape(rows)[1])]
+    columns = [pa.array([row[j] for row in rows]) for j in range(len(names))]
+    parquet.write_table(pa.table(columns, names=names), path, row_group_size=row_group_size)
+
+
+@pytest.fixture(params=["npy", "fortran", "parquet", "two files"])
+def numbered(request, tmp_path):
+    """The same 3000 numbered rows in several forms, opened with a memory of a few hundred rows."""
+    rows, memory = numbered_rows(3000), 10_000
+    if request.param == "parquet":
+        write_parquet(tmp_path / "rows.parquet", rows.tolist(), 70)
+        return DataStream.open(tmp_path / "rows.parquet", memory=memory)
+    if request.param == "two files":
+        np.save(tmp_path / "a.npy", rows[:1000])
+        np.save(tmp_path / "b.npy", rows[1000:])
+        return DataStream.open([tmp_path / "a.npy", tmp_path / "b.npy"], memory=memory)
+    np.save(tmp_path / "rows.npy", np.asfortranarray(rows) if request.param == "fortran" else rows)
+    return DataStream.open(tmp_path / "rows.npy", memory=memory)
+
+
+def test_a_pass_has_every_row_once_in_another_order_each_time(numbered):
+    assert numbered.n_rows == 3000
+    assert numbered.window_rows < 500
+    passes = list(numbered.batches(100, random_state=0, passes=2))
+    assert [batch.n_rows for batch in passes] == [100] * 60
+    first, second = (numbers_of(np.concatenate([b.states for b in part])) for part in (passes[:30], passes[30:]))
+    assert np.array_equal(np.sort(first), np.arange(3000))
+    assert np.array_equal(np.sort(second), np.arange(3000))
+    assert not np.array_equal(first, second)
+
+
+def test_a_window_mixes_rows_from_all_over_the_file(numbered):
+    batch = numbers_of(next(numbered.batches(200, random_state=0)).states)
+    assert np.ptp(batch) > 1000  # not one contiguous stretch
+    assert (np.diff(batch) == 1).mean() < 0.1
+
+
+def test_any_batch_is_to_be_had_without_those_before_it(numbered):
+    seed = draw_seed(np.random.default_rng(5))
+    in_order = numbered.shuffled(130, seed, epoch=1)
+    states = [in_order[k].states for k in range(len(in_order))]
+    again = numbered.shuffled(130, seed, epoch=1)
+    for k in (17, 3, 22):
+        assert np.array_equal(again[k].states, states[k])
+
+
+def test_only_one_window_is_in_memory(numbered):
+    shuffled = numbered.shuffled(100, np.arange(4), epoch=0)
+    for k in range(len(shuffled)):
+        shuffled[k]
+        held = shuffled.states.nbytes + 2 * shuffled.places.nbytes
+        assert held <= numbered.memory
+
+
+def test_codings_are_recognised_and_read_as_dataset_does(tmp_path):
+    for values, name in (([-1, 1], "spin"), ([False, True], "true/false"), ([0.0, 1.0], "binary")):
+        rows = np.array(values)[numbered_rows(64, 6)]
+        np.save(tmp_path / "rows.npy", rows)
+        stream = DataStream.open(tmp_path / "rows.npy")
+        data = gb.Dataset.read(rows)
+        assert stream.coding.name == data.coding.name == name
+        batch = next(stream.batches(64, 0))
+        assert np.array_equal(np.unique(batch.states, axis=0), np.unique(data.states, axis=0))
+
+
+def test_labels_in_parquet_with_chosen_columns(tmp_path):
+    rows = [["a", "yes", "No"], ["b", "NO", "yes"], ["c", "yes", "yes"], ["d", "no", "no"]]
+    write_parquet(tmp_path / "rows.parquet", rows, 2, ["id", "p", "q"])
+    stream = DataStream.open(tmp_path / "rows.parquet", drop="id")
+    assert stream.names == ("p", "q")
+    assert stream.coding.name == "yes/no"
+    states = np.concatenate([batch.states for batch in stream.batches(2, 0)])
+    assert sorted(states.tolist()) == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    swapped = DataStream.open(tmp_path / "rows.parquet", columns=["q", "p"], names=["second", "first"])
+    assert swapped.names == ("second", "first")
+    assert swapped.summary().high.tolist() == [2, 2]
+
+
+def test_a_foreign_value_far_down_names_file_column_and_row(tmp_path):
+    rows = numbered_rows(100_000).astype(np.int8)
+    rows[95_000, 7] = -1
+    np.save(tmp_path / "bad.npy", rows)
+    stream = DataStream.open(tmp_path / "bad.npy", memory=200_000)
+    sentence = r"bad\.npy' holds -1 in column 'x7' at row 95000 .* coding binary \(0/1\) that was recognised"
+    with pytest.raises(CodingError, match=sentence):
+        list(stream.batches(5000, 0))
+    with pytest.raises(CodingError, match=sentence):
+        stream.summary()
+    declared = DataStream.open(tmp_path / "bad.npy", memory=200_000, coding="binary")
+    with pytest.raises(CodingError, match=r"row 95000 .*: declare another or mend the file"):
+        list(declared.batches(100, 0))
+
+
+def test_a_foreign_label_in_parquet_is_named(tmp_path):
+    rows = [["yes", "no"]] * 10 + [["no", "perhaps"]]
+    write_parquet(tmp_path / "bad.parquet", rows, 4)
+    with pytest.raises(CodingError, match=r"holds 'perhaps' in column 'x1' at row 10 "):
+        list(DataStream.open(tmp_path / "bad.parquet").batches(4, 0))
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_missing_cells_are_refused_with_their_place(tmp_path, kind):
+    rows = numbered_rows(300).astype(float)
+    rows[211, 3] = np.nan
+    path = tmp_path / f"holes.{kind}"
+    if kind == "npy":
+        np.save(path, rows)
+    else:
+        write_parquet(path, [[None if np.isnan(v) else v for v in row] for row in rows.tolist()], 50)
+    stream = DataStream.open(path)
+    with pytest.raises(MissingValuesError, match=r"missing cell in column 'x3' at row 211 "):
+        list(stream.batches(100, 0))
+    assert stream.summary().missing.tolist() == [0, 0, 0, 1] + [0] * 8
+    with pytest.raises(MissingValuesError, match=r"1 cells of the stream are missing \(first in column 'x3'\)"):
+        preflight_stream(stream, gb.graphs.complete(12))
+
+
+def test_numbers_are_binarized_at_a_threshold(tmp_path):
+    rows = np.arange(20.0).reshape(10, 2)
+    np.save(tmp_path / "rows.npy", rows)
+    stream = DataStream.open(tmp_path / "rows.npy", binarize=9.5)
+    assert stream.summary().high.tolist() == [5, 5]
+    rows[6, 1] = np.nan
+    np.save(tmp_path / "rows.npy", rows)
+    with pytest.raises(MissingValuesError, match=r"column 'x1' at row 6 "):
+        list(DataStream.open(tmp_path / "rows.npy", binarize=9.5).batches(3, 0))
+
+
+def test_summary_counts_values_and_pairs(numbered):
+    rows, counts = numbered_rows(3000).astype(np.int64), numbered.summary()
+    assert np.array_equal(counts.high, rows.sum(axis=0))
+    assert np.array_equal(counts.low, 3000 - rows.sum(axis=0))
+    assert np.array_equal(counts.together, rows.T @ rows)
+
+
+def test_preflight_speaks_as_for_data_in_memory(tmp_path):
+    """The same classes and sentences as `preflight`, whatever is wrong."""
+    rng = np.random.default_rng(0)
+    good = rng.integers(0, 2, (200, 4))
+    constant, never, equal = good.copy(), good.copy(), good.copy()
+    constant[:, 2] = 1
+    never[:, 1] &= 1 - never[:, 0]
+    equal[:, 3] = equal[:, 0]
+    graph = gb.graphs.complete(4)
+    for rows, error in ((constant, ConstantColumnError), (never, MaximumDoesNotExistError)):
+        np.save(tmp_path / "rows.npy", rows)
+        with pytest.raises(error) as in_memory:
+            gb.data.preflight(gb.Dataset.read(rows), graph)
+        with pytest.raises(error) as on_disk:
+            preflight_stream(DataStream.open(tmp_path / "rows.npy"), graph)
+        assert str(on_disk.value) == str(in_memory.value)
+    np.save(tmp_path / "rows.npy", equal)
+    with pytest.warns(DegenerateDataWarning, match="'x0' and 'x3' are equal in every row"):
+        preflight_stream(DataStream.open(tmp_path / "rows.npy"), graph, l2=0.1)
+    np.save(tmp_path / "rows.npy", good)
+    assert preflight_stream(DataStream.open(tmp_path / "rows.npy"), graph).n_rows == 200
+
+
+def test_a_column_of_nothing_is_named(tmp_path):
+    rows = numbered_rows(30, 5).astype(float)
+    rows[:, 4] = np.nan
+    np.save(tmp_path / "rows.npy", rows)
+    with pytest.raises(DataError, match="column 'x4' has no observed cell"):
+        preflight_stream(DataStream.open(tmp_path / "rows.npy"), gb.graphs.complete(5))
+
+
+def test_files_that_cannot_be_used_are_refused(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((3, 2)))
+    np.save(tmp_path / "wide.npy", np.zeros((3, 3)))
+    np.save(tmp_path / "cube.npy", np.zeros((3, 2, 2)))
+    np.save(tmp_path / "empty.npy", np.zeros((0, 2)))
+    np.save(tmp_path / "numbers.npy", np.arange(12.0).reshape(6, 2))
+    (tmp_path / "rows.csv").write_text("a,b\n0,1\n")
+    (tmp_path / "torn.npy").write_bytes(b"\x93NUMPY")
+    (tmp_path / "torn.parquet").write_bytes(b"PAR1")
+    write_parquet(tmp_path / "large.parquet", [[0, 1]] * 5000, 5000)
+    for names, sentence in (
+        (["a.npy", "wide.npy"], "wide.npy' has other columns than"),
+        (["cube.npy"], "3 dimensions"),
+        (["empty.npy"], "0 sample"),
+        (["numbers.npy"], r"numbers.npy': column 'x0' holds"),
+        (["rows.csv"], "for others use Dataset.read"),
+        (["torn.npy"], "not a readable .npy file"),
+        (["torn.parquet"], "not a readable Parquet file"),
+        (["large.parquet"], "row group of 5000 rows .* raise memory"),
+        ([], "no files"),
+    ):
+        with pytest.raises(DataError, match=sentence):
+            DataStream.open([tmp_path / name for name in names], memory=20_000)
+    with pytest.raises(ArgumentError, match="too small"):
+        DataStream.open(tmp_path / "a.npy", memory=10)
+    with pytest.raises(DataError, match="names has 1 entries"):
+        DataStream.open(tmp_path / "a.npy", names=["only"])
+
+
+def test_amounts_of_memory():
+    assert as_bytes("2GB") == as_bytes(2_000_000_000) == as_bytes("2 g")
+    assert as_bytes("1KiB") == 1024
+    for bad in ("much", "-1", 0, "1.2.3MB"):
+        with pytest.raises(ArgumentError, match="memory="):
+            as_bytes(bad)
+
+
+def test_batches_of_a_pass_are_alike_in_size():
+    for n_rows, size in ((1000, 300), (7, 10), (1, 1), (999, 10)):
+        cuts = Cuts(n_rows, size)
+        bounds = [cuts[k] for k in range(len(cuts))]
+        sizes = [stop - start for start, stop in bounds]
+        assert sum(sizes) == n_rows
+        assert max(sizes) - min(sizes) <= 1
+        assert all(before[1] == after[0] for before, after in itertools.pairwise(bounds))
+    with pytest.raises(IndexError):
+        Cuts(10, 5)[2]
+
+
+def test_rows_in_memory_come_as_often_as_their_weights_say():
+    data = gb.Dataset.read([[0, 0], [0, 1], [1, 0], [1, 1]], sample_weight=[0.0, 1.0, 2.5, 0.5])
+    counts = np.zeros(4)
+    for epoch in range(2000):
+        states = RowsInMemory(data).shuffled(4, np.arange(4), epoch)[0].states
+        seen = np.bincount(states @ [2, 1], minlength=4)
+        assert seen.sum() == 4
+        assert seen[0] == 0
+        assert seen[2] in (2, 3)
+        counts += seen
+    np.testing.assert_allclose(counts / 2000, [0, 1, 2.5, 0.5], atol=0.05)

@@ -1,0 +1,120 @@
+"""Is it trained? z-scores of the moments, held-out rows, and the table of several learners."""
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.diagnostics import data_moments
+from gibbsian.errors import ArgumentError
+from gibbsian.learners.trained import training_report
+from systems import exact_law, random_model, sampled_data
+
+
+@pytest.fixture
+def data(rng, domain):
+    return sampled_data(random_model(gb.graphs.complete(4), rng, domain, scale=0.4), 600, rng)
+
+
+def test_maximum_likelihood_matches_every_moment(data):
+    report = gb.BoltzmannMachine(learner="mle", tol=1e-8).fit(data).result_.training
+    assert report.exact
+    assert report.is_trained
+    assert np.abs(report.z_scores).max() < 1e-4
+    assert "agree" in report.describe()
+
+
+def test_z_scores_are_differences_in_standard_errors(data, rng):
+    model = random_model(gb.graphs.complete(4), rng, data.domain)
+    states, probabilities, _ = exact_law(model)
+    x = data.states[data.row_of].astype(float)
+    i, j = model.graph.edges.T
+    expected = []
+    for values, law in (
+        (x, states.astype(float)),
+        (x[:, i] * x[:, j], states[:, i].astype(float) * states[:, j]),
+    ):
+        mean = probabilities @ law
+        deviation = np.sqrt(probabilities @ law**2 - mean**2)
+        expected.extend((values.mean(axis=0) - mean) / (deviation / np.sqrt(len(x))))
+    report = training_report(model, data_moments(model, data), 0.0, False, rng)
+    np.testing.assert_allclose(report.z_scores, expected, rtol=1e-10)
+
+
+def test_a_wrong_model_is_not_trained(rng):
+    data = sampled_data(random_model(gb.graphs.complete(4), rng, scale=1.0), 2000, rng)
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(4))
+    report = training_report(model, data_moments(model, data), 0.5, False, rng)
+    assert not report.is_trained
+    assert report.n_far >= 1
+    assert "more than 3 standard errors" in report.describe()
+    assert "penalty" in training_report(model, data_moments(model, data), 0.5, True, rng).describe()
+
+
+def test_true_model_has_z_scores_of_about_one(rng):
+    truth = random_model(gb.graphs.complete(6), rng, scale=0.3)
+    squares = [
+        training_report(truth, data_moments(truth, sampled_data(truth, 400, rng)), 0.0, False, rng).z_scores ** 2
+        for _ in range(60)
+    ]
+    assert np.mean(squares) == pytest.approx(1.0, abs=0.1)
+
+
+def test_large_machines_are_judged_by_sampling(rng):
+    x = np.where(rng.random((500, 40)) < 0.5, 1, -1)
+    result = gb.BoltzmannMachine(l2=0.01, tol=1e-4).fit(x).result_
+    assert not result.training.exact
+    assert result.training.r_hat < 1.1
+    assert result.training.is_trained
+    assert "sampled" in result.training.describe()
+
+
+def test_report_survives_a_file(data, tmp_path):
+    machine = gb.BoltzmannMachine(learner="mle", l2=0.1, held_out=0.25, random_state=0).fit(data)
+    machine.save(tmp_path / "m.gibbs")
+    loaded = gb.load(tmp_path / "m.gibbs")
+    np.testing.assert_array_equal(loaded.result_.training.z_scores, machine.result_.training.z_scores)
+    assert loaded.result_.penalised
+    assert loaded.result_.held_out == machine.result_.held_out
+
+
+def test_held_out_rows_are_kept_out(data):
+    machine = gb.BoltzmannMachine(learner="mle", held_out=0.25, random_state=3).fit(data)
+    training, test = data.split(0.75, np.random.default_rng(3))
+    assert machine.result_.provenance["rows"] == training.n_rows
+    assert machine.result_.held_out.n_rows == test.n_rows == 150
+    assert machine.result_.held_out.score == machine.score(test)
+    assert machine.result_.held_out.kind == "log-likelihood"
+
+
+def test_held_out_rows_of_a_large_machine_get_the_pseudo_score(rng):
+    x = np.where(rng.random((300, 40)) < 0.5, 1, -1)
+    held_out = gb.BoltzmannMachine(l2=0.1, tol=1e-3, held_out=0.5, random_state=0).fit(x).result_.held_out
+    assert held_out.kind == "log-pseudolikelihood"
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, 3])
+def test_bad_share_is_named(data, share):
+    with pytest.raises(ArgumentError, match="held_out="):
+        gb.BoltzmannMachine(held_out=share).fit(data)
+
+
+class TestComparison:
+    def test_one_row_for_each_learner(self, data):
+        rows = gb.comparison.compare(data, ["mle", "mple"], random_state=0)
+        assert [row.learner for row in rows] == ["mle", "mple"]
+        mle, mple = rows
+        assert mle.distance == 0.0
+        assert 0 < mple.distance < 0.1
+        assert mle.held_out.n_rows == 120
+        assert mle.largest_z < 1e-3 < mple.largest_z
+
+    def test_distance_to_exact_likelihood_even_if_that_was_not_asked_for(self, data):
+        (alone,) = gb.comparison.compare(data, ["mple"], random_state=0)
+        _, beside = gb.comparison.compare(data, ["mle", "mple"], random_state=0)
+        assert alone.distance == pytest.approx(beside.distance, abs=1e-6)
+
+    def test_a_failing_learner_keeps_its_reason(self):
+        rows = gb.comparison.compare(gb.datasets.load_house_votes(), ["mple", "mle"], l2=0.01, random_state=0)
+        assert rows[0].machine is None
+        assert "missing cells" in rows[0].verdict
+        assert rows[1].machine.result_.converged

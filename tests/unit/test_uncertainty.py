@@ -1,0 +1,350 @@
+"""Standard errors against direct computation and simulation; the bootstrap and its accidents."""
+
+import numpy as np
+import pandas
+import pytest
+
+import gibbsian as gb
+from gibbsian.errors import (
+    ArgumentError,
+    DataError,
+    DegenerateDataWarning,
+    MissingValuesError,
+    TooExpensiveError,
+)
+from gibbsian.objectives import OBJECTIVES, Pseudolikelihood, value_and_gradient
+from gibbsian.objectives.curvature import likelihood_curvature
+from gibbsian.uncertainty import bootstrap, confidence_intervals, information, standard_errors
+from systems import all_states, exact_law, random_model, sampled_data
+
+FLIP_COST_LEARNERS = {"mple": "pseudolikelihood", "rm": "ratio-matching", "mpf": "probability-flow"}
+
+
+def fit(data, learner="mle", **settings):
+    return gb.BoltzmannMachine(**{"learner": learner, "tol": 1e-8, **settings}).fit(data)
+
+
+@pytest.fixture
+def data(rng, domain):
+    return sampled_data(random_model(gb.graphs.complete(4), rng, domain, scale=0.3), 300, rng)
+
+
+def rows_of(data):
+    return data.states[data.row_of].astype(float)
+
+
+def sandwich_by_hand(objective, machine, x):
+    """Scores row by row and the Hessian by differences of the whole objective's gradient."""
+    model, coding = machine.model_, machine.coding_
+    scores = np.array([value_and_gradient(objective, model, gb.Dataset.read(row[None], coding=coding))[1] for row in x])
+    function = objective.bind(model, gb.Dataset.read(x, coding=coding))
+    step = 1e-5
+    hessian = [
+        (function(model.theta + step * unit)[1] - function(model.theta - step * unit)[1]) / (2 * step)
+        for unit in np.eye(model.theta.size)
+    ]
+    inverse = np.linalg.inv(np.array(hessian) + machine.l2 * np.eye(model.theta.size))
+    return inverse @ np.cov(scores.T, bias=True) @ inverse / len(x)
+
+
+# -- covariances ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("learner", FLIP_COST_LEARNERS)
+@pytest.mark.parametrize(
+    "settings", [{}, {"graph": "grid:2x2", "temperature": 1.5}, {"bias": False}, {"l2": 0.1}], ids=str
+)
+def test_sandwich_of_flip_costs_by_hand(learner, settings, data):
+    machine = fit(data, learner, **settings)
+    errors = standard_errors(machine, data)
+    expected = sandwich_by_hand(OBJECTIVES.create(FLIP_COST_LEARNERS[learner]), machine, rows_of(data))
+    np.testing.assert_allclose(errors.covariance, expected, rtol=1e-5, atol=1e-9)
+    assert errors.kind == "sandwich"
+
+
+@pytest.mark.parametrize("settings", [{}, {"graph": "grid:2x2", "temperature": 1.5}, {"bias": False}], ids=str)
+def test_fisher_and_sandwich_of_the_likelihood_by_enumeration(settings, data):
+    machine = fit(data, **settings)
+    model = machine.model_
+    states, probabilities, _ = exact_law(model)
+    i, j = model.graph.edges.T
+
+    def statistics(x):
+        x = x.astype(float)
+        return np.hstack([x[:, : model.n_biases], x[:, i] * x[:, j]]) / model.temperature
+
+    inverse = np.linalg.inv(np.cov(statistics(states).T, aweights=probabilities, bias=True))
+    fisher, sandwich = (standard_errors(machine, data, kind) for kind in ("fisher", "sandwich"))
+    np.testing.assert_allclose(fisher.covariance, inverse / 300, rtol=1e-6, atol=1e-12)
+    middle = np.cov(statistics(rows_of(data)).T, bias=True)
+    np.testing.assert_allclose(sandwich.covariance, inverse @ middle @ inverse / 300, rtol=1e-6, atol=1e-12)
+    assert standard_errors(machine, data).kind == "fisher"
+
+
+def test_both_roads_to_the_information_agree(data, monkeypatch):
+    machine = fit(data, graph="grid:2x2")
+    enumerated = likelihood_curvature(machine.model_, data, 60.0)
+    monkeypatch.setattr("gibbsian.objectives.curvature.FLOPS_PER_SECOND", 1.0)
+    np.testing.assert_allclose(likelihood_curvature(machine.model_, data, 60.0), enumerated, atol=1e-8)
+
+
+def test_observed_information_with_missing_cells(data, rng):
+    """Second differences of the log-likelihood, summed over completions by its definition."""
+    x = rows_of(data)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    machine = fit(gb.Dataset.read(x, coding=data.coding))
+    model = machine.model_
+    states = all_states(4, data.domain)
+    agree = np.array([[(np.isnan(row) | (row == state)).all() for state in states] for row in x])
+
+    def loss(theta):
+        _, probabilities, _ = exact_law(model.replace(theta))
+        return -np.log(agree @ probabilities).mean()
+
+    step, units = 1e-3, np.eye(10)
+
+    def corner(a, b):
+        return loss(model.theta + step * (a * units[k] + b * units[l]))
+
+    hessian = np.zeros((10, 10))
+    for k in range(10):
+        for l in range(10):  # noqa: E741
+            hessian[k, l] = (corner(1, 1) - corner(1, -1) - corner(-1, 1) + corner(-1, -1)) / (4 * step**2)
+    errors = standard_errors(machine, x)
+    np.testing.assert_allclose(np.linalg.inv(errors.covariance) / errors.n_rows, hessian, atol=1e-5)
+    sandwich = standard_errors(machine, x, "sandwich")
+    # the model is right, so both estimate one thing
+    np.testing.assert_allclose(sandwich.theta_se, errors.theta_se, rtol=0.3)
+    with pytest.raises(MissingValuesError):
+        standard_errors(fit(data, "mple"), x)
+
+
+def test_missing_cells_cost_precision(data, rng):
+    x = rows_of(data)
+    whole = standard_errors(fit(data), data)
+    x[:, 1:][rng.random((300, 3)) < 0.2] = np.nan
+    holed = gb.Dataset.read(x, coding=data.coding)
+    errors = standard_errors(fit(holed), holed)
+    assert (errors.theta_se > whole.theta_se).all()
+
+
+@pytest.mark.parametrize("learner", ["rise", "logrise", "rple"])
+def test_nodewise_agrees_with_the_bootstrap(learner, data):
+    machine = fit(data, learner)
+    errors = standard_errors(machine, data)
+    resampled = bootstrap(machine, data, 300, random_state=1)
+    np.testing.assert_allclose(errors.theta_se, resampled.theta_se, rtol=0.2)
+
+
+def test_conversion_carries_over(rng):
+    """J01 = 4 J, so its error is four times as large, whatever the objective."""
+    spins = sampled_data(random_model(gb.graphs.complete(4), rng, scale=0.3), 300, rng)
+    for learner in ("mle", "mple", "rple"):
+        spin, binary = (
+            standard_errors(fit(d, learner, tol=1e-10), d).couplings.to_numpy()
+            for d in (spins, spins.convert("binary"))
+        )
+        np.testing.assert_allclose(binary, 4 * spin, rtol=1e-5)
+
+
+# -- weights, penalties, tables ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("learner", ["mle", "mple"])
+def test_meanings_of_weights(learner, data, rng):
+    x, counts = rows_of(data), rng.integers(1, 4, size=data.n_rows).astype(float)
+    repeated = gb.Dataset.read(np.repeat(x, counts.astype(int), axis=0), coding=data.coding)
+    machine = fit(repeated, learner)
+    as_rows = standard_errors(machine, repeated, "sandwich").covariance
+    weighted = standard_errors(machine, x, "sandwich", sample_weight=counts)
+    np.testing.assert_allclose(weighted.covariance, as_rows, rtol=1e-9)
+    assert weighted.n_rows == pytest.approx(counts.sum())
+    # importance: the scale of the weights does not matter, and uneven weights waste rows
+    scaled = [
+        standard_errors(machine, x, "sandwich", sample_weight=factor * counts, weights="importance")
+        for factor in (1.0, 7.0)
+    ]
+    np.testing.assert_allclose(scaled[0].covariance, scaled[1].covariance, rtol=1e-9)
+    assert scaled[0].n_rows == pytest.approx(counts.sum() ** 2 / (counts**2).sum())
+
+
+def test_couplings_at_zero_have_no_error(data):
+    machine = fit(data, "mple", l1=0.15)
+    errors = standard_errors(machine, data)
+    zero = machine.model_.theta == 0
+    assert zero.any()
+    assert np.array_equal(np.isnan(errors.theta_se), zero)
+    assert errors.notes == ("the bias of the penalty is not in the standard errors",)
+    # the rest is the sandwich on the graph that is left
+    graph = gb.Graph(4, machine.model_.graph.edges[~zero[4:]])
+    left = fit(data, "mple", graph=graph, l1=0.15)
+    np.testing.assert_allclose(errors.theta_se[~zero], standard_errors(left, data).theta_se, rtol=1e-4)
+
+
+def test_tables_look_like_the_machines(rng):
+    model = random_model(gb.graphs.grid(1, 3), rng)
+    x = sampled_data(model, 200, rng).states
+    frame = pandas.DataFrame(x, columns=["a", "b", "c"])
+    machine = fit(frame, graph="chain")
+    errors, intervals = standard_errors(machine, frame), confidence_intervals(machine, frame, level=0.9)
+    for table in (errors.couplings, intervals.couplings_low, intervals.couplings_high):
+        assert table.index.equals(machine.couplings_.index)
+        assert table.columns.equals(machine.couplings_.columns)
+        assert table.loc["a", "c"] == 0
+        assert table.loc["a", "b"] == table.loc["b", "a"]
+    np.testing.assert_allclose(errors.biases, errors.theta_se[:3])
+    reach = 1.6448536269514722 * errors.couplings
+    np.testing.assert_allclose(intervals.couplings_high, machine.couplings_ + reach, atol=1e-12)
+    np.testing.assert_allclose(intervals.biases_low, machine.biases_ - 1.6448536269514722 * errors.biases, atol=1e-12)
+
+
+# -- coverage ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("learner", ["mle", "mple", "mpf", "rise"])
+def test_intervals_cover_the_truth_as_often_as_they_say(learner, rng):
+    truth = random_model(gb.graphs.complete(4), rng, scale=0.3)
+    states, probabilities, _ = exact_law(truth)
+    covered = []
+    for counts in rng.multinomial(500, probabilities, size=300):
+        sample = gb.Dataset.read(states, sample_weight=counts)
+        machine = gb.BoltzmannMachine(learner=learner).fit(sample)
+        covered.append(confidence_intervals(machine, sample).covers(truth.theta))
+    assert 0.92 < np.mean(covered) < 0.98
+    assert (np.mean(covered, axis=0) > 0.90).all()
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+def test_refusals(data):
+    mple = fit(data, "mple")
+    with pytest.raises(ArgumentError, match="kind='fisher' belongs to the exact likelihood"):
+        standard_errors(mple, data, "fisher")
+    with pytest.raises(ArgumentError, match="kind='jackknife'"):
+        standard_errors(mple, data, "jackknife")
+    with pytest.raises(ArgumentError, match="weights='odd'"):
+        standard_errors(mple, data, weights="odd")
+    with pytest.raises(ArgumentError, match="level=95"):
+        confidence_intervals(mple, data, level=95)
+    with pytest.raises(TooExpensiveError, match=r"10 parameters .* max_seconds=1e-09"):
+        standard_errors(mple, data, max_seconds=1e-9)
+    with pytest.raises(ArgumentError, match="bootstrap"):
+        standard_errors(fit(data, "logrise", l2=0.1), data)
+    mple.learner = gb.learners.MomentMatching("exact")
+    with pytest.raises(ArgumentError, match="bootstrap"):
+        standard_errors(mple, data)
+
+
+def test_memory_is_asked_for(data, monkeypatch):
+    monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "1e-6")
+    with pytest.raises(TooExpensiveError, match="standard errors of 10 parameters needs"):
+        standard_errors(fit(data, "mple"), data)
+
+
+def test_undetermined_parameters_are_said():
+    x = np.array([[1, 1, 1, 1], [-1, -1, -1, -1]] * 20)  # four fields cannot tell six couplings apart
+    with pytest.warns(DegenerateDataWarning):
+        machine = gb.BoltzmannMachine(learner="mple", l2=0.1).fit(x)
+    machine.l2 = 0.0
+    with pytest.raises(DataError, match="do not determine every parameter"):
+        standard_errors(machine, x)
+
+
+# -- bootstrap --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("learner", ["mle", "mple"])
+def test_bootstrap_and_sandwich_agree(learner, data):
+    machine = fit(data, learner, tol=1e-5)
+    result = bootstrap(machine, data, 300, random_state=0)
+    errors = standard_errors(machine, data, "sandwich")
+    np.testing.assert_allclose(result.theta_se, errors.theta_se, rtol=0.2)
+    assert result.n_unconverged == 0
+
+
+def test_replicates_depend_on_the_seed_and_their_number_only(data):
+    machine = fit(data, "mple")
+    first, again, longer, other = (
+        bootstrap(machine, data, n, random_state=seed).thetas for n, seed in ((5, 3), (5, 3), (8, 3), (5, 4))
+    )
+    assert np.array_equal(first, again)
+    assert np.array_equal(first, longer[:5])
+    assert not np.array_equal(first, other)
+
+
+def test_a_warm_refit_is_the_fit_of_the_resampled_rows(data):
+    machine = fit(data, "mple")
+    theta = bootstrap(machine, data, 2, random_state=3).thetas[1]
+    rng = np.random.default_rng(3).spawn(2)[1]
+    counts = rng.multinomial(300, data.weights / 300)
+    cold = fit(gb.Dataset.read(data.states, coding=data.coding, sample_weight=counts), "mple")
+    np.testing.assert_allclose(theta, cold.model_.theta, atol=1e-6)
+
+
+def test_penalties_stay_in_the_refits(data):
+    machine = fit(data, "mple", l1=0.15)
+    assert (bootstrap(machine, data, 10, random_state=0).thetas == 0).any()
+
+
+def test_a_failing_replicate_is_survived(rng):
+    """One row alone shows a pair of values: a third of all resamples lack it and have no finite maximum."""
+    x = np.array([[1, 1]] * 30 + [[-1, -1]] * 30 + [[1, -1]] * 20 + [[-1, 1]])
+    machine = fit(x)
+    with pytest.warns(DegenerateDataWarning, match="of 40 bootstrap replicates failed and are left out") as told:
+        result = bootstrap(machine, x, 40, random_state=0)
+    assert len(told) == 1
+    assert 5 < len(result.failures) < 25
+    assert len(result.thetas) == 40 - len(result.failures)
+    assert all("no finite" in reason or "never" in reason for _, reason in result.failures), result.failures[0]
+
+
+def test_when_all_fail_it_says_why():
+    x = np.array([[1, 1]] * 5 + [[-1, -1]] * 5 + [[1, -1], [-1, 1]])
+    machine = fit(x)
+    machine.learner = as_broken()
+    with pytest.raises(DataError, match="20 of 20 bootstrap replicates failed, the first because: broken"):
+        bootstrap(machine, x, 20, random_state=0)
+
+
+def as_broken():
+    class Broken:
+        l2 = 1.0
+
+        def init(self, model, data, rng):
+            raise FloatingPointError("broken")
+
+        def step(self, state):
+            raise AssertionError
+
+    return Broken()
+
+
+def test_progress_is_told(data):
+    seen = []
+    bootstrap(fit(data, "mple"), data, 3, random_state=0, callback=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_basic_intervals_mirror_percentiles(data):
+    machine = fit(data, "mple")
+    result = bootstrap(machine, data, 50, random_state=0)
+    percentile, basic = result.intervals(0.8), result.intervals(0.8, "basic")
+    np.testing.assert_allclose(basic.low, 2 * machine.model_.theta - percentile.high)
+    np.testing.assert_allclose(percentile.low, np.quantile(result.thetas, 0.1, axis=0))
+    assert result.couplings.shape == machine.couplings_.shape
+    with pytest.raises(ArgumentError, match="kind='bca'"):
+        result.intervals(kind="bca")
+
+
+def test_importance_weights_are_drawn_with_their_rows(data, rng):
+    x, weights = rows_of(data), rng.uniform(0.5, 2.0, size=300)
+    machine = gb.BoltzmannMachine(learner="mple").fit(gb.Dataset.read(x, coding=data.coding, sample_weight=weights))
+    result = bootstrap(machine, x, 300, random_state=0, sample_weight=weights, weights="importance")
+    errors = standard_errors(machine, x, sample_weight=weights, weights="importance")
+    np.testing.assert_allclose(result.theta_se, errors.theta_se, rtol=0.2)
+    with pytest.raises(DataError, match="add up to 1 rows"):
+        bootstrap(machine, x, 5, sample_weight=weights / weights.sum())
+
+
+def test_too_few_replicates_are_refused(data):
+    with pytest.raises(ArgumentError, match="n_replicates=1"):
+        bootstrap(fit(data, "mple"), data, 1)
+
+
+def test_scores_of_complete_rows_have_mean_zero_at_the_optimum(data):
+    machine = fit(data, "mple", tol=1e-10)
+    total = sum(
+        data.weights[block] @ s for block, s in information.flip_cost_scores(Pseudolikelihood(), machine.model_, data)
+    )
+    np.testing.assert_allclose(total / 300, 0.0, atol=1e-9)
