@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-# About this many cells at a time: long enough for BLAS, short enough to stay near the cache.
+# About this many cells at a time, and rows at least: long enough for BLAS, short enough to stay near the cache.
 BLOCK_CELLS = 2**18
+LEAST_ROWS = 128
 
 
-def row_blocks(n_rows: int, n_columns: int, max_cells: int = BLOCK_CELLS) -> Iterator[slice]:
+def row_blocks(
+    n_rows: int, n_columns: int, max_cells: int = BLOCK_CELLS, least_rows: int = LEAST_ROWS
+) -> Iterator[slice]:
     """Cut `n_rows` rows into slices of about `max_cells` cells.
 
     The cut depends on nothing else, so sums over blocks are reproducible.
@@ -16,9 +19,9 @@ def row_blocks(n_rows: int, n_columns: int, max_cells: int = BLOCK_CELLS) -> Ite
     Examples
     --------
     >>> from gibbsian.blocks import row_blocks
-    >>> list(row_blocks(5, 10, max_cells=20))
+    >>> list(row_blocks(5, 10, max_cells=20, least_rows=1))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    size = max(1, max_cells // max(1, n_columns))
+    size = max(least_rows, max_cells // max(1, n_columns))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))

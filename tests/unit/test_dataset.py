@@ -297,13 +297,6 @@ def test_split_refuses_an_empty_part(fraction, error):
         gb.Dataset.read([[0, 1], [1, 1]]).split(fraction, random_state=0)
 
 
-def test_blocks_cover_the_states_once():
-    data = gb.Dataset.read(np.eye(10, dtype=int))
-    blocks = list(data.blocks(max_cells=35))
-    assert np.concatenate([np.arange(data.n_states)[b] for b in blocks]).tolist() == list(range(10))
-    assert max(b.stop - b.start for b in blocks) == 3
-
-
 def test_decode_gives_the_kind_of_the_coding():
     missing = np.array([[False, True]])
     states = np.array([[1, 0]], dtype=np.int8)

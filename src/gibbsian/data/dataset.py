@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from gibbsian.blocks import BLOCK_CELLS, row_blocks
 from gibbsian.data.coding import check_coding, encode, same_coding
 from gibbsian.data.distinct import distinct_rows
 from gibbsian.data.readers import read_table
@@ -323,17 +322,6 @@ class Dataset:
             raise DataError(f"fraction={fraction} of {self.n_rows} rows leaves one part empty: give more rows")
         order = as_generator(random_state).permutation(self.n_rows)
         return self.take(np.sort(order[:n_train])), self.take(np.sort(order[n_train:]))
-
-    def blocks(self, max_cells: int = BLOCK_CELLS) -> Iterator[slice]:
-        """Iterate over slices of the distinct states, each of at most `max_cells` cells (and one state at least).
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> list(gb.Dataset.read([[0, 0], [0, 1], [1, 1]]).blocks(max_cells=4))
-        [slice(0, 2, None), slice(2, 3, None)]
-        """
-        return row_blocks(self.n_states, self.n_variables, max_cells)
 
 
 def _in_domain(high: np.ndarray, domain: Domain) -> np.ndarray:

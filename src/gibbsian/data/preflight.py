@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gibbsian.blocks import BLOCK_CELLS
+from gibbsian.blocks import BLOCK_CELLS, row_blocks
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.distinct import distinct_rows
 from gibbsian.data.pairs import CELLS, PairCells, pair_cells
@@ -218,7 +218,7 @@ def _rows_with_each_value(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
     counted = None if data.row_weights is None else (data.row_weights > 0).astype(np.float64)
     rows = np.bincount(data.row_of, counted, minlength=data.n_states).astype(np.float64)
     high, observed = np.zeros(data.n_variables), np.zeros(data.n_variables)
-    for part in data.blocks():
+    for part in row_blocks(data.n_states, data.n_variables):
         high += rows[part] @ (data.states[part] == data.domain.high)
         observed += rows[part].sum() if data.missing is None else rows[part] @ ~data.missing[part]
     return observed - high, high

@@ -69,7 +69,7 @@ class OnlineMixin:
         """
         first = not hasattr(self, "_progress")
         chunk = self._read(X, fitting=first, sample_weight=sample_weight)
-        learner = self._online_learner()
+        learner = self._online_learner(chunk.n_rows)
         if first:
             model = PairwiseModel.zeros(as_graph(self.graph, chunk.names), chunk.domain, self.temperature, self.bias)
             model = start_from(self.start, model, chunk)
@@ -100,7 +100,7 @@ class OnlineMixin:
         """Learn from rows on disk by minibatches, in at least one pass."""
         if self.held_out:
             raise ArgumentError("held_out= is for data in memory: keep rows of a stream in a file of their own")
-        learner = self._online_learner()
+        learner = self._online_learner(stream.n_rows)
         graph = as_graph(self.graph, stream.names)
         preflight_stream(stream, graph, l1=learner.l1, l2=learner.l2, bias=self.bias)
         model = PairwiseModel.zeros(graph, stream.domain, self.temperature, self.bias)
@@ -126,10 +126,14 @@ class OnlineMixin:
             replace(result, provenance=told, moments=moments, penalised=penalised), stream.coding, stream.names
         )
 
-    def _online_learner(self) -> Online:
-        """Return the learner by minibatches: the machine's own, or one with the objective of its learner."""
+    def _online_learner(self, n_rows: int) -> Online:
+        """Return the learner by minibatches: the machine's own, or one with the objective of its learner.
+
+        Minibatches are sized for about 500 steps a pass: enough to settle, not so small that overhead rules.
+        """
+        settings: dict[str, Any] = {"batch_size": int(np.clip(n_rows // 500, 50, 10_000))}
         if self.learner in ("auto", "online"):
-            return Online(l1=self.l1, l2=self.l2)
+            return Online(l1=self.l1, l2=self.l2, **settings)
         learner = as_learner(self.learner, l1=self.l1, l2=self.l2)
         if isinstance(learner, Online):
             return learner
@@ -137,7 +141,7 @@ class OnlineMixin:
             raise ArgumentError(
                 f"learner={self.learner!r} needs all rows at once: use learner='online', 'mple', 'rm' or 'mpf'"
             )
-        return Online(objective=learner.objective, l1=learner.l1, l2=learner.l2)
+        return Online(objective=learner.objective, l1=learner.l1, l2=learner.l2, **settings)
 
 
 def _merge(before: DataMoments | None, new: DataMoments) -> DataMoments:

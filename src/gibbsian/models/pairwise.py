@@ -250,7 +250,7 @@ class PairwiseModel:
         values = (float(self.domain.low), float(self.domain.high))
         bias_slopes, coupling_slopes = np.zeros(self.n_variables), np.zeros(self.graph.n_edges)
         value = 0.0
-        spans = list(row_blocks(self.n_variables, len(x), SPARSE_CELLS))
+        spans = list(row_blocks(self.n_variables, len(x), SPARSE_CELLS, least_rows=1))
         buffer = np.empty((spans[0].stop, len(x)))  # one for all: fresh memory costs as much as the fields
         for nodes in spans:
             span, costs = (nodes.start, nodes.stop), buffer[: nodes.stop - nodes.start]
