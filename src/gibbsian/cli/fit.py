@@ -58,6 +58,10 @@ def fit(
     start: Annotated[
         str | None, typer.Option(metavar="NAME", help="Begin at a mean-field solution, e.g. sessak-monasson.")
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Leave the rows on disk and learn by minibatches within SIZE, e.g. 1GB."),
+    ] = None,
     held_out: Annotated[
         float, typer.Option(metavar="SHARE", help="Keep this share of the rows out and score them.")
     ] = 0.0,
@@ -73,12 +77,19 @@ def fit(
     """Learn a pairwise Boltzmann machine from a table of two-valued columns."""
     from gibbsian.cli.compilation import announce_compilation
     from gibbsian.cli.progress import fit_progress
-    from gibbsian.data import Dataset
+    from gibbsian.data import Dataset, DataStream
     from gibbsian.estimators import BoltzmannMachine
 
+    table: Any
     check_target(out)
-    table = Dataset.read(data, coding=parse_coding(coding), binarize=binarize, drop=drop or (), weight_column=weights)
-    table = table.complete_rows() if complete_rows else table
+    options = {"coding": parse_coding(coding), "binarize": binarize, "drop": drop or ()}
+    if memory is None:
+        table = Dataset.read(data, **options, weight_column=weights)
+        table = table.complete_rows() if complete_rows else table
+    else:
+        if weights is not None or complete_rows:
+            raise ArgumentError("--memory learns from the disk, without --weights or --complete-rows: leave them out")
+        table = DataStream.open(data, **options, memory=memory)
     if not quiet:
         announce_compilation()
         if not json:  # the last line says it

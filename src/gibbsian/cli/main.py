@@ -14,6 +14,7 @@ from gibbsian.cli.fit import fit
 from gibbsian.cli.guard import INTERRUPTED, say
 from gibbsian.cli.questions import expect, impute, sample, score
 from gibbsian.cli.show import show
+from gibbsian.cli.structure import intervals, structure
 
 app = typer.Typer(
     name="gibbsian",
@@ -41,7 +42,7 @@ def _options(
     pass
 
 
-for command in (fit, compare, score, sample, expect, impute, show, demo):
+for command in (fit, compare, structure, intervals, score, sample, expect, impute, show, demo):
     app.command()(command)
 
 
