@@ -12,7 +12,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import ConvergenceWarning, GibbsianError
 from gibbsian.estimators import BoltzmannMachine
-from gibbsian.learners import HeldOut
+from gibbsian.learners import HeldOut, Learner
 from gibbsian.rng import RandomState, as_generator
 
 
@@ -69,7 +69,7 @@ class Comparison:
 
 def compare(
     data: Any,
-    learners: Sequence[str],
+    learners: Sequence[str | Learner],
     *,
     held_out: float = 0.2,
     random_state: RandomState = None,
@@ -84,8 +84,8 @@ def compare(
     ----------
     data : array, frame, path or Dataset
         The rows.
-    learners : sequence of str
-        Names of learners.
+    learners : sequence of str or Learner
+        Names of learners, or learner objects, which bring their own settings (penalties too).
     held_out : float
         Share of the rows to score on.
     random_state : None, int or Generator
@@ -107,10 +107,12 @@ def compare(
     training, test = Dataset.read(data, coding=settings.pop("coding", "auto")).split(1 - held_out, rng)
     seed = int(rng.integers(2**31))
     rows = []
-    for name in learners:
+    for learner in learners:
+        name = learner if isinstance(learner, str) else type(learner).__name__
+        own = settings if isinstance(learner, str) else {**settings, "l1": 0.0, "l2": 0.0}
         if callback is not None:
             callback(name)
-        rows.append(_fit_one(name, training, test, BoltzmannMachine(learner=name, random_state=seed, **settings)))
+        rows.append(_fit_one(name, training, test, BoltzmannMachine(learner=learner, random_state=seed, **own)))
     return _with_distances(rows, training, settings)
 
 

@@ -113,6 +113,11 @@ class TestComparison:
         _, beside = gb.comparison.compare(data, ["mle", "mple"], random_state=0)
         assert alone.distance == pytest.approx(beside.distance, abs=1e-6)
 
+    def test_learner_objects_are_taken_too(self, data):
+        named, given = gb.comparison.compare(data, ["mple", gb.learners.as_learner("mple")], random_state=0)
+        assert given.distance == named.distance
+        assert given.learner == "ObjectiveLearner"
+
     def test_a_failing_learner_keeps_its_reason(self):
         rows = gb.comparison.compare(gb.datasets.load_house_votes(), ["mple", "mle"], l2=0.01, random_state=0)
         assert rows[0].machine is None

@@ -8,7 +8,7 @@ from gibbsian.learners.moment_matching import MomentMatching
 from gibbsian.optimizers import Adam, Decay, GradientStep
 from gibbsian.samplers import Sampler
 
-# Parameters in 0/1 coding have very unequal curvatures, and noise must fade: Adam with a Robbins-Monro rate.
+# Parameters have unequal curvatures, and noise must fade: Adam with a Robbins-Monro rate.
 DEFAULT_OPTIMIZER = Adam(rate=0.05, decay=Decay(power=0.75, delay=100))
 
 
@@ -22,6 +22,7 @@ def contrastive_divergence(
     n_chains: int | None = None,
     average: bool = True,
     min_steps: int = 100,
+    centred: bool = True,
 ) -> MomentMatching:
     """Return contrastive divergence, CD-k (Hinton 2002): chains restart at the data in every step.
 
@@ -41,8 +42,8 @@ def contrastive_divergence(
         Scan order: ``"gibbs"``, ``"random-scan"`` or ``"chromatic"``.
     n_chains : int, optional
         About how many chains; by default one for each row. Every distinct row starts one at least.
-    average, min_steps
-        When a noisy fit ends, as for `MomentMatching`.
+    average, min_steps, centred
+        When a noisy fit ends, and in which parameters it moves, as for `MomentMatching`.
 
     Examples
     --------
@@ -52,7 +53,7 @@ def contrastive_divergence(
     'converged after ... steps to within Monte Carlo noise: gradient ..., noise ...'
     """
     chains = RestartedChains(n_sweeps, sampler, n_chains)
-    return MomentMatching(chains, optimizer, l1, l2, average, min_steps)
+    return MomentMatching(chains, optimizer, l1, l2, average, min_steps, centred)
 
 
 @LEARNERS.register("pcd", consistent=False, stochastic=True)
@@ -65,6 +66,7 @@ def persistent_contrastive_divergence(
     sampler: str | Sampler = "gibbs",
     average: bool = True,
     min_steps: int = 100,
+    centred: bool = True,
 ) -> MomentMatching:
     """Return persistent contrastive divergence, PCD-k (Tieleman 2008): chains go on from step to step.
 
@@ -83,13 +85,14 @@ def persistent_contrastive_divergence(
         Sweeps in each step, the k of PCD-k.
     sampler : str or Sampler
         Name of a registered sampler, or a sampler.
-    average, min_steps
-        When a noisy fit ends, as for `MomentMatching`.
+    average, min_steps, centred
+        When a noisy fit ends, and in which parameters it moves, as for `MomentMatching`.
 
     Notes
     -----
     BM-PCD of TA22 section 3.3 has 100 chains of length 10,000 and the rate 0.01; with one sweep a step that is
-    ``persistent_contrastive_divergence(Ascent(rate=0.01), n_chains=100, average=False)`` with ``max_iter=10_000``.
+    ``persistent_contrastive_divergence(Ascent(rate=0.01), n_chains=100, average=False, centred=False)`` with
+    ``max_iter=10_000``.
 
     Examples
     --------
@@ -100,4 +103,4 @@ def persistent_contrastive_divergence(
     (True, True)
     """
     chains = PersistentChains(n_chains, n_sweeps, sampler)
-    return MomentMatching(chains, optimizer, l1, l2, average, min_steps)
+    return MomentMatching(chains, optimizer, l1, l2, average, min_steps, centred)

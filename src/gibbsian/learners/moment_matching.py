@@ -11,6 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
 from gibbsian.learners.base import LearnerState
+from gibbsian.learners.centring import Centring
 from gibbsian.learners.objective import check_penalties
 from gibbsian.models import Model
 from gibbsian.optimizers import OPTIMIZERS, Ascent, GradientStep, StepInfo
@@ -61,6 +62,9 @@ class MomentMatching:
         Whether to average over steps, as said above.
     min_steps : int
         Steps before a fit may end within the noise. More give a finer answer.
+    centred : bool
+        Make the steps in parameters about the mean of the data (see `centring`), where biases and couplings do not
+        drag each other along. Without it the steps are those of the papers.
 
     Examples
     --------
@@ -77,6 +81,7 @@ class MomentMatching:
     l2: float = 0.0
     average: bool = False
     min_steps: int = 100
+    centred: bool = False
 
     def __post_init__(self) -> None:
         check_penalties(self.l1, self.l2)
@@ -96,7 +101,9 @@ class MomentMatching:
         """Compute the data's statistics and start the samples."""
         data.require_complete("moment matching")
         l1 = np.where(model.penalised, self.l1, 0.0)
-        problem = (model, model.mean_statistics(data.states, data.weights), l1)
+        origin = np.average(data.states, axis=0, weights=data.weights)
+        centring = Centring(model, origin) if self.centred else None
+        problem = (model, model.mean_statistics(data.states, data.weights), l1, centring)
         samples = self.expectation.init(model, data, rng)  # type: ignore[union-attr]
         motion = self.optimizer.init_move(model.theta)  # type: ignore[union-attr]
         zeros = np.zeros_like(model.theta)
@@ -107,11 +114,11 @@ class MomentMatching:
 
         The value is not known; the norm reported is that of the gradient that was followed, or of its running mean.
         """
-        model, statistics, l1 = state.problem
+        model, statistics, l1, centring = state.problem
         progress = state.progress
         estimate, samples = self.expectation(model.replace(progress.iterate), progress.samples)  # type: ignore[operator]
         gradient = (estimate.mean - statistics) / model.temperature + self.l2 * progress.iterate
-        iterate, motion = self.optimizer.move(progress.iterate, gradient, l1, progress.motion)  # type: ignore[union-attr]
+        iterate, motion = self._move(progress, gradient, l1, centring)
         mean_gradient, variance, noise = self._judge(progress, gradient, estimate, model.temperature)
         norm = gradient_norm(progress.iterate, mean_gradient, l1)
         theta = self._answer(progress, iterate, l1)
@@ -119,6 +126,16 @@ class MomentMatching:
         info = StepInfo(float("nan"), norm, self.optimizer.rate_at(t), t + 1, noise=noise)  # type: ignore[union-attr]
         new = _Progress(theta, iterate, motion, samples, mean_gradient, variance, noise, t + 1)
         return LearnerState(state.problem, new), info
+
+    def _move(
+        self, progress: _Progress, gradient: np.ndarray, l1: np.ndarray, centring: Centring | None
+    ) -> tuple[np.ndarray, Any]:
+        move = self.optimizer.move  # type: ignore[union-attr]
+        if centring is None:
+            return move(progress.iterate, gradient, l1, progress.motion)
+        here = centring.inwards(progress.iterate)
+        there, motion = move(here, centring.gradient(gradient), centring.l1(l1), progress.motion)
+        return centring.outwards(there), motion
 
     def _weight(self, t: int) -> float:
         """Weight of the newest of ``t + 1`` steps in the running means."""

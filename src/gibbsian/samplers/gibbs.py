@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibbsian.backends.numba import gibbs as kernels
+from gibbsian.backends.parallel import threads_for
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
@@ -198,7 +199,8 @@ def _(model: PairwiseModel, sampler: Gibbs, state: ChainState, n_sweeps: int) ->
     spins = (state.states - low) * scale + np.int8(SPIN.low)
     sites = np.flatnonzero(~state.clamped) if common else np.arange(model.n_variables)
     sweeps = _Sweeps(spins, state.streams.copy(), sites, None if common else state.clamped, n_sweeps)
-    flips = sampler._run(_spin_form(model), sweeps, model.is_dense)
+    with threads_for(float(sites.size) * len(spins) * n_sweeps):
+        flips = sampler._run(_spin_form(model), sweeps, model.is_dense)
     values = (spins - np.int8(SPIN.low)) // scale + low
     n_free = sites.size * len(spins) if common else np.count_nonzero(~state.clamped)
     info = SweepInfo(int(flips) / max(1, int(n_free) * n_sweeps), n_sweeps)
