@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.errors import ConvergenceWarning, GibbsianError
+from gibbsian.errors import ArgumentError, ConvergenceWarning, GibbsianError
 from gibbsian.estimators import BoltzmannMachine
 from gibbsian.learners import HeldOut, Learner
 from gibbsian.rng import RandomState, as_generator
@@ -103,6 +103,8 @@ def compare(
     >>> rows[1].failure.startswith("pseudolikelihood needs complete rows")
     True
     """
+    if not 0 < held_out < 1:
+        raise ArgumentError(f"held_out={held_out} must be a share of the rows between 0 and 1")
     rng = as_generator(random_state)
     training, test = Dataset.read(data, coding=settings.pop("coding", "auto")).split(1 - held_out, rng)
     seed = int(rng.integers(2**31))
@@ -121,9 +123,8 @@ def _fit_one(name: str, training: Dataset, test: Dataset, machine: BoltzmannMach
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the table has a column for it
             machine.fit(training)
-        report = machine.result_.training
         return Comparison(
-            name, machine, machine.score_or_pseudo_score(test), largest_z=float(abs(report.z_scores[report.worst]))
+            name, machine, machine.score_or_pseudo_score(test), largest_z=machine.result_.training.largest_z
         )
     except GibbsianError as error:
         return Comparison(name, None, failure=str(error))

@@ -145,4 +145,7 @@ def as_coding(coding: str | tuple[Any, Any] | Coding) -> Coding:
         raise CodingError(f"coding={coding!r} must be a name or a pair (low, high) of labels") from None
     if low == high:
         raise CodingError(f"coding={coding!r} needs two different labels")
+    for known in CODINGS.values():
+        if (type(low), low, type(high), high) == (type(known.low), known.low, type(known.high), known.high):
+            return known
     return Coding(f"{low}/{high}", low, high, BINARY)

@@ -250,7 +250,9 @@ def random(n_nodes: int, p: float, random_state: RandomState = None) -> Graph:
     return Graph(n_nodes, np.column_stack([first, second]).astype(np.int64))
 
 
-def from_edges(edges: Iterable[Sequence[Hashable]], nodes: int | Sequence[Hashable]) -> Graph:
+def from_edges(
+    edges: Iterable[Sequence[Hashable]], nodes: int | Sequence[Hashable], isolated: Iterable[Hashable] = ()
+) -> Graph:
     """Build a graph from pairs of node numbers or names.
 
     Parameters
@@ -259,6 +261,8 @@ def from_edges(edges: Iterable[Sequence[Hashable]], nodes: int | Sequence[Hashab
         The edges, in any order and direction; repeated edges count once.
     nodes : int or sequence
         The number of nodes, or their names in order (the columns of the data).
+    isolated : iterable
+        Nodes that must exist although no edge may name them.
 
     Examples
     --------
@@ -269,7 +273,11 @@ def from_edges(edges: Iterable[Sequence[Hashable]], nodes: int | Sequence[Hashab
     names: list[Hashable] = list(range(nodes)) if isinstance(nodes, int | np.integer) else list(nodes)
     _check_size(len(names))
     place = {name: i for i, name in enumerate(names)}
-    numbered = all(isinstance(name, str) for name in names)  # then plain numbers still mean positions
+    numbered = all(isinstance(name, str) for name in names)  # then plain numbers still mean positions ...
+    if numbered and all(str(name).lstrip("-").isdigit() for name in names):
+        place |= {int(str(name)): i for i, name in enumerate(names)}  # ... unless the columns are called by numbers
+    for node in isolated:
+        _find(node, place, numbered, len(names))
     pairs = [[_find(node, place, numbered, len(names)) for node in _pair(edge)] for edge in edges]
     return Graph(len(names), _canonical(np.array(pairs, dtype=np.int64).reshape(-1, 2)))
 
@@ -302,10 +310,7 @@ def as_graph(graph: Any, names: Sequence[Hashable]) -> Graph:
             raise GraphError(f"the graph has {graph.n_nodes} nodes but the data has {len(names)} columns")
         return graph
     if hasattr(graph, "edges") and hasattr(graph, "nodes"):
-        for node in graph.nodes():
-            if node not in set(names) and not _is_position(node, len(names)):
-                raise GraphError(f"the graph names node {node!r}, which is not a column of the data")
-        return from_edges(graph.edges(), names)
+        return from_edges(graph.edges(), names, isolated=graph.nodes())
     try:
         return from_edges(graph, names)
     except TypeError:

@@ -37,7 +37,9 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     >>> target.read_bytes()
     b'whole'
     """
-    path = Path(path)
+    path = Path(path).resolve()  # through a link, to the file it stands for
+    if path.exists() and not path.is_file():
+        raise StorageError(f"could not write {path}: it is not a regular file; give another name")
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:

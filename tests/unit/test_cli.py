@@ -318,7 +318,14 @@ def test_fit_refuses_bad_flags_and_writes_nothing(fit_arguments, folder, flags, 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("a,b\na,zz\n", ["node 'zz'"]), ("a,b,c\n", ["line 1", "3 names"]), ("a,a\n", ["joins a node to itself"])],
+    [
+        ("a,b\na,zz\n", ["node 'zz'"]),
+        ("a,b,c\n", ["line 1", "3 names"]),
+        ("a,a\n", ["line 1", "joins 'a' to itself"]),
+        ("zz,yy\nb,c\n", ["node 'zz'"]),
+        ("", ["holds no edges", "--graph empty"]),
+        ("source,target\n", ["holds no edges"]),
+    ],
 )
 def test_fit_refuses_a_bad_file_of_edges(fit_arguments, folder, text, words):
     (folder / "edges.csv").write_text(text)
@@ -550,3 +557,46 @@ def test_fit_from_the_disk(folder):
     assert "--memory learns from the disk" in refused(
         "fit", folder / "rows.npy", "--out", folder / "e.gibbs", "--memory", "1MB", "--complete-rows"
     )
+
+
+def test_edges_by_title_and_by_position(fit_arguments, folder):
+    (folder / "edges.csv").write_text("source,target\na,b\n2,3\n")
+    assert run(*fit_arguments, "--graph", folder / "edges.csv").exit_code == 0
+    assert read_graph(str(folder / "edges.csv"), tuple(NAMES)) == [("a", "b"), (2, 3)]
+
+
+def test_inputs_are_not_written_over(folder):
+    before = (folder / "data.csv").read_bytes()
+    same = (folder / "data.csv", "--out", folder / "data.csv")
+    assert "is the data file" in refused("fit", *same, "--drop", "id", "--drop", "w")
+    assert "is the data file" in refused("structure", *same, *TABLE)
+    checkpoint = ("--out", folder / "m.gibbs", "--checkpoint", folder / "m.gibbs")
+    assert "is the out file" in refused("fit", folder / "data.csv", *checkpoint)
+    assert (folder / "data.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["compare", "--held-out", "1.5"], "--held-out 1.5"),
+        (["compare", "--held-out", "0"], "--held-out 0.0"),
+        (["fit", "--out", "m.gibbs", "--held-out", "1.5"], "--held-out 1.5"),
+        (["fit", "--out", "m.gibbs", "--start", "foo"], "--start foo"),
+        (["structure", "--method", "foo"], "--method foo"),
+        (["structure", "--rule", "xor"], "--rule xor"),
+    ],
+)
+def test_messages_speak_of_flags(folder, monkeypatch, arguments, words):
+    monkeypatch.chdir(folder)
+    command, *flags = arguments
+    assert words in refused(command, folder / "data.csv", *TABLE, *flags)
+
+
+def test_mistyped_flags_end_in_one_sentence(folder):
+    for flags in (["fit", "x.csv", "--nope"], ["fit", "x.csv"], ["show"], ["magic"], ["sample", "m", "--seed", "-1"]):
+        ran = subprocess.run([sys.executable, "-m", "gibbsian", *flags], capture_output=True, text=True, cwd=folder)
+        assert ran.returncode == 2
+        assert ran.stdout == ""
+        assert len(ran.stderr.splitlines()) == 1, ran.stderr
+        assert ran.stderr.startswith("error: ")
+        assert "--help" in ran.stderr

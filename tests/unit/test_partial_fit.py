@@ -54,11 +54,17 @@ def test_later_chunks_must_look_like_the_first(rows):
         machine.partial_fit(rows[1][:1000, :3])
 
 
-def test_fit_forgets_the_chunks(rows):
-    machine = gb.BoltzmannMachine(random_state=0).partial_fit(rows[1][:1000]).fit(rows[1][:2000])
-    assert machine.result_.provenance["rows"] == 2000
-    machine.partial_fit(rows[1][:1000])
-    assert machine.result_.provenance["rows"] == 1000
+def test_fit_forgets_the_chunks_and_chunks_go_on_from_a_fit(rows, tmp_path):
+    machine = gb.BoltzmannMachine(random_state=0).partial_fit(rows[1][:1000]).fit(rows[1][:20_000])
+    assert machine.result_.provenance["rows"] == 20_000
+    fitted = machine.model_.theta
+    machine.save(tmp_path / "m.gibbs")
+    for continued in (machine, gb.load(tmp_path / "m.gibbs").set_params(random_state=0)):
+        kept = continued.result_
+        continued.partial_fit(rows[1][20_000:24_000])
+        assert continued.result_.provenance["rows"] == 24_000
+        assert np.abs(continued.model_.theta - fitted).max() < 0.1
+        assert kept.provenance["rows"] == 20_000
 
 
 def test_learners_that_need_all_rows_refuse_chunks(rows):
@@ -124,5 +130,13 @@ class TestStream:
     def test_other_learners_and_held_out_rows_are_refused(self, path):
         with pytest.raises(ArgumentError, match="learner='pcd'"):
             gb.BoltzmannMachine(learner="pcd").fit(DataStream.open(path))
-        with pytest.raises(ArgumentError, match="held_out"):
-            gb.BoltzmannMachine(held_out=0.1).fit(DataStream.open(path))
+        stream = DataStream.open(path)
+        for settings in ({"held_out": 0.1}, {"start": "bethe"}, {"binarize": 3.0}):
+            with pytest.raises(ArgumentError, match=f"{next(iter(settings))}="):
+                gb.BoltzmannMachine(**settings).fit(stream)
+        with pytest.raises(ArgumentError, match="sample_weight="):
+            gb.BoltzmannMachine().fit(stream, sample_weight=np.ones(stream.n_rows))
+        with pytest.raises(CodingError, match="coding='spin'"):
+            gb.BoltzmannMachine(coding="spin").fit(stream)
+        with pytest.raises(ArgumentError, match="learned by fit"):
+            gb.BoltzmannMachine().partial_fit(stream)

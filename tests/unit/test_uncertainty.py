@@ -238,7 +238,7 @@ def test_undetermined_parameters_are_said():
     x = np.array([[1, 1, 1, 1], [-1, -1, -1, -1]] * 20)  # four fields cannot tell six couplings apart
     with pytest.warns(DegenerateDataWarning):
         machine = gb.BoltzmannMachine(learner="mple", l2=0.1).fit(x)
-    machine.l2 = 0.0
+    machine.result_.provenance["l2"] = 0.0
     with pytest.raises(DataError, match="do not determine every parameter"):
         standard_errors(machine, x)
 

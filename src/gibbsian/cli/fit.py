@@ -11,7 +11,7 @@ import typer
 
 from gibbsian.cli.guard import guarded, in_flags
 from gibbsian.cli.options import Data, Json, Quiet, Seed, Weights, parse_coding
-from gibbsian.cli.output import check_target, coupling_records, print_couplings, print_json
+from gibbsian.cli.output import check_distinct, check_target, coupling_records, print_couplings, print_json
 from gibbsian.errors import ArgumentError, ConvergenceWarning, GraphError
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 GRAPHS = ("complete", "empty", "chain", "grid:RxC")
 N_STRONGEST = 10
+# What the two columns of a file of edges are usually called.
+EDGE_TITLES = {"source", "target", "from", "to", "first", "second", "node1", "node2", "a", "b", "i", "j", "u", "v"}
 
 
 @guarded
@@ -82,6 +84,8 @@ def fit(
 
     table: Any
     check_target(out)
+    edges = Path(graph) if Path(graph).is_file() else None
+    check_distinct(data=data, graph=edges, out=out, checkpoint=checkpoint)
     options = {"coding": parse_coding(coding), "binarize": binarize, "drop": drop or ()}
     if memory is None:
         table = Dataset.read(data, **options, weight_column=weights)
@@ -136,22 +140,28 @@ def read_graph(text: str, names: tuple[str, ...]) -> Any:
     return _read_edges(Path(text), names)
 
 
-def _read_edges(path: Path, names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Read pairs of names; a first line without any column's name is a header."""
+def _read_edges(path: Path, names: tuple[str, ...]) -> list[tuple[Any, Any]]:
+    """Read pairs of names, or of positions counted from 0; a first line of usual titles is a header."""
     import csv
 
-    edges = []
+    edges: list[tuple[Any, Any]] = []
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             for number, row in enumerate(csv.reader(file), start=1):
                 cells = [cell.strip() for cell in row]
-                if not any(cells) or (number == 1 and not set(cells) & set(names)):
+                titles = number == 1 and not set(cells) & set(names) and {c.lower() for c in cells} <= EDGE_TITLES
+                if not any(cells) or titles:
                     continue
                 if len(cells) != 2:
                     raise GraphError(f"line {number} of {path} holds {len(cells)} names instead of the two of an edge")
-                edges.append((cells[0], cells[1]))
+                first, second = (int(c) if c.isdigit() and c not in names else c for c in cells)
+                if first == second:
+                    raise GraphError(f"line {number} of {path} joins {first!r} to itself: leave it out")
+                edges.append((first, second))
     except (UnicodeDecodeError, csv.Error) as error:
         raise GraphError(f"{path} cannot be read as a CSV file of edges: {error}") from None
+    if not edges:
+        raise GraphError(f"{path} holds no edges: for none at all use --graph empty")
     return edges
 
 
@@ -205,7 +215,7 @@ def _summary(machine: BoltzmannMachine, out: Path) -> dict[str, Any]:
         "variables": model.n_variables,
         "edges": model.graph.n_edges,
         "trained": result.training.is_trained,
-        "largest_z": float(abs(result.training.z_scores[result.training.worst])),
+        "largest_z": result.training.largest_z,
         "held_out": None if result.held_out is None else result.held_out._asdict(),
         "provenance": result.provenance,
         "strongest_couplings": coupling_records(machine, N_STRONGEST),

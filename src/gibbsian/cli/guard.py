@@ -19,9 +19,17 @@ FAILED, BUG, INTERRUPTED = 1, 70, 130
 # Settings that messages name as Python arguments and that the command line spells as flags.
 _SAME = ("l1", "l2", "tol", "rate", "graph", "learner", "optimizer", "coding", "temperature", "binarize", "drop")
 _FLAGS = {**{name: name for name in _SAME}, "sampler": "method", "expectation": "method", "max_iter": "max-iter"}
-_FLAGS |= {"n_samples": "n-samples", "weight_column": "weights"}
-_ARGUMENT = re.compile(rf"\b({'|'.join(_FLAGS)})=(\[[^\]]*\]|\([^)]*\)|[^\s,;:()]+)")
+_FLAGS |= {"n_samples": "n-samples", "weight_column": "weights", "held_out": "held-out", "max_seconds": "max-seconds"}
+_FLAGS |= {name: name for name in ("start", "method", "rule", "memory", "level", "fraction")}
+_ARGUMENT = re.compile(rf"\b({'|'.join(_FLAGS)})=(\[[^\]]*\]|\([^)]*\)|'[^']*'|[^\s,;:()]+)")
 _PHRASES = {
+    "held_out= is for": "--held-out is for",
+    "n_samples=": "-n",
+    "or give names=": "(the first line must name the columns)",
+    "sample_weight holds": "the weights hold",
+    "sample_weight": "the column of weights",
+    "for others use Dataset.read": "leave out --memory for others",
+    "read the data with Dataset.read and use learner='mle'": "leave out --memory and use --learner mle",
     "Dataset.complete_rows()": "--complete-rows",
     "raise max_iter": "raise --max-iter",
     "raise tol": "raise --tol",

@@ -49,7 +49,25 @@ for command in (fit, compare, structure, intervals, score, sample, expect, imput
 def run() -> None:
     """Run the command line and leave the process with its exit code."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except KeyboardInterrupt:
         say("interrupted")
         sys.exit(INTERRUPTED)
+    except Exception as error:
+        sys.exit(_explain_usage(error))
+
+
+def _explain_usage(error: Exception) -> int:
+    """Say in one line what is wrong with the flags; Typer brings its own Click, so its errors are known by their parts."""
+    if type(error).__name__ == "Abort":
+        say("interrupted")
+        return INTERRUPTED
+    if not hasattr(error, "format_message") or not hasattr(error, "exit_code"):
+        raise error
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()  # type: ignore[attr-defined]
+        return error.exit_code
+    context = getattr(error, "ctx", None)
+    where = "gibbsian" if context is None else context.command_path.replace("python -m gibbsian", "gibbsian")
+    say(f"error: {error.format_message().rstrip('.')} (see {where} --help)")
+    return error.exit_code

@@ -109,6 +109,28 @@ def check_target(path: Path | None, formats: Sequence[str] = (), flag: str = "--
         raise StorageError(f"{flag} {path}: the directory {path.parent} does not exist, create it first")
 
 
+def check_distinct(**files: Path | None) -> None:
+    """Refuse to write over an input, or two outputs to one file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from gibbsian.cli.output import check_distinct
+    >>> check_distinct(data=Path("votes.csv"), out=Path("votes.csv"))
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.ArgumentError: --out votes.csv is the data file: give another name
+    """
+    seen: dict[Path, str] = {}
+    for name, path in files.items():
+        if path is None:
+            continue
+        place = path.resolve()
+        if place in seen:
+            raise ArgumentError(f"--{name} {path} is the {seen[place]} file: give another name")
+        seen[place] = name
+
+
 def write_table(path: Path | None, names: Sequence[str], values: np.ndarray) -> None:
     """Write rows under their column names to a file by its extension, or as CSV to stdout where there is none."""
     from gibbsian.storage import write_atomically

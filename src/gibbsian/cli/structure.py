@@ -9,7 +9,7 @@ import typer
 
 from gibbsian.cli.guard import guarded
 from gibbsian.cli.options import Data, Json, Model, Quiet, Seed, Weights, parse_coding
-from gibbsian.cli.output import check_target, coupling_records, print_couplings, print_json
+from gibbsian.cli.output import check_distinct, check_target, coupling_records, print_couplings, print_json
 from gibbsian.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def structure(
     from gibbsian.structure import learn_structure
 
     check_target(out)
+    check_distinct(data=data, out=out)
     table = Dataset.read(data, coding=parse_coding(coding), drop=drop or (), weight_column=weights)
     table = table.complete_rows() if complete_rows else table
     if not quiet:

@@ -239,8 +239,8 @@ class Dataset:
         """
         return self.coding.decode(states, missing)
 
-    def require_complete(self, who: str) -> None:
-        """Raise `MissingValuesError` when cells are missing; `who` is what cannot handle them.
+    def require_complete(self, who: str, instead: str = "learn with learner='mle', which sums them out, or ") -> None:
+        """Raise `MissingValuesError` when cells are missing; `who` cannot handle them, `instead` could.
 
         Examples
         --------
@@ -258,8 +258,7 @@ class Dataset:
         column = self.names[int(np.flatnonzero(self.missing.any(axis=0))[0])]
         raise MissingValuesError(
             f"{who} needs complete rows but {holed} of {self.n_rows} rows {have} missing cells "
-            f"(first in column {column!r}): learn with learner='mle', which sums them out, "
-            "or use Dataset.complete_rows()"
+            f"(first in column {column!r}): {instead}use Dataset.complete_rows()"
         )
 
     # -- parts --------------------------------------------------------------------------------------------------------

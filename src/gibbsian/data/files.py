@@ -13,6 +13,7 @@ import numpy as np
 
 from gibbsian.data.arrays import INSTEAD, table_from_array
 from gibbsian.data.table import MISSING_MARKS, Factor, Table, as_factor, as_names, canonical, table_of_columns
+from gibbsian.domain import CODINGS
 from gibbsian.errors import DataError
 from gibbsian.resources import require_memory
 
@@ -95,7 +96,7 @@ def _read_text(path: Path, names: Sequence[str] | None) -> Table:
                 f"but the first line has {row.expected_columns}"
             ) from None
         raise DataError(f"file '{path}' cannot be read as a table: {error}") from None
-    return table_from_arrow(table)
+    return table_from_arrow(table.rename_columns([name.strip() for name in table.column_names]))
 
 
 def _first_lines(path: Path) -> list[str]:
@@ -123,11 +124,16 @@ def _fields(line: str, delimiter: str) -> list[str]:
     return next(csv.reader([line], delimiter=delimiter))
 
 
+# What the two values are called in the codings that are recognised.
+WORDS_OF_CODINGS = {canonical(label) for coding in CODINGS.values() for label in (coding.low, coding.high)}
+
+
 def _names_if_headless(path: Path, header: list[str], names: Sequence[str] | None) -> list[str] | None:
     """The columns' names when the first line holds values; None when it is a header."""
     tokens = [canonical(field) for field in header]
     counted = len(header) > 2 and tokens == [float(j) for j in range(len(header))]  # pandas' default names
-    if counted or not any(isinstance(t, float) for t in tokens) or any(isinstance(t, str) for t in tokens):
+    values = all(isinstance(token, float) or token is None or token in WORDS_OF_CODINGS for token in tokens)
+    if counted or not values or all(token is None for token in tokens):
         return None
     if names is None:
         shown = ", ".join(header[:4]) + (", ..." if len(header) > 4 else "")

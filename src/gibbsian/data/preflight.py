@@ -261,6 +261,13 @@ def _warn_of_nearly_constant(data: Dataset, low_rows: np.ndarray, high_rows: np.
 # -- pairs ------------------------------------------------------------------------------------------------------------
 def _judge_cells(data: Dataset, graph: Graph, cells: PairCells, unpenalised: bool, bias: bool) -> tuple[str, ...]:
     """Raise when an edge's table rules out a finite maximum; return notes on what is only in doubt or penalised."""
+    apart = ~cells.observed.any(axis=1)
+    if apart.any() and unpenalised:
+        first, second = (data.names[node] for node in graph.edges[np.flatnonzero(apart)[0]])
+        raise MaximumDoesNotExistError(
+            f"columns {first!r} and {second!r} are never observed in the same row, so nothing determines their "
+            "coupling: add a penalty such as l2=0.01, or leave the edge out of the graph"
+        )
     certain = _unbounded_edges(data, cells.possible, bias)
     if certain.any() and unpenalised:
         reasons = _reasons(data, graph, cells.possible, certain, bias)

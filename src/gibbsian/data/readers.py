@@ -43,6 +43,10 @@ def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
         table = table_from_arrow(source.to_arrow())
     elif _is_frame_of(source, "pandas"):
         table = _from_pandas(source)
+    elif hasattr(source, "collect") and type(source).__module__.startswith("polars"):
+        raise DataError("a LazyFrame holds no rows yet: collect() it first")
+    elif hasattr(source, "window_rows"):
+        raise DataError("a DataStream is learned by fit: for anything else read rows into memory with Dataset.read")
     else:
         table = table_from_array(source)
     check_shape(table.shape)

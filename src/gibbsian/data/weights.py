@@ -36,6 +36,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             raise DataError(f"sample_weight holds {weights[row]} at row {row}: weights must be {what}")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum()):
+            raise DataError("sample_weight has a sum beyond the largest number: divide all weights by the same factor")
     if not weights.any():
         raise DataError("sample_weight is zero for every row: give at least one row a positive weight")
     return weights

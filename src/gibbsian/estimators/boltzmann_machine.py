@@ -15,7 +15,7 @@ from gibbsian.data import Dataset, drop_empty_rows, preflight
 from gibbsian.data.stream import DataStream
 from gibbsian.diagnostics import data_moments
 from gibbsian.domain import Coding, as_coding
-from gibbsian.errors import ArgumentError, ConvergenceWarning
+from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError
 from gibbsian.estimators.answers import AnswersMixin
 from gibbsian.estimators.fitting import (
     are_chosen,
@@ -34,6 +34,9 @@ from gibbsian.learners.driver import Callback
 from gibbsian.models import PairwiseModel
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.storage import Checkpoint, StoredModel, write_model
+
+# What scikit-learn keeps of the columns of a fit.
+COLUMNS_SEEN = ("n_features_in_", "feature_names_in_")
 
 
 class BoltzmannMachine(AnswersMixin, OnlineMixin, DensityMixin, BaseEstimator):
@@ -62,7 +65,8 @@ class BoltzmannMachine(AnswersMixin, OnlineMixin, DensityMixin, BaseEstimator):
     tol : float
         Converged when no entry of the gradient is larger.
     binarize : float, optional
-        Turn numbers into 0/1 at this threshold first.
+        Turn numbers into 0/1 at this threshold first, in a fit and later; later data of zeros and ones only (samples,
+        filled rows) have passed it already.
     start : None, str, model or machine
         Where the learner begins: at zero, at a mean-field solution (``"sessak-monasson"``, ``"bethe"``, ...), or at the
         parameters of another model.
@@ -166,11 +170,21 @@ class BoltzmannMachine(AnswersMixin, OnlineMixin, DensityMixin, BaseEstimator):
         >>> gb.BoltzmannMachine().fit([["yes", "no"], ["no", "no"], ["yes", "yes"], ["no", "yes"]]).coding_.name
         'yes/no'
         """
-        if hasattr(self, "_progress"):
-            del self._progress  # what partial_fit kept
+        before = {name: self.__dict__[name] for name in COLUMNS_SEEN if name in self.__dict__}
+        try:
+            return self._fit(X, sample_weight)
+        except BaseException:  # a machine that refuses new data stays the machine it was
+            for name in COLUMNS_SEEN:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any, sample_weight: Any) -> Self:
         if isinstance(X, DataStream):
-            return self._fit_stream(X)
+            return self._fit_stream(X, sample_weight)
         data = self._read(X, fitting=True, sample_weight=sample_weight)
+        if data.row_weights is not None:
+            data = data.take(data.row_weights > 0)
         rng = as_generator(self.random_state)
         data, held_out = self._hold_out(data, rng)
         graph = as_graph(self.graph, data.names)
@@ -213,6 +227,7 @@ class BoltzmannMachine(AnswersMixin, OnlineMixin, DensityMixin, BaseEstimator):
         return data.split(1 - self.held_out, rng) if self.held_out else (data, None)
 
     def _set_fitted(self, result: FitResult, coding: Coding, names: tuple[str, ...]) -> Self:
+        self.__dict__.pop("_progress", None)  # what partial_fit kept belongs to the model it learned
         self.result_ = result
         self.model_: PairwiseModel = result.model  # type: ignore[assignment]
         self.coding_ = coding
@@ -233,7 +248,13 @@ class BoltzmannMachine(AnswersMixin, OnlineMixin, DensityMixin, BaseEstimator):
             check_is_fitted(self)
             coding, who = self.coding_, "the model"
         threshold = None if isinstance(X, Dataset) else self.binarize
-        data = Dataset.read(X, coding=coding, sample_weight=sample_weight, binarize=threshold, declared_by=who)
+        options = {"coding": coding, "sample_weight": sample_weight, "declared_by": who}
+        try:  # what the machine gave back itself (samples, filled rows) has passed the threshold already
+            data = Dataset.read(X, **options, binarize=threshold if fitting else None)
+        except DataError:
+            if fitting or threshold is None:
+                raise
+            data = Dataset.read(X, **options, binarize=threshold)
         self._check_columns(X, data, fitting)
         return data
 
@@ -268,13 +289,8 @@ class BoltzmannMachine(AnswersMixin, OnlineMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         target = as_coding(coding)
         model, _ = self.model_.to_domain(target.domain)
-        result = FitResult(
-            model,
-            self.result_.trace,
-            self.result_.converged,
-            self.result_.reason,
-            dict(self.result_.provenance),
-        )
+        told = {**self.result_.provenance, "converted_from": self.coding_.name}
+        result = replace(self.result_, model=model, moments=None, provenance=told)
         converted = type(self)(**self.get_params(deep=False))
         converted.coding = target
         converted._set_columns(self.names_)

@@ -97,6 +97,8 @@ def provenance(name: str | Learner, learner: Learner, data: Dataset, result: Fit
     """Return what a later reader of the model wants to know."""
     return {
         **provenance_of(name if isinstance(name, str) else repr(learner), data.n_rows),
+        "l1": getattr(learner, "l1", 0.0),
+        "l2": getattr(learner, "l2", 0.0),
         "distinct_rows": data.n_states,
         "missing_cells": 0 if data.missing is None else int(data.missing[data.row_of].sum()),
         "steps": result.n_steps,
@@ -112,7 +114,8 @@ def provenance_of(learner: str, n_rows: int) -> dict[str, Any]:
 
 def plain_settings(parameters: dict[str, Any]) -> dict[str, Any]:
     """Keep the settings that a JSON header can hold."""
-    return {name: value for name, value in parameters.items() if isinstance(value, str | int | float | bool)}
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
+    return {name: value for name, value in plain.items() if isinstance(value, str | int | float | bool)}
 
 
 def like_frame(values: np.ndarray, source: Any) -> Any:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.data.coding import same_coding
 from gibbsian.data.stream import DataStream
 from gibbsian.data.stream_checks import preflight_stream
 from gibbsian.diagnostics import DataMoments, data_moments
-from gibbsian.errors import ArgumentError, ConvergenceWarning
+from gibbsian.domain import as_coding
+from gibbsian.errors import ArgumentError, CodingError, ConvergenceWarning
 from gibbsian.estimators.fitting import fingerprint_of, provenance_of, start_from
 from gibbsian.graphs import as_graph
 from gibbsian.learners import FitResult, ObjectiveLearner, Trace, as_learner, train
@@ -38,6 +40,8 @@ class OnlineMixin:
         max_iter: int
         tol: float
         start: Any
+        coding: Any
+        binarize: float | None
         held_out: float
         callback: Any
         random_state: Any
@@ -55,7 +59,7 @@ class OnlineMixin:
         """Learn from one chunk of rows, in one pass of minibatches, keeping what was learned before (YK15).
 
         The coding and the columns are those of the first chunk. A chunk may be anything `fit` takes; rows must be
-        complete. ``fit`` starts afresh.
+        complete. After a ``fit`` or a load it goes on from there; ``fit`` starts afresh.
 
         Examples
         --------
@@ -67,21 +71,23 @@ class OnlineMixin:
         >>> bm.result_.reason
         'learned from 232 rows in 4 chunks'
         """
-        first = not hasattr(self, "_progress")
+        if isinstance(X, DataStream):
+            raise ArgumentError("a DataStream is learned by fit; partial_fit takes rows in memory")
+        first = not hasattr(self, "model_")
         chunk = self._read(X, fitting=first, sample_weight=sample_weight)
         learner = self._online_learner(chunk.n_rows)
         if first:
             model = PairwiseModel.zeros(as_graph(self.graph, chunk.names), chunk.domain, self.temperature, self.bias)
-            model = start_from(self.start, model, chunk)
-            progress, trace, moments = None, Trace(), None
+            model, moments, n_rows = start_from(self.start, model, chunk), None, 0
         else:
-            model, progress = self.model_, self._progress
-            trace, moments = self.result_.trace, self.result_.moments
-        model, progress = update(learner, progress, model, chunk, as_generator(self.random_state))
+            model, moments, n_rows = self.model_, self.result_.moments, self.result_.provenance.get("rows", 0)
+        before = getattr(self, "_progress", None)  # None after a fit or a load: then steps begin anew from that model
+        trace = Trace() if before is None else Trace(list(self.result_.trace.rows))
+        model, progress = update(learner, before, model, chunk, as_generator(self.random_state))
         moments = _merge(moments, data_moments(model, chunk))
         norm = float(np.abs(progress.gradient).max(initial=0.0))
         trace.add(len(trace) + 1, StepInfo(progress.value, norm, float("nan"), progress.steps), float("nan"))
-        n_rows = chunk.n_rows + (0 if first else self.result_.provenance["rows"])
+        n_rows += chunk.n_rows
         chunks = f"{len(trace)} chunk{'s' * (len(trace) != 1)}"
         told = {**provenance_of("online", n_rows), "chunks": len(trace)}
         result = FitResult(
@@ -93,13 +99,25 @@ class OnlineMixin:
             moments,
             bool(learner.l1 or learner.l2),
         )
+        self._set_fitted(result, chunk.coding, chunk.names if first else self.names_)
         self._progress = progress
-        return self._set_fitted(result, chunk.coding, chunk.names if first else self.names_)
+        return self
 
-    def _fit_stream(self, stream: DataStream) -> Self:
-        """Learn from rows on disk by minibatches, in at least one pass."""
-        if self.held_out:
-            raise ArgumentError("held_out= is for data in memory: keep rows of a stream in a file of their own")
+    def _fit_stream(self, stream: DataStream, sample_weight: Any = None) -> Self:
+        """Learn from rows on disk by minibatches; `max_iter` counts them."""
+        for given, sentence in (
+            (self.held_out, "held_out= is for data in memory: keep rows of a stream in a file of their own"),
+            (sample_weight is not None, "sample_weight= is for data in memory: a stream has no weights"),
+            (self.start is not None, "start= is for data in memory: a stream is learned from zero"),
+            (self.binarize not in (None, stream.binarize), "binarize= belongs to DataStream.open: give it there"),
+        ):
+            if given:
+                raise ArgumentError(sentence)
+        if self.coding != "auto" and not same_coding(as_coding(self.coding), stream.coding):
+            raise CodingError(
+                f"coding={self.coding!r} was declared but the stream is {stream.coding.describe()}: "
+                "open it in that coding"
+            )
         learner = self._online_learner(stream.n_rows)
         graph = as_graph(self.graph, stream.names)
         preflight_stream(stream, graph, l1=learner.l1, l2=learner.l2, bias=self.bias)
@@ -110,7 +128,7 @@ class OnlineMixin:
             model,
             stream,  # type: ignore[arg-type]
             as_generator(self.random_state),
-            max_iter=max(self.max_iter, learner.steps(stream)),
+            max_iter=self.max_iter,
             tol=self.tol,
             callback=self.callback,
             checkpoint=self._checkpoint(fingerprint_of(learner, model, repr(stream.identity).encode())),
@@ -131,7 +149,7 @@ class OnlineMixin:
 
         Minibatches are sized for about 500 steps a pass: enough to settle, not so small that overhead rules.
         """
-        settings: dict[str, Any] = {"batch_size": int(np.clip(n_rows // 500, 50, 10_000))}
+        settings: dict[str, Any] = {"batch_size": int(np.clip(n_rows // 500, 50, 50_000))}
         if self.learner in ("auto", "online"):
             return Online(l1=self.l1, l2=self.l2, **settings)
         learner = as_learner(self.learner, l1=self.l1, l2=self.l2)

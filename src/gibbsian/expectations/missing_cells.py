@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 
 from gibbsian.data import Dataset
@@ -11,9 +13,9 @@ from gibbsian.inference.missing import clamp, complete_in_all_ways, heavy_states
 from gibbsian.models import Model
 from gibbsian.samplers import draw
 
-# A conditional that would take longer exactly is sampled: 4,000 draws give an error below 0.01.
+# A conditional that would take longer exactly is sampled: 20,000 draws, an error of 0.004 where chains mix at once.
 MOST_SECONDS_A_ROW = 1.0
-N_CHAINS, N_DRAWS, BURN_IN = 40, 100, 200
+N_CHAINS, N_DRAWS, BURN_IN = 100, 200, 200
 
 
 def fill_probabilities(model: Model, data: Dataset, rng: np.random.Generator) -> np.ndarray:
@@ -36,9 +38,12 @@ def fill_probabilities(model: Model, data: Dataset, rng: np.random.Generator) ->
         return probabilities
     for batch in light_batches(data):
         probabilities[batch] = complete_in_all_ways(data, batch).fill_probabilities(model)
+    seed = int(rng.integers(2**63))
     for state in heavy_states(data):
         rest, _, missing = clamp(model, data, state)
-        probabilities[state, missing] = (_means(rest, rng) - model.domain.low) / model.domain.gap
+        # a stream that depends on the row alone: what else is asked for at the same time changes nothing
+        own = np.random.default_rng([seed, zlib.crc32(data.states[state].tobytes() + missing.tobytes())])
+        probabilities[state, missing] = (_means(rest, own) - model.domain.low) / model.domain.gap
     return probabilities
 
 

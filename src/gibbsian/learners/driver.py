@@ -118,6 +118,6 @@ def _reason(info: StepInfo, trace: Trace, converged: bool, tol: float) -> str:
         return f"stopped after {n_steps} steps, the gradient is not finite: lower the rate of the steps"
     if info.stalled:
         return f"stopped after {n_steps} steps, gradient {norm}: rounding allows no lower value, raise tol"
-    if info.gradient_norm > trace.rows[0][2]:
+    if info.gradient_norm > trace.rows[0][2] or info.value > trace.rows[0][1]:
         return f"stopped at max_iter={n_steps}, gradient {norm} and growing: lower the rate of the steps"
     return f"stopped at max_iter={n_steps}, gradient {norm}: raise max_iter"

@@ -168,7 +168,7 @@ def warm_start(name: str, model: PairwiseModel, data: Dataset, l2: float | None 
     True
     """
     _check_method(name, "start")
-    data.require_complete(f"start={name!r}")
+    data.require_complete(f"start={name!r}", instead="start at zero, or ")
     strength = data.n_variables / data.n_rows / model.temperature**2 if l2 is None else l2
     theta, _ = _solve(name, model, data, strength)
     return model.replace(theta)
@@ -354,7 +354,9 @@ def _sessak_monasson(s: _Moments) -> _Solution:
     couplings = pairs.couplings - s.inverse - s.correlation / unexplained
     at_first = s.inverse * second + (s.correlation * second - first * v[j]) / unexplained + first / v[i]
     at_second = s.inverse * first + (s.correlation * first - second * v[i]) / unexplained + second / v[j]
-    loops = s.mean * (s.precision - 1.0 / v) + s.sum_at_ends(at_first, at_second)
+    # precision_ii - 1 / v_i is minus the sum over j of inverse_ij correlation_ij / v_i: only edges may count in it
+    shared = s.inverse * s.correlation
+    loops = s.sum_at_ends(at_first, at_second) - s.mean / v * s.sum_at_ends(shared, shared)
     return _Solution(pairs.biases + loops, couplings, pairs.unreal)
 
 

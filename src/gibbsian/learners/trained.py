@@ -54,8 +54,13 @@ class TrainingReport:
 
     @property
     def worst(self) -> int:
-        """Place of the largest z-score in theta."""
-        return int(np.nanargmax(np.abs(self.z_scores)))
+        """Place of the largest z-score in theta; -1 where there is none."""
+        return -1 if np.isnan(self.z_scores).all() else int(np.nanargmax(np.abs(self.z_scores)))
+
+    @property
+    def largest_z(self) -> float:
+        """Size of the largest z-score; zero where there is none."""
+        return float(np.abs(self.z_scores[self.worst])) if self.worst >= 0 else 0.0
 
     @property
     def n_far(self) -> int:
@@ -69,7 +74,7 @@ class TrainingReport:
 
     def describe(self) -> str:
         """Say it in a sentence."""
-        size = f"largest |z| {np.abs(self.z_scores[self.worst]):.2f} of {self.z_scores.size}"
+        size = f"largest |z| {self.largest_z:.2f} of {self.z_scores.size}"
         sampled = "" if self.exact else f" (sampled: R-hat {self.r_hat:.3f})"
         if self.is_trained:
             return f"the moments of the model agree with those of the data: {size}{sampled}"

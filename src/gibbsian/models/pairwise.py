@@ -11,6 +11,7 @@ import numpy as np
 
 from gibbsian.backends.numba import local_states as local_kernels
 from gibbsian.backends.numba import pairwise as kernels
+from gibbsian.backends.parallel import map_in_order
 from gibbsian.blocks import row_blocks
 from gibbsian.domain import BINARY, DOMAINS, SPIN, Domain
 from gibbsian.errors import ArgumentError
@@ -198,11 +199,15 @@ class PairwiseModel:
         array([1. , 0.5, 0.5])
         """
         shares = np.full(len(x), 1.0 / len(x)) if weights is None else weights / weights.sum()
-        totals = np.zeros(self.theta.size)
-        for block in row_blocks(*np.shape(x)):
+
+        def sums(block: slice) -> np.ndarray:
             states = np.ascontiguousarray(x[block], dtype=np.float64)
             weighted = states * shares[block, None]
-            totals += self._in_layout(weighted.sum(axis=0), self._edge_sums(weighted, states))
+            return self._in_layout(weighted.sum(axis=0), self._edge_sums(weighted, states))
+
+        totals = np.zeros(self.theta.size)
+        for part in map_in_order(sums, row_blocks(*np.shape(x))):
+            totals += part
         return totals
 
     def flip_costs(self, x: np.ndarray) -> np.ndarray:

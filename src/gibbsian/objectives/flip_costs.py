@@ -12,7 +12,7 @@ they are faster: ``flip_loss(x, shares, kernel)`` joins the two around the kerne
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -53,9 +53,9 @@ class FlipCostObjective:
     'hinge'
     """
 
-    kernel: Kernel
+    kernel: Kernel = field(repr=False)  # a function's repr is another in every process, and the name tells
     name: str
-    left_out: LeftOut | None = None
+    left_out: LeftOut | None = field(default=None, repr=False)
 
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta."""

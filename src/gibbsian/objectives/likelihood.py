@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.errors import TooExpensiveError
 from gibbsian.inference import exact
 from gibbsian.inference.missing import clamped_moments, complete_in_all_ways, heavy_states, light_states
 from gibbsian.models import Model
@@ -39,7 +40,7 @@ class Likelihood:
 
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta."""
-        exact(model, max_seconds=self.max_seconds)  # refuse before anything is built
+        self._check_cost(model, data)
         evidence = _hidden_cells(data, self.max_seconds) if data.has_missing else _complete_rows(model, data)
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -49,6 +50,18 @@ class Likelihood:
             return moments.log_partition - log_weight, (moments.statistics - statistics) / model.temperature
 
         return function
+
+    def _check_cost(self, model: Model, data: Dataset) -> None:
+        """Refuse before anything is built; with missing cells there is no pseudolikelihood to turn to."""
+        try:
+            exact(model, max_seconds=self.max_seconds)
+        except TooExpensiveError as error:
+            if not data.has_missing:
+                raise
+            sentence = str(error).removesuffix("use sampling or pseudolikelihood")
+            raise TooExpensiveError(
+                f"{sentence}missing cells need it, so use Dataset.complete_rows(), a sparser graph or fewer columns"
+            ) from None
 
 
 def _complete_rows(model, data):

@@ -41,7 +41,9 @@ def ProbabilityFlow(skip_data: bool = False) -> FlipCostObjective:
     >>> value, round(flow_out, 6)            # two flips from every row; of the six, two leave the data
     (2.0, 0.666667)
     """
-    return FlipCostObjective(half_exponential, "probability flow", flips_into_data if skip_data else None)
+    if skip_data:
+        return FlipCostObjective(half_exponential, "probability flow out of the data", flips_into_data)
+    return FlipCostObjective(half_exponential, "probability flow")
 
 
 def flips_into_data(data: Dataset) -> np.ndarray:

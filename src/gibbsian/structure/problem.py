@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from gibbsian.data import Dataset, preflight
-from gibbsian.errors import ArgumentError, ConvergenceWarning, DegenerateDataWarning
+from gibbsian.errors import ArgumentError, ConstantColumnError, ConvergenceWarning, DegenerateDataWarning
 from gibbsian.estimators import BoltzmannMachine
 from gibbsian.graphs import Graph, as_graph
 from gibbsian.learners import Learner
@@ -89,7 +89,7 @@ class Problem:
     ) -> Self:
         """Read the data and refuse what no method can use; the options are those of `learn_structure`."""
         data = Dataset.read(X, coding=coding, sample_weight=sample_weight)
-        data.require_complete("structure learning")
+        data.require_complete("structure learning", instead="")
         candidates = as_graph(graph, data.names)
         if candidates.n_edges == 0:
             raise ArgumentError(f"graph={graph!r} has no edges to choose from: give the candidates, or 'complete'")
@@ -102,7 +102,11 @@ class Problem:
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateDataWarning)
-            preflight(self.spins, self.candidates, l1=l1, l2=0.0 if l1 else self.l2, bias=self.bias)
+            try:
+                preflight(self.spins, self.candidates, l1=l1, l2=0.0 if l1 else self.l2, bias=self.bias)
+            except ConstantColumnError as error:
+                sentence = str(error).replace(" or add a penalty such as l2=0.01", "")
+                raise ConstantColumnError(sentence) from None  # the ridge is that of the refit: it would not help
 
     def independent(self) -> PairwiseModel:
         """Return the best model of spins without couplings: each variable with its own mean."""

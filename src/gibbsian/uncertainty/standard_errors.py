@@ -180,14 +180,20 @@ def fitted_learner(machine: BoltzmannMachine) -> Learner:
     >>> type(fitted_learner(bm).objective).__name__, fitted_learner(bm).l2
     ('Likelihood', 0.1)
     """
+    told = machine.result_.provenance
+    if "converted_from" in told:
+        raise ArgumentError(
+            f"the machine was converted from the coding {told['converted_from']}, in which its penalties and biases "
+            "were set: ask the machine as it was fitted"
+        )
     if not isinstance(machine.learner, str):
         return machine.learner
-    name = machine.result_.provenance.get("learner", machine.learner)
+    name = told.get("learner", machine.learner)
     if name not in LEARNERS:
         raise ArgumentError(
             f"the machine was fitted by {name}, which its file does not hold: set machine.learner to that object"
         )
-    return as_learner(name, l1=machine.l1, l2=machine.l2)
+    return as_learner(name, l1=told.get("l1", machine.l1), l2=told.get("l2", machine.l2))
 
 
 def _settle_kind(kind: str, learner: Learner) -> str:
