@@ -58,7 +58,10 @@ def run() -> None:
 
 
 def _explain_usage(error: Exception) -> int:
-    """Say in one line what is wrong with the flags; Typer brings its own Click, so its errors are known by their parts."""
+    """Say in one line what is wrong with the flags.
+
+    Typer brings a Click of its own, so its errors are known by their parts and not by their class.
+    """
     if type(error).__name__ == "Abort":
         say("interrupted")
         return INTERRUPTED
