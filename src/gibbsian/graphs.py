@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gibbsian.errors import GraphError
+from gibbsian.resources import memory_limit, require_memory
 from gibbsian.rng import RandomState, as_generator
 
 if TYPE_CHECKING:
@@ -208,6 +209,12 @@ def complete(n_nodes: int) -> Graph:
     6
     """
     _check_size(n_nodes)
+    bytes_a_node_squared = 25.0  # a mask, and the two ends of half as many pairs, twice
+    require_memory(
+        bytes_a_node_squared * n_nodes**2,
+        f"the complete graph on {n_nodes:,} nodes",
+        f"give the edges that matter; up to {int((memory_limit() / bytes_a_node_squared) ** 0.5):,} nodes would fit",
+    )
     return Graph(n_nodes, np.column_stack(np.triu_indices(n_nodes, 1)).astype(np.int64))
 
 

@@ -206,3 +206,17 @@ def test_bits_do_not_depend_on_blas_threads(learner):
         ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
         digests.add(ran.stdout)
     assert len(digests) == 1
+
+
+class TestMemory:
+    """Refused with the number, before anything is allocated, and with what would fit."""
+
+    def test_a_fit_that_is_too_large(self, rng, monkeypatch):
+        x = rng.integers(0, 2, (50, 200))
+        monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.002")
+        with pytest.raises(TooExpensiveError, match=r"fitting 200 columns .* needs .* MiB .* about \d+ columns"):
+            gb.BoltzmannMachine(learner="mple", l2=0.1).fit(x)
+
+    def test_a_graph_that_is_too_large(self):
+        with pytest.raises(TooExpensiveError, match=r"complete graph on 3,000,000 nodes needs .* nodes would fit"):
+            gb.graphs.complete(3_000_000)

@@ -22,6 +22,18 @@ Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
 
+def n_threads() -> int:
+    """Return on how many threads work is done: Numba's setting, ``NUMBA_NUM_THREADS`` or ``numba.set_num_threads``.
+
+    Examples
+    --------
+    >>> from gibbsian.backends.parallel import n_threads
+    >>> n_threads() >= 1
+    True
+    """
+    return numba.get_num_threads()
+
+
 def map_in_order(function: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
     """Apply `function` to each piece, on as many threads as Numba uses, and yield the results in order.
 
@@ -36,7 +48,7 @@ def map_in_order(function: Callable[[Piece], Result], pieces: Iterable[Piece]) -
         if len(waiting) == 1:
             yield function(waiting[0])
             return
-        with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        with ThreadPoolExecutor(n_threads()) as pool:
             yield from pool.map(function, waiting)
 
 

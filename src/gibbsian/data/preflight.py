@@ -27,7 +27,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gibbsian.blocks import BLOCK_CELLS, row_blocks
+from gibbsian.backends.parallel import n_threads
+from gibbsian.blocks import BLOCK_CELLS, LEAST_ROWS, row_blocks
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.distinct import distinct_rows
 from gibbsian.data.pairs import CELLS, PairCells, pair_cells
@@ -181,10 +182,13 @@ def fit_memory(data: Dataset, model: PairwiseModel, block_cells: int = BLOCK_CEL
     >>> gb.data.fit_memory(data, gb.PairwiseModel.zeros(gb.graphs.complete(17), gb.domain.BINARY)) < 2**20
     True
     """
-    cells = min(max(block_cells, data.n_variables), data.states.size)
-    matrices = 3 * data.n_variables**2 if model.is_dense else 0  # couplings, and the two products of the gradient
-    vectors = 30 * model.theta.size  # ten pairs of L-BFGS, its work space, gradient and trial points
-    return data.nbytes + 8 * (4 * cells + matrices + vectors)
+    threads = n_threads()
+    cells = min(max(block_cells, LEAST_ROWS * data.n_variables), data.states.size) * threads
+    # couplings and a product of the gradient on each thread; edges, CSR and indices of the graph weigh as much
+    matrices = (1 + threads) * data.n_variables**2 if model.is_dense else 0
+    graph = 10 * model.graph.n_edges
+    vectors = 110 * model.theta.size  # twenty pairs of L-BFGS, once more while they are shifted, and trial points
+    return data.nbytes + 8 * (4 * cells + matrices + graph + vectors)
 
 
 # -- rows and columns -------------------------------------------------------------------------------------------------

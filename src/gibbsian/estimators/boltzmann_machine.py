@@ -19,6 +19,7 @@ from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError
 from gibbsian.estimators.answers import AnswersMixin
 from gibbsian.estimators.fitting import (
     are_chosen,
+    check_memory,
     check_runaway,
     choose_learner,
     fingerprint,
@@ -192,6 +193,7 @@ class BoltzmannMachine(AnswersMixin, OnlineMixin, DensityMixin, BaseEstimator):
         name = choose_learner(self.learner, model, data)
         learner = as_learner(name, l1=self.l1, l2=self.l2)
         l1, l2 = getattr(learner, "l1", 0.0), getattr(learner, "l2", 0.0)
+        check_memory(data, model)
         preflight(data, graph, l1=l1, l2=l2, bias=self.bias)
         data = drop_empty_rows(data)
         model = start_from(self.start, model, data)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian import __version__
-from gibbsian.data import Dataset
+from gibbsian.data import Dataset, fit_memory
 from gibbsian.diagnostics.existence import maximum_exists
 from gibbsian.errors import ArgumentError, MaximumDoesNotExistError, MaximumDoesNotExistWarning
 from gibbsian.inference import predict_cost
@@ -18,6 +18,7 @@ from gibbsian.learners import FitResult, Learner
 from gibbsian.learners.mean_field import warm_start
 from gibbsian.models import PairwiseModel
 from gibbsian.objectives import Likelihood
+from gibbsian.resources import memory_limit, require_memory
 
 # "auto" learns by exact likelihood while one evaluation is predicted to take no longer.
 QUICK_SECONDS = 0.05
@@ -34,6 +35,17 @@ def choose_learner(learner: str | Learner, model: PairwiseModel, data: Dataset) 
         return learner
     quick = predict_cost(model.graph).seconds <= QUICK_SECONDS
     return "mle" if quick or data.has_missing else "mple"
+
+
+def check_memory(data: Dataset, model: PairwiseModel) -> None:
+    """Refuse a fit that would not fit the memory, and say how many columns would."""
+    needed = fit_memory(data, model)
+    columns = int(model.n_variables * min(1.0, memory_limit() / needed) ** 0.5)  # parameters grow with their square
+    require_memory(
+        needed,
+        f"fitting {model.n_variables:,} columns with {model.graph.n_edges:,} couplings",
+        f"use a sparser graph, or about {columns:,} columns",
+    )
 
 
 def start_from(start: Any, model: PairwiseModel, data: Dataset) -> PairwiseModel:
