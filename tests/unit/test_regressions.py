@@ -170,6 +170,15 @@ class TestRefusals:
         with pytest.raises(DataError, match="collect"):
             machine.score(polars.DataFrame({"a": [0, 1]}).lazy())
 
+    @pytest.mark.parametrize(
+        "setting",
+        [{"l2": "x"}, {"temperature": "a"}, {"max_iter": 2.5}, {"tol": None}, {"held_out": "x"}, {"l1": True}],
+    )
+    def test_settings_that_are_no_numbers(self, x, setting):
+        ((name, value),) = setting.items()
+        with pytest.raises(ArgumentError, match=f"{name}={value!r} must be a"):
+            gb.BoltzmannMachine(**setting).fit(x)
+
     def test_remedies_that_would_not_help_are_not_given(self, x):
         constant = np.column_stack([x, np.ones(300, int)])
         with pytest.raises(ConstantColumnError) as error:

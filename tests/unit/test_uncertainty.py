@@ -229,9 +229,10 @@ def test_refusals(data):
 
 
 def test_memory_is_asked_for(data, monkeypatch):
+    machine = fit(data, "mple")
     monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "1e-6")
     with pytest.raises(TooExpensiveError, match="standard errors of 10 parameters needs"):
-        standard_errors(fit(data, "mple"), data)
+        standard_errors(machine, data)
 
 
 def test_undetermined_parameters_are_said():

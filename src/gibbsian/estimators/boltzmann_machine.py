@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ from gibbsian.estimators.answers import AnswersMixin
 from gibbsian.estimators.fitting import (
     are_chosen,
     check_memory,
+    check_numbers,
     check_runaway,
     choose_learner,
     fingerprint,
@@ -181,6 +183,7 @@ class BoltzmannMachine(AnswersMixin, OnlineMixin, DensityMixin, BaseEstimator):
             raise
 
     def _fit(self, X: Any, sample_weight: Any) -> Self:
+        check_numbers(self)
         if isinstance(X, DataStream):
             return self._fit_stream(X, sample_weight)
         data = self._read(X, fitting=True, sample_weight=sample_weight)
@@ -205,7 +208,7 @@ class BoltzmannMachine(AnswersMixin, OnlineMixin, DensityMixin, BaseEstimator):
             max_iter=self.max_iter,
             tol=self.tol,
             callback=self.callback,
-            checkpoint=self._checkpoint(fingerprint(learner, model, data)),
+            checkpoint=self._checkpoint(lambda: fingerprint(learner, model, data)),
         )
         if not (l1 or l2):
             check_runaway(model.replace(result.model.theta), data, learner)
@@ -236,11 +239,12 @@ class BoltzmannMachine(AnswersMixin, OnlineMixin, DensityMixin, BaseEstimator):
         self.names_ = names
         return self
 
-    def _checkpoint(self, fingerprint: str) -> Checkpoint | None:
+    def _checkpoint(self, identify: Callable[[], str]) -> Checkpoint | None:
+        """Return the checkpoint of this fit; only then is the data hashed."""
         if self.checkpoint is None:
             return None
         given = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
-        return Checkpoint(given.path, given.every, given.resume, fingerprint)
+        return Checkpoint(given.path, given.every, given.resume, identify())
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
         """Read data for a fit, or for use with the fitted machine in its coding and columns."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from datetime import UTC, datetime
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,15 @@ QUICK_SECONDS = 0.05
 SUSPICIOUS_LOG_ODDS = 6.0
 ALARMING_LOG_ODDS = 12.0
 _REMEDY = "add a penalty such as l2=0.01, or drop or merge the columns that determine each other"
+
+
+def check_numbers(machine: Any) -> None:
+    """Refuse settings that are not numbers, by name, before they meet any arithmetic."""
+    for name in ("l1", "l2", "temperature", "max_iter", "tol", "held_out"):
+        value = getattr(machine, name)
+        kind: Any = Integral if name == "max_iter" else Real
+        if (name, value) != ("l1", "theory") and (not isinstance(value, kind) or isinstance(value, bool)):
+            raise ArgumentError(f"{name}={value!r} must be a {'whole ' * (kind is Integral)}number")
 
 
 def choose_learner(learner: str | Learner, model: PairwiseModel, data: Dataset) -> str | Learner:

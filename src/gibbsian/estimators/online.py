@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +16,7 @@ from gibbsian.data.stream_checks import preflight_stream
 from gibbsian.diagnostics import DataMoments, data_moments
 from gibbsian.domain import as_coding
 from gibbsian.errors import ArgumentError, CodingError, ConvergenceWarning
-from gibbsian.estimators.fitting import fingerprint_of, provenance_of, start_from
+from gibbsian.estimators.fitting import check_numbers, fingerprint_of, provenance_of, start_from
 from gibbsian.graphs import as_graph
 from gibbsian.learners import FitResult, ObjectiveLearner, Trace, as_learner, train
 from gibbsian.learners.online import Online, OnlineProgress, update
@@ -53,7 +54,7 @@ class OnlineMixin:
         def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset: ...
         def _set_columns(self, names: tuple[str, ...]) -> None: ...
         def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self: ...
-        def _checkpoint(self, fingerprint: str) -> Any: ...
+        def _checkpoint(self, identify: Callable[[], str]) -> Any: ...
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one chunk of rows, in one pass of minibatches, keeping what was learned before (YK15).
@@ -71,6 +72,7 @@ class OnlineMixin:
         >>> bm.result_.reason
         'learned from 232 rows in 4 chunks'
         """
+        check_numbers(self)
         if isinstance(X, DataStream):
             raise ArgumentError("a DataStream is learned by fit; partial_fit takes rows in memory")
         first = not hasattr(self, "model_")
@@ -131,7 +133,7 @@ class OnlineMixin:
             max_iter=self.max_iter,
             tol=self.tol,
             callback=self.callback,
-            checkpoint=self._checkpoint(fingerprint_of(learner, model, repr(stream.identity).encode())),
+            checkpoint=self._checkpoint(lambda: fingerprint_of(learner, model, repr(stream.identity).encode())),
         )
         if not result.converged:
             warnings.warn(result.reason, ConvergenceWarning, stacklevel=3)

@@ -33,14 +33,13 @@ _REMEDY = "drop one of them or give l2=0.01"
 class _Moments:
     """Means of the spins, and what the formulas need of each edge ``(i, j)``.
 
-    `inverse` holds ``K_ij`` of the edges and `precision` the diagonal of K; zeros where a method does without them.
+    `inverse` holds ``K_ij`` of the edges; zeros where a method does without them.
     """
 
     mean: np.ndarray
     edges: np.ndarray
     correlation: np.ndarray
     inverse: np.ndarray
-    precision: np.ndarray
 
     @property
     def variance(self) -> np.ndarray:
@@ -211,7 +210,7 @@ def _edge_moments(model: PairwiseModel, data: Dataset, pseudocount: float) -> _M
     spin = _spin_moments(model.graph, model, data, pseudocount)
     _check_cells(spin, data)
     edges = model.graph.edges
-    return _Moments(spin.biases, edges, spin.couplings, np.zeros(len(edges)), np.zeros(data.n_variables))
+    return _Moments(spin.biases, edges, spin.couplings, np.zeros(len(edges)))
 
 
 def _full_moments(model: PairwiseModel, data: Dataset, pseudocount: float) -> _Moments:
@@ -226,7 +225,7 @@ def _full_moments(model: PairwiseModel, data: Dataset, pseudocount: float) -> _M
     correlations = spin.coupling_matrix
     inverse = _inverse(correlations, 1.0 - spin.biases**2, data)
     i, j = model.graph.edges.T
-    return _Moments(spin.biases, model.graph.edges, correlations[i, j], inverse[i, j], np.diag(inverse))
+    return _Moments(spin.biases, model.graph.edges, correlations[i, j], inverse[i, j])
 
 
 def _inverse(correlations: np.ndarray, variance: np.ndarray, data: Dataset) -> np.ndarray:
@@ -354,7 +353,7 @@ def _sessak_monasson(s: _Moments) -> _Solution:
     couplings = pairs.couplings - s.inverse - s.correlation / unexplained
     at_first = s.inverse * second + (s.correlation * second - first * v[j]) / unexplained + first / v[i]
     at_second = s.inverse * first + (s.correlation * first - second * v[i]) / unexplained + second / v[j]
-    # precision_ii - 1 / v_i is minus the sum over j of inverse_ij correlation_ij / v_i: only edges may count in it
+    # inverse_ii - 1 / v_i is minus the sum over j of inverse_ij correlation_ij / v_i: only edges may count in it
     shared = s.inverse * s.correlation
     loops = s.sum_at_ends(at_first, at_second) - s.mean / v * s.sum_at_ends(shared, shared)
     return _Solution(pairs.biases + loops, couplings, pairs.unreal)

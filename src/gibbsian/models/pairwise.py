@@ -387,9 +387,5 @@ class PairwiseModel:
         converted = type(self).build(self.graph, biases, scale**2 * self.couplings, target, self.temperature)
         return converted, float(constant / self.temperature)
 
-    def at_temperature(self, temperature: float) -> Self:
-        """Return the same energies at another temperature."""
-        return replace(self, temperature=temperature)
-
 
 __all__ = ["BINARY", "SPIN", "PairwiseModel"]

@@ -47,18 +47,6 @@ def _signed(scale, x):
 
 
 @njit(cache=True, nogil=True)
-def with_signs(values, x, scale):
-    """Return ``scale * values`` where x is the upper value and ``-scale * values`` where it is the lower."""
-    signed = np.empty_like(values)
-    n_states, n = x.shape
-    for m in range(n_states):
-        target, row, states = signed[m], values[m], x[m]
-        for i in range(n):
-            target[i] = row[i] * _signed(scale, states[i])
-    return signed
-
-
-@njit(cache=True, nogil=True)
 def sign_and_sum(values, x, scale):
     """Multiply by `scale` where x is the upper value and by ``-scale`` elsewhere, in place; return the column sums."""
     n_states, n = x.shape
