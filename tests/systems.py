@@ -7,12 +7,14 @@ import itertools
 import numpy as np
 
 import gibbsian as gb
-from gibbsian.domain import SPIN
+from gibbsian.domain import BINARY, SPIN, Categories, CategoryCoding
+from gibbsian.models import MODELS
 
 
 def all_states(n: int, domain=SPIN) -> np.ndarray:
     """Every state of n variables, the last variable changing fastest."""
-    return np.array(list(itertools.product([domain.low, domain.high], repeat=n)), dtype=np.int8)
+    codes = itertools.product(*(range(size) for size in domain.cardinalities(n)))
+    return domain.from_codes(np.array(list(codes), dtype=np.int8))
 
 
 def exact_law(model) -> tuple[np.ndarray, np.ndarray, float]:
@@ -28,7 +30,37 @@ def random_model(graph, rng, domain=SPIN, scale=0.6, temperature=1.0, bias=True)
     return gb.PairwiseModel(graph, rng.normal(scale=scale, size=size), domain, temperature, bias)
 
 
+def random_model_of(name, graph, rng, domain=SPIN, scale=0.6, temperature=1.0):
+    """A model of any registered kind with random parameters."""
+    zeros = MODELS.factory(name).zeros(graph, domain, temperature=temperature)
+    return zeros.replace(rng.normal(scale=scale, size=zeros.theta.size))
+
+
+def domains_of(name, n: int) -> list:
+    """Domains of n variables that models of a registered kind accept, as the models' own traits say."""
+    many_valued = {
+        "values": [Categories.of_values((-1, 0, 1), n)],
+        "categories": [Categories(tuple(2 + i % 3 for i in range(n)))],
+        None: [],
+    }
+    return [SPIN, BINARY, *many_valued[MODELS.trait(name, "many_valued")]]
+
+
+def models_with_domains(n: int) -> list:
+    """Every registered kind of model with each domain it accepts."""
+    return [(name, domain) for name in MODELS.names() for domain in domains_of(name, n)]
+
+
+def dataset_of(states, domain, sample_weight=None) -> gb.Dataset:
+    """States of a domain as data."""
+    if domain.two_valued:
+        return gb.Dataset.read(states, coding=domain.name, sample_weight=sample_weight)
+    labels = domain.values or tuple(tuple(range(size)) for size in domain.sizes)
+    coding = CategoryCoding(labels, domain)
+    return gb.Dataset.read(coding.decode(states), coding=coding, sample_weight=sample_weight)
+
+
 def sampled_data(model, n_rows, rng) -> gb.Dataset:
     """Rows drawn exactly from a small model."""
     states, probabilities, _ = exact_law(model)
-    return gb.Dataset.read(states[rng.choice(len(states), n_rows, p=probabilities)], coding=model.domain.name)
+    return dataset_of(states[rng.choice(len(states), n_rows, p=probabilities)], model.domain)

@@ -14,14 +14,27 @@ __version__ = "0.1.0"
 _NAMES = {
     "BoltzmannMachine": "gibbsian.estimators",
     "Dataset": "gibbsian.data",
+    "FullSpan": "gibbsian.estimators",
+    "FullSpanModel": "gibbsian.models",
+    "GaussianMixture": "gibbsian.estimators",
     "Graph": "gibbsian.graphs",
+    "HardKMeans": "gibbsian.estimators",
+    "HigherOrderBoltzmannMachine": "gibbsian.estimators",
+    "HigherOrderModel": "gibbsian.models",
+    "MachineMixture": "gibbsian.estimators",
+    "MarkovRandomField": "gibbsian.models",
+    "OnlineKMeans": "gibbsian.estimators",
     "PairwiseModel": "gibbsian.models",
+    "PottsMachine": "gibbsian.estimators",
+    "PottsModel": "gibbsian.models",
+    "SoftKMeans": "gibbsian.estimators",
+    "VonMisesFisherMixture": "gibbsian.estimators",
     "load": "gibbsian.estimators",
 }
 _ROOMS = (
-    "comparison", "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations", "graphs",
-    "inference", "learners", "models", "objectives", "optimizers", "plots", "rng", "samplers", "storage", "structure",
-    "uncertainty",
+    "comparison", "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations", "full_span",
+    "graphs", "inference", "learners", "mixtures", "models", "objectives", "optimizers", "plots", "plots_mixtures",
+    "rng", "samplers", "storage", "structure", "uncertainty",
 )  # fmt: skip
 
 __all__ = [*sorted(_NAMES), *_ROOMS]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, ConvergenceWarning, GibbsianError
 from gibbsian.estimators import BoltzmannMachine
+from gibbsian.estimators.machine import Machine
 from gibbsian.learners import HeldOut, Learner
 from gibbsian.rng import RandomState, as_generator
 
@@ -24,12 +25,13 @@ class Comparison:
     ----------
     learner : str
         Its name.
-    machine : BoltzmannMachine or None
+    machine : Machine or None
         The fitted machine; None where the learner failed.
     held_out : HeldOut or None
         Score of the rows that no learner saw.
     distance : float or None
-        Root mean square difference of the parameters to those of exact maximum likelihood, where that exists.
+        Root mean square difference of the parameters to those of exact maximum likelihood, where that exists; those of
+        a Potts machine in the zero-sum gauge.
     largest_z : float or None
         Largest difference of a moment to the data's, in standard errors.
     failure : str
@@ -45,7 +47,7 @@ class Comparison:
     """
 
     learner: str
-    machine: BoltzmannMachine | None
+    machine: Machine | None
     held_out: HeldOut | None = None
     distance: float | None = None
     largest_z: float | None = None
@@ -71,6 +73,7 @@ def compare(
     data: Any,
     learners: Sequence[str | Learner],
     *,
+    machine: Callable[..., Machine] = BoltzmannMachine,
     held_out: float = 0.2,
     random_state: RandomState = None,
     callback: Callable[[str], None] | None = None,
@@ -86,6 +89,8 @@ def compare(
         The rows.
     learners : sequence of str or Learner
         Names of learners, or learner objects, which bring their own settings (penalties too).
+    machine : type
+        The estimator: `BoltzmannMachine`, `HigherOrderBoltzmannMachine` or `PottsMachine`.
     held_out : float
         Share of the rows to score on.
     random_state : None, int or Generator
@@ -93,7 +98,7 @@ def compare(
     callback : callable, optional
         Called with the name of each learner before it starts.
     **settings
-        Everything else of `BoltzmannMachine`.
+        Everything else of the estimator.
 
     Examples
     --------
@@ -106,7 +111,8 @@ def compare(
     if not 0 < held_out < 1:
         raise ArgumentError(f"held_out={held_out} must be a share of the rows between 0 and 1")
     rng = as_generator(random_state)
-    training, test = Dataset.read(data, coding=settings.pop("coding", "auto")).split(1 - held_out, rng)
+    coding = settings.get("coding", machine().coding)
+    training, test = Dataset.read(data, coding=coding).split(1 - held_out, rng)
     seed = int(rng.integers(2**31))
     rows = []
     for learner in learners:
@@ -114,11 +120,11 @@ def compare(
         own = settings if isinstance(learner, str) else {**settings, "l1": 0.0, "l2": 0.0}
         if callback is not None:
             callback(name)
-        rows.append(_fit_one(name, training, test, BoltzmannMachine(learner=learner, random_state=seed, **own)))
-    return _with_distances(rows, training, settings)
+        rows.append(_fit_one(name, training, test, machine(learner=learner, random_state=seed, **own)))
+    return _with_distances(rows, training, machine, settings)
 
 
-def _fit_one(name: str, training: Dataset, test: Dataset, machine: BoltzmannMachine) -> Comparison:
+def _fit_one(name: str, training: Dataset, test: Dataset, machine: Machine) -> Comparison:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the table has a column for it
@@ -130,19 +136,25 @@ def _fit_one(name: str, training: Dataset, test: Dataset, machine: BoltzmannMach
         return Comparison(name, None, failure=str(error))
 
 
-def _with_distances(rows: list[Comparison], training: Dataset, settings: dict[str, Any]) -> list[Comparison]:
+def _with_distances(
+    rows: list[Comparison], training: Dataset, machine: Callable[..., Machine], settings: dict[str, Any]
+) -> list[Comparison]:
     """Add the distance to exact maximum likelihood, fitted for the purpose where it is not among the learners."""
-    from dataclasses import replace
-
     exact = next((row for row in rows if row.learner == "mle"), None)
     if exact is None:
-        exact = _fit_one("mle", training, training, BoltzmannMachine(learner="mle", **settings))
+        exact = _fit_one("mle", training, training, machine(learner="mle", **settings))
     if exact.machine is None:
         return rows
-    target = exact.machine.model_.theta
+    target = _parameters(exact.machine)
     return [
         row
         if row.machine is None
-        else replace(row, distance=float(np.sqrt(np.mean((row.machine.model_.theta - target) ** 2))))
+        else replace(row, distance=float(np.sqrt(np.mean((_parameters(row.machine) - target) ** 2))))
         for row in rows
     ]
+
+
+def _parameters(machine: Machine) -> np.ndarray:
+    """The parameters, in a gauge where equal distributions have equal ones."""
+    model = machine.model_
+    return model.zero_sum().theta if hasattr(model, "zero_sum") else model.theta

@@ -1,14 +1,19 @@
 """What values a variable takes, and how users write them.
 
-A `Domain` is mathematical: the two numbers that enter the energy, -1/+1 (spin) or 0/1 (binary). A `Coding` is what
-stands in the user's table: it names the two labels and the domain whose parameters it gets. Both belong to the model:
-the same numbers mean another distribution in another domain, so data in a foreign coding is refused, never guessed.
+A `Domain` is mathematical: the two numbers that enter the energy, -1/+1 (spin) or 0/1 (binary); `Categories` is its
+counterpart for variables with any number of values. A `Coding` is what stands in the user's table: it names the labels
+and the domain whose parameters it gets; a `CategoryCoding` does so for each column. They belong to the model: the
+same numbers mean another distribution in another domain, so data in a foreign coding is refused, never guessed.
+
+A state holds the numbers -1/+1 or 0/1 themselves in a two-valued domain, and the number 0 .. q_i - 1 of the value in
+`Categories`. Code that serves all domains goes through `to_codes` and `from_codes`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -42,10 +47,151 @@ class Domain:
         """Distance between the two values."""
         return self.high - self.low
 
+    @property
+    def two_valued(self) -> bool:
+        """True: states hold the two numbers themselves."""
+        return True
+
+    def cardinalities(self, n_variables: int) -> np.ndarray:
+        """Return the number of values of each variable: twos."""
+        return np.full(n_variables, 2)
+
+    def levels(self, n_variables: int) -> tuple[np.ndarray, ...]:
+        """Return the numbers that stand for the values of each variable in products."""
+        return (np.array([self.low, self.high], dtype=np.float64),) * n_variables
+
+    def to_codes(self, states: np.ndarray) -> np.ndarray:
+        """Number the values of states: 0 for the lower, 1 for the upper.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gibbsian.domain import SPIN
+        >>> SPIN.to_codes(np.array([[-1, 1]])).tolist()
+        [[0, 1]]
+        """
+        return (np.asarray(states) == self.high).astype(np.int8)
+
+    def from_codes(self, codes: np.ndarray) -> np.ndarray:
+        """Return the states whose values have these numbers."""
+        return np.asarray(codes, dtype=np.int8) * np.int8(self.gap) + np.int8(self.low)
+
+    def take(self, nodes: np.ndarray) -> Domain:
+        """Return the domain of some of the variables: the same for all."""
+        return self
+
 
 SPIN = Domain("spin", -1, 1)
 BINARY = Domain("binary", 0, 1)
 DOMAINS = {domain.name: domain for domain in (SPIN, BINARY)}
+
+
+# States are int8, so that a million rows of a hundred variables take 100 MB.
+MOST_VALUES = 127
+# Labels that a message lists; beyond them it counts.
+MOST_LABELS_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Categories:
+    """Variables with q_i values each, numbered 0 .. q_i - 1 in states.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Number of values of each variable, from 1 to 127.
+    values : tuple of tuple of float, optional
+        The real numbers that stand for the values of each variable in products ``x_i x_j`` (Y18: any finite sample
+        space, e.g. -1, 0, 1). By default the values are categories without order, and models are tables over them.
+
+    Examples
+    --------
+    >>> from gibbsian.domain import Categories
+    >>> Categories((3, 2)).cardinalities(2).tolist()
+    [3, 2]
+    >>> Categories.of_values((-1, 0, 1), n_variables=2).levels(2)[0].tolist()
+    [-1.0, 0.0, 1.0]
+    """
+
+    sizes: tuple[int, ...]
+    values: tuple[tuple[float, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        for i, size in enumerate(self.sizes):
+            if not 1 <= size <= MOST_VALUES:
+                raise CodingError(f"variable {i} has {size} values: from 1 to {MOST_VALUES} are possible")
+        if self.values is not None and tuple(map(len, self.values)) != tuple(self.sizes):
+            raise CodingError("values must hold as many numbers for each variable as sizes says")
+
+    @classmethod
+    def of_values(cls, values: Sequence[float], n_variables: int) -> Self:
+        """Give every variable the same real values."""
+        numbers = tuple(float(value) for value in values)
+        if len(set(numbers)) < len(numbers):
+            raise CodingError(f"values={values} names a number twice: give each once")
+        return cls((len(numbers),) * n_variables, (numbers,) * n_variables)
+
+    @property
+    def name(self) -> str:
+        """``"categorical"``, or ``"values"`` where the values are numbers."""
+        return "categorical" if self.values is None else "values"
+
+    @property
+    def two_valued(self) -> bool:
+        """False: states hold the numbers of the values, even where there are two."""
+        return False
+
+    def cardinalities(self, n_variables: int) -> np.ndarray:
+        """Return the number of values of each variable."""
+        if n_variables != len(self.sizes):
+            raise CodingError(f"the domain has {len(self.sizes)} variables, not {n_variables}")
+        return np.array(self.sizes, dtype=np.int64)
+
+    def levels(self, n_variables: int) -> tuple[np.ndarray, ...]:
+        """Return the numbers that stand for the values of each variable in products."""
+        if self.values is None:
+            raise CodingError("categories have no order and no numbers: use a model of tables, or give values")
+        return tuple(np.array(numbers) for numbers in self.values)
+
+    def to_codes(self, states: np.ndarray) -> np.ndarray:
+        """Return the states themselves: they are codes."""
+        return np.asarray(states, dtype=np.int8)
+
+    def from_codes(self, codes: np.ndarray) -> np.ndarray:
+        """Return the codes themselves: they are states."""
+        return np.asarray(codes, dtype=np.int8)
+
+    def take(self, nodes: np.ndarray) -> Categories:
+        """Return the domain of some of the variables.
+
+        Examples
+        --------
+        >>> from gibbsian.domain import Categories
+        >>> Categories((3, 2, 4)).take([0, 2]).sizes
+        (3, 4)
+        """
+        values = None if self.values is None else tuple(self.values[i] for i in nodes)
+        return Categories(tuple(self.sizes[i] for i in nodes), values)
+
+
+AnyDomain = Domain | Categories
+
+
+def require_two_values(domain: AnyDomain) -> Domain:
+    """Return a two-valued domain, and refuse categories.
+
+    Examples
+    --------
+    >>> from gibbsian.domain import SPIN, require_two_values
+    >>> require_two_values(SPIN).high
+    1
+    """
+    if isinstance(domain, Categories):
+        raise CodingError(
+            f"this needs two-valued variables, but they are {domain.name} with up to {max(domain.sizes)} values: use "
+            "PottsMachine, or HigherOrderBoltzmannMachine with values="
+        )
+    return domain
 
 
 @dataclass(frozen=True)
@@ -79,6 +225,10 @@ class Coding:
         """Name the coding with its labels, for messages."""
         return f"{self.name} ({self.low}/{self.high})"
 
+    def labels_of(self, column: int) -> tuple[Any, ...]:
+        """Return the labels of a column in the order of the codes: the same for all."""
+        return self.low, self.high
+
     def decode(self, states: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
         """Return states of the domain in the labels of the coding.
 
@@ -110,6 +260,117 @@ class Coding:
         return values.astype(np.int8) if small else values
 
 
+@dataclass(frozen=True)
+class CategoryCoding:
+    """How the values of each column are written, where columns may have any number of them.
+
+    Parameters
+    ----------
+    labels : tuple of tuple
+        For each column its labels (words, numbers or truth values), in the order of the codes 0, 1, ...
+    domain : Categories
+        The values as they enter the energy: categories, or the real numbers that the labels are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.domain import CategoryCoding
+    >>> coding = CategoryCoding.of_labels([("blond", "brown", "red"), ("no", "yes")])
+    >>> coding.domain.sizes
+    (3, 2)
+    >>> coding.decode(np.array([[2, 0]])).tolist()
+    [['red', 'no']]
+    """
+
+    labels: tuple[tuple[Any, ...], ...]
+    domain: Categories
+
+    def __post_init__(self) -> None:
+        for column, labels in enumerate(self.labels):
+            if len(set(zip(map(type, labels), labels, strict=True))) < len(labels):
+                raise CodingError(f"the labels {labels} of column {column} name a value twice: give each once")
+        if tuple(map(len, self.labels)) != self.domain.sizes:
+            raise CodingError("labels must hold as many for each column as the domain has values")
+
+    @classmethod
+    def of_labels(cls, labels: Sequence[Sequence[Any]]) -> Self:
+        """Build from the labels of each column; they are categories without order."""
+        listed = tuple(map(tuple, labels))
+        return cls(listed, Categories(tuple(map(len, listed))))
+
+    @classmethod
+    def of_values(cls, values: Sequence[float], n_variables: int) -> Self:
+        """Build for columns that all take the same real values.
+
+        Examples
+        --------
+        >>> from gibbsian.domain import CategoryCoding
+        >>> CategoryCoding.of_values((-1, 0, 1), n_variables=4).describe()
+        'values (-1/0/1)'
+        """
+        return cls((tuple(values),) * n_variables, Categories.of_values(values, n_variables))
+
+    @property
+    def name(self) -> str:
+        """``"categorical"``, or ``"values"`` where the values are numbers."""
+        return self.domain.name
+
+    def describe(self) -> str:
+        """Name the coding with its labels, or their numbers, for messages."""
+        if len(set(self.labels)) == 1 and len(self.labels[0]) <= MOST_LABELS_SHOWN:
+            return f"{self.name} ({'/'.join(map(str, self.labels[0]))})"
+        fewest, most = min(self.domain.sizes), max(self.domain.sizes)
+        return f"{self.name} ({most} values each)" if fewest == most else f"{self.name} ({fewest} to {most} values)"
+
+    def labels_of(self, column: int) -> tuple[Any, ...]:
+        """Return the labels of a column in the order of the codes."""
+        return self.labels[column]
+
+    def decode(self, states: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
+        """Return states of the domain in the labels of the coding.
+
+        Labels that are all numbers give numbers, NaN where `missing`; all truth values give booleans; anything else
+        gives objects, None where `missing`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gibbsian.domain import CategoryCoding
+        >>> CategoryCoding.of_labels([(1, 5), (0.5, 2)]).decode(np.array([[1, 0]]))
+        array([[5. , 0.5]])
+        """
+        codes = np.asarray(states, dtype=np.intp)
+        if codes.ndim != 2 or codes.shape[1] != len(self.labels):
+            raise CodingError(f"states have the shape {codes.shape}, not one column for each of {len(self.labels)}")
+        holes = missing is not None and bool(np.any(missing))
+        kind = self._kind_of_labels(holes)
+        decoded: np.ndarray = np.empty(codes.shape, dtype=kind)
+        for j, labels in enumerate(self.labels):
+            known: np.ndarray = np.empty(len(labels), dtype=kind)
+            known[:] = labels
+            decoded[:, j] = known[codes[:, j]]
+        if holes:
+            decoded[missing] = None if kind is object else np.nan
+        return decoded
+
+    def _kind_of_labels(self, holes: bool) -> type:
+        every = [label for labels in self.labels for label in labels]
+        truths = [isinstance(label, bool) for label in every]
+        if all(truths):
+            return object if holes else np.bool_
+        if any(truths) or any(isinstance(label, str) for label in every):
+            return object
+        if holes or not all(isinstance(label, int) for label in every):
+            return np.float64
+        return np.int8 if max(map(abs, every)) <= np.iinfo(np.int8).max else np.int64
+
+
+AnyCoding = Coding | CategoryCoding
+
+# Codings of many values, which only the data can fill with labels.
+MANY_VALUED = ("categorical", "values")
+
+
 CODINGS = {
     coding.name: coding
     for coding in (
@@ -136,6 +397,11 @@ def as_coding(coding: str | tuple[Any, Any] | Coding) -> Coding:
     if isinstance(coding, str):
         if coding in CODINGS:
             return CODINGS[coding]
+        if coding in MANY_VALUED:
+            raise CodingError(
+                f"coding={coding!r} is for variables with many values: read the data with Dataset.read and learn it "
+                "with PottsMachine or HigherOrderBoltzmannMachine"
+            )
         raise CodingError(
             f"coding={coding!r} is not known: use one of {', '.join(CODINGS)}, or a pair (low, high) of labels"
         )

@@ -8,8 +8,9 @@ here, so a new file is listed, documented and tested without editing a list.
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from gibbsian.errors import ArgumentError
@@ -62,7 +63,9 @@ class Registry:
 
     def create(self, name: str, **settings: Any) -> Any:
         """Build the part called `name`."""
-        return self.factory(name)(**settings)
+        factory = self.factory(name)
+        check_settings(f"{self.kind}={name!r}", factory, settings)
+        return factory(**settings)
 
     def factory(self, name: str) -> Callable[..., Any]:
         """Return the class or function registered as `name`."""
@@ -86,3 +89,24 @@ class Registry:
         package = importlib.import_module(self.package)
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{self.package}.{module.name}")
+
+
+def check_settings(what: str, factory: Callable[..., Any], settings: Collection[str]) -> None:
+    """Raise unless a class or function takes all these settings by name.
+
+    Examples
+    --------
+    >>> from gibbsian.learners import LEARNERS
+    >>> from gibbsian.registry import check_settings
+    >>> check_settings("learner='1-smci'", LEARNERS.factory("1-smci"), {"regions": 2})
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.ArgumentError: learner='1-smci' has no setting regions: it takes optimizer, l1, l2, centred
+    """
+    parameters = inspect.signature(factory).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    known = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL]
+    if unknown := [name for name in settings if name not in known]:
+        takes = f"it takes {', '.join(known)}" if known else "it takes none"
+        raise ArgumentError(f"{what} has no setting {', '.join(unknown)}: {takes}")

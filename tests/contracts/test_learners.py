@@ -13,7 +13,7 @@ import gibbsian as gb
 from gibbsian.errors import ConvergenceWarning
 from gibbsian.learners import LEARNERS, Learner, train
 from gibbsian.storage import Checkpoint
-from systems import exact_law, random_model, sampled_data
+from systems import exact_law, models_with_domains, random_model, random_model_of, sampled_data
 
 
 @pytest.fixture(params=LEARNERS.names())
@@ -49,6 +49,21 @@ def test_learns_in_both_codings_with_and_without_biases(name, domain, rng):
         assert np.linalg.norm(machine.model_.theta - truth.theta) < np.linalg.norm(truth.theta)
         if not LEARNERS.trait(name, "stochastic", False):
             assert machine.result_.converged, machine.result_.reason
+
+
+@pytest.mark.parametrize("learner", ["mle", "mple", "rm", "mpf", "cd", "pcd", "online"])
+@pytest.mark.parametrize(("model", "domain"), models_with_domains(4), ids=lambda part: getattr(part, "name", part))
+def test_general_learners_come_near_the_law_of_every_model(learner, model, domain):
+    """Those that see a model through its verbs alone: ten times nearer than the uniform law (Kullback and Leibler)."""
+    rng = np.random.default_rng(1)
+    graph = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)  # a triangle, so that there is a term of three
+    truth = random_model_of(model, graph, rng, domain, scale=0.5, temperature=1.3)
+    data = sampled_data(truth, 1000, rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = train(LEARNERS.create(learner), truth.replace(0 * truth.theta), data, rng, max_iter=120)
+    p, q = exact_law(truth)[1], exact_law(result.model)[1]
+    assert p @ np.log(p / q) < 0.1 * (p @ np.log(p * p.size))
 
 
 def test_same_seed_same_bits(name, rng):

@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.models import MODELS, Model
-from systems import all_states, exact_law
+from gibbsian.models import Model
+from systems import all_states, exact_law, models_with_domains, random_model_of
+
+# five variables with a triangle and a pendant, so that models of higher order have a term of three
+GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
 
 
-@pytest.fixture(params=MODELS.names())
-def model(request, domain, rng):
-    zeros = MODELS.factory(request.param).zeros(gb.graphs.grid(2, 3), domain, temperature=1.3)
-    return zeros.replace(rng.normal(size=zeros.theta.size))
+@pytest.fixture(params=models_with_domains(5), ids=lambda case: f"{case[0]}-{case[1].name}")
+def model(request, rng):
+    name, domain = request.param
+    return random_model_of(name, GRAPH, rng, domain, scale=1.0, temperature=1.3)
 
 
 @pytest.fixture
@@ -39,21 +42,59 @@ def test_moments_are_the_gradient_of_log_z(model):
         assert moments[k] / model.temperature == pytest.approx((up - down) / (2 * h), abs=1e-8)
 
 
+def flips(model, states):
+    """For each column of the flip costs, the states with that flip made."""
+    for i in range(model.n_variables):
+        codes = model.domain.to_codes(states)
+        if model.flip_columns is None:
+            codes[:, i] = 1 - codes[:, i]
+            yield model.domain.from_codes(codes)
+            continue
+        for value in range(model.flip_columns[i + 1] - model.flip_columns[i]):
+            changed = codes.copy()
+            changed[:, i] = value
+            yield model.domain.from_codes(changed)
+
+
 def test_flip_costs_are_log_odds_and_their_vjp_the_derivative(model, states, rng):
     costs = model.flip_costs(states)
-    for i in range(model.n_variables):
-        flipped = states.copy()
-        flipped[:, i] = model.domain.low + model.domain.high - states[:, i]
-        np.testing.assert_allclose(costs[:, i], model.log_weights(states) - model.log_weights(flipped), atol=1e-12)
+    flipped = list(flips(model, states))
+    assert costs.shape == (len(states), len(flipped))
+    for cost, others in zip(costs.T, flipped, strict=True):
+        np.testing.assert_allclose(cost, model.log_weights(states) - model.log_weights(others), atol=1e-12)
     c = rng.normal(size=costs.shape)
+    kept = c.copy()
     gradient = model.flip_costs_vjp(states, c)
+    assert np.array_equal(c, kept)
     for k, unit in enumerate(np.eye(model.theta.size)):
         assert gradient[k] == pytest.approx((c * model.replace(unit).flip_costs(states)).sum(), abs=1e-10)
 
 
+def test_factors_are_the_same_distribution(model, states):
+    factors = model.factors()
+    np.testing.assert_allclose(
+        factors.log_weights(model.domain.to_codes(states)), model.log_weights(states), atol=1e-12
+    )
+    assert {tuple(edge) for edge in factors.graph.edges.tolist()} <= {
+        tuple(edge) for edge in model.graph.edges.tolist()
+    }
+
+
+def test_statistics_follow_from_marginals(model):
+    states, probabilities, _ = exact_law(model)
+    sizes = model.domain.cardinalities(model.n_variables)
+    table = probabilities.reshape(tuple(sizes))
+
+    def marginal(nodes):
+        return table.sum(axis=tuple(i for i in range(model.n_variables) if i not in nodes))
+
+    expected = model.mean_statistics(states, probabilities)
+    np.testing.assert_allclose(model.statistics_from(marginal), expected, atol=1e-12)
+
+
 def test_conditioning_gives_the_conditional_law_and_its_statistics(model):
     states, probabilities, _ = exact_law(model)
-    nodes, values = [1, 4], states[21, [1, 4]]
+    nodes, values = [1, 4], states[-2, [1, 4]]
     agree = (states[:, nodes] == values).all(axis=1)
     rest, constant = model.condition(nodes, values)
     free_states, free_law, free_log_z = exact_law(rest)

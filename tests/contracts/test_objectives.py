@@ -6,7 +6,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.learners import ObjectiveLearner, train
 from gibbsian.objectives import OBJECTIVES, Objective, value_and_gradient
-from systems import exact_law, random_model, sampled_data
+from systems import dataset_of, exact_law, models_with_domains, random_model, random_model_of, sampled_data
 
 
 @pytest.fixture(params=OBJECTIVES.names())
@@ -56,6 +56,43 @@ def test_exact_probabilities_as_weights_give_back_the_parameters(objective, grap
     start = truth.replace(np.zeros_like(truth.theta))
     result = train(ObjectiveLearner(objective), start, data, rng, tol=1e-10)
     np.testing.assert_allclose(result.model.theta, truth.theta, atol=1e-6)
+
+
+# a triangle, so that there is a term of three, and a pendant
+SMALL = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
+
+
+@pytest.fixture(params=models_with_domains(4), ids=lambda case: f"{case[0]}-{case[1].name}")
+def any_model(request, rng):
+    name, domain = request.param
+    return random_model_of(name, SMALL, rng, domain, scale=0.5, temperature=1.4)
+
+
+def test_gradient_is_the_derivative_for_every_model(objective, any_model, rng):
+    function = objective.bind(any_model, sampled_data(any_model, 40, rng))
+    theta = any_model.theta + rng.normal(scale=0.3, size=any_model.theta.size)
+    _, gradient = function(theta)
+    h = 1e-5
+    for direction in rng.normal(size=(5, theta.size)):
+        slope = (function(theta + h * direction)[0] - function(theta - h * direction)[0]) / (2 * h)
+        assert gradient @ direction == pytest.approx(slope, abs=1e-7)
+
+
+def test_exact_probabilities_as_weights_give_back_the_law_of_every_model(objective, any_model, rng):
+    """Tables have more parameters than the law, so laws are compared."""
+    states, probabilities, _ = exact_law(any_model)
+    data = dataset_of(states, any_model.domain, sample_weight=probabilities)
+    start = any_model.replace(np.zeros_like(any_model.theta))
+    result = train(ObjectiveLearner(objective), start, data, rng, tol=1e-9)
+    np.testing.assert_allclose(exact_law(result.model)[1], probabilities, atol=1e-6)
+
+
+def test_huge_parameters_of_every_model_are_safe(objective, any_model, rng):
+    data = sampled_data(any_model, 20, rng)
+    huge = any_model.replace(np.where(rng.random(any_model.theta.size) < 0.5, 50.0, -50.0))
+    value, gradient = value_and_gradient(objective, huge, data)
+    assert np.isfinite(value)
+    assert np.isfinite(gradient).all()
 
 
 def test_value_is_finite_for_huge_parameters(objective, domain, rng):

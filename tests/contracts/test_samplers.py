@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.domain import BINARY, SPIN
-from gibbsian.errors import ArgumentError
+from gibbsian.domain import BINARY, SPIN, Categories
+from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.samplers import SAMPLERS, ChainState, Sampler
+from systems import models_with_domains, random_model_of
 
+TRIANGLES = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (2, 4)], 40)
 MODELS = {
     "dense": gb.PairwiseModel.build(
         gb.graphs.complete(12), np.linspace(-1, 1, 12), np.random.default_rng(0).normal(0, 0.4, 66)
@@ -17,6 +19,10 @@ MODELS = {
         gb.graphs.grid(20, 20), np.linspace(-1, 1, 400), np.random.default_rng(1).normal(0, 1, 760), BINARY, 1.3
     ),
     "no edges": gb.PairwiseModel.zeros(gb.graphs.from_edges([], 70)),
+} | {
+    f"{name} {domain.name}": random_model_of(name, TRIANGLES, np.random.default_rng(2), domain, 0.5, temperature=1.3)
+    for name, domain in models_with_domains(40)
+    if name != "pairwise"
 }
 
 
@@ -53,7 +59,11 @@ def test_states_are_plain_arrays_in_the_domain(sampler, model):
     assert chains.states.dtype == np.int8
     assert chains.streams.shape == (11, 4)
     assert chains.streams.dtype == np.uint64
-    assert set(np.unique(chains.states)) == {model.domain.low, model.domain.high}
+    codes = model.domain.to_codes(chains.states)
+    assert np.array_equal(model.domain.from_codes(codes), chains.states)
+    assert (codes >= 0).all()
+    assert (codes < model.domain.cardinalities(model.n_variables)).all()
+    assert len(np.unique(codes)) == model.domain.cardinalities(model.n_variables).max()
     assert chains.n_sweeps == info.n_sweeps == 2
     assert 0 < info.flips < 1
 
@@ -61,8 +71,9 @@ def test_states_are_plain_arrays_in_the_domain(sampler, model):
 def test_step_leaves_its_input_alone(sampler, model):
     chains = sampler.init(model, 9, generator())
     before = copy(chains)
-    sampler.step(model, chains, 3)
+    after, _ = sampler.step(model, chains, 3)
     assert same(chains, before)
+    assert not any(np.shares_memory(new, old) for new, old in zip(after[:2], chains[:2], strict=True))
 
 
 @pytest.mark.parametrize("n_chains", [1, 40])
@@ -141,12 +152,22 @@ def test_extreme_couplings_align_every_spin_with_its_field(sampler, graph, n_cha
     assert 0 < info.flips < 1
 
 
+@pytest.mark.parametrize(("name", "domain"), models_with_domains(6), ids=lambda part: getattr(part, "name", part))
+def test_extreme_parameters_leave_the_most_probable_values(sampler, name, domain):
+    """Chains come to rest where no single change is better."""
+    model = random_model_of(name, gb.graphs.complete(6), generator(3), domain, scale=400.0)
+    chains, _ = sampler.step(model, sampler.init(model, 5, generator()), 80)
+    costs = model.flip_costs(chains.states)
+    assert np.isfinite(costs).all()
+    assert (costs >= -1e-9).all()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"n_chains": 0}, "n_chains=0"),
-        ({"states": np.ones((3, 12))}, "states has shape"),
-        ({"states": np.full((2, 12), 2)}, "values other than -1 and 1"),
+        ({"states": np.ones((3, 12))}, "states has 3 rows"),
+        ({"states": np.ones((2, 11))}, "states has 11 variables but the model has 12"),
         ({"clamped": np.ones(12, bool)}, "needs states="),
         ({"states": np.ones((2, 12)), "clamped": np.ones(5, bool)}, "clamped has shape"),
     ],
@@ -155,6 +176,25 @@ def test_bad_starts_are_named(sampler, arguments, message):
     settings = {"n_chains": 2, **arguments}
     with pytest.raises(ArgumentError, match=message):
         sampler.init(MODELS["dense"], settings.pop("n_chains"), generator(), **settings)
+
+
+@pytest.mark.parametrize(
+    ("states", "message"),
+    [
+        ([[0, 3]], "states holds 3 for variable 1: give its code, from 0 to 2"),
+        ([[-1, 0]], "states holds -1 for variable 0: give its code, from 0 to 1"),
+        ([[0, 0.5]], "states holds 0.5"),
+    ],
+)
+def test_states_must_be_codes_of_their_variable(sampler, states, message):
+    model = gb.models.PottsModel.zeros(gb.graphs.complete(2), Categories((2, 3)))
+    with pytest.raises(CodingError, match=message):
+        sampler.init(model, 1, generator(), states=np.array(states))
+
+
+def test_states_must_be_values_of_the_domain(sampler):
+    with pytest.raises(CodingError, match="the values of the spin domain are -1 and 1"):
+        sampler.init(MODELS["dense"], 2, generator(), states=np.full((2, 12), 2))
 
 
 def test_bad_steps_are_named(sampler):

@@ -339,7 +339,7 @@ def test_missing_cells_are_refused(name, rng):
         (lambda: as_learner("pcd", n_chains=1), "n_chains=1"),
         (lambda: as_learner("pcd", n_sweeps=0), "n_sweeps=0"),
         (lambda: as_learner("pcd", min_steps=0), "min_steps=0"),
-        (lambda: as_learner("pcd", optimizer="lbfgs"), "use 'ascent' or 'adam'"),
+        (lambda: as_learner("pcd", optimizer="lbfgs"), "use 'ascent', 'adam' or 'anderson'"),
         (lambda: MomentMatching("exact", LBFGS()), "LBFGS.memory=20. needs the value"),
     ],
 )

@@ -13,8 +13,9 @@ from scipy.special import expit
 import gibbsian as gb
 from gibbsian.data.pairs import pair_cells
 from gibbsian.diagnostics.existence import maximum_exists, statistics_matrix
-from gibbsian.domain import BINARY, SPIN
+from gibbsian.domain import BINARY, SPIN, Categories, CategoryCoding
 from gibbsian.errors import ArgumentError, MissingValuesError
+from gibbsian.models import MarkovRandomField
 
 CUBE = np.array(list(itertools.product([-1, 1], repeat=3)))
 OBJECTIVES = ("likelihood", "pseudolikelihood")
@@ -100,3 +101,21 @@ def test_agrees_with_where_the_optimiser_goes(rows, bias, domain):
 
     runs_away = largest_parameter(1e-6) - largest_parameter(1e-3) > 0.3
     assert maximum_exists(model, data, "pseudolikelihood") == (not runs_away)
+
+
+def rows_of(states, domain):
+    """Distinct states of categories as data."""
+    coding = CategoryCoding.of_labels([tuple(range(size)) for size in domain.sizes])
+    names = tuple(f"x{i}" for i in range(states.shape[1]))
+    return gb.Dataset(states, np.ones(len(states)), None, coding, names, np.arange(len(states)))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_pair_of_categories_that_never_meets_has_no_maximum(objective):
+    """Tables are over-parameterised, and still the maximum exists exactly when every entry of a table is seen."""
+    domain = Categories((3, 2, 2))
+    model = MarkovRandomField.on_cliques([(0, 1), (1, 2)], 3, domain)
+    states = np.array(list(itertools.product(range(3), range(2), range(2))), dtype=np.int8)
+    assert maximum_exists(model, rows_of(states, domain), objective)
+    seen = states[~((states[:, 0] == 2) & (states[:, 1] == 1))]
+    assert not maximum_exists(model, rows_of(seen, domain), objective)

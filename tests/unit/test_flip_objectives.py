@@ -249,6 +249,7 @@ class TestRoads:
             def __init__(self, model):
                 self.model = model
                 self.flip_costs, self.flip_costs_vjp = model.flip_costs, model.flip_costs_vjp
+                self.flip_columns = None
 
             def replace(self, theta):
                 return Verbs(self.model.replace(theta))

@@ -13,6 +13,7 @@ from gibbsian.errors import (
     ArgumentError,
     ConstantColumnError,
     DataError,
+    DegenerateDataWarning,
     GraphError,
     MaximumDoesNotExistError,
     StorageError,
@@ -229,3 +230,40 @@ class TestMemory:
     def test_a_graph_that_is_too_large(self):
         with pytest.raises(TooExpensiveError, match=r"complete graph on 3,000,000 nodes needs .* nodes would fit"):
             gb.graphs.complete(3_000_000)
+
+
+# -- many values ------------------------------------------------------------------------------------------------------
+def test_truth_values_beside_numbers_keep_their_names_in_the_couplings():
+    frame = pd.DataFrame({"n": [0, 1, 2] * 20, "k": [True, False] * 30})
+    machine = gb.PottsMachine(l2=0.1).fit(frame)
+    assert machine.couplings_.columns.tolist() == [("n", 0), ("n", 1), ("n", 2), ("k", "False"), ("k", "True")]
+
+
+@pytest.mark.parametrize("clique", [(0.5, 1), np.int64(0), (None, 1), (True, 1), "ab"])
+def test_cliques_that_are_not_columns_are_refused(clique):
+    rows = np.random.default_rng(0).integers(0, 2, (40, 3))
+    with pytest.raises(ArgumentError, match="clique"):
+        gb.HigherOrderBoltzmannMachine(cliques=[clique], l2=0.1).fit(rows)
+
+
+@pytest.mark.parametrize("settings", [{"categories": 3}, {"categories": "abc"}])
+def test_categories_that_list_nothing_are_refused(settings):
+    with pytest.raises(ArgumentError, match="categories="):
+        gb.PottsMachine(**settings).fit([["a"], ["b"]])
+
+
+def test_values_that_list_nothing_are_refused():
+    with pytest.raises(ArgumentError, match="values=3"):
+        gb.HigherOrderBoltzmannMachine(values=3).fit([[1, 2], [2, 1], [1, 1]])
+
+
+def test_three_values_point_to_the_machines_that_take_them():
+    with pytest.raises(DataError, match=r"HigherOrderBoltzmannMachine\(coding='values'\)"):
+        gb.HigherOrderBoltzmannMachine().fit([[-1, 0], [1, 1], [0, -1]])
+
+
+def test_columns_of_names_or_measurements_are_no_categories():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"height": rng.normal(size=60), "shoe": rng.integers(0, 3, 60)})
+    with pytest.warns(DegenerateDataWarning, match="column 'height' has a value of its own in most rows"):
+        gb.PottsMachine(l2=0.01).fit(frame)

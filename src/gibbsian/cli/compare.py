@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gibbsian.cli.fit import GRAPHS, read_graph
-from gibbsian.cli.guard import guarded, in_flags
-from gibbsian.cli.options import Data, Json, Quiet, Seed, Weights, parse_coding
+from gibbsian.cli.families import FitOrder
+from gibbsian.cli.fit_machine import machine_settings, read_data
+from gibbsian.cli.flags import given, refuse_foreign, with_flags
+from gibbsian.cli.guard import guarded, in_flags, say
+from gibbsian.cli.models import ANY_MODEL, MODELS, find, owners_of_flags
+from gibbsian.cli.options import Data, Json, Quiet, Seed
 from gibbsian.cli.output import print_json, print_table
 from gibbsian.errors import ArgumentError
 
@@ -16,59 +19,54 @@ if TYPE_CHECKING:
     from gibbsian.comparison import Comparison
 
 
-@guarded
-def compare(
+# What a model is, and how its table is read; how it is learned is what the command compares.
+COMPARED_FLAGS = (
+    "graph", "order", "cliques", "no_bias", "temperature", "l1", "l2", "max_iter", "tol", "coding", "values",
+    "categories", "one_hot", "binarize", "complete_rows", "drop", "weights",
+)  # fmt: skip
+COMPARED_MODELS = [name for name, kind in MODELS.items() if "learner" in kind.flags]
+
+
+def _compare(
     data: Data,
     learners: Annotated[
         str, typer.Option(metavar="A,B,...", help="Learners by name, separated by commas.")
     ] = "mle,mple",
-    graph: Annotated[
-        str, typer.Option(metavar="|".join((*GRAPHS, "FILE")), help="Which columns interact.")
-    ] = "complete",
-    l1: Annotated[float, typer.Option(help="Penalty l1 sum|coupling|.")] = 0.0,
-    l2: Annotated[float, typer.Option(help="Penalty (l2/2) sum parameter^2.")] = 0.0,
-    coding: Annotated[str, typer.Option(help="auto, spin, binary, yes/no, y/n, true/false, or LOW,HIGH.")] = "auto",
-    no_bias: Annotated[bool, typer.Option("--no-bias", help="Leave the biases out.")] = False,
+    model: Annotated[
+        str, typer.Option("--model", "-m", metavar="NAME", help=f"One of {', '.join(COMPARED_MODELS)}.")
+    ] = "pairwise",
     held_out: Annotated[float, typer.Option(metavar="SHARE", help="Share of the rows to score on.")] = 0.2,
-    max_iter: Annotated[int, typer.Option(help="Most steps of each learner.")] = 1000,
-    tol: Annotated[float, typer.Option(help="Converged when no entry of the gradient is larger.")] = 1e-6,
-    drop: Annotated[list[str] | None, typer.Option(metavar="COL", help="A column to leave out (repeatable).")] = None,
-    weights: Weights = None,
-    complete_rows: Annotated[
-        bool, typer.Option("--complete-rows", help="Use only rows without missing cells.")
-    ] = False,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
+    **flags: Any,
 ) -> None:
     """Fit the same rows with several learners: held-out score, distance to exact likelihood, time, steps."""
     from gibbsian.cli.compilation import announce_compilation
-    from gibbsian.cli.guard import say
     from gibbsian.comparison import compare as run
-    from gibbsian.data import Dataset
     from gibbsian.learners import LEARNERS
 
+    kind, flags = find(model), given(flags)
+    if model not in COMPARED_MODELS:
+        raise ArgumentError(f"--model {model} has no choice of learners: use one of {', '.join(COMPARED_MODELS)}")
+    refuse_foreign(flags, model, [flag for flag in COMPARED_FLAGS if flag in (*kind.flags, *ANY_MODEL)])
     names = [name.strip() for name in learners.split(",") if name.strip()]
     if not names:
         raise ArgumentError("--learners names none: give at least one")
     for name in names:
         LEARNERS.factory(name)  # a wrong name is refused before anything is fitted
-    table = Dataset.read(data, coding=parse_coding(coding), drop=drop or (), weight_column=weights)
-    table = table.complete_rows() if complete_rows else table
+    order = FitOrder(data, kind.load(), flags)
+    table = read_data(order)
     if not quiet:
         announce_compilation()
     rows = run(
         table,
         names,
+        machine=order.estimator,
         held_out=held_out,
         random_state=seed,
         callback=None if quiet else lambda name: say(f"fitting {name} ..."),
-        graph=read_graph(graph, table.names),
-        l1=l1,
-        l2=l2,
-        bias=not no_bias,
-        max_iter=max_iter,
-        tol=tol,
+        **machine_settings(order, table.names),
     )
     if json:
         print_json([_record(row) for row in rows])
@@ -76,6 +74,10 @@ def compare(
         _print(rows)
     if all(row.machine is None for row in rows):
         raise ArgumentError("no learner could fit these data: see the reasons above")
+
+
+compare = with_flags(guarded(_compare), COMPARED_FLAGS, owners_of_flags())
+compare.__name__ = "compare"
 
 
 def _record(row: Comparison) -> dict[str, Any]:

@@ -12,19 +12,21 @@ from typing import Any
 
 import typer
 
+from gibbsian.cli.flags import FLAGS
 from gibbsian.errors import GibbsianError, GibbsianWarning, StorageError
 
 FAILED, BUG, INTERRUPTED = 1, 70, 130
 
 # Settings that messages name as Python arguments and that the command line spells as flags.
-_SAME = ("l1", "l2", "tol", "rate", "graph", "learner", "optimizer", "coding", "temperature", "binarize", "drop")
-_FLAGS = {**{name: name for name in _SAME}, "sampler": "method", "expectation": "method", "max_iter": "max-iter"}
-_FLAGS |= {"n_samples": "n-samples", "weight_column": "weights", "held_out": "held-out", "max_seconds": "max-seconds"}
-_FLAGS |= {name: name for name in ("start", "method", "rule", "memory", "level", "fraction")}
+_FLAGS = {name: f"--{name.replace('_', '-')}" for name in FLAGS}
+_FLAGS |= {name: f"--{name}" for name in ("model", "method", "rule", "level", "fraction", "betas")}
+_FLAGS |= {"sampler": "--method", "expectation": "--method", "n_samples": "--samples", "weight_column": "--weights"}
+_FLAGS |= {"n_components": "--components", "n_epochs": "--epochs"}
 _ARGUMENT = re.compile(rf"\b({'|'.join(_FLAGS)})=(\[[^\]]*\]|\([^)]*\)|'[^']*'|[^\s,;:()]+)")
 _PHRASES = {
     "held_out= is for": "--held-out is for",
-    "n_samples=": "-n",
+    "leave n_samples= out": "leave --samples out",
+    "n_samples and betas belong": "--samples and --betas belong",
     "or give names=": "(the first line must name the columns)",
     "sample_weight holds": "the weights hold",
     "sample_weight": "the column of weights",
@@ -34,12 +36,33 @@ _PHRASES = {
     "raise max_iter": "raise --max-iter",
     "raise tol": "raise --tol",
     "weight_column names": "--weights names",
+    "weights names the column": "--weights names the column",
     "drop names": "--drop names",
     "columns names the column": "the model needs the column",
     "lower the rate of the steps": "lower --rate",
+    "or use a BoltzmannMachine": "or use --model pairwise",
+    "a DataStream is learned by a BoltzmannMachine: read rows into memory with Dataset.read": "leave --memory out",
+    "ask for log_partition() or score()": "leave --method out",
     "or give the edges": "or name a CSV file of edges",
+    "max_seconds=60": "60 s",
+    "coding='categorical' and PottsMachine": "--model potts",
+    "PottsMachine (categories) or HigherOrderBoltzmannMachine(coding='values') (numbers)": (
+        "--model potts (categories) or --model higher-order --coding values (numbers)"
+    ),
+    "use a model of tables, or give values": "use --model potts, or give numbers",
+    "use PottsMachine, or HigherOrderBoltzmannMachine with values=": "use --model potts, or higher-order with --values",
+    "declared (categories=)": "declared (--categories)",
+    "categories names": "--categories names",
+    "raise order=, list cliques=, or keep bias=True": "raise --order, or leave --no-bias out",
+    "go on from it with start=, or give checkpoint= to be able to resume to the same bits": (
+        "give --checkpoint to be able to resume"
+    ),
 }
-_CONVERSION = re.compile(r"Dataset\.(?:read\(\.\.\.\)\.)?convert\([^)]*\)+")
+_PATTERNS = {
+    re.compile(r"Dataset\.(?:read\(\.\.\.\)\.)?convert\([^)]*\)+"): "--convert",
+    re.compile(r"raise n_sweeps=\d+ or burn_in=\d+|raise betas=\d+ or n_walkers="): "raise --samples",
+    re.compile(r"checkpoint=Checkpoint\('([^']*)', resume=True\)"): r"--checkpoint \1 --resume",
+}
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -91,12 +114,14 @@ def in_flags(sentence: str) -> str:
     """
     for phrase, flag in _PHRASES.items():
         sentence = sentence.replace(phrase, flag)
-    return _ARGUMENT.sub(_as_flag, _CONVERSION.sub("--convert", sentence))
+    for pattern, flag in _PATTERNS.items():
+        sentence = pattern.sub(flag, sentence)
+    return _ARGUMENT.sub(_as_flag, sentence)
 
 
 def _as_flag(match: re.Match[str]) -> str:
     words = [word.strip().strip("'\"") for word in match[2].strip("[]()").split(",")]
-    return f"--{_FLAGS[match[1]]} {','.join(words)}"
+    return f"{_FLAGS[match[1]]} {','.join(words)}"
 
 
 def say(sentence: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -46,15 +48,25 @@ for command in (fit, compare, structure, intervals, score, sample, expect, imput
     app.command()(command)
 
 
-def run() -> None:
+def run() -> NoReturn:
     """Run the command line and leave the process with its exit code."""
+    code = _run()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # whoever read it has gone
+            stream.flush()
+    # Files are written and closed by now. An orderly end also takes down the threads that Arrow keeps, and a process
+    # that ends soon after it has read a table is then aborted now and then, with the wrong exit code.
+    os._exit(code)
+
+
+def _run() -> int:
     try:
-        sys.exit(app(standalone_mode=False))
+        return int(app(standalone_mode=False) or 0)
     except KeyboardInterrupt:
         say("interrupted")
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
     except Exception as error:
-        sys.exit(_explain_usage(error))
+        return _explain_usage(error)
 
 
 def _explain_usage(error: Exception) -> int:

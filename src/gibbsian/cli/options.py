@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from gibbsian.data import Dataset
-    from gibbsian.estimators import BoltzmannMachine
-
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by `gibbsian fit`.")]
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A .csv, .tsv, .txt, .parquet, .npy or .npz file of two-valued columns.")
+    Path, typer.Argument(metavar="DATA", help="A .csv, .tsv, .txt, .parquet, .npy or .npz file, a column a variable.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only.")]
@@ -24,34 +20,13 @@ Convert = Annotated[
 ]
 
 
-def load_machine(path: Path, seed: int | None = None) -> BoltzmannMachine:
-    """Read a model file; from now on the first compilation is announced."""
+def load_machine(path: Path, seed: int | None = None) -> Any:
+    """Read a model file of any kind; from now on the first compilation is announced."""
     from gibbsian.cli.compilation import announce_compilation
     from gibbsian.estimators import load
 
     announce_compilation()
     return load(path).set_params(random_state=seed)
-
-
-def read_for(
-    machine: BoltzmannMachine, path: Path, weights: str | None = None, convert: bool = False
-) -> tuple[BoltzmannMachine, Dataset]:
-    """Read data in the machine's columns and coding; other columns, such as ids, are left aside.
-
-    Returns the machine too, without its threshold: the data has passed it already.
-    """
-    from gibbsian.data import Dataset
-
-    threshold = machine.binarize
-    data = Dataset.read(
-        path,
-        columns=machine.names_,
-        coding="auto" if convert and threshold is None else machine.coding_,
-        binarize=threshold,
-        weight_column=weights,
-        declared_by="the model",
-    )
-    return machine.set_params(binarize=None), data.convert(machine.coding_) if convert else data
 
 
 def parse_coding(text: str) -> Any:
@@ -60,18 +35,57 @@ def parse_coding(text: str) -> Any:
     Examples
     --------
     >>> from gibbsian.cli.options import parse_coding
-    >>> parse_coding("spin"), parse_coding("disagree,agree"), parse_coding("1,2")
-    ('spin', ('disagree', 'agree'), (1, 2))
+    >>> parse_coding("spin"), parse_coding("categorical"), parse_coding("disagree,agree"), parse_coding("1,2")
+    ('spin', 'categorical', ('disagree', 'agree'), (1, 2))
     """
-    from gibbsian.domain import CODINGS
+    from gibbsian.domain import CODINGS, MANY_VALUED
     from gibbsian.errors import CodingError
 
-    if text == "auto" or text in CODINGS:
+    if text == "auto" or text in CODINGS or text in MANY_VALUED:
         return text
     labels = [label.strip() for label in text.split(",")]
     if len(labels) != 2 or "" in labels:
         raise CodingError(
-            f"coding={text} is not known: use one of auto, {', '.join(CODINGS)}, "
+            f"coding={text} is not known: use one of auto, {', '.join((*CODINGS, *MANY_VALUED))}, "
             "or two labels LOW,HIGH with a comma between"
         )
     return tuple(int(label) if label.lstrip("+-").isdigit() else label for label in labels)
+
+
+def parse_values(text: str) -> list[float]:
+    """Turn the value of ``--values`` into numbers.
+
+    Examples
+    --------
+    >>> from gibbsian.cli.options import parse_values
+    >>> parse_values("-1,0,1")
+    [-1.0, 0.0, 1.0]
+    """
+    from gibbsian.errors import ArgumentError
+
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        raise ArgumentError(f"--values {text} must be numbers with commas between, such as -1,0,1") from None
+
+
+def parse_categories(texts: list[str]) -> Any:
+    """Turn the values of ``--categories`` into what `Dataset.read` takes: labels of all columns, or by column.
+
+    Examples
+    --------
+    >>> from gibbsian.cli.options import parse_categories
+    >>> parse_categories(["low,mid,high"])
+    ['low', 'mid', 'high']
+    >>> parse_categories(["size=s,m,l", "hair=red,brown"])
+    {'size': ['s', 'm', 'l'], 'hair': ['red', 'brown']}
+    """
+    from gibbsian.errors import ArgumentError
+
+    listed = {}
+    for text in texts:
+        column, found, labels = text.rpartition("=")
+        listed[column] = [label.strip() for label in labels.split(",")]
+        if "" in listed[column] or (found and not column) or (not column and len(texts) > 1):
+            raise ArgumentError(f"--categories {text} must be A,B,... once, or COL=A,B,... for each column")
+    return listed.get("") or listed

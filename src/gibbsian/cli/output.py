@@ -7,7 +7,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,8 @@ from gibbsian.errors import ArgumentError, StorageError
 
 if TYPE_CHECKING:
     import numpy as np
-    from rich.table import Table
 
-    from gibbsian.estimators import BoltzmannMachine
+    from gibbsian.cli.families import Section
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
@@ -50,40 +49,43 @@ def _plain(value: Any) -> Any:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table, numbers to the right."""
-    from rich.console import Console
-
-    # without a terminal there is no width to fit into, and a long name must not be cut
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
-    console.print(build_table(title, columns, rows))
-
-
-def build_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
-    """Build a Rich table; floats get four decimals, text is never read as markup."""
+    """Print a table under its title, numbers to the right; floats get four decimals, text is never read as markup."""
     from rich import box
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     cells = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
     for place, column in enumerate(columns):
         numbers = all(_NUMBER.fullmatch(row[place]) for row in cells)
         table.add_column(column, justify="right" if numbers else "left", overflow="fold")
     for row in cells:
         table.add_row(*map(Text, row))
-    return table
+    # without a terminal there is no width to fit into, and a long name must not be cut
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    console.print(Text(title), table, sep="\n")
 
 
-def coupling_records(machine: BoltzmannMachine, n: int | None) -> list[dict[str, Any]]:
-    """Return the strongest couplings as records."""
-    return machine.strongest_couplings(n).to_dict("records")
+def print_sections(sections: Iterable[Section]) -> None:
+    """Print the tables that are not empty."""
+    for section in sections:
+        if section.rows:
+            print_table(section.title, section.columns, section.rows)
 
 
-def print_couplings(machine: BoltzmannMachine, n: int) -> None:
-    """Print the strongest couplings."""
-    rows = [(row["first"], row["second"], row["coupling"]) for row in coupling_records(machine, n)]
-    if rows:
-        print_table("strongest couplings", ("first", "second", "coupling"), rows)
+def print_facts(facts: Mapping[str, str], leave_out: Sequence[str] = ()) -> None:
+    """Print one fact a line, without the empty ones.
+
+    Examples
+    --------
+    >>> from gibbsian.cli.output import print_facts
+    >>> print_facts({"size": "2 variables", "threshold": "", "made": "today"}, leave_out=["made"])
+    size:        2 variables
+    """
+    for name, fact in facts.items():
+        if fact and name not in leave_out:
+            print(f"{name + ':':13}{fact}")
 
 
 # -- to files ---------------------------------------------------------------------------------------------------------

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from gibbsian.cli.guard import guarded
-from gibbsian.cli.options import Convert, Data, Json, Model, Seed, Weights, load_machine, read_for
-from gibbsian.cli.output import TABLE_FORMATS, check_target, print_json, print_table, write_table
-
-if TYPE_CHECKING:
-    from gibbsian.estimators import BoltzmannMachine
-    from gibbsian.expectations import Estimate
+from gibbsian.cli.models import require_answer
+from gibbsian.cli.options import Convert, Data, Json, Model, Seed, Weights, load_machine
+from gibbsian.cli.output import TABLE_FORMATS, check_target, print_json, print_sections, write_table
+from gibbsian.cli.show import partition_record
+from gibbsian.errors import ArgumentError, MissingValuesError
 
 OutTable = Annotated[
     Path | None,
@@ -21,8 +21,10 @@ OutTable = Annotated[
         "--out", "-o", metavar="FILE", help=f"A file ending in {', '.join(TABLE_FORMATS)}; CSV on stdout without it."
     ),
 ]
+Samples = Annotated[int | None, typer.Option("-n", "--samples", metavar="N", help="How many samples a method draws.")]
 
 
+# -- score ------------------------------------------------------------------------------------------------------------
 @guarded
 def score(
     model: Model,
@@ -31,43 +33,96 @@ def score(
     pseudo: Annotated[
         bool, typer.Option("--pseudo", help="Log-pseudolikelihood instead, which suits a model of any size.")
     ] = False,
+    method: Annotated[
+        str | None,
+        typer.Option(help="exact, or between two sides by annealed importance sampling (ais); exact if not given."),
+    ] = None,
+    samples: Samples = None,
+    betas: Annotated[int | None, typer.Option(metavar="K", help="Temperatures of `--method ais`.")] = None,
     out: OutTable = None,
     weights: Weights = None,
     convert: Convert = False,
+    seed: Seed = None,
     json: Json = False,
 ) -> None:
     """Print the mean log-likelihood per row, in nats; missing cells are summed out."""
-    import numpy as np
+    _check_score(per_row, pseudo, method, samples, betas, out)
+    machine = load_machine(model, seed)
+    kind = require_answer("score", machine)
+    for flag, asked, can in (("--pseudo", pseudo, "pseudo_score"), ("--method", method, "score_interval")):
+        if asked and not hasattr(machine, can):
+            raise ArgumentError(f"{flag} belongs to machines with a log Z, which this model is not: leave it out")
+    if per_row and not hasattr(machine, "score_samples"):
+        raise ArgumentError("--per-row gives log-likelihoods, which a clustering does not have: leave it out")
+    machine, rows = kind.family.read(machine, data, weights, convert)
+    if pseudo and rows.n_missing:
+        raise MissingValuesError(
+            f"--pseudo needs complete rows, but {rows.n_missing} cells are missing: leave it out, or such rows"
+        )
+    if method == "ais":
+        _print_interval(machine.score_interval(rows.table, rows.weights, samples, betas), rows.n_rows, json)
+    elif per_row:
+        _print_each(machine.score_samples(rows.table), rows, out, json)
+    elif pseudo:
+        _print_mean("log_pseudolikelihood", machine.pseudo_score(rows.table), rows.n_rows, json)
+    elif hasattr(machine, "score_samples"):
+        _print_mean("log_likelihood", machine.score(rows.table, sample_weight=rows.weights), rows.n_rows, json)
+    else:
+        energy = -machine.score(rows.table, sample_weight=rows.weights)
+        said = {"energy": energy, "rows": rows.n_rows}
+        print_json(said) if json else print(f"energy: {energy:.6f} over {rows.n_rows} rows")
 
-    from gibbsian.errors import ArgumentError
 
-    if pseudo and per_row:
-        raise ArgumentError("--per-row gives exact log-likelihoods: leave --pseudo out")
+def _check_score(
+    per_row: bool, pseudo: bool, method: str | None, samples: int | None, betas: int | None, out: Path | None
+) -> None:
+    if method not in (None, "exact", "ais"):
+        raise ArgumentError(f"method={method!r} is not known: use one of exact, ais")
+    if pseudo and method is not None:
+        raise ArgumentError("--pseudo needs no log Z: leave --method out")
+    if per_row and (pseudo or method == "ais"):
+        raise ArgumentError(f"--per-row gives exact log-likelihoods: leave {'--pseudo' if pseudo else '--method'} out")
+    if method != "ais" and (samples is not None or betas is not None):
+        raise ArgumentError("--samples and --betas belong to --method ais: leave them out")
     if out is not None and not per_row:
         raise ArgumentError("--out writes the log-likelihood of each row: add --per-row")
     check_target(out, TABLE_FORMATS)
-    machine, table = read_for(load_machine(model), data, weights, convert)
-    if pseudo:
-        mean, rows = machine.pseudo_score(table), None
-    elif per_row:
-        rows = machine.score_samples(table)
-        mean = float(np.average(rows, weights=table.row_weights))
-    else:
-        mean, rows = machine.score(table), None
-    kind = "log_pseudolikelihood" if pseudo else "log_likelihood"
-    if rows is not None and (out is not None or not json):
-        write_table(out, ["log_likelihood"], rows[:, None])
+
+
+def _print_mean(kind: str, mean: float, n_rows: int, json: bool) -> None:
     if json:
-        each = {} if rows is None else {"per_row": rows}
-        print_json({f"mean_{kind}": mean, "rows": table.n_rows, **each})
-    elif rows is None or out is not None:
-        print(f"mean {kind.replace('_', '-')} per row: {mean:.6f} nats over {table.n_rows} rows")
+        print_json({f"mean_{kind}": mean, "rows": n_rows})
+    else:
+        print(f"mean {kind.replace('_', '-')} per row: {mean:.6f} nats over {n_rows} rows")
 
 
+def _print_each(each: Any, rows: Any, out: Path | None, json: bool) -> None:
+    import numpy as np
+
+    mean = float(np.average(each, weights=rows.weights))
+    if out is not None or not json:
+        write_table(out, ["log_likelihood"], each[:, None])
+    if json:
+        print_json({"mean_log_likelihood": mean, "rows": rows.n_rows, "per_row": each})
+    elif out is not None:
+        _print_mean("log_likelihood", mean, rows.n_rows, json)
+
+
+def _print_interval(found: Any, n_rows: int, json: bool) -> None:
+    if json:
+        sides = {"lower": found.lower, "upper": found.upper}
+        partition = partition_record(found.log_partition)
+        print_json({"mean_log_likelihood": sides, "rows": n_rows, "log_partition": partition})
+        return
+    print(f"mean log-likelihood per row: between {found.lower:.6f} and {found.upper:.6f} nats over {n_rows} rows")
+    print(found.log_partition.describe())
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
 @guarded
 def sample(
     model: Model,
-    n: Annotated[int, typer.Option("-n", "--n-samples", help="How many rows.")] = 1,
+    n: Annotated[int, typer.Option("-n", "--samples", "--n-samples", help="How many rows.")] = 1,
     out: OutTable = None,
     method: Annotated[
         str, typer.Option(help="auto, exact, or a sampler by name (gibbs, ...); a wrong name lists them all.")
@@ -78,10 +133,10 @@ def sample(
     """Draw rows from a model, in the coding of the data it was fitted on."""
     check_target(out, TABLE_FORMATS)
     machine = load_machine(model, seed)
-    rows = machine.sample(n, method=method)
+    names, rows = require_answer("sample", machine).family.sample(machine, n, method)
     if out is not None or not json:
-        write_table(out, machine.names_, rows)
-    _report_rows(json, out, machine, rows)
+        write_table(out, names, rows)
+    _report_rows(json, out, names, rows)
 
 
 @guarded
@@ -90,7 +145,11 @@ def impute(
     data: Data,
     out: OutTable = None,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Write the probability of the upper value of each cell instead.")
+        bool,
+        typer.Option(
+            "--probabilities",
+            help="Write the probability of the upper value of each cell instead, or of each of its many values.",
+        ),
     ] = False,
     convert: Convert = False,
     seed: Seed = None,
@@ -98,59 +157,89 @@ def impute(
 ) -> None:
     """Fill the missing cells given the present ones of their row; the model's columns, all rows in order."""
     check_target(out, TABLE_FORMATS)
-    machine, table = read_for(load_machine(model, seed), data, convert=convert)
-    rows = machine.predict_proba(table) if probabilities else machine.impute(table)
-    filled = 0 if table.missing is None else int(table.missing[table.row_of].sum())
+    machine = load_machine(model, seed)
+    machine, read = require_answer("impute", machine).family.read(machine, data, None, convert)
+    names: Sequence[str] = machine.names_
+    if probabilities:
+        names, rows = _flat(machine, machine.predict_proba(read.table))
+    else:
+        rows = machine.impute(read.table)
     if out is not None or not json:
-        write_table(out, machine.names_, rows)
-    _report_rows(json, out, machine, rows, filled=filled)
+        write_table(out, names, rows)
+    _report_rows(json, out, names, rows, filled=read.n_missing)
 
 
-def _report_rows(json: bool, out: Path | None, machine: BoltzmannMachine, rows: Any, filled: int | None = None) -> None:
+def _flat(machine: Any, probabilities: Any) -> tuple[Sequence[str], Any]:
+    """Give each value of each column a column of its own, called column=value, where columns have many values."""
+    import numpy as np
+
+    if probabilities.ndim == 2:
+        return machine.names_, probabilities
+    labels = [machine.coding_.labels_of(j) for j in range(len(machine.names_))]
+    names = [f"{name}={label}" for name, known in zip(machine.names_, labels, strict=True) for label in known]
+    return names, np.hstack([probabilities[:, j, : len(known)] for j, known in enumerate(labels)])
+
+
+def _report_rows(json: bool, out: Path | None, names: Sequence[str], rows: Any, filled: int | None = None) -> None:
     """Say what was written; the rows themselves are in the JSON unless they went to a file."""
     if json:
         count = {} if filled is None else {"filled_cells": filled}
-        where = {"columns": machine.names_, "values": rows} if out is None else {"out": out}
+        where = {"columns": names, "values": rows} if out is None else {"out": out}
         print_json({"rows": len(rows), **count, **where})
     elif out is not None:
         note = "" if filled is None else f", {filled} cells filled"
         print(f"{len(rows)} rows{note}: written to {out}")
 
 
+# -- expect -----------------------------------------------------------------------------------------------------------
 @guarded
 def expect(
     model: Model,
-    method: Annotated[str, typer.Option(help="auto, exact, monte-carlo, ...; a wrong name lists them all.")] = "auto",
+    method: Annotated[
+        str, typer.Option(help="auto, exact, monte-carlo, s2-smci, ...; a wrong name lists them all.")
+    ] = "auto",
+    samples: Samples = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help=f"Write them to a {', '.join(TABLE_FORMATS)} file."),
+    ] = None,
     seed: Seed = None,
     json: Json = False,
 ) -> None:
-    """Print the model's expected values of columns and of products of pairs, with standard errors (0 when exact)."""
+    """Print what a model expects of columns and of the pairs or cliques it couples, with standard errors (0: exact)."""
+    check_target(out, TABLE_FORMATS)
     machine = load_machine(model, seed)
-    estimate = machine.expect(method)
-    means, pairs = _labelled(machine, estimate)
+    kind = require_answer("expect", machine)
+    assert kind.expected is not None
+    sections = kind.expected(machine, _estimate(machine, method, samples))
+    if out is not None:
+        write_table(out, ("statistic", "mean", "standard_error"), _plain_table(sections))
+    domain = machine.coding_.domain
     if json:
-        columns = ("mean", "standard_error")
-        print_json(
-            {
-                "domain": machine.model_.domain.name,
-                "means": [dict(zip(("column", *columns), row, strict=True)) for row in means],
-                "pairs": [dict(zip(("first", "second", *columns), row, strict=True)) for row in pairs],
-            }
-        )
-        return
-    low, high = machine.model_.domain.low, machine.model_.domain.high
-    print(f"values are {low} for {machine.coding_.low!r} and {high} for {machine.coding_.high!r}")
-    if means:
-        print_table("columns", ("column", "mean", "standard error"), means)
-    if pairs:
-        print_table("pairs", ("first", "second", "mean of product", "standard error"), pairs)
+        where = {"out": out} if out is not None else {section.key: section.json for section in sections}
+        print_json({"domain": domain.name, **where})
+    elif out is not None:
+        print(f"{sum(len(section.rows) for section in sections)} expectations: written to {out}")
+    else:
+        if domain.two_valued:
+            low, high = machine.coding_.low, machine.coding_.high
+            print(f"values are {domain.low} for {low!r} and {domain.high} for {high!r}")
+        print_sections(sections)
 
 
-def _labelled(machine: BoltzmannMachine, estimate: Estimate) -> tuple[list[tuple], list[tuple]]:
-    """Name the entries of the parameter layout: columns (unless there are no biases), then edges."""
-    model, names = machine.model_, machine.names_
-    numbers = list(zip(estimate.mean.tolist(), estimate.stderr.tolist(), strict=True))
-    columns = [(name,) for name in names[: model.n_biases]]
-    edges = [(names[i], names[j]) for i, j in model.graph.edges]
-    labelled = [(*label, *pair) for label, pair in zip([*columns, *edges], numbers, strict=True)]
-    return labelled[: len(columns)], labelled[len(columns) :]
+def _estimate(machine: Any, method: str, samples: int | None) -> Any:
+    import inspect
+
+    if samples is None:
+        return machine.expect(method)
+    if "n_samples" not in inspect.signature(machine.expect).parameters:
+        raise ArgumentError("--samples belongs to methods that draw them, but this model is exact: leave it out")
+    return machine.expect(method, n_samples=samples)
+
+
+def _plain_table(sections: Any) -> Any:
+    """One row for each expectation: a single label, its mean and error."""
+    import numpy as np
+
+    rows = [(", ".join(map(str, row[:-2])), *row[-2:]) for section in sections for row in section.rows]
+    return np.array(rows, dtype=object)

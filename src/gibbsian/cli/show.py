@@ -2,69 +2,64 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from gibbsian.cli.guard import guarded, in_flags
-from gibbsian.cli.options import Json, Model
-from gibbsian.cli.output import coupling_records, print_couplings, print_json, print_table
-
-if TYPE_CHECKING:
-    from gibbsian.estimators import BoltzmannMachine
+from gibbsian.cli.guard import guarded
+from gibbsian.cli.models import MODELS, name_of
+from gibbsian.cli.options import Json, Model, Seed
+from gibbsian.cli.output import print_facts, print_json, print_sections
+from gibbsian.errors import ArgumentError
 
 
 @guarded
 def show(
     model: Model,
-    top: Annotated[int, typer.Option(min=0, help="How many of the strongest couplings to list.")] = 10,
+    top: Annotated[int, typer.Option(min=0, help="How many of the strongest parameters to list.")] = 10,
+    method: Annotated[
+        str | None,
+        typer.Option(help="Print log Z too: exact, or between two sides by annealed importance sampling (ais)."),
+    ] = None,
+    seed: Seed = None,
     json: Json = False,
 ) -> None:
-    """Describe a model: coding, columns, provenance, convergence, biases, strongest couplings."""
+    """Describe a model: coding, columns, provenance, convergence, and its strongest parameters by name."""
     from gibbsian.estimators import load
 
-    machine = load(model)
+    machine = load(model).set_params(random_state=seed)
+    name = name_of(machine)
+    kind = MODELS[name]
+    found = None if method is None else _log_partition(machine, name, method)
+    sections = kind.show(machine, top)
     if json:
-        print_json(_description(machine, top))
+        shown = {section.key: section.json for section in sections}
+        partition = {} if found is None else {"log_partition": partition_record(found)}
+        print_json({"kind": name, **kind.family.record(machine), **partition, **shown})
         return
-    _print_facts(machine)
-    if machine.model_.bias:
-        print_table("biases", ("column", "bias"), list(machine.biases_.items()))
-    print_couplings(machine, top)
+    said = {} if found is None else {"log Z": f"{found:.6f}" if isinstance(found, float) else found.describe()}
+    print_facts({"model": name, **kind.family.facts(machine), **said})
+    print_sections(sections)
 
 
-def _description(machine: BoltzmannMachine, top: int) -> dict[str, Any]:
-    model, coding, result = machine.model_, machine.coding_, machine.result_
+def _log_partition(machine: Any, name: str, method: str) -> Any:
+    if not hasattr(machine, "log_partition"):
+        raise ArgumentError(f"a {name} model has no log Z to print: leave --method out")
+    return machine.log_partition(method)
+
+
+def partition_record(found: Any) -> dict[str, Any]:
+    """Return log Z for JSON: always two sides with their errors, which meet where it is exact."""
+    if isinstance(found, float):
+        return {"lower": found, "upper": found, "exact": True}
+    below, above = found.stderrs
     return {
-        "kind": "pairwise",
-        "coding": {"name": coding.name, "low": coding.low, "high": coding.high, "domain": coding.domain.name},
-        "names": machine.names_,
-        "edges": model.graph.n_edges,
-        "temperature": model.temperature,
-        "binarize": machine.binarize,
-        "converged": result.converged,
-        "reason": result.reason,
-        "provenance": result.provenance,
-        "biases": machine.biases_.to_dict() if model.bias else None,
-        "strongest_couplings": coupling_records(machine, top),
+        "lower": found.lower,
+        "upper": found.upper,
+        "exact": False,
+        "forward": found.forward.log_partition,
+        "forward_standard_error": below,
+        "reverse": found.reverse.log_partition,
+        "reverse_standard_error": above,
+        "trouble": found.trouble,
     }
-
-
-def _print_facts(machine: BoltzmannMachine) -> None:
-    model, result = machine.model_, machine.result_
-    told = result.provenance
-    facts = {
-        "model": f"pairwise, {model.n_variables} variables, {model.graph.n_edges} couplings",
-        "coding": machine.coding_.describe(),
-        "columns": ", ".join(machine.names_),
-        "temperature": f"{model.temperature:g}",
-        "threshold": "" if machine.binarize is None else f"numbers above {machine.binarize:g} are upper",
-        "learner": told.get("learner", ""),
-        "data": f"{told['rows']} rows, {told['missing_cells']} missing cells" if "rows" in told else "",
-        "fit": in_flags(result.reason),
-        "trained": "" if result.moments is None else result.training.describe(),
-        "made": f"{told['created']} by gibbsian {told['gibbsian']}" if "created" in told else "",
-    }
-    for name, fact in facts.items():
-        if fact:
-            print(f"{name + ':':13}{fact}")

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gibbsian.cli.guard import guarded
+from gibbsian.cli.machines import pairwise_sections
+from gibbsian.cli.models import require_answer
 from gibbsian.cli.options import Data, Json, Model, Quiet, Seed, Weights, parse_coding
-from gibbsian.cli.output import check_distinct, check_target, coupling_records, print_couplings, print_json
+from gibbsian.cli.output import check_distinct, check_target, print_json, print_sections
 from gibbsian.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def _record(found: StructureResult, out: Path | None) -> dict[str, Any]:
     return {
         "method": found.method,
         "edges": found.edges(),
-        "couplings": coupling_records(found.machine, found.graph.n_edges),
+        "couplings": pairwise_sections(found.machine, found.graph.n_edges)[-1].json,
         "model": out,
     }
 
@@ -66,8 +68,7 @@ def _record(found: StructureResult, out: Path | None) -> dict[str, Any]:
 def _print(found: StructureResult, out: Path | None) -> None:
     n = found.graph.n_nodes
     print(f"{found.method}: {found.graph.n_edges} of {n * (n - 1) // 2} pairs interact")
-    if found.graph.n_edges:
-        print_couplings(found.machine, found.graph.n_edges)
+    print_sections(pairwise_sections(found.machine, found.graph.n_edges)[-1:])
     if out is not None:
         print(f"model written to {out}")
 
@@ -85,15 +86,16 @@ def intervals(
     json: Json = False,
 ) -> None:
     """Print confidence intervals of the couplings, from the data that the model was fitted to."""
-    from gibbsian.cli.options import load_machine, read_for
+    from gibbsian.cli.options import load_machine
     from gibbsian.cli.output import print_table
 
     if not 0 < level < 1:
         raise ArgumentError(f"--level {level} must be between 0 and 1")
     if bootstrap < 0:
         raise ArgumentError(f"--bootstrap {bootstrap} must be zero or positive")
-    machine, table = read_for(load_machine(model, seed), data)
-    limits, errors = _limits(machine, table, level, bootstrap, seed)
+    machine = load_machine(model, seed)
+    machine, rows_of = require_answer("intervals", machine).family.read(machine, data)
+    limits, errors = _limits(machine, rows_of.table, level, bootstrap, seed)
     strongest = machine.strongest_couplings(top)
     rows = [
         (

@@ -4,9 +4,11 @@ Depends on NumPy and on the rooms above (errors, domain, graphs, rng, resources)
 a table needs them.
 """
 
+from gibbsian.data.clique_checks import preflight_cliques
 from gibbsian.data.coding import check_coding
 from gibbsian.data.dataset import Dataset
-from gibbsian.data.preflight import PreflightReport, drop_empty_rows, fit_memory, preflight
+from gibbsian.data.findings import PreflightReport
+from gibbsian.data.preflight import drop_empty_rows, fit_memory, preflight
 from gibbsian.data.stream import DataStream
 from gibbsian.data.stream_checks import preflight_stream
 from gibbsian.data.table import MISSING_MARKS
@@ -20,5 +22,6 @@ __all__ = [
     "drop_empty_rows",
     "fit_memory",
     "preflight",
+    "preflight_cliques",
     "preflight_stream",
 ]

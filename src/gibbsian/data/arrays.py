@@ -12,8 +12,8 @@ from gibbsian.resources import require_memory
 
 # Codes, masks, packed rows and the distinct states: what reading takes per cell besides the source itself.
 BYTES_PER_CELL = 6
-# A cell of an object or text array passes through int64 codes.
-BYTES_PER_LABEL = 16
+# A cell of an object or text array passes through int64 codes: as it was written, as it is compared, and a copy.
+BYTES_PER_LABEL = 24
 INSTEAD = "read fewer rows or columns, or raise GIBBSIAN_MEMORY_LIMIT"
 
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gibbsian.data.table import Factor, Table, Token, canonical
-from gibbsian.domain import CODINGS, Coding, as_coding
+from gibbsian.data.table import Factor, Table, Token, canonical, label_key
+from gibbsian.domain import CODINGS, AnyCoding, CategoryCoding, Coding, as_coding
 from gibbsian.errors import ArgumentError, CodingError, DataError
 
 # Cells looked at together: they stay in the cache while each candidate value is compared.
@@ -60,7 +60,7 @@ def encode(
     """
     declared = None if isinstance(coding, str) and coding == "auto" else as_coding(coding)
     if binarize is not None:
-        return _binarized(table, declared or CODINGS["binary"], binarize)
+        return binarized(table, declared or CODINGS["binary"], binarize)
     labels = () if declared is None else label_tokens(declared)
     scan = _scan(table, labels)
     if declared is None:
@@ -90,7 +90,7 @@ def label_tokens(coding: Coding) -> tuple[Token, Token]:
     return low, high
 
 
-def same_coding(one: Coding, other: Coding) -> bool:
+def same_coding(one: AnyCoding, other: AnyCoding) -> bool:
     """Say whether two codings write the same values in the same domain, whatever they are called.
 
     Examples
@@ -100,10 +100,18 @@ def same_coding(one: Coding, other: Coding) -> bool:
     >>> same_coding(as_coding("binary"), as_coding((0, 1))), same_coding(as_coding("binary"), as_coding("true/false"))
     (True, False)
     """
-    return label_tokens(one) == label_tokens(other) and one.domain == other.domain
+    if one.domain != other.domain:
+        return False
+    if isinstance(one, Coding) and isinstance(other, Coding):
+        return label_tokens(one) == label_tokens(other)
+    return _label_keys(one) == _label_keys(other)
 
 
-def check_coding(data: Any, coding: Coding, who: str = "the model") -> None:
+def _label_keys(coding: Any) -> list[list[Token | None]]:
+    return [[label_key(label) for label in labels] for labels in coding.labels]
+
+
+def check_coding(data: Any, coding: AnyCoding, who: str = "the model") -> None:
     """Refuse a data set whose coding is not the one that `who` was fitted on.
 
     Parameters
@@ -132,8 +140,10 @@ def check_coding(data: Any, coding: Coding, who: str = "the model") -> None:
         )
 
 
-def _declaration(coding: Coding) -> str:
+def _declaration(coding: AnyCoding) -> str:
     """What a user writes to name a coding."""
+    if isinstance(coding, CategoryCoding):
+        return "coding_"
     return repr(coding.name) if coding.name in CODINGS else repr((coding.low, coding.high))
 
 
@@ -257,7 +267,7 @@ def _check_declared(names: Sequence[str], scan: _Scan, coding: Coding, declared_
     for j, tokens in enumerate(scan.tokens):
         foreign = [token for token in tokens if token not in allowed]
         if any(isinstance(token, float) and np.isinf(token) for token in foreign):
-            raise _infinite(names[j])
+            raise infinite_column(names[j])
         if foreign:
             value, actual = scan.spelling(j, foreign[0]), _recognised_or_none(scan)
             raise _foreign(names[j], value, coding, actual, declared_by)
@@ -268,7 +278,17 @@ def _recognised_or_none(scan: _Scan) -> Coding | None:
     return next((CODINGS[name] for name in PREFERENCE if all(name in fitting for fitting in fits)), None)
 
 
-def _binarized(table: Table, coding: Coding, threshold: float) -> tuple[np.ndarray, np.ndarray | None, Coding]:
+def binarized(table: Table, coding: Coding, threshold: float) -> tuple[np.ndarray, np.ndarray | None, Coding]:
+    """Read a table of numbers as upper where they are above a threshold, else lower.
+
+    Examples
+    --------
+    >>> from gibbsian.data.coding import binarized
+    >>> from gibbsian.data.readers import read_table
+    >>> from gibbsian.domain import as_coding
+    >>> binarized(read_table([[0.2, 3.0]]), as_coding("binary"), threshold=1.0)[0].tolist()
+    [[False, True]]
+    """
     if isinstance(threshold, bool) or not isinstance(threshold, Real) or not np.isfinite(threshold):
         raise ArgumentError(f"binarize={threshold!r} must be a number")
     numbers = table.cells if isinstance(table.cells, np.ndarray) else _numbers_of(table.names, table.cells)
@@ -276,7 +296,7 @@ def _binarized(table: Table, coding: Coding, threshold: float) -> tuple[np.ndarr
         return numbers > threshold, None, coding
     infinite = np.isinf(numbers).any(axis=0)
     if infinite.any():
-        raise _infinite(table.names[int(infinite.argmax())])
+        raise infinite_column(table.names[int(infinite.argmax())])
     missing = np.isnan(numbers)
     return numbers > threshold, missing if missing.any() else None, coding
 
@@ -297,13 +317,14 @@ def _unusable(name: str, column: int, scan: _Scan) -> DataError:
     """Say why a column fits no coding."""
     tokens = scan.tokens[column]
     if any(isinstance(token, float) and np.isinf(token) for token in tokens):
-        return _infinite(name)
+        return infinite_column(name)
     if any(isinstance(token, str) for token in tokens):
         return _text(name, column, scan)
     if len(tokens) > 2:
         return DataError(
             f"column {name!r} holds {len(tokens)} different values ({_shown(scan, column)}), but a variable has two: "
-            f"declare binarize=threshold or drop the column (drop=[{name!r}])"
+            f"declare binarize=threshold, drop the column (drop=[{name!r}]), or keep all values with PottsMachine "
+            "(categories) or HigherOrderBoltzmannMachine(coding='values') (numbers)"
         )
     labels = [int(token) if token.is_integer() else token for token in sorted(map(float, tokens))]
     pair = f"coding={tuple(labels)}" if len(labels) == 2 else "coding=(low, high)"
@@ -324,7 +345,8 @@ def _text(name: str, column: int, scan: _Scan) -> DataError:
         )
     return DataError(
         f"column {name!r} holds text ({scan.spelling(column, words[0])}) instead of two values: "
-        f"drop the column (drop=[{name!r}]) or declare coding=(low, high)"
+        f"drop the column (drop=[{name!r}]), declare coding=(low, high), or keep all values with "
+        "coding='categorical' and PottsMachine"
     )
 
 
@@ -344,7 +366,8 @@ def _foreign(name: str, value: str, coding: Coding, actual: Coding | None, decla
     return CodingError(f"{declared_by} was fitted on {coding.describe()} data but {found}: {remedy}")
 
 
-def _infinite(name: str) -> DataError:
+def infinite_column(name: str) -> DataError:
+    """Return the error of a column that holds an infinite number."""
     return DataError(
         f"column {name!r} holds infinity (inf): make it NaN (missing) or drop the column (drop=[{name!r}])"
     )

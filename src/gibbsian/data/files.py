@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -148,8 +148,11 @@ def _spellings_of_missing() -> list[str]:
 
 
 # -- Arrow and Parquet ------------------------------------------------------------------------------------------------
-def table_from_arrow(table: Any) -> Table:
-    """Turn an Arrow table into ours, without the index that pandas may have stored beside the columns."""
+def table_from_arrow(table: Any, declared: Collection[str] = ()) -> Table:
+    """Turn an Arrow table into ours, without the index that pandas may have stored beside the columns.
+
+    `declared` names the columns whose dictionary lists their values in the user's order.
+    """
     from pyarrow import ArrowException
 
     names = as_names(table.column_names)
@@ -158,7 +161,7 @@ def table_from_arrow(table: Any) -> Table:
     columns = []
     for name in kept:
         try:
-            columns.append(_arrow_column(table.column(name), name))
+            columns.append(_arrow_column(table.column(name), name, name in declared))
         except ArrowException:
             raise DataError(
                 f"column {name!r} holds {table.column(name).type}, not numbers or labels: drop the column"
@@ -166,7 +169,7 @@ def table_from_arrow(table: Any) -> Table:
     return table_of_columns(kept, columns)
 
 
-def _arrow_column(column: Any, name: str) -> np.ndarray | Factor:
+def _arrow_column(column: Any, name: str, declared: bool) -> np.ndarray | Factor:
     from pyarrow import compute, types
 
     kind = column.type
@@ -184,11 +187,11 @@ def _arrow_column(column: Any, name: str) -> np.ndarray | Factor:
     if hasattr(whole, "chunks"):  # an empty chunked array stays chunked in some versions
         return as_factor([], np.empty(0, np.int64), name)
     codes = whole.indices.cast("int64").fill_null(-1)  # polars counts categories by unsigned integers
-    return as_factor(whole.dictionary.to_pylist(), codes.to_numpy(zero_copy_only=False), name)
+    return as_factor(whole.dictionary.to_pylist(), codes.to_numpy(zero_copy_only=False), name, declared)
 
 
 def _read_parquet(path: Path, names: Sequence[str] | None) -> Table:
-    from pyarrow import ArrowException, parquet
+    from pyarrow import ArrowException, parquet, types
 
     try:
         size = parquet.read_metadata(path)
@@ -196,7 +199,8 @@ def _read_parquet(path: Path, names: Sequence[str] | None) -> Table:
         table = parquet.ParquetFile(path).read()
     except (ArrowException, OSError) as error:
         raise DataError(f"file '{path}' is not a readable Parquet file: {_first_sentence(error)}") from None
-    return table_from_arrow(table)
+    stored_as_categories = [field.name for field in table.schema if types.is_dictionary(field.type)]
+    return table_from_arrow(table, stored_as_categories)
 
 
 # -- NumPy files ------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from gibbsian.data.dataset import Dataset
-from gibbsian.domain import Coding
+from gibbsian.domain import AnyCoding
 from gibbsian.errors import ArgumentError
 
 
@@ -56,7 +56,7 @@ def as_minibatch_source(data: Dataset | MinibatchSource) -> MinibatchSource:
     return RowsInMemory(data) if isinstance(data, Dataset) else data
 
 
-def plain_batch(states: np.ndarray, coding: Coding, names: tuple[str, ...]) -> Dataset:
+def plain_batch(states: np.ndarray, coding: AnyCoding, names: tuple[str, ...]) -> Dataset:
     """Return rows as a `Dataset` as they are: to look for equal rows would take longer than to learn from them.
 
     Examples

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gibbsian.data.dataset import Dataset
+from gibbsian.domain import require_two_values
 
 STATES_PER_BLOCK = 512
 EDGES_AT_ONCE = 1 << 15
@@ -44,7 +45,7 @@ class PairCells:
 def pair_cells(data: Dataset, edges: np.ndarray) -> PairCells:
     """Find the filled cells of every edge."""
     used = np.flatnonzero(data.weights > 0)
-    high = data.states[used] == data.domain.high
+    high = data.states[used] == require_two_values(data.domain).high
     if data.missing is None:
         observed = _filled(~high, high, edges)
         return PairCells(observed, observed)

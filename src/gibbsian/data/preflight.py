@@ -22,75 +22,46 @@ nothing: it becomes a note.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from gibbsian.backends.parallel import n_threads
 from gibbsian.blocks import BLOCK_CELLS, LEAST_ROWS, row_blocks
+from gibbsian.data.category_checks import preflight_categories
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.distinct import distinct_rows
+from gibbsian.data.findings import (
+    LISTED,
+    RARE_ROWS,
+    RARE_SHARE,
+    PreflightReport,
+    check_observed,
+    check_rows,
+    columns_have,
+    counted_rows,
+    empty_rows,
+    listed,
+    names_where,
+    report_of,
+    them,
+    warn_of_duplicates,
+    warn_of_empty_rows,
+)
 from gibbsian.data.pairs import CELLS, PairCells, pair_cells
 from gibbsian.data.triangles import empty_triangle
-from gibbsian.domain import SPIN
+from gibbsian.domain import SPIN, require_two_values
 from gibbsian.errors import (
     ConstantColumnError,
-    DataError,
     DegenerateDataWarning,
     GraphError,
     MaximumDoesNotExistError,
-    MissingValuesWarning,
 )
 from gibbsian.graphs import Graph
-from gibbsian.models import PairwiseModel
-
-# A column is nearly constant when fewer rows than this show its rarer value (a bias learned from two rows has a
-# standard error of 0.7) ...
-RARE_ROWS = 3
-# ... and they are a smaller share than this: in a table of twenty rows two are no sign of anything.
-RARE_SHARE = 0.05
-# Names listed in a message before it counts the rest.
-LISTED = 3
-
-
-@dataclass(frozen=True)
-class PreflightReport:
-    """What the checks found; the fit may go on.
-
-    Parameters
-    ----------
-    n_rows, n_states, n_missing : int
-        Rows, distinct states and missing cells of the data.
-    empty_rows : int
-        Rows without any observed cell; leave them out with `drop_empty_rows`.
-    constant, nearly_constant : tuple of str
-        Columns with one value, and with a value in a handful of rows.
-    duplicates : tuple of (str, str, str)
-        Pairs of columns that are ``"equal"`` or ``"opposite"`` wherever both are observed.
-    notes : tuple of str
-        Sentences on what a penalty keeps in check or missing cells leave open.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> data = gb.Dataset.read([[0, 0], [0, 1], [1, 0], [1, 1]])
-    >>> gb.data.preflight(data, gb.graphs.complete(2)).notes
-    ()
-    """
-
-    n_rows: int
-    n_states: int
-    n_missing: int
-    empty_rows: int = 0
-    constant: tuple[str, ...] = ()
-    nearly_constant: tuple[str, ...] = ()
-    duplicates: tuple[tuple[str, str, str], ...] = ()
-    notes: tuple[str, ...] = ()
+from gibbsian.models import Model
 
 
 def preflight(data: Dataset, graph: Graph, *, l1: float = 0.0, l2: float = 0.0, bias: bool = True) -> PreflightReport:
-    """Check that a pairwise model on `graph` can be fitted to `data`.
+    """Check that a pairwise model on `graph` can be fitted to `data`; with many values, one with tables on its edges.
 
     Parameters
     ----------
@@ -123,13 +94,15 @@ def preflight(data: Dataset, graph: Graph, *, l1: float = 0.0, l2: float = 0.0, 
     >>> gb.data.preflight(data, gb.graphs.complete(2), l2=0.01).notes
     ("'a'=1 never occurs together with 'b'=1: the penalty alone keeps the parameters finite",)
     """
+    if not data.domain.two_valued:
+        return preflight_categories(data, graph, l1=l1, l2=l2)
     if graph.n_nodes != data.n_variables:
         raise GraphError(f"the graph has {graph.n_nodes} nodes but the data has {data.n_variables} columns")
-    _check_rows(data)
-    empty_rows = _warn_of_empty_rows(data)
+    check_rows(data)
+    n_empty = warn_of_empty_rows(data)
     low_rows, high_rows = _rows_with_each_value(data)
-    _check_observed(data, low_rows + high_rows)
-    constant = _names_where(data, (low_rows == 0) | (high_rows == 0))
+    check_observed(data, low_rows + high_rows)
+    constant = names_where(data, (low_rows == 0) | (high_rows == 0))
     _judge_constant(constant, bias, l2)
     nearly = _warn_of_nearly_constant(data, low_rows, high_rows)
     cells = pair_cells(data, graph.edges)
@@ -137,17 +110,8 @@ def preflight(data: Dataset, graph: Graph, *, l1: float = 0.0, l2: float = 0.0, 
     notes = _judge_cells(data, graph, cells, unpenalised, bias)
     if unpenalised and (bias or data.domain == SPIN) and not data.has_missing:
         _judge_triangles(data, graph)
-    duplicates = _warn_of_duplicates(_duplicates(data, graph, cells, set(constant)))
-    return PreflightReport(
-        n_rows=data.n_rows,
-        n_states=data.n_states,
-        n_missing=0 if data.missing is None else int(data.missing[data.row_of].sum()),
-        empty_rows=empty_rows,
-        constant=constant,
-        nearly_constant=nearly,
-        duplicates=duplicates,
-        notes=notes,
-    )
+    duplicates = warn_of_duplicates(_duplicates(data, graph, cells, set(constant)))
+    return report_of(data, n_empty, constant=constant, nearly_constant=nearly, duplicates=duplicates, notes=notes)
 
 
 def drop_empty_rows(data: Dataset) -> Dataset:
@@ -159,18 +123,18 @@ def drop_empty_rows(data: Dataset) -> Dataset:
     >>> gb.data.drop_empty_rows(gb.Dataset.read([[0, 1], [None, None]])).n_rows
     1
     """
-    empty = _empty_rows(data)
+    empty = empty_rows(data)
     return data.take(~empty) if empty.any() else data
 
 
-def fit_memory(data: Dataset, model: PairwiseModel, block_cells: int = BLOCK_CELLS) -> int:
+def fit_memory(data: Dataset, model: Model, block_cells: int = BLOCK_CELLS) -> int:
     """Predict the bytes of a fit by an objective: the data, float blocks of states, couplings and L-BFGS's memory.
 
     Parameters
     ----------
     data : Dataset
         The data.
-    model : PairwiseModel
+    model : Model
         The model; only its structure counts.
     block_cells : int
         Cells of the data that are worked on together.
@@ -183,55 +147,26 @@ def fit_memory(data: Dataset, model: PairwiseModel, block_cells: int = BLOCK_CEL
     True
     """
     threads = n_threads()
-    cells = min(max(block_cells, LEAST_ROWS * data.n_variables), data.states.size) * threads
+    # with many values a variable has a column for each of them
+    width = data.n_variables if model.flip_columns is None else int(model.flip_columns[-1])
+    rows = min(max(block_cells // data.n_variables, LEAST_ROWS), data.n_states)
+    cells = rows * width * threads
     # couplings and a product of the gradient on each thread; edges, CSR and indices of the graph weigh as much
-    matrices = (1 + threads) * data.n_variables**2 if model.is_dense else 0
+    matrices = (1 + threads) * width**2 if getattr(model, "is_dense", False) else 0
     graph = 10 * model.graph.n_edges
     vectors = 110 * model.theta.size  # twenty pairs of L-BFGS, once more while they are shifted, and trial points
     return data.nbytes + 8 * (4 * cells + matrices + graph + vectors)
 
 
 # -- rows and columns -------------------------------------------------------------------------------------------------
-def _check_rows(data: Dataset) -> None:
-    if data.n_rows < 2:
-        raise DataError(f"n_samples = {data.n_rows} is too few to fit: give at least 2 rows")
-
-
-def _empty_rows(data: Dataset) -> np.ndarray:
-    if data.missing is None:
-        return np.zeros(data.n_rows, bool)
-    return data.missing[data.row_of].all(axis=1)
-
-
-def _warn_of_empty_rows(data: Dataset) -> int:
-    empty = np.flatnonzero(_empty_rows(data))
-    if len(empty) == data.n_rows:
-        raise DataError(f"all cells of all {data.n_rows} rows are missing: there is nothing to fit")
-    if len(empty):
-        what = "1 row carries" if len(empty) == 1 else f"{len(empty)} rows carry"
-        warnings.warn(
-            f"{what} no information because all cells are missing (first: row {empty[0]}): left out of the fit",
-            MissingValuesWarning,
-            stacklevel=3,
-        )
-    return len(empty)
-
-
 def _rows_with_each_value(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
     """How many rows of positive weight show the lower and the upper value of each column."""
-    counted = None if data.row_weights is None else (data.row_weights > 0).astype(np.float64)
-    rows = np.bincount(data.row_of, counted, minlength=data.n_states).astype(np.float64)
+    rows, domain = counted_rows(data), require_two_values(data.domain)
     high, observed = np.zeros(data.n_variables), np.zeros(data.n_variables)
     for part in row_blocks(data.n_states, data.n_variables):
-        high += rows[part] @ (data.states[part] == data.domain.high)
+        high += rows[part] @ (data.states[part] == domain.high)
         observed += rows[part].sum() if data.missing is None else rows[part] @ ~data.missing[part]
     return observed - high, high
-
-
-def _check_observed(data: Dataset, observed_rows: np.ndarray) -> None:
-    unseen = _names_where(data, observed_rows == 0)
-    if unseen:
-        raise DataError(f"{_columns(unseen)} no observed cell in any row of positive weight: drop {_them(unseen)}")
 
 
 def _judge_constant(constant: tuple[str, ...], bias: bool, l2: float) -> None:
@@ -239,23 +174,23 @@ def _judge_constant(constant: tuple[str, ...], bias: bool, l2: float) -> None:
         return
     if l2 > 0:
         warnings.warn(
-            f"{_columns(constant)} one value only: the penalty alone keeps the biases finite",
+            f"{columns_have(constant)} one value only: the penalty alone keeps the biases finite",
             DegenerateDataWarning,
             stacklevel=3,
         )
         return
     raise ConstantColumnError(
-        f"{_columns(constant, limit=len(constant))} one value only, so no finite bias is the most likely: "
-        f"drop {_them(constant)} or add a penalty such as l2=0.01"
+        f"{columns_have(constant, limit=len(constant))} one value only, so no finite bias is the most likely: "
+        f"drop {them(constant)} or add a penalty such as l2=0.01"
     )
 
 
 def _warn_of_nearly_constant(data: Dataset, low_rows: np.ndarray, high_rows: np.ndarray) -> tuple[str, ...]:
     rarer = np.minimum(low_rows, high_rows)
-    nearly = _names_where(data, (rarer > 0) & (rarer < RARE_ROWS) & (rarer < RARE_SHARE * (low_rows + high_rows)))
+    nearly = names_where(data, (rarer > 0) & (rarer < RARE_ROWS) & (rarer < RARE_SHARE * (low_rows + high_rows)))
     if nearly:
         warnings.warn(
-            f"{_columns(nearly)} the rarer value in fewer than {RARE_ROWS} rows: parameters are poorly determined",
+            f"{columns_have(nearly)} the rarer value in fewer than {RARE_ROWS} rows: parameters are poorly determined",
             DegenerateDataWarning,
             stacklevel=3,
         )
@@ -276,17 +211,17 @@ def _judge_cells(data: Dataset, graph: Graph, cells: PairCells, unpenalised: boo
     if certain.any() and unpenalised:
         reasons = _reasons(data, graph, cells.possible, certain, bias)
         raise MaximumDoesNotExistError(
-            f"the likelihood has no finite maximum, because {_list(reasons, 'other pair', 'other pairs')}: "
+            f"the likelihood has no finite maximum, because {listed(reasons, 'other pair', 'other pairs')}: "
             "add a penalty such as l2=0.01, or drop or merge columns"
         )
     notes = []
     if certain.any():
         reasons = _reasons(data, graph, cells.possible, certain, bias)
-        notes.append(f"{_list(reasons, 'other pair', 'other pairs')}: the penalty alone keeps the parameters finite")
+        notes.append(f"{listed(reasons, 'other pair', 'other pairs')}: the penalty alone keeps the parameters finite")
     doubtful = _unbounded_edges(data, cells.observed, bias) & ~certain
     if doubtful.any():
         reasons = _reasons(data, graph, cells.observed, doubtful, bias)
-        shown = _list(reasons, "other pair", "other pairs")
+        shown = listed(reasons, "other pair", "other pairs")
         notes.append(f"in the observed cells {shown}: only rows with missing cells decide how large the parameters are")
     return tuple(notes)
 
@@ -297,10 +232,8 @@ def _judge_triangles(data: Dataset, graph: Graph) -> None:
     if found is None:
         return
     nodes, pattern = found
-    labels = (data.coding.low, data.coding.high)
-    shown = ", ".join(
-        f"{data.names[node]!r}={labels[int(spin > 0)]}" for node, spin in zip(nodes, pattern, strict=True)
-    )
+    spelled = [data.coding.labels_of(node)[int(spin > 0)] for node, spin in zip(nodes, pattern, strict=True)]
+    shown = ", ".join(f"{data.names[node]!r}={label}" for node, label in zip(nodes, spelled, strict=True))
     raise MaximumDoesNotExistError(
         f"the likelihood has no finite maximum, because {shown} never occur together, nor do their opposites: "
         "add a penalty such as l2=0.01, or drop one of these columns"
@@ -331,7 +264,7 @@ def _reason(data: Dataset, edge: np.ndarray, filled: np.ndarray, bias: bool) -> 
     both_high = len(CELLS) - 1
     empty = both_high if not bias else int(np.flatnonzero(~filled)[0])
     often = "always" if filled[empty] else "never"
-    labels = [(data.coding.low, data.coding.high)[is_high] for is_high in CELLS[empty]]
+    labels = [data.coding.labels_of(node)[is_high] for node, is_high in zip(edge, CELLS[empty], strict=True)]
     return f"{first!r}={labels[0]} {often} occurs together with {second!r}={labels[1]}"
 
 
@@ -348,21 +281,10 @@ def _duplicates(data: Dataset, graph: Graph, cells: PairCells, constant: set[str
     return tuple(entry for entry in named if not constant & {entry[0], entry[1]})
 
 
-def _warn_of_duplicates(duplicates: tuple[tuple[str, str, str], ...]) -> tuple[tuple[str, str, str], ...]:
-    if duplicates:
-        clauses = [f"{first!r} and {second!r} are {kind} in every row" for first, second, kind in duplicates]
-        warnings.warn(
-            f"columns {_list(clauses, 'other pair', 'other pairs')}: their parameters cannot be told apart",
-            DegenerateDataWarning,
-            stacklevel=3,
-        )
-    return duplicates
-
-
 def _identical_columns(data: Dataset) -> list[tuple[tuple[int, int], str]]:
     """Each column that repeats an earlier one (or its opposite), with the first of its kind."""
     used = data.weights > 0
-    columns = np.ascontiguousarray((data.states[used] == data.domain.high).T)
+    columns = np.ascontiguousarray((data.states[used] == require_two_values(data.domain).high).T)
     missing = None if data.missing is None else np.ascontiguousarray(data.missing[used].T)
     observed = np.ones_like(columns) if missing is None else ~missing
     # a column and its opposite become alike once the first observed cell is made low
@@ -373,25 +295,3 @@ def _identical_columns(data: Dataset) -> list[tuple[tuple[int, int], str]]:
         for j, kind in enumerate(kind_of)
         if first[kind] != j
     ]
-
-
-# -- words ------------------------------------------------------------------------------------------------------------
-def _names_where(data: Dataset, chosen: np.ndarray) -> tuple[str, ...]:
-    return tuple(data.names[j] for j in np.flatnonzero(chosen))
-
-
-def _columns(names: Sequence[str], limit: int = LISTED) -> str:
-    """Name the columns as the subject of a sentence."""
-    shown = ", ".join(repr(name) for name in names[:limit])
-    more = f" and {len(names) - limit} others" if len(names) > limit else ""
-    return f"column {shown} has" if len(names) == 1 else f"columns {shown}{more} have"
-
-
-def _them(names: Sequence[str]) -> str:
-    return "it" if len(names) == 1 else "them"
-
-
-def _list(clauses: list[str], one: str, many: str) -> str:
-    rest = len(clauses) - LISTED
-    shown = "; ".join(clauses[:LISTED])
-    return shown if rest <= 0 else f"{shown}; and {rest} {one if rest == 1 else many} likewise"

@@ -40,7 +40,9 @@ def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
     if isinstance(source, str | Path):
         table = read_file(Path(source), names)
     elif _is_frame_of(source, "polars"):
-        table = table_from_arrow(source.to_arrow())
+        # an Enum lists its values in order; a Categorical of polars keeps whatever order its cache met them in
+        listed = [name for name, dtype in source.schema.items() if type(dtype).__name__ == "Enum"]
+        table = table_from_arrow(source.to_arrow(), declared=listed)
     elif _is_frame_of(source, "pandas"):
         table = _from_pandas(source)
     elif hasattr(source, "collect") and type(source).__module__.startswith("polars"):
@@ -80,7 +82,7 @@ def _pandas_column(column: Any, name: str) -> np.ndarray | Factor:
 
     dtype = column.dtype
     if isinstance(dtype, types.CategoricalDtype):
-        return as_factor(list(dtype.categories), column.cat.codes.to_numpy(), name)
+        return as_factor(list(dtype.categories), column.cat.codes.to_numpy(), name, declared=True)
     if types.is_complex_dtype(dtype):
         raise DataError(f"Complex data not supported: column {name!r} holds complex numbers")
     if types.is_bool_dtype(dtype):

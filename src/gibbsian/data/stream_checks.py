@@ -6,17 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.data.findings import PreflightReport, check_observed, names_where, warn_of_duplicates
 from gibbsian.data.pairs import PairCells
-from gibbsian.data.preflight import (
-    PreflightReport,
-    _check_observed,
-    _duplicates,
-    _judge_cells,
-    _judge_constant,
-    _names_where,
-    _warn_of_duplicates,
-    _warn_of_nearly_constant,
-)
+from gibbsian.data.preflight import _duplicates, _judge_cells, _judge_constant, _warn_of_nearly_constant
 from gibbsian.data.stream import DataStream, StreamSummary
 from gibbsian.errors import DataError, GraphError, MissingValuesError
 from gibbsian.graphs import Graph
@@ -60,9 +52,9 @@ def preflight_stream(
         raise DataError(f"n_samples = {stream.n_rows} is too few to fit: give at least 2 rows")
     counts = stream.summary(pairs=stream.n_variables <= MOST_COLUMNS_FOR_PAIRS)
     named: Any = stream  # the sentences need names, coding and domain only
-    _check_observed(named, counts.low + counts.high)
+    check_observed(named, counts.low + counts.high)
     _check_complete(stream, counts)
-    constant = _names_where(named, (counts.low == 0) | (counts.high == 0))
+    constant = names_where(named, (counts.low == 0) | (counts.high == 0))
     _judge_constant(constant, bias, l2)
     nearly = _warn_of_nearly_constant(named, counts.low, counts.high)
     notes: tuple[str, ...] = ()
@@ -71,7 +63,7 @@ def preflight_stream(
         cells = _pair_cells(counts, graph.edges)
         notes = _judge_cells(named, graph, cells, l1 == 0 and l2 == 0, bias)
         if graph.is_complete:
-            duplicates = _warn_of_duplicates(_duplicates(named, graph, cells, set(constant)))
+            duplicates = warn_of_duplicates(_duplicates(named, graph, cells, set(constant)))
     return PreflightReport(
         stream.n_rows, stream.n_rows, 0, constant=constant, nearly_constant=nearly, duplicates=duplicates, notes=notes
     )

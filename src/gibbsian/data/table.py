@@ -58,6 +58,37 @@ def _canonical_word(text: str) -> Token | None:
     return None if np.isnan(number) else number
 
 
+def label_key(label: Any) -> Token | None:
+    """Return what a label is compared by: a number, or a word with its letter case; None for a missing mark.
+
+    Examples
+    --------
+    >>> from gibbsian.data.table import label_key
+    >>> label_key(" Aa "), label_key("3"), label_key(True), label_key("?")
+    ('Aa', 3.0, 'True', None)
+    """
+    token = canonical(label)
+    return token if token is None or isinstance(token, float) else str(as_label(label, token))
+
+
+def as_label(value: Any, token: Token) -> Any:
+    """Return a value as it is shown and stored: a number, a truth value, or a word in its own letter case.
+
+    Examples
+    --------
+    >>> from gibbsian.data.table import as_label, canonical
+    >>> [as_label(value, canonical(value)) for value in (" Aa ", "3", 0.5, True)]
+    ['Aa', 3, 0.5, True]
+    """
+    if isinstance(token, float):
+        return int(token) if token.is_integer() else token
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace").strip()
+    return value.strip() if isinstance(value, str) else value.isoformat()
+
+
 @dataclass(frozen=True, eq=False)
 class Factor:
     """One column as distinct values and the place of each cell among them.
@@ -70,6 +101,13 @@ class Factor:
         How the table wrote each of them first, for messages.
     codes : ndarray of int64
         For each cell its place in `values`, -1 where missing.
+    written : tuple
+        Every value as the table wrote it, letter case and all, also those that a category column declares and does
+        not show.
+    places : ndarray of int64
+        For each cell its place in `written`, -1 where missing.
+    declared : bool
+        Whether the table itself gave `written` and its order, as a category column does.
 
     Examples
     --------
@@ -77,11 +115,16 @@ class Factor:
     >>> column = factorise(["Yes", "no", "YES", "?"])
     >>> column.values, column.codes.tolist()
     (('yes', 'no'), [0, 1, 0, -1])
+    >>> column.written, column.places.tolist()
+    (('Yes', 'no', 'YES', '?'), [0, 1, 2, 3])
     """
 
     values: tuple[Token, ...]
     spellings: tuple[Any, ...]
     codes: np.ndarray
+    written: tuple[Any, ...]
+    places: np.ndarray
+    declared: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +201,11 @@ def factorise(values: Any, name: str = "") -> Factor:
     return as_factor(list(distinct), codes, name)
 
 
-def as_factor(distinct: Sequence[Any], codes: np.ndarray, name: str = "") -> Factor:
-    """Build a `Factor` from values as they were written, some perhaps unused or alike, and codes into them."""
+def as_factor(distinct: Sequence[Any], codes: np.ndarray, name: str = "", declared: bool = False) -> Factor:
+    """Build a `Factor` from values as they were written, some perhaps unused or alike, and codes into them.
+
+    `declared` says that the table itself lists the values in this order.
+    """
     codes = np.asarray(codes, dtype=np.int64)
     used = np.bincount(codes[codes >= 0], minlength=len(distinct)) > 0
     place: dict[Token, int] = {}
@@ -173,7 +219,8 @@ def as_factor(distinct: Sequence[Any], codes: np.ndarray, name: str = "") -> Fac
             place[token] = len(place)
             spellings.append(distinct[k].strip() if isinstance(distinct[k], str) else distinct[k])
         merged[k] = place[token]
-    return Factor(tuple(place), tuple(spellings), merged[codes])
+    same = np.array_equal(merged, [*range(len(distinct)), -1])
+    return Factor(tuple(place), tuple(spellings), codes if same else merged[codes], tuple(distinct), codes, declared)
 
 
 def _canonical_in(name: str, value: Any) -> Token | None:

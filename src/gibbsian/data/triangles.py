@@ -13,6 +13,7 @@ import itertools
 import numpy as np
 
 from gibbsian.data.dataset import Dataset
+from gibbsian.domain import require_two_values
 from gibbsian.graphs import Graph
 
 # Sum of squared degrees up to which all triangles are looked at: about a second.
@@ -34,7 +35,7 @@ def empty_triangle(data: Dataset, graph: Graph) -> tuple[tuple[int, int, int], n
     """
     if float((graph.degrees.astype(float) ** 2).sum()) > MOST_WORK:
         return None
-    spins = np.where(data.states[data.weights > 0] == data.domain.high, 1.0, -1.0)
+    spins = np.where(data.states[data.weights > 0] == require_two_values(data.domain).high, 1.0, -1.0)
     products = spins.T @ spins  # whole numbers, so a sum of zero is zero
     for i in range(graph.n_nodes):
         later = graph.neighbours(i)[graph.neighbours(i) > i]

@@ -1,12 +1,13 @@
-"""Small data sets that come with the package."""
+"""Small data sets that come with the package, and generators of those of the papers."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from gibbsian.data import Dataset
+from gibbsian.datasets.ta22 import TA22_NAMES, TrueSample, make_ta22
 
-__all__ = ["house_votes_path", "load_house_votes"]
+__all__ = ["TA22_NAMES", "TrueSample", "house_votes_path", "load_house_votes", "make_ta22"]
 
 
 def house_votes_path() -> Path:

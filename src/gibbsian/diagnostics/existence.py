@@ -15,13 +15,16 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.models import PairwiseModel
+from gibbsian.inference.log_tables import digits
+from gibbsian.models import Model, PairwiseModel
 
 # Costs are whole numbers and the direction is scaled to length one, so a true one stands far above rounding.
 TOLERANCE = 1e-6
+# Sizes stop growing here, well before a float64 overflows.
+LARGEST_EXPONENT = 900.0
 
 
-def statistics_matrix(model: PairwiseModel, x: np.ndarray) -> np.ndarray:
+def statistics_matrix(model: Model, x: np.ndarray) -> np.ndarray:
     """Return S(x) of each state, one row per state in the layout of theta.
 
     Examples
@@ -31,6 +34,9 @@ def statistics_matrix(model: PairwiseModel, x: np.ndarray) -> np.ndarray:
     >>> statistics_matrix(gb.PairwiseModel.zeros(gb.graphs.complete(2)), np.array([[1, -1]]))
     array([[ 1., -1., -1.]])
     """
+    if not isinstance(model, PairwiseModel):
+        rows = [model.mean_statistics(state[None, :]) for state in np.asarray(x)]
+        return np.array(rows).reshape(-1, model.theta.size)
     x = np.asarray(x, dtype=np.float64)
     i, j = model.graph.edges.T
     products = x[:, i] * x[:, j]
@@ -38,7 +44,7 @@ def statistics_matrix(model: PairwiseModel, x: np.ndarray) -> np.ndarray:
 
 
 def maximum_exists(
-    model: PairwiseModel,
+    model: Model,
     data: Dataset,
     objective: Literal["likelihood", "pseudolikelihood"] = "pseudolikelihood",
     max_size: int = 4_000_000,
@@ -47,7 +53,7 @@ def maximum_exists(
 
     Parameters
     ----------
-    model : PairwiseModel
+    model : Model
         The model; only its structure counts.
     data : Dataset
         Complete data in the model's domain.
@@ -79,34 +85,37 @@ def maximum_exists(
     if data.domain != model.domain:
         raise ArgumentError(f"the data is {data.domain.name} but the model is {model.domain.name}: convert the data")
     data.require_complete("maximum_exists")
-    states = data.states[data.weights > 0].astype(np.float64)
-    rows = len(states) * model.n_variables if objective == "pseudolikelihood" else 2.0**model.n_variables + len(states)
+    states = data.states[data.weights > 0]
+    sizes = model.domain.cardinalities(model.n_variables)
+    n_changes, n_everywhere = float(np.sum(sizes - 1)), float(np.exp2(min(np.log2(sizes).sum(), LARGEST_EXPONENT)))
+    rows = len(states) * n_changes if objective == "pseudolikelihood" else n_everywhere + len(states)
     if rows * model.theta.size > max_size:
         return None
     return not _separates(*programmes[objective](model, states))
 
 
-def _flip_programme(model: PairwiseModel, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _flip_programme(model: Model, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Flip costs of each parameter on the data: these must not be negative."""
-    statistics = statistics_matrix(model, states)
-    costs = []
-    for i in range(model.n_variables):
-        flipped = states.copy()
-        flipped[:, i] = model.domain.low + model.domain.high - flipped[:, i]
-        costs.append(statistics - statistics_matrix(model, flipped))
+    statistics, codes = statistics_matrix(model, states), model.domain.to_codes(states)
+    costs = [np.empty((0, model.theta.size))]
+    for i, size in enumerate(model.domain.cardinalities(model.n_variables)):
+        for shift in range(1, size):
+            changed = codes.copy()
+            changed[:, i] = (codes[:, i].astype(np.int64) + shift) % size
+            costs.append(statistics - statistics_matrix(model, model.domain.from_codes(changed)))
     return np.unique(np.concatenate(costs), axis=0), np.empty((0, model.theta.size))
 
 
-def _face_programme(model: PairwiseModel, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _face_programme(model: Model, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Statistics of one data state minus those of every state, and of every data state.
 
     The mean lies on a face of the polytope exactly when all data states do: their differences vanish along its normal.
-    Differences of states are whole numbers, so nothing is lost to rounding.
+    Differences of states are whole numbers in most models, so nothing is lost to rounding.
     """
-    n = model.n_variables
-    high = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    sizes = model.domain.cardinalities(model.n_variables)
+    every = model.domain.from_codes(digits(np.arange(np.prod(sizes)), sizes))
     reference = statistics_matrix(model, states[:1])
-    everywhere = reference - statistics_matrix(model, model.domain.low + model.domain.gap * high)
+    everywhere = reference - statistics_matrix(model, every)
     return everywhere, reference - statistics_matrix(model, states[1:])
 
 

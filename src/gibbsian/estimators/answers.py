@@ -1,82 +1,67 @@
-"""Questions to a fitted machine: parameters, scores, expectations, samples, missing cells."""
+"""Questions to a fitted machine: scores, expectations, samples, missing cells."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset
-from gibbsian.domain import Coding
+from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.estimators.fitting import like_frame
+from gibbsian.estimators.fitting import by_value, like_frame
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
 from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
 from gibbsian.inference.missing import log_evidence
 from gibbsian.learners import HeldOut
-from gibbsian.models import PairwiseModel
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
-from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers import draw
+from gibbsian.samplers.annealing import Annealing
+
+# A number of samples is shared among as many chains as each has draws, but at most so many: many chains make the
+# standard error reliable, many draws R-hat.
+MOST_CHAINS = 100
+
+
+class ScoreInterval(NamedTuple):
+    """A score between two sides, where log Z is known between two sides.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Mean log-likelihood per row, in nats.
+    log_partition : LogPartitionInterval
+        Where log Z lies.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> bm = gb.BoltzmannMachine(random_state=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+    >>> found = bm.score_interval([[1, 1]], n_samples=200, betas=200)
+    >>> found.lower <= bm.score([[1, 1]]) <= found.upper
+    True
+    """
+
+    lower: float
+    upper: float
+    log_partition: LogPartitionInterval
 
 
 class AnswersMixin:
     """What can be asked of a machine that has ``model_``, ``coding_`` and ``names_`` and reads data by ``_read``."""
 
-    model_: PairwiseModel
-    coding_: Coding
+    model_: Any
+    coding_: Any
     names_: tuple[str, ...]
     random_state: RandomState
 
     if TYPE_CHECKING:
 
         def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset: ...
-
-    # -- parameters ---------------------------------------------------------------------------------------------------
-    @property
-    def biases_(self) -> Any:
-        """The biases by column name."""
-        import pandas
-
-        check_is_fitted(self)
-        return pandas.Series(self.model_.biases, index=list(self.names_), name="bias")
-
-    @property
-    def couplings_(self) -> Any:
-        """The symmetric matrix of couplings by column name, zero where the graph has no edge."""
-        import pandas
-
-        check_is_fitted(self)
-        require_memory(
-            8.0 * self.model_.n_variables**2,
-            f"the full matrix of couplings of {self.model_.n_variables:,} variables",
-            "use strongest_couplings(), which lists the edges only",
-        )
-        names = list(self.names_)
-        return pandas.DataFrame(self.model_.coupling_matrix, index=names, columns=names)
-
-    def strongest_couplings(self, n: int | None = None) -> Any:
-        """Return the couplings as a table with columns first, second, coupling, the largest in size first.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
-        >>> bm.strongest_couplings().round(3).values.tolist()          # log(2) / 4
-        [['x0', 'x1', 0.173]]
-        """
-        import pandas
-
-        check_is_fitted(self)
-        order = np.argsort(-np.abs(self.model_.couplings), kind="stable")[:n]
-        first, second = self.model_.graph.edges[order].T
-        names = np.array(self.names_, dtype=object)
-        return pandas.DataFrame(
-            {"first": names[first], "second": names[second], "coupling": self.model_.couplings[order]}
-        )
 
     # -- questions ----------------------------------------------------------------------------------------------------
     def score_samples(self, X: Any) -> np.ndarray:
@@ -92,7 +77,7 @@ class AnswersMixin:
         array([0.25, 0.5 ])
         """
         data = self._read(X)
-        return (log_evidence(self.model_, data) - self.log_partition())[data.row_of]
+        return (log_evidence(self.model_, data) - self._exact_log_partition())[data.row_of]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean exact log-likelihood per row.
@@ -106,7 +91,33 @@ class AnswersMixin:
         """
         data = self._read(X, sample_weight=sample_weight)
         evidence = np.average(log_evidence(self.model_, data), weights=data.weights)
-        return float(evidence - self.log_partition())
+        return float(evidence - self._exact_log_partition())
+
+    def score_interval(
+        self, X: Any, sample_weight: Any = None, n_samples: int | None = None, betas: int | None = None
+    ) -> ScoreInterval:
+        """Return the mean log-likelihood per row between two sides, for machines whose log Z is out of reach.
+
+        Parameters
+        ----------
+        X : array, frame, path or Dataset
+            The rows; missing cells are summed out exactly.
+        sample_weight : array of shape (n_rows,), optional
+            How much each row counts.
+        n_samples, betas : int, optional
+            As in `log_partition`.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> bm = gb.BoltzmannMachine(random_state=0).fit([[1, 1], [1, -1], [-1, -1], [-1, 1]])
+        >>> [round(side, 3) for side in bm.score_interval([[1, 1]], n_samples=10, betas=10)[:2]]     # log 1/4
+        [-1.386, -1.386]
+        """
+        data = self._read(X, sample_weight=sample_weight)
+        bracket = self.log_partition("ais", n_samples=n_samples, betas=betas)
+        evidence = float(np.average(log_evidence(self.model_, data), weights=data.weights))
+        return ScoreInterval(evidence - bracket.upper, evidence - bracket.lower, bracket)
 
     def pseudo_score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-pseudolikelihood per row, which needs no partition function and so suits any size.
@@ -136,40 +147,91 @@ class AnswersMixin:
         except TooExpensiveError:
             return HeldOut(self.pseudo_score(data), "log-pseudolikelihood", data.n_rows)
 
-    def log_partition(self) -> float:
-        """Return the exact log Z.
+    @overload
+    def log_partition(self, method: Literal["exact"] = ..., n_samples: None = ..., betas: None = ...) -> float: ...
+
+    @overload
+    def log_partition(
+        self, method: Literal["ais"], n_samples: int | None = ..., betas: int | None = ...
+    ) -> LogPartitionInterval: ...
+
+    def log_partition(
+        self, method: str = "exact", n_samples: int | None = None, betas: int | None = None
+    ) -> float | LogPartitionInterval:
+        """Return log Z: exactly, or between two sides.
+
+        Parameters
+        ----------
+        method : "exact" or "ais"
+            ``"ais"`` brackets log Z by annealed importance sampling to the model and back, and returns a
+            `LogPartitionInterval`: a single run would only be a lower bound in expectation.
+        n_samples : int, optional
+            Walkers of annealed importance sampling.
+        betas : int, optional
+            Temperatures on their way; where the two sides disagree more are needed.
 
         Examples
         --------
         >>> import gibbsian as gb
-        >>> round(gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).log_partition(), 4)
+        >>> bm = gb.BoltzmannMachine(random_state=0).fit([[1, 1], [1, -1], [-1, -1], [-1, 1]])
+        >>> round(bm.log_partition(), 4)
+        1.3863
+        >>> round(bm.log_partition(method="ais").upper, 4)
         1.3863
         """
         check_is_fitted(self)
-        return exact(self.model_).log_partition()
+        settings: dict[str, Any] = {"n_walkers": n_samples, "betas": betas}
+        given = {name: value for name, value in settings.items() if value is not None}
+        if method == "ais":
+            return log_partition_interval(
+                self.model_, annealing=Annealing(**given), rng=as_generator(self.random_state)
+            )
+        if method != "exact":
+            raise ArgumentError(f"method={method!r} is not known: use one of exact, ais")
+        if given:
+            raise ArgumentError("n_samples and betas belong to method='ais': leave them out")
+        return self._exact_log_partition()
 
-    def expect(self, method: str | Expectation = "auto") -> Estimate:
+    def _exact_log_partition(self) -> float:
+        check_is_fitted(self)
+        try:
+            return exact(self.model_).log_partition()
+        except TooExpensiveError as error:
+            raise TooExpensiveError(f"{error}, or bracket log Z by method='ais'") from None
+
+    def expect(self, method: str | Expectation = "auto", n_samples: int | None = None) -> Estimate:
         """Return the expected statistics of the model, in the layout of ``model_.theta``, with standard errors.
 
         Parameters
         ----------
         method : "auto", str or Expectation
-            ``"exact"``, ``"monte-carlo"``, any registered name or an object; ``"auto"`` is exact where possible.
+            ``"exact"``, ``"monte-carlo"``, ``"s2-smci"``, any registered name or an object; ``"auto"`` is exact where
+            possible.
+        n_samples : int, optional
+            How many samples a method that draws them takes (rounded up to whole sweeps of its chains), instead of its
+            own number; ``"auto"`` then samples by ``"monte-carlo"``.
 
         Examples
         --------
         >>> import gibbsian as gb
-        >>> estimate = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]).expect()
-        >>> estimate.mean.round(4).tolist(), estimate.stderr.tolist()
+        >>> bm = gb.BoltzmannMachine(random_state=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+        >>> bm.expect().mean.round(4).tolist(), bm.expect().stderr.tolist()
         ([0.2, 0.2, 0.2], [0.0, 0.0, 0.0])
+        >>> plain, spatial = (bm.expect(method, n_samples=2500) for method in ("monte-carlo", "1-smci"))
+        >>> bool((spatial.stderr < plain.stderr).all())
+        True
         """
         check_is_fitted(self)
         if method == "auto":
+            if n_samples is not None:
+                return self.expect("monte-carlo", n_samples)
             try:
                 return self.expect("exact")
             except TooExpensiveError:
                 return self.expect("monte-carlo")
         expectation = EXPECTATIONS.create(method) if isinstance(method, str) else method
+        if n_samples is not None:
+            expectation = _with_samples(expectation, method, n_samples)
         state = expectation.init(self.model_, None, as_generator(self.random_state))
         return expectation(self.model_, state)[0]
 
@@ -213,7 +275,8 @@ class AnswersMixin:
         """Return, for every cell, the probability of its upper value given the present cells of its row.
 
         Present cells give 0 or 1; missing ones their conditional probability, exact where possible, else by Gibbs
-        sampling.
+        sampling. Variables with many values give the probability of each, an array of shape (rows, variables, values)
+        with zeros after the last value of a variable that has fewer.
 
         Examples
         --------
@@ -223,10 +286,10 @@ class AnswersMixin:
         array([[1.   , 0.667]])
         """
         data = self._read(X)
-        return fill_probabilities(self.model_, data, as_generator(self.random_state))[data.row_of]
+        return self._fill(data)[data.row_of]
 
     def impute(self, X: Any) -> Any:
-        """Return X with each missing cell set to its more probable value; frames come back as frames.
+        """Return X with each missing cell set to its most probable value; frames come back as frames.
 
         Examples
         --------
@@ -236,7 +299,25 @@ class AnswersMixin:
         array([[1, 1]], dtype=int8)
         """
         data = self._read(X)
-        upper = fill_probabilities(self.model_, data, as_generator(self.random_state)) > 0.5
-        domain = self.model_.domain
-        filled = self.coding_.decode(np.where(upper, domain.high, domain.low))
-        return like_frame(filled[data.row_of], X)
+        probabilities = self._fill(data)
+        codes = probabilities > 0.5 if probabilities.ndim == 2 else probabilities.argmax(axis=2)
+        filled = self.coding_.decode(self.model_.domain.from_codes(codes))
+        return like_frame(filled[data.row_of], X, self.names_)
+
+    def _fill(self, data: Dataset) -> np.ndarray:
+        """Probabilities of the values of each distinct state's cells, in the form that `predict_proba` returns."""
+        flat = fill_probabilities(self.model_, data, as_generator(self.random_state))
+        return flat if self.model_.domain.two_valued else by_value(flat, self.model_)
+
+
+def _with_samples(expectation: Any, method: Any, n_samples: int) -> Any:
+    """Return the expectation with so many samples in a call."""
+    known = {field.name for field in dataclasses.fields(expectation)} if dataclasses.is_dataclass(expectation) else ()
+    if "n_walkers" in known:
+        return dataclasses.replace(expectation, n_walkers=n_samples)
+    if "n_sweeps" not in known:
+        raise ArgumentError(f"method={method!r} draws no samples: leave n_samples= out")
+    if n_samples < 2:
+        raise ArgumentError(f"n_samples={n_samples} must be at least 2")
+    n_chains = int(np.clip(np.sqrt(n_samples), 2, MOST_CHAINS))
+    return dataclasses.replace(expectation, n_chains=n_chains, n_sweeps=-(-n_samples // n_chains))

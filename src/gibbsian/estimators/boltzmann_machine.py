@@ -3,46 +3,25 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from gibbsian.data import Dataset, drop_empty_rows, preflight
-from gibbsian.data.stream import DataStream
-from gibbsian.diagnostics import data_moments
-from gibbsian.domain import Coding, as_coding
-from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError
-from gibbsian.estimators.answers import AnswersMixin
-from gibbsian.estimators.fitting import (
-    are_chosen,
-    check_memory,
-    check_numbers,
-    check_runaway,
-    choose_learner,
-    fingerprint,
-    plain_settings,
-    provenance,
-    shorten,
-    start_from,
-)
+from gibbsian.data import Dataset, preflight
+from gibbsian.domain import require_two_values
+from gibbsian.estimators.machine import ConvertibleMixin, Machine
 from gibbsian.estimators.online import OnlineMixin
 from gibbsian.graphs import as_graph
-from gibbsian.learners import FitResult, HeldOut, Learner, as_learner, train
+from gibbsian.learners import Learner
 from gibbsian.learners.driver import Callback
 from gibbsian.models import PairwiseModel
-from gibbsian.rng import RandomState, as_generator
-from gibbsian.storage import Checkpoint, StoredModel, write_model
-
-# What scikit-learn keeps of the columns of a fit.
-COLUMNS_SEEN = ("n_features_in_", "feature_names_in_")
+from gibbsian.resources import require_memory
+from gibbsian.rng import RandomState
+from gibbsian.storage import Checkpoint
 
 
-class BoltzmannMachine(AnswersMixin, OnlineMixin, DensityMixin, BaseEstimator):
+class BoltzmannMachine(ConvertibleMixin, OnlineMixin, Machine):
     """A fully visible pairwise Boltzmann machine (YU20 eq. 3), learned from two-valued data.
 
     Parameters
@@ -143,207 +122,56 @@ class BoltzmannMachine(AnswersMixin, OnlineMixin, DensityMixin, BaseEstimator):
         self.callback = callback
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that missing cells are welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
+    def _zeros(self, data: Dataset) -> PairwiseModel:
+        domain = require_two_values(data.domain)
+        return PairwiseModel.zeros(as_graph(self.graph, data.names), domain, self.temperature, self.bias)
 
-    # -- learning -----------------------------------------------------------------------------------------------------
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the parameters.
+    def _preflight(self, data: Dataset, model: PairwiseModel, l1: float, l2: float) -> None:
+        preflight(data, model.graph, l1=l1, l2=l2, bias=self.bias)
 
-        Parameters
-        ----------
-        X : array, frame, path, Dataset or DataStream
-            Rows of two-valued variables; missing cells (NaN, blank, ``?``) are summed out by the exact likelihood. A
-            `DataStream` stays on disk and is learned by minibatches.
-        y : ignored
-            For scikit-learn's pipelines.
-        sample_weight : array of shape (n_rows,), optional
-            How much each row counts.
+    @classmethod
+    def _structure_of(cls, model: PairwiseModel) -> dict[str, Any]:
+        return {"graph": model.graph}
 
-        Returns
-        -------
-        self
+    # -- parameters ---------------------------------------------------------------------------------------------------
+    @property
+    def biases_(self) -> Any:
+        """The biases by column name."""
+        import pandas
 
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> gb.BoltzmannMachine().fit([["yes", "no"], ["no", "no"], ["yes", "yes"], ["no", "yes"]]).coding_.name
-        'yes/no'
-        """
-        before = {name: self.__dict__[name] for name in COLUMNS_SEEN if name in self.__dict__}
-        try:
-            return self._fit(X, sample_weight)
-        except BaseException:  # a machine that refuses new data stays the machine it was
-            for name in COLUMNS_SEEN:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(before)
-            raise
+        check_is_fitted(self)
+        return pandas.Series(self.model_.biases, index=list(self.names_), name="bias")
 
-    def _fit(self, X: Any, sample_weight: Any) -> Self:
-        check_numbers(self)
-        if isinstance(X, DataStream):
-            return self._fit_stream(X, sample_weight)
-        data = self._read(X, fitting=True, sample_weight=sample_weight)
-        if data.row_weights is not None:
-            data = data.take(data.row_weights > 0)
-        rng = as_generator(self.random_state)
-        data, held_out = self._hold_out(data, rng)
-        graph = as_graph(self.graph, data.names)
-        model = PairwiseModel.zeros(graph, data.domain, self.temperature, self.bias)
-        name = choose_learner(self.learner, model, data)
-        learner = as_learner(name, l1=self.l1, l2=self.l2)
-        l1, l2 = getattr(learner, "l1", 0.0), getattr(learner, "l2", 0.0)
-        check_memory(data, model)
-        preflight(data, graph, l1=l1, l2=l2, bias=self.bias)
-        data = drop_empty_rows(data)
-        model = start_from(self.start, model, data)
-        result = train(
-            learner,
-            model,
-            data,
-            rng,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            callback=self.callback,
-            checkpoint=self._checkpoint(lambda: fingerprint(learner, model, data)),
+    @property
+    def couplings_(self) -> Any:
+        """The symmetric matrix of couplings by column name, zero where the graph has no edge."""
+        import pandas
+
+        check_is_fitted(self)
+        require_memory(
+            8.0 * self.model_.n_variables**2,
+            f"the full matrix of couplings of {self.model_.n_variables:,} variables",
+            "use strongest_couplings(), which lists the edges only",
         )
-        if not (l1 or l2):
-            check_runaway(model.replace(result.model.theta), data, learner)
-        if not result.converged:
-            warnings.warn(result.reason, ConvergenceWarning, stacklevel=2)
-        result = replace(
-            result,
-            provenance={**result.provenance, **provenance(name, learner, data, result)},
-            moments=data_moments(model, data),
-            penalised=bool(l1 or l2),
-        )
-        self._set_fitted(result, data.coding, data.names)
-        if held_out is not None:
-            self.result_ = replace(result, held_out=self.score_or_pseudo_score(held_out))
-        return self
+        names = list(self.names_)
+        return pandas.DataFrame(self.model_.coupling_matrix, index=names, columns=names)
 
-    def _hold_out(self, data: Dataset, rng: np.random.Generator) -> tuple[Dataset, Dataset | None]:
-        """Split off the rows that the fit shall not see."""
-        if not 0 <= self.held_out < 1:
-            raise ArgumentError(f"held_out={self.held_out} must be a share of the rows, from 0 to less than 1")
-        return data.split(1 - self.held_out, rng) if self.held_out else (data, None)
-
-    def _set_fitted(self, result: FitResult, coding: Coding, names: tuple[str, ...]) -> Self:
-        self.__dict__.pop("_progress", None)  # what partial_fit kept belongs to the model it learned
-        self.result_ = result
-        self.model_: PairwiseModel = result.model  # type: ignore[assignment]
-        self.coding_ = coding
-        self.names_ = names
-        return self
-
-    def _checkpoint(self, identify: Callable[[], str]) -> Checkpoint | None:
-        """Return the checkpoint of this fit; only then is the data hashed."""
-        if self.checkpoint is None:
-            return None
-        given = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
-        return Checkpoint(given.path, given.every, given.resume, identify())
-
-    def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
-        """Read data for a fit, or for use with the fitted machine in its coding and columns."""
-        if fitting:
-            coding, who = self.coding, None
-        else:
-            check_is_fitted(self)
-            coding, who = self.coding_, "the model"
-        threshold = None if isinstance(X, Dataset) else self.binarize
-        options = {"coding": coding, "sample_weight": sample_weight, "declared_by": who}
-        try:  # what the machine gave back itself (samples, filled rows) has passed the threshold already
-            data = Dataset.read(X, **options, binarize=threshold if fitting else None)
-        except DataError:
-            if fitting or threshold is None:
-                raise
-            data = Dataset.read(X, **options, binarize=threshold)
-        self._check_columns(X, data, fitting)
-        return data
-
-    def _check_columns(self, X: Any, data: Dataset, fitting: bool) -> None:
-        """Keep the columns' names in a fit; afterwards refuse other columns or another order."""
-        if not isinstance(X, Dataset | str | os.PathLike):
-            validate_data(self, X if hasattr(X, "shape") else data.states, reset=fitting, skip_check_array=True)
-        elif fitting:
-            self._set_columns(data.names)
-        elif data.names != self.names_ and (data.n_variables != self.n_features_in_ or are_chosen(data.names)):
-            raise ArgumentError(
-                f"the columns are {shorten(data.names)} but the machine was fitted on {shorten(self.names_)}: "
-                "give the same columns in the same order"
-            )
-
-    def _set_columns(self, names: tuple[str, ...]) -> None:
-        self.n_features_in_ = len(names)
-        if are_chosen(names):
-            self.feature_names_in_ = np.array(names, dtype=object)
-
-    def convert(self, coding: Any) -> BoltzmannMachine:
-        """Return the same distribution written in another coding, exactly.
+    def strongest_couplings(self, n: int | None = None) -> Any:
+        """Return the couplings as a table with columns first, second, coupling, the largest in size first.
 
         Examples
         --------
         >>> import gibbsian as gb
         >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
-        >>> other = bm.convert("binary")
-        >>> bool(abs(other.score([[1, 0]]) - bm.score([[1, -1]])) < 1e-12)
-        True
+        >>> bm.strongest_couplings().round(3).values.tolist()          # log(2) / 4
+        [['x0', 'x1', 0.173]]
         """
+        import pandas
+
         check_is_fitted(self)
-        target = as_coding(coding)
-        model, _ = self.model_.to_domain(target.domain)
-        told = {**self.result_.provenance, "converted_from": self.coding_.name}
-        result = replace(self.result_, model=model, moments=None, provenance=told)
-        converted = type(self)(**self.get_params(deep=False))
-        converted.coding = target
-        converted._set_columns(self.names_)
-        return converted._set_fitted(result, target, self.names_)
-
-    # -- files --------------------------------------------------------------------------------------------------------
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the machine to a file: whole or not at all, and no pickle.
-
-        Examples
-        --------
-        >>> import tempfile, pathlib, gibbsian as gb
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.gibbs"
-        >>> gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).save(path)
-        >>> gb.load(path).names_
-        ('x0', 'x1')
-        """
-        check_is_fitted(self)
-        result = self.result_
-        told = {
-            **result.provenance,
-            "converged": result.converged,
-            "reason": result.reason,
-            "penalised": result.penalised,
-            "held_out": result.held_out,
-        }
-        settings = plain_settings(self.get_params(deep=False))
-        write_model(
-            path, StoredModel(self.model_, self.coding_, self.names_, settings, told, result.trace, result.moments)
+        order = np.argsort(-np.abs(self.model_.couplings), kind="stable")[:n]
+        first, second = self.model_.graph.edges[order].T
+        names = np.array(self.names_, dtype=object)
+        return pandas.DataFrame(
+            {"first": names[first], "second": names[second], "coupling": self.model_.couplings[order]}
         )
-
-    @classmethod
-    def from_stored(cls, stored: StoredModel) -> Self:
-        """Rebuild a fitted machine from what a file holds."""
-        told = dict(stored.provenance)
-        converged, reason = told.pop("converged", False), told.pop("reason", "")
-        penalised, held_out = told.pop("penalised", False), told.pop("held_out", None)
-        machine = cls(**{**stored.settings, "graph": stored.model.graph, "coding": stored.coding})
-        machine._set_columns(stored.names)
-        result = FitResult(
-            stored.model,
-            stored.trace,
-            converged,
-            reason,
-            told,
-            stored.moments,
-            penalised,
-            None if held_out is None else HeldOut(*held_out),
-        )
-        return machine._set_fitted(result, stored.coding, stored.names)

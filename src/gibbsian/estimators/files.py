@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
+from gibbsian.errors import FileFormatError
 from gibbsian.estimators.boltzmann_machine import BoltzmannMachine
-from gibbsian.storage import read_model
+from gibbsian.estimators.full_span import FullSpan
+from gibbsian.estimators.higher_order import HigherOrderBoltzmannMachine
+from gibbsian.estimators.machine import Machine
+from gibbsian.estimators.mixture_base import MIXTURE_FILE
+from gibbsian.estimators.mixture_files import load_mixture
+from gibbsian.estimators.potts import PottsMachine
+from gibbsian.models import FullSpanModel, HigherOrderModel, PairwiseModel, PottsModel
+from gibbsian.storage import kind_of, read_model
+
+MACHINES: dict[type, type[Machine]] = {
+    PairwiseModel: BoltzmannMachine,
+    HigherOrderModel: HigherOrderBoltzmannMachine,
+    PottsModel: PottsMachine,
+    FullSpanModel: FullSpan,
+}
 
 
-def load(path: str | os.PathLike[str]) -> BoltzmannMachine:
-    """Read a model file and return the fitted machine.
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model file and return the fitted machine or mixture: the one that wrote it.
 
     Examples
     --------
@@ -20,4 +36,13 @@ def load(path: str | os.PathLike[str]) -> BoltzmannMachine:
     >>> bool((gb.load(path).model_.theta == bm.model_.theta).all())
     True
     """
-    return BoltzmannMachine.from_stored(read_model(path))
+    if kind_of(path) == MIXTURE_FILE:
+        return load_mixture(path)
+    stored = read_model(path)
+    machine = MACHINES.get(type(stored.model))
+    if machine is None:
+        raise FileFormatError(
+            f"{path} holds a {type(stored.model).__name__}, which no machine learns: read it with "
+            "gibbsian.storage.read_model"
+        )
+    return machine.from_stored(stored)

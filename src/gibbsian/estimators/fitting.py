@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from numbers import Integral, Real
 from typing import Any
@@ -12,12 +13,14 @@ import numpy as np
 
 from gibbsian import __version__
 from gibbsian.data import Dataset, fit_memory
+from gibbsian.diagnostics import DataMoments, data_moments
 from gibbsian.diagnostics.existence import maximum_exists
 from gibbsian.errors import ArgumentError, MaximumDoesNotExistError, MaximumDoesNotExistWarning
-from gibbsian.inference import predict_cost
+from gibbsian.inference import predict_cost_of
+from gibbsian.inference.missing import value_offsets
 from gibbsian.learners import FitResult, Learner
 from gibbsian.learners.mean_field import warm_start
-from gibbsian.models import PairwiseModel
+from gibbsian.models import HigherOrderModel, Model, PairwiseModel
 from gibbsian.objectives import Likelihood
 from gibbsian.resources import memory_limit, require_memory
 
@@ -39,51 +42,63 @@ def check_numbers(machine: Any) -> None:
             raise ArgumentError(f"{name}={value!r} must be a {'whole ' * (kind is Integral)}number")
 
 
-def choose_learner(learner: str | Learner, model: PairwiseModel, data: Dataset) -> str | Learner:
+def choose_learner(learner: str | Learner, model: Model, data: Dataset) -> str | Learner:
     """Settle ``"auto"``: exact likelihood where it is quick or cells are missing, else pseudolikelihood."""
     if learner != "auto":
         return learner
-    quick = predict_cost(model.graph).seconds <= QUICK_SECONDS
+    quick = predict_cost_of(model).seconds <= QUICK_SECONDS
     return "mle" if quick or data.has_missing else "mple"
 
 
-def check_memory(data: Dataset, model: PairwiseModel) -> None:
+def check_memory(data: Dataset, model: Model) -> None:
     """Refuse a fit that would not fit the memory, and say how many columns would."""
     needed = fit_memory(data, model)
     columns = int(model.n_variables * min(1.0, memory_limit() / needed) ** 0.5)  # parameters grow with their square
     require_memory(
         needed,
-        f"fitting {model.n_variables:,} columns with {model.graph.n_edges:,} couplings",
+        f"fitting {model.n_variables:,} columns with {model.theta.size:,} parameters",
         f"use a sparser graph, or about {columns:,} columns",
     )
 
 
-def start_from(start: Any, model: PairwiseModel, data: Dataset) -> PairwiseModel:
+def start_from(start: Any, model: Any, data: Dataset) -> Any:
     """Return where the learner begins: at zero, at a mean-field solution, or at the parameters of another model."""
     if start is None:
         return model
     if isinstance(start, str):
-        return warm_start(start, model, data)
+        if isinstance(model, PairwiseModel):
+            return warm_start(start, model, data)
+        raise ArgumentError(f"start={start!r} is for a BoltzmannMachine: start from a model of the same kind")
     given = getattr(start, "model_", start)
-    if not isinstance(given, PairwiseModel):
+    if type(given) is not type(model):
         raise ArgumentError(
             f"start={start!r} must be None, the name of a mean-field learner, a model or a fitted machine"
         )
     if given.graph != model.graph:
         raise ArgumentError("start has another graph than the machine: start from a model on the same graph")
-    converted, _ = given.to_domain(model.domain)
-    parts = [converted.biases, converted.couplings] if model.bias else [converted.couplings]
-    return model.replace(np.concatenate(parts) * (model.temperature / converted.temperature))
+    if isinstance(model, PairwiseModel):
+        given, _ = given.to_domain(model.domain)
+        parts = [given.biases, given.couplings] if model.bias else [given.couplings]
+        return model.replace(np.concatenate(parts) * (model.temperature / given.temperature))
+    if _structure(given) != _structure(model):
+        raise ArgumentError("start has other cliques or values than the machine: start from a model of the same ones")
+    return model.replace(given.theta * (model.temperature / given.temperature))
 
 
-def check_runaway(model: PairwiseModel, data: Dataset, learner: Learner) -> None:
+def _structure(model: Any) -> tuple[Any, ...]:
+    """What a model has besides parameters, temperature and graph."""
+    if isinstance(model, PairwiseModel):
+        return model.domain, model.bias
+    return model.domain, getattr(model, "cliques", None)
+
+
+def check_runaway(model: Any, data: Dataset, learner: Learner) -> None:
     """Raise or warn where unpenalised parameters have run away because there is no finite maximum.
 
-    Preflight finds constant columns, and pairs and triples that determine each other. What is left (four columns and
-    more) shows in large parameters; then a linear programme decides, where it is small enough.
+    Preflight finds single values, pairs and cliques that rule a maximum out, and triples of two-valued columns. What is
+    left shows in large parameters; then a linear programme decides, where there is one and it is small enough.
     """
-    spin, _ = model.to_domain("spin")
-    largest = 2.0 * np.abs(spin.theta).max(initial=0.0) / spin.temperature
+    largest = _largest_log_odds(model)
     if largest < SUSPICIOUS_LOG_ODDS:
         return
     likelihood = isinstance(getattr(learner, "objective", None), Likelihood)
@@ -100,17 +115,51 @@ def check_runaway(model: PairwiseModel, data: Dataset, learner: Learner) -> None
         )
 
 
-def fingerprint(learner: Learner, model: PairwiseModel, data: Dataset) -> str:
+def _largest_log_odds(model: Any) -> float:
+    """By how much one parameter alone can change a log-probability, at most."""
+    if isinstance(model, PairwiseModel):
+        model, _ = model.to_domain("spin")
+        span: Any = 2.0
+    elif isinstance(model, HigherOrderModel):
+        low, high = model.statistic_range
+        span = high - low
+    else:
+        model, span = model.zero_sum(), 1.0
+    return float((span * np.abs(model.theta)).max(initial=0.0) / model.temperature)
+
+
+def moments_of(model: Model, data: Dataset) -> DataMoments | None:
+    """Return the data's moments, to compare the model's with.
+
+    Where cells are missing a moment is taken over the rows that show it, which is known for products of cells only.
+    """
+    if data.has_missing and not isinstance(model, PairwiseModel):
+        return None
+    return data_moments(model, data)
+
+
+def by_value(flat: np.ndarray, model: Model) -> np.ndarray:
+    """Give each variable's values an axis of their own, filled with zeros: (rows, all values) to (rows, n, values)."""
+    offsets = value_offsets(model.domain, model.n_variables)
+    sizes = np.diff(offsets)
+    shaped = np.zeros((len(flat), model.n_variables, int(sizes.max())))
+    for i, size in enumerate(sizes):
+        shaped[:, i, :size] = flat[:, offsets[i] : offsets[i + 1]]
+    return shaped
+
+
+def fingerprint(learner: Learner, model: Model, data: Dataset) -> str:
     """Return a digest of what decides the course of a fit: a checkpoint is resumed by the same fit only."""
     missing = np.empty(0, bool) if data.missing is None else data.missing
     arrays = (data.states, data.weights, missing)
     return fingerprint_of(learner, model, b"".join(np.ascontiguousarray(array).tobytes() for array in arrays))
 
 
-def fingerprint_of(learner: Learner, model: PairwiseModel, content: bytes) -> str:
+def fingerprint_of(learner: Learner, model: Model, content: bytes) -> str:
     """The same with the data given as bytes, or as what names a file and its state."""
     digest = hashlib.sha256()
-    digest.update(repr((learner, model.domain, model.temperature, model.bias, model.n_variables)).encode())
+    domain, structure = _structure(model)
+    digest.update(repr((learner, domain, model.temperature, structure, model.n_variables)).encode())
     digest.update(model.graph.edges.tobytes() + model.theta.tobytes() + content)
     return digest.hexdigest()
 
@@ -135,20 +184,27 @@ def provenance_of(learner: str, n_rows: int) -> dict[str, Any]:
 
 
 def plain_settings(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Keep the settings that a JSON header can hold."""
+    """Keep the settings that a JSON header can hold; labels and structure stand there as coding and model."""
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
-    return {name: value for name, value in plain.items() if isinstance(value, str | int | float | bool)}
+    kept: dict[str, Any] = {name: value for name, value in plain.items() if isinstance(value, str | int | float | bool)}
+    if isinstance(plain.get("one_hot"), Mapping):
+        kept["one_hot"] = {str(name): list(columns) for name, columns in plain["one_hot"].items()}
+    return kept
 
 
-def like_frame(values: np.ndarray, source: Any) -> Any:
-    """Give `values` the columns and index of `source` where that is a pandas or polars frame."""
+def like_frame(values: np.ndarray, source: Any, names: Sequence[str]) -> Any:
+    """Give `values` the columns and index of `source` where that is a pandas or polars frame.
+
+    A frame of dummies has more columns than variables; then the variables' own names are given.
+    """
     module = type(source).__module__.partition(".")[0]
     if module == "pandas":
         import pandas
 
-        return pandas.DataFrame(values, columns=source.columns, index=source.index)
+        columns = source.columns if len(source.columns) == len(names) else list(names)
+        return pandas.DataFrame(values, columns=columns, index=source.index)
     if module == "polars":
-        return type(source)(values, schema=source.columns)
+        return type(source)(values, schema=source.columns if len(source.columns) == len(names) else list(names))
     return values
 
 

@@ -14,7 +14,7 @@ from gibbsian.data.coding import same_coding
 from gibbsian.data.stream import DataStream
 from gibbsian.data.stream_checks import preflight_stream
 from gibbsian.diagnostics import DataMoments, data_moments
-from gibbsian.domain import as_coding
+from gibbsian.domain import as_coding, require_two_values
 from gibbsian.errors import ArgumentError, CodingError, ConvergenceWarning
 from gibbsian.estimators.fitting import check_numbers, fingerprint_of, provenance_of, start_from
 from gibbsian.graphs import as_graph
@@ -77,9 +77,10 @@ class OnlineMixin:
             raise ArgumentError("a DataStream is learned by fit; partial_fit takes rows in memory")
         first = not hasattr(self, "model_")
         chunk = self._read(X, fitting=first, sample_weight=sample_weight)
+        domain = require_two_values(chunk.domain)
         learner = self._online_learner(chunk.n_rows)
         if first:
-            model = PairwiseModel.zeros(as_graph(self.graph, chunk.names), chunk.domain, self.temperature, self.bias)
+            model = PairwiseModel.zeros(as_graph(self.graph, chunk.names), domain, self.temperature, self.bias)
             model, moments, n_rows = start_from(self.start, model, chunk), None, 0
         else:
             model, moments, n_rows = self.model_, self.result_.moments, self.result_.provenance.get("rows", 0)

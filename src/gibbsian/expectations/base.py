@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from gibbsian.models.base import Model
 from gibbsian.registry import Registry
 
 EXPECTATIONS = Registry("expectation", "gibbsian.expectations")
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Estimate:
         log Z, where the method gives it.
     diagnostics : mapping
         Whatever else the method has to say, by name.
+    log_partition_stderr : float
+        Standard error of `log_partition`; zero when it is exact.
 
     Examples
     --------
@@ -41,11 +45,27 @@ class Estimate:
     stderr: np.ndarray
     log_partition: float | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    log_partition_stderr: float = 0.0
 
     @property
     def is_exact(self) -> bool:
         """Whether every standard error is zero."""
         return not np.any(self.stderr)
+
+
+@dataclass(frozen=True)
+class Rebuilt(Generic[Part]):
+    """A part of a state that ``init`` makes from model and data alone, so that a checkpoint leaves it out.
+
+    Examples
+    --------
+    >>> from gibbsian.expectations.base import Rebuilt
+    >>> from gibbsian.storage import pack
+    >>> sorted(pack((1.5, Rebuilt("a plan"))))
+    ['progress.0']
+    """
+
+    value: Part
 
 
 @runtime_checkable

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.domain import BINARY
-from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import Estimate
-from gibbsian.models.base import Model
+from gibbsian.models import HigherOrderModel, Model, PairwiseModel
+from gibbsian.models.parameters import check_whole_number
 from gibbsian.resources import require_memory
 from gibbsian.samplers import ChainState, Sampler, as_sampler
 
@@ -75,15 +74,14 @@ class RestartedChains:
     n_chains: int | None = None
 
     def __post_init__(self) -> None:
-        if self.n_sweeps < 1:
-            raise ArgumentError(f"n_sweeps={self.n_sweeps} must be at least 1")
-        if self.n_chains is not None and self.n_chains < 2:
-            raise ArgumentError(f"n_chains={self.n_chains} must be at least 2")
+        check_whole_number("n_sweeps", self.n_sweeps, least=1)
+        if self.n_chains is not None:
+            check_whole_number("n_chains", self.n_chains, least=2)
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> RestartedState:
         """Place the chains at the data."""
-        states, shares = _spread_over_rows(data, data.n_rows if self.n_chains is None else self.n_chains)
-        _require_chains(len(states), model)
+        states, shares = spread_over_rows(data, data.n_rows if self.n_chains is None else self.n_chains)
+        require_chains(len(states), model)
         chains = as_sampler(self.sampler).init(model, len(states), rng, states=states)
         return RestartedState(chains, shares, model.mean_statistics(states, shares))
 
@@ -92,12 +90,11 @@ class RestartedChains:
         chains, shares, start = state
         ends, _ = as_sampler(self.sampler).step(model, chains, self.n_sweeps)
         mean = model.mean_statistics(ends.states, shares)
-        # statistics are products of variables, so those of the product state are the products of the statistics
-        both = model.mean_statistics(ends.states * chains.states, shares)
-        squares = _second_moments(model, mean)
-        of_change = squares + _second_moments(model, start) - 2.0 * both - (mean - start) ** 2
-        # either bounds the noise of the sweeps: the first is close after few of them, the second after many
-        variance = np.maximum(np.minimum(of_change, squares - mean**2), 0.0)
+        variance = _most_variance(model, mean)
+        if isinstance(model, PairwiseModel | HigherOrderModel) and model.domain.two_valued:
+            # either bounds the noise of the sweeps: the one is close after many of them, the other after few
+            both = model.mean_statistics(ends.states * chains.states, shares)
+            variance = np.minimum(variance, _variance_of_change(model, mean, start, both))
         stderr = np.sqrt(variance * (shares @ shares))
         return Estimate(mean, stderr), RestartedState(ends._replace(states=chains.states), shares, start)
 
@@ -134,12 +131,11 @@ class PersistentChains:
 
     def __post_init__(self) -> None:
         for name, least in (("n_chains", 2), ("n_sweeps", 1)):
-            if getattr(self, name) < least:
-                raise ArgumentError(f"{name}={getattr(self, name)} must be at least {least}")
+            check_whole_number(name, getattr(self, name), least)
 
     def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> ChainState:
         """Start the chains."""
-        _require_chains(self.n_chains, model)
+        require_chains(self.n_chains, model)
         starts = None
         if data is not None:
             starts = data.states[rng.choice(data.n_states, self.n_chains, p=data.weights / data.total_weight)]
@@ -149,11 +145,10 @@ class PersistentChains:
         """Run the chains on and return the mean statistics over them."""
         chains, _ = as_sampler(self.sampler).step(model, state, self.n_sweeps)
         mean = model.mean_statistics(chains.states)
-        variance = np.maximum(_second_moments(model, mean) - mean**2, 0.0)
-        return Estimate(mean, np.sqrt(variance / (self.n_chains - 1))), chains
+        return Estimate(mean, np.sqrt(_most_variance(model, mean) / (self.n_chains - 1))), chains
 
 
-def _spread_over_rows(data: Dataset, n_chains: int) -> tuple[np.ndarray, np.ndarray]:
+def spread_over_rows(data: Dataset, n_chains: int) -> tuple[np.ndarray, np.ndarray]:
     """Give each distinct state its part of the chains, rounded up, and each chain its share of the weight."""
     weights = data.weights / data.total_weight
     # a hair is taken off so that a whole number of chains is not rounded up to the next
@@ -162,12 +157,24 @@ def _spread_over_rows(data: Dataset, n_chains: int) -> tuple[np.ndarray, np.ndar
     return np.repeat(data.states, copies, axis=0), shares
 
 
-def _second_moments(model: Model, mean: np.ndarray) -> np.ndarray:
-    """Means of the squared statistics: products of 0/1 are their own squares, those of -1/+1 have the square one."""
-    return mean if model.domain == BINARY else np.ones_like(mean)
+def _most_variance(model: Model, mean: np.ndarray) -> np.ndarray:
+    """The variance of statistics with these means: exact for those with two values, the most possible for others."""
+    low, high = model.statistic_range
+    return np.maximum((high - mean) * (mean - low), 0.0)
 
 
-def _require_chains(n_chains: int, model: Model) -> None:
+def _variance_of_change(model: Model, end: np.ndarray, start: np.ndarray, both: np.ndarray) -> np.ndarray:
+    """The variance of the change of each statistic, given its means at both ends and that of their product.
+
+    Statistics are products of variables, so those of the product state are the products of the statistics.
+    """
+    low, high = model.statistic_range
+    squares = [mean * (low + high) - low * high for mean in (end, start)]  # a value s is low or high
+    return np.maximum(squares[0] + squares[1] - 2.0 * both - (end - start) ** 2, 0.0)
+
+
+def require_chains(n_chains: int, model: Model) -> None:
+    """Refuse more chains than the memory holds."""
     n = model.n_variables
     # states as int8 and as float64 with their fields, and the streams
     require_memory(n_chains * (20.0 * n + 64.0), f"running {n_chains} chains of {n} variables", "lower n_chains=")

@@ -7,9 +7,17 @@ import zlib
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.domain import Domain
 from gibbsian.errors import TooExpensiveError
-from gibbsian.inference import exact
-from gibbsian.inference.missing import clamp, complete_in_all_ways, heavy_states, light_batches
+from gibbsian.inference import ExactInference, exact
+from gibbsian.inference.missing import (
+    clamp,
+    complete_in_all_ways,
+    heavy_states,
+    light_batches,
+    value_indicators,
+    value_offsets,
+)
 from gibbsian.models import Model
 from gibbsian.samplers import draw
 
@@ -19,10 +27,16 @@ N_CHAINS, N_DRAWS, BURN_IN = 100, 200, 200
 
 
 def fill_probabilities(model: Model, data: Dataset, rng: np.random.Generator) -> np.ndarray:
-    """Return ``P(cell takes its upper value | present cells)`` for each distinct state; 0 or 1 at present cells.
+    """Return the probability of each cell's values given the present cells of its state; 0 or 1 at present cells.
 
     Exact by summing over the missing cells where that is possible (few of them, or a sparse graph between them),
     otherwise by Gibbs sampling of the missing cells with the present ones fixed.
+
+    Returns
+    -------
+    ndarray of shape (n_states, n_columns)
+        For two-valued variables one column each, the probability of the upper value; for `Categories` one for each
+        value of each variable, those of variable i from ``value_offsets[i]`` to ``value_offsets[i + 1]``.
 
     Examples
     --------
@@ -33,7 +47,7 @@ def fill_probabilities(model: Model, data: Dataset, rng: np.random.Generator) ->
     >>> fill_probabilities(model, data, np.random.default_rng(0)).round(4)   # 1 / (1 + exp(-2))
     array([[1.    , 0.8808]])
     """
-    probabilities = (data.states == model.domain.high).astype(np.float64)
+    probabilities = value_indicators(model.domain, data.states)
     if not data.has_missing:
         return probabilities
     for batch in light_batches(data):
@@ -43,13 +57,30 @@ def fill_probabilities(model: Model, data: Dataset, rng: np.random.Generator) ->
         rest, _, missing = clamp(model, data, state)
         # a stream that depends on the row alone: what else is asked for at the same time changes nothing
         own = np.random.default_rng([seed, zlib.crc32(data.states[state].tobytes() + missing.tobytes())])
-        probabilities[state, missing] = (_means(rest, own) - model.domain.low) / model.domain.gap
+        columns = _columns_of(missing, model)
+        probabilities[state, columns] = _value_probabilities(rest, own)
     return probabilities
 
 
-def _means(model: Model, rng: np.random.Generator) -> np.ndarray:
+def _columns_of(variables: np.ndarray, model: Model) -> np.ndarray:
+    """Where the probabilities of some variables stand."""
+    if model.domain.two_valued:
+        return variables
+    offsets = value_offsets(model.domain, model.n_variables)
+    return np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in variables])
+
+
+def _value_probabilities(model: Model, rng: np.random.Generator) -> np.ndarray:
+    """Probabilities of the values of all variables of a model, in columns like `value_indicators`."""
     try:
-        return exact(model, max_seconds=MOST_SECONDS_A_ROW).means()
+        return _exact_probabilities(exact(model, max_seconds=MOST_SECONDS_A_ROW))
     except TooExpensiveError:
         draws = draw(model, N_CHAINS * N_DRAWS, rng, n_chains=N_CHAINS, burn_in=BURN_IN)
-        return draws.mean(axis=(0, 1), dtype=np.float64)
+        return value_indicators(model.domain, draws.reshape(-1, model.n_variables)).mean(axis=0)
+
+
+def _exact_probabilities(engine: ExactInference) -> np.ndarray:
+    domain = engine.model.domain
+    if isinstance(domain, Domain):
+        return (engine.means() - domain.low) / domain.gap
+    return np.concatenate([engine.marginal([i]) for i in range(engine.model.n_variables)])

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibbsian.diagnostics.chains import report_on
-from gibbsian.errors import ArgumentError, MixingWarning
+from gibbsian.errors import MixingWarning
 from gibbsian.expectations.base import EXPECTATIONS, Estimate
 from gibbsian.models.base import Model
+from gibbsian.models.parameters import check_whole_number
 from gibbsian.resources import require_memory
 from gibbsian.samplers import ChainState, Sampler, as_sampler
 
@@ -81,8 +82,7 @@ class MonteCarlo:
 
     def __post_init__(self) -> None:
         for name, least in (("n_chains", 2), ("n_sweeps", 1), ("burn_in", 0)):
-            if getattr(self, name) < least:
-                raise ArgumentError(f"{name}={getattr(self, name)} must be at least {least}")
+            check_whole_number(name, getattr(self, name), least)
 
     def init(self, model: Model, data: Any, rng: np.random.Generator) -> MonteCarloState:
         """Start the chains at uniformly random states; `data` is not used."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from gibbsian.domain import SPIN, Domain
 from gibbsian.errors import ArgumentError
+from gibbsian.models import Model
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.resources import format_bytes
 
@@ -62,7 +63,8 @@ class Moments:
     log_partition : float
         log Z.
     statistics : ndarray
-        E[S] in the layout of ``model.theta``: means (if the model has biases), then E[x_i x_j] over the edges.
+        E[S] in the layout of ``model.theta``; of a pairwise model the means (if it has biases), then E[x_i x_j] over
+        the edges.
 
     Examples
     --------
@@ -88,7 +90,9 @@ class ExactInference(Protocol):
     True
     """
 
-    model: PairwiseModel
+    @property
+    def model(self) -> Model:
+        """The model asked about."""
 
     @property
     def cost(self) -> Cost:
@@ -101,15 +105,16 @@ class ExactInference(Protocol):
         """Return log Z and the expected statistics in the layout of theta."""
 
     def means(self) -> np.ndarray:
-        """Return E[x_i] of each variable."""
+        """Return E[x_i] of each variable, where values are numbers."""
 
     def second_moments(self) -> np.ndarray:
-        """Return the matrix E[x_i x_j] of all pairs, joined by an edge or not."""
+        """Return the matrix E[x_i x_j] of all pairs, joined by an edge or not, where values are numbers."""
 
     def marginal(self, nodes: Iterable[int]) -> np.ndarray:
-        """Return the joint probabilities of some variables, shape ``(2,) * k``.
+        """Return the joint probabilities of some variables, an axis for each.
 
-        Axis t belongs to the t-th node given; index 0 is the lower value of the domain.
+        Axis t belongs to the t-th node given and is as long as it has values, in the order of their codes: index 0 is
+        the lower value of a two-valued domain.
         """
 
     def most_probable(self) -> tuple[np.ndarray, float]:

@@ -8,15 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.domain import AnyDomain
 from gibbsian.inference.exact import exact
 from gibbsian.models import Model
 from gibbsian.resources import require_memory
 
-# States with at most this many missing cells have their completions listed, many states at a time; for more, exact
-# inference on the missing cells of one state is faster.
-MOST_LISTED = 8
+# States with at most this many completions (eight missing cells of two values) have them listed, many states at a
+# time; for more, exact inference on the missing cells of one state is faster.
+MOST_LISTED = 2**8
 # Completions listed at a time where nothing has to be kept.
 LISTED_AT_ONCE = 2**16
+# Counts stop growing here, well before a float64 overflows.
+LARGEST_EXPONENT = 900.0
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,52 @@ class Completions:
         return top + np.log(totals), weights / totals[self.row]
 
     def fill_probabilities(self, model: Model) -> np.ndarray:
-        """Return ``P(cell takes its upper value | present cells)`` for every cell; 0 or 1 at present cells."""
+        """Return the probabilities of the cells' values given the present cells, in columns like `value_indicators`."""
         _, posterior = self.posterior(model)
-        upper = (self.states == model.domain.high) * posterior[:, None]
-        return np.add.reduceat(upper, self.starts, axis=0)
+        codes, n_rows = model.domain.to_codes(self.states), len(self.starts)
+        tables = [
+            np.bincount(self.row * size + codes[:, i], posterior, minlength=n_rows * size).reshape(n_rows, size)
+            for i, size in enumerate(model.domain.cardinalities(model.n_variables))
+        ]
+        return np.hstack([table[:, 1:] for table in tables] if model.domain.two_valued else tables)
+
+
+def value_offsets(domain: AnyDomain, n_variables: int) -> np.ndarray:
+    """Return where the columns of each variable begin and end, when there is one for each value of each variable.
+
+    Examples
+    --------
+    >>> from gibbsian.domain import Categories
+    >>> from gibbsian.inference.missing import value_offsets
+    >>> value_offsets(Categories((3, 2)), 2).tolist()
+    [0, 3, 5]
+    """
+    return np.concatenate([[0], np.cumsum(domain.cardinalities(n_variables))])
+
+
+def value_indicators(domain: AnyDomain, states: np.ndarray) -> np.ndarray:
+    """Return ones where cells take a value and zeros elsewhere.
+
+    A two-valued domain has one column for each variable, which stands for its upper value; `Categories` have one for
+    each value of each variable (see `value_offsets`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.domain import SPIN, Categories
+    >>> from gibbsian.inference.missing import value_indicators
+    >>> value_indicators(SPIN, np.array([[-1, 1]])).tolist()
+    [[0.0, 1.0]]
+    >>> value_indicators(Categories((3, 2)), np.array([[2, 0]])).tolist()
+    [[0.0, 0.0, 1.0, 1.0, 0.0]]
+    """
+    codes = domain.to_codes(states)
+    if domain.two_valued:
+        return codes.astype(np.float64)
+    offsets = value_offsets(domain, states.shape[1])
+    indicators = np.zeros((len(states), offsets[-1]))
+    np.put_along_axis(indicators, offsets[:-1] + codes, 1.0, axis=1)
+    return indicators
 
 
 def count_missing(data: Dataset) -> np.ndarray:
@@ -74,6 +119,22 @@ def count_missing(data: Dataset) -> np.ndarray:
     return np.zeros(data.n_states, np.int64) if data.missing is None else data.missing.sum(axis=1)
 
 
+def count_completions(data: Dataset) -> np.ndarray:
+    """Return in how many ways the missing cells of each distinct state can be filled, as floats that do not overflow.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.inference.missing import count_completions
+    >>> count_completions(gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")).tolist()
+    [1.0, 2.0]
+    """
+    if data.missing is None:
+        return np.ones(data.n_states)
+    exponents = data.missing @ np.log2(data.domain.cardinalities(data.n_variables))
+    return np.rint(np.exp2(np.minimum(exponents, LARGEST_EXPONENT)))
+
+
 def complete_in_all_ways(data: Dataset, which: np.ndarray | None = None) -> Completions:
     """List every completion of every state (or of the states numbered `which`), asking for the memory first.
 
@@ -85,14 +146,14 @@ def complete_in_all_ways(data: Dataset, which: np.ndarray | None = None) -> Comp
     [0, 1]
     """
     which = np.arange(data.n_states) if which is None else which
-    n_missing = count_missing(data)[which]
-    total = float(np.sum(2.0**n_missing))
+    counts = count_completions(data)[which]
+    total = float(counts.sum())
     require_memory(
         total * (data.n_variables + 32.0),
         f"listing the {total:.3g} completions of the rows with missing cells",
         "leave out the rows with the most missing cells",
     )
-    counts = 2**n_missing
+    counts = counts.astype(np.int64)
     row = np.repeat(np.arange(len(which)), counts)
     starts = np.cumsum(counts) - counts
     states = data.states[which][row]
@@ -103,20 +164,20 @@ def complete_in_all_ways(data: Dataset, which: np.ndarray | None = None) -> Comp
 
 def light_states(data: Dataset) -> np.ndarray:
     """Return the states whose completions are few enough to list."""
-    return np.flatnonzero(count_missing(data) <= MOST_LISTED)
+    return np.flatnonzero(count_completions(data) <= MOST_LISTED)
 
 
 def light_batches(data: Dataset) -> Iterator[np.ndarray]:
     """Cut the light states into batches whose completions are few enough to list together."""
     light = light_states(data)
-    batch = np.cumsum(2 ** count_missing(data)[light]) // LISTED_AT_ONCE
+    batch = np.cumsum(count_completions(data)[light]) // LISTED_AT_ONCE
     for number in np.unique(batch):
         yield light[batch == number]
 
 
 def heavy_states(data: Dataset) -> np.ndarray:
     """Return the states with too many missing cells to list."""
-    return np.flatnonzero(count_missing(data) > MOST_LISTED)
+    return np.flatnonzero(count_completions(data) > MOST_LISTED)
 
 
 def clamp(model: Model, data: Dataset, state: int) -> tuple[Model, float, np.ndarray]:
@@ -168,9 +229,10 @@ def log_evidence(model: Model, data: Dataset, max_seconds: float = 60.0) -> np.n
 
 
 def _fill(states, missing, starts, counts, domain):
-    """Write the binary digits of each completion's number into the missing cells of its run."""
+    """Write the digits of each completion's number, to the bases of the missing cells, into those cells of its run."""
+    sizes = domain.cardinalities(states.shape[1])
     for r in np.flatnonzero(missing.any(axis=1)):
         cells = np.flatnonzero(missing[r])
-        number = np.arange(counts[r])[:, None]
-        digits = (number >> np.arange(len(cells))) & 1
-        states[starts[r] : starts[r] + counts[r], cells] = domain.low + domain.gap * digits
+        steps = np.cumprod(sizes[cells]) // sizes[cells]
+        digits = np.arange(counts[r])[:, None] // steps % sizes[cells]
+        states[starts[r] : starts[r] + counts[r], cells] = domain.from_codes(digits)

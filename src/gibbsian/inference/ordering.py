@@ -74,8 +74,11 @@ class EliminationPlan:
 
 
 @lru_cache(maxsize=8)
-def plan_elimination(graph: Graph) -> EliminationPlan | None:
+def plan_elimination(graph: Graph, cardinalities: tuple[int, ...] | None = None) -> EliminationPlan | None:
     """Return the cheapest plan among a few orders, or None when all have a separator above `MAX_WIDTH`.
+
+    `cardinalities` are the numbers of values of the variables, by default two; the plan's `tables`, `slots` and
+    `stack_size` are those of two-valued variables in any case.
 
     Examples
     --------
@@ -84,11 +87,12 @@ def plan_elimination(graph: Graph) -> EliminationPlan | None:
     >>> plan_elimination(gb.graphs.grid(1, 1000)).n_entries      # tables of two entries, the last of one
     1999
     """
-    order = _best_order(graph)
+    sizes = np.full(graph.n_nodes, 2) if cardinalities is None else np.array(cardinalities)
+    order = _best_order(graph, np.log2(sizes))
     return None if order is None else _lay_out(graph, order)
 
 
-def _best_order(graph: Graph) -> np.ndarray | None:
+def _best_order(graph: Graph, log_sizes: np.ndarray) -> np.ndarray | None:
     """Take away leaves, which costs nothing, then choose the cheapest of the orders proposed for the rest."""
     indptr, heads, _ = graph.csr
     leaves = kernels.strip_leaves(indptr, heads)
@@ -97,7 +101,7 @@ def _best_order(graph: Graph) -> np.ndarray | None:
         return leaves
     subgraph, _ = graph.subgraph(core)
     proposals = _propose_orders(subgraph)
-    costs = [_n_entries(subgraph, order) for order in proposals]
+    costs = [_n_entries(subgraph, order, log_sizes[core]) for order in proposals]
     if not costs or min(costs) == np.inf:
         return None
     return np.concatenate([leaves, core[proposals[int(np.argmin(costs))]]])
@@ -112,10 +116,28 @@ def _propose_orders(graph: Graph) -> list[np.ndarray]:
     return [natural, natural[::-1].copy(), _band_order(graph), *(order for order in searched if order is not None)]
 
 
-def _n_entries(graph: Graph, order: np.ndarray) -> float:
-    """Entries of the tables that an order needs; infinite beyond `MAX_WIDTH`."""
+def _n_entries(graph: Graph, order: np.ndarray, log_sizes: np.ndarray) -> float:
+    """Entries of the cliques' tables that an order needs; infinite beyond `MAX_WIDTH`."""
     found = _separators(graph, order)
-    return np.inf if found is None else float(np.exp2(np.diff(found[0])).sum())
+    return np.inf if found is None else float(np.exp2(log_clique_sizes(order, *found, log_sizes)).sum())
+
+
+def log_clique_sizes(
+    order: np.ndarray, pointers: np.ndarray, separators: np.ndarray, log_sizes: np.ndarray
+) -> np.ndarray:
+    """Return the sum of `log_sizes` over each node with its separator, by place.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.inference.ordering import log_clique_sizes, plan_elimination
+    >>> plan = plan_elimination(gb.graphs.grid(1, 3))
+    >>> log_clique_sizes(plan.order, plan.pointers, plan.separators, np.ones(3))
+    array([2., 2., 1.])
+    """
+    placed = log_sizes[order]
+    owners = np.repeat(np.arange(order.size), np.diff(pointers))
+    return placed + np.bincount(owners, weights=placed[separators], minlength=order.size)
 
 
 def _separators(graph: Graph, order: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

@@ -65,7 +65,7 @@ class Centring:
         """Return the gradient with respect to the centred parameters, given that with respect to theta."""
         pulled = gradient / self.scales
         if self._has_biases:
-            i, j = self.model.graph.edges.T  # type: ignore[attr-defined]
+            i, j = self.model.graph.edges.T
             n = self.model.n_biases  # type: ignore[attr-defined]
             dragged = gradient[i] * self.origin[j] + gradient[j] * self.origin[i]
             pulled[n:] -= dragged / self.scales[n:]
@@ -82,7 +82,7 @@ class Centring:
     def _shifted(self, theta: np.ndarray, origin: np.ndarray) -> np.ndarray:
         if not self._has_biases:
             return theta
-        i, j = self.model.graph.edges.T  # type: ignore[attr-defined]
+        i, j = self.model.graph.edges.T
         n = self.model.n_biases  # type: ignore[attr-defined]
         shifted, couplings = theta.copy(), theta[n:]
         shifted[:n] += np.bincount(i, couplings * origin[j], n) + np.bincount(j, couplings * origin[i], n)

@@ -78,7 +78,7 @@ def train(
         if checkpoint is not None:
             checkpoint.save(state, trace)
     converged = _converged(info, tol)
-    reason = info.verdict or _reason(info, trace, converged, tol)
+    reason = info.verdict or info.failure or _reason(info, trace, converged, tol)
     return FitResult(model.replace(state.progress.theta), trace, converged, reason, provenance)
 
 
@@ -99,11 +99,11 @@ def _last_step(trace: Trace, state: LearnerState) -> StepInfo | None:
 
 
 def _converged(info: StepInfo, tol: float) -> bool:
-    return bool(info.gradient_norm <= max(tol, info.noise)) or bool(info.verdict)
+    return not info.failure and (bool(info.gradient_norm <= max(tol, info.noise)) or bool(info.verdict))
 
 
 def _done(info: StepInfo, n_steps: int, max_iter: int, tol: float) -> bool:
-    ended = _converged(info, tol) or info.stalled or not np.isfinite(info.gradient_norm)
+    ended = _converged(info, tol) or info.stalled or bool(info.failure) or not np.isfinite(info.gradient_norm)
     return ended or n_steps >= max_iter
 
 

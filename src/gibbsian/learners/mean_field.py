@@ -20,12 +20,11 @@ from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError, ConstantColumnError, DataError, DegenerateDataWarning
 from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.objective import check_penalties
-from gibbsian.models import PairwiseModel
+from gibbsian.learners.potts_mean_field import LEAST_UNEXPLAINED, solve_potts
+from gibbsian.models import Model, PairwiseModel, PottsModel
 from gibbsian.optimizers import StepInfo
 from gibbsian.resources import require_memory
 
-# A column of which the others leave a smaller share of the variance unexplained counts as determined by them.
-_LEAST_UNEXPLAINED = 1e-10
 _REMEDY = "drop one of them or give l2=0.01"
 
 
@@ -86,6 +85,8 @@ class InverseMeanField:
     theta^2`` does to the maximum of the likelihood; and it makes everything finite: a column with one value, a
     combination that never occurs, fewer rows than columns. L1 has no closed formula and is refused.
 
+    **Many values.** ``"mean-field"`` also serves the Potts model (see `potts_mean_field`); the others are for spins.
+
     **No real solution.** TAP and Bethe solve a quadratic equation for each pair. Where its roots are not real, for
     couplings too strong for the approximation, the pair gets the naive value ``-K_ij`` and a warning says so.
 
@@ -120,15 +121,20 @@ class InverseMeanField:
                 "use l2=, or a learner such as 'mple'"
             )
 
-    def init(self, model: PairwiseModel, data: Dataset, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Refuse what the formula cannot take; nothing is computed yet."""
+        _check_model(self.method, model)
         data.require_complete(f"learner={self.method!r}")
         return LearnerState((model, data), _Progress(model.theta))
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Evaluate the formula."""
         model, data = state.problem
-        theta, unreal = _solve(self.method, model, data, self.l2)
+        if isinstance(model, PottsModel):
+            pseudocount = self.l2 * model.temperature**2
+            theta, unreal = solve_potts(model, data, pseudocount) * model.temperature, np.empty((0, 2))
+        else:
+            theta, unreal = _solve(self.method, model, data, self.l2)
         if len(unreal):
             first, second = (data.names[node] for node in unreal[0])
             warnings.warn(
@@ -176,6 +182,15 @@ def warm_start(name: str, model: PairwiseModel, data: Dataset, l2: float | None 
 def _check_method(name: str, argument: str) -> None:
     if name not in _METHODS:
         raise ArgumentError(f"{argument}={name!r} is not known: use one of {', '.join(_METHODS)}")
+
+
+def _check_model(method: str, model: Model) -> None:
+    if isinstance(model, PairwiseModel) or (isinstance(model, PottsModel) and method == "mean-field"):
+        return
+    raise ArgumentError(
+        f"learner={method!r} has no formula for a {type(model).__name__}: use 'mple' or 'pcd'"
+        + (", or learner='mean-field'" if isinstance(model, PottsModel) else "")
+    )
 
 
 def _solve(method: str, model: PairwiseModel, data: Dataset, l2: float) -> tuple[np.ndarray, np.ndarray]:
@@ -236,7 +251,7 @@ def _inverse(correlations: np.ndarray, variance: np.ndarray, data: Dataset) -> n
     matrix = correlations / scale + np.eye(len(variance))
     factor, failed_at = dpotrf(matrix, lower=1)
     # squared pivots: the share of each column's variance that the columns before it leave unexplained
-    determined = np.flatnonzero(np.diag(factor)[: failed_at - 1 if failed_at else None] ** 2 < _LEAST_UNEXPLAINED)
+    determined = np.flatnonzero(np.diag(factor)[: failed_at - 1 if failed_at else None] ** 2 < LEAST_UNEXPLAINED)
     if failed_at or len(determined):
         column = int(determined[0]) if len(determined) else failed_at - 1
         raise DataError(

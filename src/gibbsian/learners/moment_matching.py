@@ -12,6 +12,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
 from gibbsian.learners.base import LearnerState
 from gibbsian.learners.centring import Centring
+from gibbsian.learners.clique_centring import CliqueCentring
 from gibbsian.learners.objective import check_penalties
 from gibbsian.models import Model
 from gibbsian.optimizers import OPTIMIZERS, Ascent, GradientStep, StepInfo
@@ -40,6 +41,46 @@ class _Progress:
 
 
 @dataclass(frozen=True)
+class Runaway:
+    """Gives up on equations that seem to have no solution: parameters grow beyond reason, or steps never settle.
+
+    Parameters
+    ----------
+    remedy : str
+        What to do instead.
+    largest : float
+        Size of a parameter, over T, that ends the fit.
+    patience : int, optional
+        Steps after which a solver that needs few is given up; by default only ``max_iter`` ends it.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.learners.moment_matching import Runaway
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> Runaway("add l2=0.01").failure(model, np.array([0.0, 0.0, 60.0]), 9)
+    'stopped after 9 steps, a parameter has run away to 60, so the equations have no solution nearby: add l2=0.01'
+    """
+
+    remedy: str
+    largest: float = 20.0
+    patience: int | None = None
+
+    def failure(self, model: Model, theta: np.ndarray, n_steps: int) -> str:
+        """Say that the fit cannot succeed; nothing while it can."""
+        size = float(np.abs(theta).max(initial=0.0)) / model.temperature
+        stopped = f"stopped after {n_steps} steps"
+        if not size <= self.largest:
+            return (
+                f"{stopped}, a parameter has run away to {size:.3g}, so the equations have no solution nearby: "
+                f"{self.remedy}"
+            )
+        if self.patience is not None and n_steps >= self.patience:
+            return f"{stopped} that do not settle, so the equations have no good solution: {self.remedy}"
+        return ""
+
+
+@dataclass(frozen=True)
 class MomentMatching:
     """Steps along the gradient of the likelihood, with the model's expectation taken in any way.
 
@@ -54,7 +95,8 @@ class MomentMatching:
     expectation : Expectation or str
         How the model's statistics are computed.
     optimizer : GradientStep or str
-        How to move: ``"ascent"``, ``"adam"``, or either with its own settings. There is no value to search along, so
+        How to move: ``"ascent"``, ``"adam"``, ``"anderson"`` (for expectations without noise), or one with its own
+        settings. There is no value to search along, so
         line searches (L-BFGS) do not apply.
     l1, l2 : float
         Penalties, as for `ObjectiveLearner`.
@@ -65,6 +107,8 @@ class MomentMatching:
     centred : bool
         Make the steps in parameters about the mean of the data (see `centring`), where biases and couplings do not
         drag each other along. Without it the steps are those of the papers.
+    runaway : Runaway, optional
+        When to give up because the parameters grow without end, and what to say then.
 
     Examples
     --------
@@ -82,6 +126,7 @@ class MomentMatching:
     average: bool = False
     min_steps: int = 100
     centred: bool = False
+    runaway: Runaway | None = None
 
     def __post_init__(self) -> None:
         check_penalties(self.l1, self.l2)
@@ -94,7 +139,7 @@ class MomentMatching:
         if not isinstance(self.optimizer, GradientStep):
             raise ArgumentError(
                 f"optimizer={self.optimizer!r} needs the value of an objective, which moment matching does not have: "
-                "use 'ascent' or 'adam'"
+                "use 'ascent', 'adam' or 'anderson'"
             )
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
@@ -102,12 +147,17 @@ class MomentMatching:
         data.require_complete("moment matching")
         l1 = np.where(model.penalised, self.l1, 0.0)
         origin = np.average(data.states, axis=0, weights=data.weights)
-        centring = Centring(model, origin) if self.centred else None
+        centring = self._centring(model, origin) if self.centred else None
         problem = (model, model.mean_statistics(data.states, data.weights), l1, centring)
         samples = self.expectation.init(model, data, rng)  # type: ignore[union-attr]
         motion = self.optimizer.init_move(model.theta)  # type: ignore[union-attr]
         zeros = np.zeros_like(model.theta)
         return LearnerState(problem, _Progress(model.theta, model.theta, motion, samples, zeros, zeros, 0.0, 0))
+
+    def _centring(self, model: Model, origin: np.ndarray) -> Centring | CliqueCentring:
+        if not self.l1 and CliqueCentring.applies(model):
+            return CliqueCentring(model, origin)  # type: ignore[arg-type]
+        return Centring(model, origin)
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take one expectation and one step along the difference of moments.
@@ -123,12 +173,14 @@ class MomentMatching:
         norm = gradient_norm(progress.iterate, mean_gradient, l1)
         theta = self._answer(progress, iterate, l1)
         t = progress.evaluations
-        info = StepInfo(float("nan"), norm, self.optimizer.rate_at(t), t + 1, noise=noise)  # type: ignore[union-attr]
+        rate = self.optimizer.rate_at(t)  # type: ignore[union-attr]
+        failure = "" if self.runaway is None else self.runaway.failure(model, iterate, t + 1)
+        info = StepInfo(float("nan"), norm, rate, t + 1, noise=noise, failure=failure)
         new = _Progress(theta, iterate, motion, samples, mean_gradient, variance, noise, t + 1)
         return LearnerState(state.problem, new), info
 
     def _move(
-        self, progress: _Progress, gradient: np.ndarray, l1: np.ndarray, centring: Centring | None
+        self, progress: _Progress, gradient: np.ndarray, l1: np.ndarray, centring: Centring | CliqueCentring | None
     ) -> tuple[np.ndarray, Any]:
         move = self.optimizer.move  # type: ignore[union-attr]
         if centring is None:

@@ -61,7 +61,7 @@ class ObjectiveLearner:
 
     def _hessian(self, model: Model, data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
         def hessian(theta: np.ndarray) -> np.ndarray:
-            return curvature(self.objective, model.replace(theta), data) + self.l2 * np.eye(theta.size)  # type: ignore[arg-type]
+            return curvature(self.objective, model.replace(theta), data) + self.l2 * np.eye(theta.size)
 
         return hessian
 

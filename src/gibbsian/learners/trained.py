@@ -27,7 +27,8 @@ class TrainingReport:
     ----------
     z_scores : ndarray
         (data moment - model moment) / standard error, in the layout of theta. The standard error is that of the data's
-        mean under the model, with the Monte Carlo error of the model's moment added where it was sampled.
+        mean under the model, with the Monte Carlo error of the model's moment added where it was sampled. Where a
+        statistic has more than two values (products over -1, 0, 1) it is a bound, and the z-score is too small.
     gradient_norm : float
         Largest entry of the gradient at the last step.
     exact : bool
@@ -98,9 +99,9 @@ def training_report(
     [0.0, 0.0, 10.0]
     """
     estimate = _expect(model, rng)
-    domain = model.domain
-    # statistics take the two values of the domain, so a mean fixes its variance
-    variance = np.maximum((domain.high - estimate.mean) * (estimate.mean - domain.low), 0.0)
+    low, high = model.statistic_range
+    # a mean fixes the variance of what has two values, and bounds that of what has more (Bhatia and Davis 2000)
+    variance = np.maximum((high - estimate.mean) * (estimate.mean - low), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(variance / moments.count + estimate.stderr**2)
         difference = moments.mean - estimate.mean

@@ -17,7 +17,9 @@ from gibbsian.domain import BINARY, DOMAINS, SPIN, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS
+from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.local_states import LocalStates
+from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
 
 FlipLoss = Callable[[np.ndarray, np.ndarray], float]
 """Returns ``sum_m shares[m] sum_i phi(costs[m, i])`` and overwrites the costs with their derivatives."""
@@ -143,6 +145,16 @@ class PairwiseModel:
         return np.arange(self.theta.size) >= self.n_biases
 
     @property
+    def statistic_range(self) -> tuple[np.ndarray, np.ndarray]:
+        """From -1 to 1 for spins, from 0 to 1 in 0/1 coding."""
+        return np.full(self.theta.size, float(self.domain.low)), np.ones(self.theta.size)
+
+    @property
+    def flip_columns(self) -> None:
+        """One column of flip costs for each variable."""
+        return None
+
+    @property
     def is_dense(self) -> bool:
         """Whether full-matrix algebra is the faster road."""
         return self.n_variables <= ALWAYS_DENSE_UP_TO or self.graph.density > DENSE_ABOVE
@@ -166,7 +178,10 @@ class PairwiseModel:
         >>> model.fields(np.array([[1, -1]]))
         array([[-1.5,  2. ]])
         """
-        return self._coupling_fields(np.ascontiguousarray(x, dtype=np.float64)) + self.biases
+        return self._fields(np.ascontiguousarray(checked_states(self, x), dtype=np.float64))
+
+    def _fields(self, x: np.ndarray) -> np.ndarray:
+        return self._coupling_fields(x) + self.biases
 
     def _coupling_fields(self, x: np.ndarray) -> np.ndarray:
         if self.is_dense:
@@ -176,13 +191,15 @@ class PairwiseModel:
 
     def energy(self, x: np.ndarray) -> np.ndarray:
         """Return ``E(x) = -sum_i b_i x_i - sum_ij w_ij x_i x_j`` of each state."""
-        energies = np.empty(len(x))
-        for block in row_blocks(*np.shape(x)):
-            states = np.ascontiguousarray(x[block], dtype=np.float64)
-            # half the field plus half the bias counts each pair once
-            doubled = np.einsum("mi,mi->m", states, self.fields(states)) + states @ self.biases
-            energies[block] = -0.5 * doubled
+        states = checked_states(self, x)
+        energies = np.empty(len(states))
+        for block in row_blocks(*states.shape):
+            energies[block] = self._energy(np.ascontiguousarray(states[block], dtype=np.float64))
         return energies
+
+    def _energy(self, x: np.ndarray) -> np.ndarray:
+        # half the field plus half the bias counts each pair once
+        return -0.5 * (np.einsum("mi,mi->m", x, self._fields(x)) + x @ self.biases)
 
     def log_weights(self, x: np.ndarray) -> np.ndarray:
         """Return ``-E(x) / T`` of each state."""
@@ -191,6 +208,8 @@ class PairwiseModel:
     def mean_statistics(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Return the weighted means of ``x_i`` and of ``x_i x_j`` over the edges, in the layout of theta.
 
+        Cells of spins may be zero where they are missing: what they enter adds nothing.
+
         Examples
         --------
         >>> import numpy as np, gibbsian as gb
@@ -198,29 +217,33 @@ class PairwiseModel:
         >>> model.mean_statistics(np.array([[1, 1], [1, -1]]), weights=np.array([3.0, 1.0]))
         array([1. , 0.5, 0.5])
         """
-        shares = np.full(len(x), 1.0 / len(x)) if weights is None else weights / weights.sum()
+        states = checked_states(self, x, zeros=True)
+        shares = checked_shares(weights, len(states))
 
         def sums(block: slice) -> np.ndarray:
-            states = np.ascontiguousarray(x[block], dtype=np.float64)
-            weighted = states * shares[block, None]
-            return self._in_layout(weighted.sum(axis=0), self._edge_sums(weighted, states))
+            numbers = np.ascontiguousarray(states[block], dtype=np.float64)
+            weighted = numbers * shares[block, None]
+            return self._in_layout(weighted.sum(axis=0), self._edge_sums(weighted, numbers))
 
         totals = np.zeros(self.theta.size)
-        for part in map_in_order(sums, row_blocks(*np.shape(x))):
+        for part in map_in_order(sums, row_blocks(*states.shape)):
             totals += part
         return totals
 
     def flip_costs(self, x: np.ndarray) -> np.ndarray:
         """Return the log-odds ``log P(x) - log P(x with variable i flipped)``; ``2 x_i U_i / T`` for spins."""
-        x = np.ascontiguousarray(x, dtype=np.float64)
+        return self._flip_costs(np.ascontiguousarray(checked_states(self, x), dtype=np.float64))
+
+    def _flip_costs(self, x: np.ndarray) -> np.ndarray:
         costs = self._coupling_fields(x)
         kernels.add_biases_with_signs(costs, self.biases, x, self.domain.gap / self.temperature)
         return costs
 
     def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta. Overwrites nothing."""
-        x = np.ascontiguousarray(x, dtype=np.float64)
-        return self._overwriting_vjp(x, np.array(c, dtype=np.float64, order="C"))
+        states = np.ascontiguousarray(checked_states(self, x), dtype=np.float64)
+        slopes = checked_slopes(c, len(states), self.n_variables)
+        return self._overwriting_vjp(states, np.array(slopes, order="C"))
 
     def _overwriting_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
         sums = kernels.sign_and_sum(c, x, self.domain.gap / self.temperature)
@@ -241,15 +264,16 @@ class PairwiseModel:
         >>> round(value, 6), gradient.tolist()
         (1.386294, [-1.0, 0.0, 0.0])
         """
+        states = checked_states(self, x)
         if not self.is_dense:
-            return self._sparse_flip_loss(x, shares, kernel)
-        x = np.ascontiguousarray(x, dtype=np.float64)
-        costs = self.flip_costs(x)
+            return self._sparse_flip_loss(states, shares, kernel)
+        numbers = np.ascontiguousarray(states, dtype=np.float64)
+        costs = self._flip_costs(numbers)
         value = kernel(costs, shares)
-        return value, self._overwriting_vjp(x, costs)
+        return value, self._overwriting_vjp(numbers, costs)
 
     def _sparse_flip_loss(self, x: np.ndarray, shares: np.ndarray, kernel: FlipLoss) -> tuple[float, np.ndarray]:
-        rows = kernels.by_variable(np.asarray(x, dtype=np.int8))
+        rows = kernels.by_variable(x)
         indptr, heads, ids = self.graph.csr
         weights, biases, scale = self.couplings[ids], self.biases, self.domain.gap / self.temperature
         values = (float(self.domain.low), float(self.domain.high))
@@ -315,6 +339,37 @@ class PairwiseModel:
         return np.concatenate([first, second]) if self.bias else second
 
     # -- other forms of the same distribution -----------------------------------------------------------------------
+    def factors(self) -> FactorGraph:
+        """Return the distribution as tables of two and of four numbers.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.PairwiseModel.build(gb.graphs.complete(2), None, [0.5]).factors().factors[0].table.tolist()
+        [[0.5, -0.5], [-0.5, 0.5]]
+        """
+        (levels,) = self.domain.levels(1)
+        products = np.outer(levels, levels)
+        singles = [Factor((i,), b * levels) for i, b in enumerate(self.natural_biases)] if self.bias else []
+        edges, couplings = self.graph.edges.tolist(), self.natural_couplings
+        pairs = [Factor((i, j), w * products) for (i, j), w in zip(edges, couplings, strict=True)]
+        return FactorGraph(self.domain.cardinalities(self.n_variables), (*singles, *pairs))
+
+    def statistics_from(self, marginal: Marginal) -> np.ndarray:
+        """Return the means and the edges' products, given the joint probabilities of any few variables.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+        >>> model.statistics_from(lambda nodes: np.full((2,) * len(nodes), 0.5 ** len(nodes)))
+        array([0., 0., 0.])
+        """
+        (levels,) = self.domain.levels(1)
+        means = np.array([marginal((i,)) @ levels for i in range(self.n_variables)] if self.bias else [])
+        products = [levels @ marginal((i, j)) @ levels for i, j in self.graph.edges.tolist()]
+        return np.concatenate([means, np.array(products)])
+
     def condition(self, nodes: Sequence[int] | np.ndarray, values: Sequence[int] | np.ndarray) -> tuple[Self, float]:
         """Fix some variables and return the model of the others, with the log-weight of what was fixed.
 
@@ -329,13 +384,13 @@ class PairwiseModel:
         >>> rest.biases.tolist(), rest.couplings.tolist(), constant
         ([1.0, 2.0], [3.0], 0.0)
         """
-        state = np.zeros(self.n_variables)
-        state[nodes] = values
-        rest = np.setdiff1d(np.arange(self.n_variables), nodes)
+        fixed, numbers = checked_fixed(self, nodes, values)
+        state = np.zeros((1, self.n_variables))  # zeros at the free variables: they add nothing to fields or energy
+        state[0, list(fixed)] = numbers
+        rest = np.setdiff1d(np.arange(self.n_variables), fixed)
         graph, kept = self.graph.subgraph(rest)
-        fixed = state[None, :]  # zeros at the free variables: they add nothing to fields or energy
-        biases = self.fields(fixed)[0, rest]
-        constant = float(self.log_weights(fixed)[0])
+        biases = self._fields(state)[0, rest]
+        constant = float(self._energy(state)[0] / -self.temperature)
         return type(self).build(graph, biases, self.couplings[kept], self.domain, self.temperature), constant
 
     def clamped_statistics(
@@ -352,9 +407,10 @@ class PairwiseModel:
         >>> model.clamped_statistics([0], [-1], free=np.array([0.5, 0.2, 0.3]))
         array([-1. ,  0.5,  0.2, -0.5, -0.2,  0.3])
         """
-        rest = np.setdiff1d(np.arange(self.n_variables), nodes)
+        fixed, numbers = checked_fixed(self, nodes, values)
+        rest = np.setdiff1d(np.arange(self.n_variables), fixed)
         means = np.zeros(self.n_variables)
-        means[nodes], means[rest] = values, free[: len(rest)]
+        means[list(fixed)], means[rest] = numbers, free[: len(rest)]
         i, j = self.graph.edges.T
         products = means[i] * means[j]  # right unless both ends are free; those edges are the edges of the rest
         products[self.graph.subgraph(rest)[1]] = free[len(rest) :]

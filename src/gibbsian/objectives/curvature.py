@@ -14,7 +14,8 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.existence import statistics_matrix
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import exact
-from gibbsian.models import PairwiseModel
+from gibbsian.inference.log_tables import digits
+from gibbsian.models import Model, PairwiseModel
 from gibbsian.objectives.base import Objective
 from gibbsian.objectives.flip_costs import FlipCostObjective
 from gibbsian.objectives.likelihood import Likelihood
@@ -22,9 +23,11 @@ from gibbsian.objectives.likelihood import Likelihood
 FLOPS_PER_SECOND = 1e10  # of one BLAS core, about; predictions err on the safe side
 STEP = 1e-5  # of central differences: truncation and rounding are both near 1e-10
 STATES_AT_ONCE = 4096
+SECONDS_PER_STATISTICS = 3e-5  # of one state of a model that is not pairwise
+LARGEST_EXPONENT = 900.0  # predictions stop growing here, well before a float64 overflows
 
 
-def curvature(objective: Objective, model: PairwiseModel, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
+def curvature(objective: Objective, model: Model, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
     """Return the Hessian of an objective at the model's parameters.
 
     Examples
@@ -39,7 +42,10 @@ def curvature(objective: Objective, model: PairwiseModel, data: Dataset, max_sec
     if isinstance(objective, Likelihood):
         return likelihood_curvature(model, data, max_seconds)
     if isinstance(objective, FlipCostObjective):
-        return flip_cost_curvature(objective, model, data)
+        if isinstance(model, PairwiseModel):
+            return flip_cost_curvature(objective, model, data)
+        function = objective.bind(model, data)
+        return _differences(lambda theta: function(theta)[1], model.theta, max_seconds)
     raise ArgumentError(f"the curvature of {objective!r} is not known: use optimizer='lbfgs', or bootstrap for errors")
 
 
@@ -96,12 +102,12 @@ def loss_slopes(objective: FlipCostObjective, costs: np.ndarray) -> np.ndarray:
 
 
 # -- exact likelihood -------------------------------------------------------------------------------------------------
-def likelihood_curvature(model: PairwiseModel, data: Dataset, max_seconds: float) -> np.ndarray:
+def likelihood_curvature(model: Model, data: Dataset, max_seconds: float) -> np.ndarray:
     """Return the information: the covariance of the statistics over T^2, or as observed where cells are missing."""
     if data.has_missing:
         function = Likelihood(max_seconds).bind(model, data)
         return _differences(lambda theta: function(theta)[1], model.theta, max_seconds)
-    by_enumeration = 2.0**model.n_variables * model.theta.size * (model.theta.size + 100) / FLOPS_PER_SECOND
+    by_enumeration = _n_states(model) * _seconds_per_state(model)
     if by_enumeration <= min(
         max_seconds, 2 * model.theta.size * exact(model, max_seconds=max_seconds).cost.seconds + 1
     ):
@@ -113,14 +119,25 @@ def likelihood_curvature(model: PairwiseModel, data: Dataset, max_seconds: float
     return _differences(moments, model.theta, max_seconds)
 
 
-def _covariance_of_statistics(model: PairwiseModel) -> np.ndarray:
+def _n_states(model: Model) -> float:
+    exponent = np.log2(model.domain.cardinalities(model.n_variables)).sum()
+    return float(np.rint(np.exp2(min(exponent, LARGEST_EXPONENT))))
+
+
+def _seconds_per_state(model: Model) -> float:
+    """The price of one state in the covariance: its statistics, and a product of all pairs of parameters."""
+    statistics = 0.0 if isinstance(model, PairwiseModel) else SECONDS_PER_STATISTICS
+    return model.theta.size * (model.theta.size + 100) / FLOPS_PER_SECOND + statistics
+
+
+def _covariance_of_statistics(model: Model) -> np.ndarray:
     """Sum over all states, some at a time."""
     engine = exact(model)
     log_partition, mean = engine.log_partition(), engine.moments().statistics
     covariance = np.zeros((mean.size, mean.size))
-    for block in row_blocks(2**model.n_variables, 1, STATES_AT_ONCE):
-        bits = (np.arange(block.start, block.stop)[:, None] >> np.arange(model.n_variables)) & 1
-        states = model.domain.low + model.domain.gap * bits
+    sizes = model.domain.cardinalities(model.n_variables)
+    for block in row_blocks(int(_n_states(model)), 1, STATES_AT_ONCE):
+        states = model.domain.from_codes(digits(np.arange(block.start, block.stop), sizes))
         probabilities = np.exp(model.log_weights(states) - log_partition)
         centred = statistics_matrix(model, states) - mean
         covariance += (centred * probabilities[:, None]).T @ centred

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gibbsian.backends.numba.flip_losses import half_exponential
+from gibbsian.backends.numba.grouped_losses import half_exponentials
 from gibbsian.data import Dataset
-from gibbsian.data.distinct import distinct_rows
+from gibbsian.data.distinct import distinct_codes
 from gibbsian.objectives.base import OBJECTIVES
 from gibbsian.objectives.flip_costs import FlipCostObjective
 
@@ -15,7 +16,8 @@ from gibbsian.objectives.flip_costs import FlipCostObjective
 def ProbabilityFlow(skip_data: bool = False) -> FlipCostObjective:
     """Return the probability flow out of the data: ``sum_i sqrt(P(x with x_i flipped) / P(x))``, averaged over rows.
 
-    Consistent, convex, and without a partition function.
+    Consistent, convex, and without a partition function. A variable with more than two values can change to each of the
+    others, and all are counted.
 
     Parameters
     ----------
@@ -42,12 +44,16 @@ def ProbabilityFlow(skip_data: bool = False) -> FlipCostObjective:
     (2.0, 0.666667)
     """
     if skip_data:
-        return FlipCostObjective(half_exponential, "probability flow out of the data", flips_into_data)
-    return FlipCostObjective(half_exponential, "probability flow")
+        name = "probability flow out of the data"
+        return FlipCostObjective(half_exponential, name, flips_into_data, half_exponentials)
+    return FlipCostObjective(half_exponential, "probability flow", grouped=half_exponentials)
 
 
 def flips_into_data(data: Dataset) -> np.ndarray:
-    """Say for each state and variable whether flipping it gives a state that the data hold with a positive weight.
+    """Say for each state and flip whether it gives a state that the data hold with a positive weight.
+
+    There is a column for each variable, or where variables have several values one for each value; the present value is
+    no flip.
 
     Examples
     --------
@@ -56,12 +62,15 @@ def flips_into_data(data: Dataset) -> np.ndarray:
     >>> flips_into_data(gb.Dataset.read([[0, 0], [0, 1], [1, 1]])).tolist()
     [[False, True], [True, True], [True, False]]
     """
-    high = data.states > data.domain.low
-    present = high[data.weights > 0]
-    into_data = np.empty(high.shape, dtype=bool)
-    for i in range(data.n_variables):
-        flipped = high.copy()
-        flipped[:, i] ^= True
-        _, name = distinct_rows(np.concatenate([present, flipped]))
-        into_data[:, i] = np.isin(name[len(present) :], name[: len(present)])
-    return into_data
+    codes = data.domain.to_codes(data.states)
+    sizes = data.domain.cardinalities(data.n_variables).tolist()
+    present = codes[data.weights > 0]
+    columns = []
+    for i, size in enumerate(sizes):
+        for value in [None] if data.domain.two_valued else range(size):
+            changed = codes.copy()
+            changed[:, i] = 1 - codes[:, i] if value is None else value
+            _, name = distinct_codes(np.concatenate([present, changed]), sizes)
+            into_data = np.isin(name[len(present) :], name[: len(present)])
+            columns.append(into_data & (changed[:, i] != codes[:, i]))
+    return np.stack(columns, axis=1)

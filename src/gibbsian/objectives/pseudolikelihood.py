@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gibbsian.backends.numba.flip_losses import logistic
+from gibbsian.backends.numba.grouped_losses import softmax
 from gibbsian.objectives.base import OBJECTIVES
 from gibbsian.objectives.flip_costs import FlipCostObjective
 
@@ -19,4 +20,4 @@ def Pseudolikelihood() -> FlipCostObjective:
     >>> Pseudolikelihood().name
     'pseudolikelihood'
     """
-    return FlipCostObjective(logistic, "pseudolikelihood")
+    return FlipCostObjective(logistic, "pseudolikelihood", grouped=softmax)

@@ -6,6 +6,7 @@ checkpointed and resumed between any two steps. Those that can do without the va
 """
 
 from gibbsian.optimizers.adam import Adam
+from gibbsian.optimizers.anderson import Anderson
 from gibbsian.optimizers.ascent import Ascent
 from gibbsian.optimizers.base import OPTIMIZERS, GradientStep, Optimizer, OptimizerState, StepInfo
 from gibbsian.optimizers.lbfgs import LBFGS
@@ -16,6 +17,7 @@ __all__ = [
     "LBFGS",
     "OPTIMIZERS",
     "Adam",
+    "Anderson",
     "Ascent",
     "Decay",
     "GradientStep",

@@ -65,6 +65,8 @@ class StepInfo(NamedTuple):
         A gradient that is no larger is nothing but Monte Carlo error; zero when there is none, or too early to say.
     verdict : str
         Set by a learner that has nothing left to do: how it ended, in words.
+    failure : str
+        Set by a learner that cannot go on: what happened and what to do instead.
 
     Examples
     --------
@@ -80,6 +82,7 @@ class StepInfo(NamedTuple):
     stalled: bool = False
     noise: float = 0.0
     verdict: str = ""
+    failure: str = ""
 
 
 @runtime_checkable

@@ -8,6 +8,8 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.models.base import Model
+from gibbsian.models.parameters import check_whole_number
+from gibbsian.models.states import checked_states, whole_numbers
 from gibbsian.registry import Registry
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator, chain_streams
@@ -111,8 +113,7 @@ def start_chains(
     >>> start.states.tolist(), start.clamped.tolist()
     ([[1, 1, -1], [1, 1, -1]], [True, False, False])
     """
-    if n_chains < 1:
-        raise ArgumentError(f"n_chains={n_chains} must be at least 1")
+    check_whole_number("n_chains", n_chains, least=1)
     streams = chain_streams(rng, n_chains)
     if states is None:
         if clamped is not None and np.any(clamped):
@@ -127,27 +128,20 @@ def start_chains(
 
 
 def _uniform_states(model: Model, streams: np.ndarray) -> np.ndarray:
-    low, high = model.domain.low, model.domain.high
-    start = np.empty((len(streams), model.n_variables), np.int8)
+    n = model.n_variables
+    sizes = model.domain.cardinalities(n)
+    codes = np.empty((len(streams), n), np.int8)
     for chain, stream in enumerate(streams):
-        # seeded by the chain's own stream, which is left untouched for the sweeps
-        bits = np.random.default_rng(stream).integers(0, 2, size=model.n_variables, dtype=np.int8)
-        start[chain] = low + (high - low) * bits
-    return start
+        rng = np.random.default_rng(stream)  # the chain's own stream, which is left untouched for the sweeps
+        codes[chain] = rng.integers(0, 2, n, np.int8) if model.domain.two_valued else rng.random(n) * sizes
+    return model.domain.from_codes(codes)
 
 
 def _checked_states(model: Model, n_chains: int, states: np.ndarray) -> np.ndarray:
-    given = np.atleast_2d(np.asarray(states))
-    if given.ndim != 2 or given.shape[1] != model.n_variables or len(given) not in (1, n_chains):
-        raise ArgumentError(
-            f"states has shape {given.shape}: use ({n_chains}, {model.n_variables}), or one row for all chains"
-        )
-    if not np.isin(given, (model.domain.low, model.domain.high)).all():
-        raise ArgumentError(
-            f"states holds values other than {model.domain.low} and {model.domain.high}, the values of the "
-            f"{model.domain.name} domain"
-        )
-    return np.broadcast_to(given, (n_chains, model.n_variables)).astype(np.int8)
+    given = checked_states(model, np.atleast_2d(whole_numbers(states, "states")), "states")
+    if len(given) not in (1, n_chains):
+        raise ArgumentError(f"states has {len(given)} rows: give one for each of {n_chains} chains, or one for all")
+    return np.array(np.broadcast_to(given, (n_chains, model.n_variables)))
 
 
 def as_sampler(sampler: str | Sampler) -> Sampler:
@@ -204,8 +198,7 @@ def draw(
     ((4, 2, 2), True)
     """
     for name, value, least in (("n_samples", n_samples, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
-        if value < least:
-            raise ArgumentError(f"{name}={value} must be at least {least}")
+        check_whole_number(name, value, least)
     chosen = as_sampler(sampler)
     chains = chosen.init(model, n_chains, as_generator(rng))
     n_draws = -(-n_samples // n_chains)

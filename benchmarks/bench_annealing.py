@@ -1,0 +1,87 @@
+"""Annealed importance sampling: seconds for 100 walkers through 10,000 temperatures, beside plain NumPy, and the spread
+of the log-weights (variance; the error of log Z is its root over that of the walkers) of each start and method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numba
+import numpy as np
+
+import gibbsian as gb
+from gibbsian.samplers.annealing import Annealing
+from timing import interleaved
+
+WALKERS, BETAS, NUMPY_BETAS = 100, 10_000, 100
+THREADS = (1, 2)
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    rbm = gb.graphs.from_edges([(i, 8 + j) for i in range(8) for j in range(12)], 20)
+    systems = {
+        "4x5 grid": random_model(gb.graphs.grid(4, 5), 0.7, rng),
+        "complete n = 20": random_model(gb.graphs.complete(20), 0.3, rng),
+        "RBM 8 + 12": random_model(rbm, 0.5, rng),
+        "16x16 grid": random_model(gb.graphs.grid(16, 16), 0.7, rng),
+    }
+    print(f"annealed importance sampling, {WALKERS} walkers, {BETAS} temperatures, seconds")
+    print(f"  {'':28s}{'NumPy':>8s}" + "".join(f"{f'{t} thread' + 's' * (t > 1):>12s}" for t in THREADS))
+    for name, model in systems.items():
+        times(name, model, marginalise=False)
+    times("4x5 grid, marginalised", systems["4x5 grid"], marginalise=True)
+    triples = gb.models.HigherOrderModel.of_order(8, 3)
+    times("order 3, n = 8 (tables)", triples.replace(rng.normal(0, 0.2, triples.theta.size)), marginalise=False)
+    print("\nvariance of the log-weights, 1,000 temperatures (error of log Z in units of its standard error)")
+    print(f"  {'':20s}{'uniform':>16s}{'biases':>16s}{'adapted':>16s}{'marginalised':>16s}{'both':>16s}")
+    for name, model in systems.items():
+        spreads(name, model)
+
+
+def random_model(graph: gb.Graph, scale: float, rng: np.random.Generator) -> gb.PairwiseModel:
+    return gb.PairwiseModel.build(graph, rng.normal(0, 0.3, graph.n_nodes), rng.normal(0, scale, graph.n_edges))
+
+
+def times(name: str, model: gb.models.Model, marginalise: bool) -> None:
+    annealing = Annealing(WALKERS, BETAS, marginalise=marginalise)
+
+    def run(threads: int) -> None:
+        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+        annealing.forward(model, rng=0)
+
+    runs: dict[str, Callable[[], object]] = {str(t): lambda t=t: run(t) for t in THREADS}
+    if isinstance(model, gb.PairwiseModel) and not marginalise:
+        runs["numpy"] = lambda: numpy_anneal(model, np.random.default_rng(0))
+    seconds = interleaved(runs, repeats=2)
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    plain = f"{seconds['numpy'] * BETAS / NUMPY_BETAS:8.1f}" if "numpy" in seconds else f"{'':8s}"
+    print(f"  {name:28s}{plain}" + "".join(f"{seconds[str(t)]:12.2f}" for t in THREADS))
+
+
+def numpy_anneal(model: gb.PairwiseModel, rng: np.random.Generator) -> np.ndarray:
+    """A hundredth of the run, all walkers at a time: a matrix-vector product for the fields of each variable."""
+    x = rng.choice([-1.0, 1.0], (model.n_variables, WALKERS))
+    log_weights = np.full(WALKERS, model.n_variables * np.log(2.0))
+    for k in range(1, NUMPY_BETAS + 1):
+        log_weights += model.log_weights(x.T) / NUMPY_BETAS
+        logits = rng.logistic(size=x.shape)
+        for i, row in enumerate(model.coupling_matrix):
+            x[i] = np.where(2.0 * k / NUMPY_BETAS * (row @ x + model.biases[i]) > logits[i], 1.0, -1.0)
+    return log_weights
+
+
+def spreads(name: str, model: gb.PairwiseModel) -> None:
+    truth = gb.inference.exact(model).log_partition()
+    plain, summed = Annealing(WALKERS, 1000), Annealing(WALKERS, 1000, marginalise=True)
+    methods = [Annealing(WALKERS, 1000, "uniform"), plain, plain.adapted(model, rng=1)]
+    methods += [summed, summed.adapted(model, rng=1)]
+    cells = []
+    for annealing in methods:
+        run = annealing.forward(model, rng=0)
+        z = (run.log_partition - truth) / run.log_partition_stderr
+        cells.append(f"{run.log_weights.var():10.4f} ({z:+.1f})")
+    print(f"  {name:20s}" + "".join(cells))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Mixtures: one EM step against its own product and exponentials, and whole fits beside scikit-learn.
+
+Run with ``python benchmarks/bench_mixtures.py``. The ratio should be at most 3, counting one product of the rows with
+the means and one exponential per row and class; a step needs a second product, for the sums of each class.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numba
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.mixture import GaussianMixture as ScikitGaussianMixture
+from threadpoolctl import threadpool_limits
+
+from gibbsian.estimators.mixtures import GaussianMixture, HardKMeans, VonMisesFisherMixture
+from gibbsian.mixtures import ExponentialProblem, VonMisesFisherLaws, collapse, sample_law, spread_rows, unit_rows
+from timing import interleaved
+
+N_ROWS, N_COLUMNS, K, KAPPA, N_STEPS = 20_000, 50, 10, 100.0, 20
+
+
+def unit_vectors() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    means = unit_rows(rng.normal(size=(K, N_COLUMNS)))
+    return np.concatenate([sample_law(mean, KAPPA, N_ROWS // K, rng) for mean in means])
+
+
+def one_step(rows: np.ndarray, threads: str) -> None:
+    problem = ExponentialProblem(VonMisesFisherLaws(), collapse(rows))
+    mixture = problem.from_means(spread_rows(problem.data, K, np.random.default_rng(0)))
+    theta, offsets = mixture.natural()
+    scores = rows @ theta.T + offsets
+    exponents = scores - scores.max(axis=1, keepdims=True)
+    shares = np.exp(exponents)
+
+    def product_and_exponentials() -> None:
+        rows @ theta.T
+        np.exp(exponents)
+
+    def both_products_and_exponentials() -> None:
+        product_and_exponentials()
+        shares.T @ rows
+
+    seconds = interleaved(
+        {
+            "product and exponentials in NumPy": product_and_exponentials,
+            "both products and exponentials in NumPy": both_products_and_exponentials,
+            "EM step (E and M)": lambda: problem.maximise(problem.expect(mixture)[1], mixture),
+        },
+        repeats=40,
+    )
+    reference = seconds["product and exponentials in NumPy"]
+    print(f"{f'von Mises-Fisher, {size()}, {threads}':58s}{'time':>12s}{'ratio':>9s}")
+    for name, time in seconds.items():
+        print(f"{name:58s}{1e3 * time:>9.2f} ms{time / reference:>9.2f}")
+
+
+def whole_fits(rows: np.ndarray) -> None:
+    """At most so many steps from one k-means++ start each; who converges earlier takes fewer, so read with care."""
+    common = {"n_init": 1, "max_iter": N_STEPS, "random_state": 0}
+    rows = rows + np.random.default_rng(1).normal(size=rows.shape) / 5  # blurred, so that few converge early
+    fits = {
+        "gibbsian VonMisesFisherMixture": lambda: VonMisesFisherMixture(K, tol=0.0, **common).fit(rows),
+        "gibbsian GaussianMixture": lambda: GaussianMixture(K, tol=0.0, **common).fit(rows),
+        "scikit-learn GaussianMixture(spherical)": lambda: ScikitGaussianMixture(
+            K, covariance_type="spherical", init_params="k-means++", tol=0.0, **common
+        ).fit(rows),
+        "gibbsian HardKMeans": lambda: HardKMeans(K, tol=0.0, **common).fit(rows),
+        "scikit-learn KMeans": lambda: KMeans(K, tol=0.0, algorithm="lloyd", **common).fit(rows),
+    }
+    seconds = interleaved(fits, repeats=3)
+    reference = seconds["scikit-learn GaussianMixture(spherical)"]
+    print(f"\n{f'fit of {N_STEPS} steps, {size()}':58s}{'time':>12s}{'ratio':>9s}")
+    for name, time in seconds.items():
+        print(f"{name:58s}{1e3 * time:>9.1f} ms{time / reference:>9.2f}")
+
+
+def size() -> str:
+    return f"{N_ROWS:,} x {N_COLUMNS}, k = {K}"
+
+
+def main() -> None:
+    rows = unit_vectors()
+    available = numba.get_num_threads()
+    numba.set_num_threads(1)
+    with threadpool_limits(1):  # the same for both sides, and quiet on a machine that others use too
+        one_step(rows, "one thread")
+    numba.set_num_threads(available)
+    print()
+    one_step(rows, "all threads")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # nobody is meant to converge here
+        whole_fits(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,277 @@
+"""Checks before a fit of variables with many values: is every value, and every pair of values on an edge, shown?
+
+The reasons are those of `preflight`: biases and couplings of a table model include the indicator of every value and of
+every pair of values on an edge. One that is never shown has the mean zero, which no finite parameters reach. L2 holds
+every direction; L1 holds the couplings only, so a value that never occurs stays an error.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gibbsian.data.dataset import Dataset
+from gibbsian.data.distinct import distinct_codes
+from gibbsian.data.findings import (
+    LISTED,
+    RARE_ROWS,
+    RARE_SHARE,
+    PreflightReport,
+    check_observed,
+    check_rows,
+    columns_have,
+    counted_rows,
+    listed,
+    names_where,
+    report_of,
+    them,
+    warn_of_duplicates,
+    warn_of_empty_rows,
+)
+from gibbsian.errors import ConstantColumnError, DegenerateDataWarning, GraphError, MaximumDoesNotExistError
+from gibbsian.graphs import Graph
+from gibbsian.resources import require_memory
+
+# An int16 copy of the codes, and one edge's cells as int64.
+BYTES_PER_CODE = 2
+BYTES_PER_ROW = 16
+
+
+def preflight_categories(data: Dataset, graph: Graph, *, l1: float = 0.0, l2: float = 0.0) -> PreflightReport:
+    """Check that a model with a table for every variable and every edge can be fitted to `data`.
+
+    Parameters
+    ----------
+    data : Dataset
+        The data.
+    graph : Graph
+        Which variables interact.
+    l1, l2 : float
+        Penalties of the fit; l1 holds the couplings only.
+
+    Raises
+    ------
+    DataError
+        Fewer than two rows, no row with an observed cell, or a column without one.
+    ConstantColumnError
+        A column shows one of several declared values only, and l2 is zero.
+    MaximumDoesNotExistError
+        Without a penalty, a declared value never occurs, or two values never occur together.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [["a", "x"], ["b", "x"], ["c", "y"], ["a", "y"], ["b", "y"]]
+    >>> data = gb.Dataset.read(rows, coding="categorical", names=["letter", "axis"])
+    >>> gb.data.preflight(data, gb.graphs.complete(2), l2=0.01).notes
+    ("'letter'=c never occurs together with 'axis'=x: the penalty alone keeps the parameters finite",)
+    >>> gb.data.preflight(data, gb.graphs.complete(2))
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.MaximumDoesNotExistError: the likelihood has no finite maximum, because 'letter'=c never occurs ...
+    """
+    if graph.n_nodes != data.n_variables:
+        raise GraphError(f"the graph has {graph.n_nodes} nodes but the data has {data.n_variables} columns")
+    check_rows(data)
+    n_empty = warn_of_empty_rows(data)
+    shown = _rows_with_each_value(data)
+    check_observed(data, np.array([rows.sum() for rows in shown]))
+    constant = names_where(data, np.array([np.count_nonzero(rows) == 1 for rows in shown]))
+    _judge_constant(data, constant, l2)
+    _warn_of_identifiers(data, shown)
+    notes = [*_judge_unseen(data, shown, set(constant), l2), *_judge_rare(data, shown, l2), *_spelled_alike(data)]
+    pairs = _look_at_pairs(data, graph, shown)
+    notes += _judge_pairs(pairs, unpenalised=l1 == 0 and l2 == 0)
+    twins = dict.fromkeys(pairs.twins)
+    if not graph.is_complete:
+        twins |= dict.fromkeys(_identical_columns(data))
+    named = tuple((data.names[i], data.names[j], "relabelled") for i, j in sorted(twins))
+    duplicates = warn_of_duplicates(tuple(entry for entry in named if not {*constant} & {*entry}))
+    return report_of(data, n_empty, constant=constant, duplicates=duplicates, notes=tuple(notes))
+
+
+# -- single values ----------------------------------------------------------------------------------------------------
+def _rows_with_each_value(data: Dataset) -> list[np.ndarray]:
+    """For each column, how many rows of positive weight show each of its values."""
+    rows, codes = counted_rows(data), data.domain.to_codes(data.states)
+    shown = []
+    for j, size in enumerate(data.domain.cardinalities(data.n_variables)):
+        present = rows if data.missing is None else rows * ~data.missing[:, j]
+        shown.append(np.bincount(codes[:, j], present, minlength=size))
+    return shown
+
+
+def _judge_constant(data: Dataset, constant: tuple[str, ...], l2: float) -> None:
+    """A column with one value of one is idle; with one of several its biases have no finite best."""
+    several = [name for name in constant if len(data.coding.labels_of(data.names.index(name))) > 1]
+    if several and l2 == 0:
+        raise ConstantColumnError(
+            f"{columns_have(several, limit=len(several))} one value only, so no finite bias is the most likely: "
+            f"drop {them(several)}, declare that value alone, or add a penalty such as l2=0.01"
+        )
+    if constant:
+        warnings.warn(
+            f"{columns_have(constant)} one value only and so no part in any interaction: drop {them(constant)}",
+            DegenerateDataWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_of_identifiers(data: Dataset, shown: list[np.ndarray]) -> None:
+    """A column in which most rows have a value of their own is a number or a name, not a category."""
+    alone = [np.count_nonzero(rows == 1) for rows in shown]
+    several = [np.count_nonzero(rows) > 10 for rows in shown]
+    unique = names_where(data, np.array(several) & (np.array(alone) > 0.5 * np.array([rows.sum() for rows in shown])))
+    if unique:
+        warnings.warn(
+            f"{columns_have(unique)} a value of its own in most rows, which is no category: cut numbers into bins "
+            f"(pandas.cut), or drop {them(unique)}",
+            DegenerateDataWarning,
+            stacklevel=4,
+        )
+
+
+def _judge_unseen(data: Dataset, shown: list[np.ndarray], constant: set[str], l2: float) -> list[str]:
+    unseen = [
+        _cell(data, j, int(code))
+        for j, rows in enumerate(shown)
+        if data.names[j] not in constant
+        for code in np.flatnonzero(rows == 0)
+    ]
+    if not unseen:
+        return []
+    clauses = listed([f"{cell} never occurs" for cell in unseen], "other value", "other values")
+    if l2 > 0:
+        return [f"{clauses}: the penalty alone keeps the biases finite"]
+    raise MaximumDoesNotExistError(
+        f"the likelihood has no finite maximum, because {clauses}: leave such values out of the categories, or add a "
+        "penalty such as l2=0.01"
+    )
+
+
+def _judge_rare(data: Dataset, shown: list[np.ndarray], l2: float) -> list[str]:
+    rare = [
+        f"{_cell(data, j, int(code))} occurs in {'1 row' if rows[code] == 1 else f'{rows[code]:.0f} rows'}"
+        for j, rows in enumerate(shown)
+        for code in np.flatnonzero((rows > 0) & (rows < RARE_ROWS) & (rows < RARE_SHARE * rows.sum()))
+    ]
+    if not rare:
+        return []
+    sentence = f"{listed(rare, 'other value', 'other values')}: their parameters are poorly determined"
+    if l2 == 0:
+        warnings.warn(f"{sentence}; merge them or add a penalty such as l2=0.01", DegenerateDataWarning, stacklevel=4)
+    return [sentence]
+
+
+def _spelled_alike(data: Dataset) -> list[str]:
+    """Labels of one column that differ in letter case only: perhaps one value, perhaps two."""
+    alike = []
+    for name, labels in zip(data.names, data.labels, strict=True):
+        words = [label for label in labels if isinstance(label, str)]
+        repeated = {word for word, count in Counter(map(str.casefold, words)).items() if count > 1}
+        same = [word for word in words if word.casefold() in repeated]
+        if same:
+            alike.append(f"{name!r} has {same[0]!r} and {same[1]!r}")
+    return [f"{listed(alike, 'other column', 'other columns')}, taken as different values"] if alike else []
+
+
+# -- pairs of values --------------------------------------------------------------------------------------------------
+@dataclass
+class _Pairs:
+    """What was found on the edges: clauses for messages, and pairs of columns that are relabellings."""
+
+    apart: list[str] = field(default_factory=list)
+    certain: list[str] = field(default_factory=list)
+    doubtful: list[str] = field(default_factory=list)
+    twins: list[tuple[int, int]] = field(default_factory=list)
+
+
+def _look_at_pairs(data: Dataset, graph: Graph, shown: list[np.ndarray]) -> _Pairs:
+    """Go through the edges one at a time, so that no more than one table is held."""
+    columns, sizes = _columns_with_holes(data), [rows.size for rows in shown]
+    pairs = _Pairs()
+    for i, j in graph.edges.tolist():
+        seen = np.bincount(columns[i] * np.int16(sizes[j] + 1) + columns[j], minlength=(sizes[i] + 1) * (sizes[j] + 1))
+        table = seen.reshape(sizes[i] + 1, sizes[j] + 1) > 0
+        occur = np.ix_(shown[i] > 0, shown[j] > 0)
+        observed = table[:-1, :-1]
+        # a cell missing in column i may stand for any of its values
+        possible = observed | table[:-1, -1:] | table[-1:, :-1] | table[-1, -1]
+        if not observed.any():
+            pairs.apart.append(f"columns {data.names[i]!r} and {data.names[j]!r} are")
+        elif not possible[occur].all():
+            pairs.certain.append(_never(data, i, j, possible, shown) if len(pairs.certain) < LISTED else "")
+        elif not observed[occur].all():
+            pairs.doubtful.append(_never(data, i, j, observed, shown) if len(pairs.doubtful) < LISTED else "")
+        inner = observed[occur]
+        if inner.shape[0] == inner.shape[1] and (inner.sum(axis=0) == 1).all() and (inner.sum(axis=1) == 1).all():
+            pairs.twins.append((i, j))
+    return pairs
+
+
+def _columns_with_holes(data: Dataset) -> np.ndarray:
+    """The codes of each column in one row; a missing cell has the number after the last value."""
+    used = data.weights > 0
+    n_states, n = int(used.sum()), data.n_variables
+    require_memory(
+        BYTES_PER_CODE * n_states * n + BYTES_PER_ROW * n_states,
+        f"looking at the pairs of {n} columns",
+        "use fewer rows or columns",
+    )
+    columns = np.ascontiguousarray(data.domain.to_codes(data.states[used]).T).astype(np.int16)
+    if data.missing is not None:
+        sizes = data.domain.cardinalities(n).astype(np.int16)
+        columns = np.where(data.missing[used].T, sizes[:, None], columns)
+    return columns
+
+
+def _never(data: Dataset, i: int, j: int, filled: np.ndarray, shown: list[np.ndarray]) -> str:
+    empty = ~filled & (shown[i] > 0)[:, None] & (shown[j] > 0)
+    a, b = np.argwhere(empty)[0].tolist()
+    count = int(empty.sum())
+    more = f" (nor do {count - 1} other combinations of the two)" if count > 1 else ""
+    return f"{_cell(data, i, a)} never occurs together with {_cell(data, j, b)}{more}"
+
+
+def _judge_pairs(pairs: _Pairs, unpenalised: bool) -> list[str]:
+    if pairs.apart and unpenalised:
+        raise MaximumDoesNotExistError(
+            f"{pairs.apart[0]} never observed in the same row, so nothing determines their coupling: add a penalty "
+            "such as l2=0.01, or leave the edge out of the graph"
+        )
+    certain = listed(pairs.certain, "other pair of columns", "other pairs of columns")
+    if pairs.certain and unpenalised:
+        raise MaximumDoesNotExistError(
+            f"the likelihood has no finite maximum, because {certain}: add a penalty such as l2=0.01, merge rare "
+            "values, or drop columns"
+        )
+    notes = [f"{certain}: the penalty alone keeps the parameters finite"] if pairs.certain else []
+    if pairs.doubtful:
+        doubtful = listed(pairs.doubtful, "other pair of columns", "other pairs of columns")
+        notes.append(
+            f"in the observed cells {doubtful}: only rows with missing cells decide how large the parameters are"
+        )
+    return notes
+
+
+def _identical_columns(data: Dataset) -> list[tuple[int, int]]:
+    """Each column that is a relabelling of an earlier one in every row, with the first of its kind."""
+    columns = _columns_with_holes(data)
+    alike = np.empty(columns.shape, np.int8)
+    for j, size in enumerate(data.domain.cardinalities(data.n_variables).tolist()):
+        codes, first = np.unique(columns[j], return_index=True)
+        rank = np.full(size + 1, -1, np.int8)
+        rank[codes[np.argsort(first)]] = np.arange(len(codes), dtype=np.int8)  # numbered as they appear
+        rank[size] = -1
+        alike[j] = rank[columns[j]]
+    missing = alike < 0
+    sizes = [int(alike.max(initial=0)) + 1] * columns.shape[1]
+    shows, kind_of = distinct_codes(np.where(missing, 0, alike), sizes, missing)
+    return [(int(shows[kind]), j) for j, kind in enumerate(kind_of) if shows[kind] != j]
+
+
+def _cell(data: Dataset, column: int, code: int) -> str:
+    return f"{data.names[column]!r}={data.coding.labels_of(column)[code]}"

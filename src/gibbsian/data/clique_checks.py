@@ -1,0 +1,149 @@
+"""Checks before a fit with interactions of any order.
+
+Where the model has a clique of two-valued variables and all its parts, the indicator of each combination of their
+values is a linear combination of its statistics, so one that never occurs rules out a finite maximum (see `preflight`).
+Any other clique has one statistic, the product of its values, which does so where it stands at an end of its range in
+every row.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data.dataset import Dataset
+from gibbsian.data.findings import (
+    PreflightReport,
+    check_observed,
+    check_rows,
+    counted_rows,
+    listed,
+    report_of,
+    warn_of_empty_rows,
+)
+from gibbsian.data.preflight import preflight
+from gibbsian.errors import MaximumDoesNotExistError
+from gibbsian.graphs import Graph
+
+Clique = tuple[int, ...]
+
+# Cells of data that are looked at for all cliques together, the smallest first: about a second.
+MOST_WORK = 2e8
+
+
+def preflight_cliques(data: Dataset, cliques: Sequence[Clique], *, l1: float = 0.0, l2: float = 0.0) -> PreflightReport:
+    """Check that a model with these cliques can be fitted to `data`.
+
+    Parameters
+    ----------
+    data : Dataset
+        The data, two-valued or with numbers for values.
+    cliques : sequence of tuple of int
+        The variables of each interaction; one variable is its bias.
+    l1, l2 : float
+        Penalties of the fit; l1 holds the cliques of two and more.
+
+    Raises
+    ------
+    DataError, ConstantColumnError, MaximumDoesNotExistError
+        As `preflight` does.
+
+    Examples
+    --------
+    >>> import itertools, gibbsian as gb
+    >>> from gibbsian.data import preflight_cliques
+    >>> rows = [row for row in itertools.product([0, 1], repeat=3) if sum(row) < 3]
+    >>> data = gb.Dataset.read(rows, names=["a", "b", "c"])
+    >>> cliques = gb.models.HigherOrderModel.of_order(3, order=3).cliques
+    >>> preflight_cliques(data, cliques)
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.MaximumDoesNotExistError: the likelihood has no finite maximum, because 'a'=1, 'b'=1, ...
+    """
+    if data.domain.two_valued:
+        report = _pairs_and_biases(data, cliques, l1, l2)
+        rest = [clique for clique in cliques if len(clique) > 2]
+    else:
+        report, rest = _rows_only(data), list(cliques)
+    affordable = int(MOST_WORK // max(1, data.n_states))
+    notes = [] if len(rest) <= affordable else ["there are too many cliques to look at: the smallest were"]
+    free: list[str] = []
+    held: list[str] = []
+    for clique, reason in _unbounded(data, rest[:affordable], set(cliques)):
+        (held if l2 > 0 or (l1 > 0 and len(clique) > 1) else free).append(reason)
+    if free:
+        raise MaximumDoesNotExistError(
+            f"the likelihood has no finite maximum, because {listed(free, 'other clique', 'other cliques')}: add a "
+            "penalty such as l2=0.01, leave such cliques out, or drop or merge columns"
+        )
+    if held:
+        notes.append(f"{listed(held, 'other clique', 'other cliques')}: the penalty alone keeps the parameters finite")
+    return replace(report, notes=(*report.notes, *notes))
+
+
+def _pairs_and_biases(data: Dataset, cliques: Sequence[Clique], l1: float, l2: float) -> PreflightReport:
+    """What `preflight` says of the cliques of one and two."""
+    pairs = np.array([clique for clique in cliques if len(clique) == 2], dtype=np.int64).reshape(-1, 2)
+    bias = sum(len(clique) == 1 for clique in cliques) == data.n_variables
+    return preflight(data, Graph(data.n_variables, pairs), l1=l1, l2=l2, bias=bias)
+
+
+def _rows_only(data: Dataset) -> PreflightReport:
+    check_rows(data)
+    n_empty = warn_of_empty_rows(data)
+    rows = counted_rows(data)
+    observed = np.full(data.n_variables, rows.sum()) if data.missing is None else rows @ ~data.missing
+    check_observed(data, observed)
+    return report_of(data, n_empty)
+
+
+def _unbounded(data: Dataset, cliques: Sequence[Clique], known: set[Clique]) -> Iterator[tuple[Clique, str]]:
+    """Cliques whose parameters have no finite best, each with a clause that says why.
+
+    A clique with missing cells proves nothing and is passed over.
+    """
+    used = data.weights > 0
+    codes = np.ascontiguousarray(data.domain.to_codes(data.states[used]).T)
+    holes: Any = np.zeros(data.n_variables, bool) if data.missing is None else data.missing[used].any(axis=0)
+    levels = data.domain.levels(data.n_variables)
+    for clique in cliques:
+        if holes[list(clique)].any():
+            continue
+        if all(len(levels[i]) == 2 for i in clique) and _has_all_parts(clique, known):
+            reason = _empty_combination(data, clique, codes)
+        else:
+            reason = _end_of_range(data, clique, codes, levels)
+        if reason is not None:
+            yield clique, reason
+
+
+def _has_all_parts(clique: Clique, known: set[Clique]) -> bool:
+    """Whether every part of a clique is a clique too."""
+    return all(part in known for size in range(1, len(clique)) for part in itertools.combinations(clique, size))
+
+
+def _empty_combination(data: Dataset, clique: Clique, codes: np.ndarray) -> str | None:
+    number = reduce(lambda total, i: 2 * total + codes[i], clique, np.zeros(codes.shape[1], np.int64))
+    empty = np.flatnonzero(np.bincount(number, minlength=2 ** len(clique)) == 0)
+    if not len(empty):
+        return None
+    bits = [int(empty[0]) >> place & 1 for place in reversed(range(len(clique)))]
+    shown = ", ".join(f"{data.names[i]!r}={data.coding.labels_of(i)[bit]}" for i, bit in zip(clique, bits, strict=True))
+    return f"{shown} never occur together" if len(clique) > 1 else f"{shown} never occurs"
+
+
+def _end_of_range(data: Dataset, clique: Clique, codes: np.ndarray, levels: Sequence[np.ndarray]) -> str | None:
+    # the products of data and range are taken in the same order, so that equal ones are equal to the bit
+    products = reduce(np.multiply, (levels[i][codes[i]] for i in clique))
+    possible = reduce(np.multiply.outer, (levels[i] for i in clique))
+    for end, word in ((possible.min(), "smallest"), (possible.max(), "largest")):
+        if possible.min() < possible.max() and (products == end).all():
+            names = ", ".join(repr(data.names[i]) for i in clique)
+            what = f"the product of {names}" if len(clique) > 1 else names
+            return f"{what} has its {word} possible value in every row"
+    return None

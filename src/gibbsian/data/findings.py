@@ -1,0 +1,142 @@
+"""What the checks before a fit found, and the sentences that say so."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data.dataset import Dataset
+from gibbsian.errors import DataError, DegenerateDataWarning, MissingValuesWarning
+
+# Names listed in a message before it counts the rest.
+LISTED = 3
+# A value is rare when fewer rows than this show it (a bias learned from two rows has a standard error of 0.7) ...
+RARE_ROWS = 3
+# ... and they are a smaller share than this: in a table of twenty rows two are no sign of anything.
+RARE_SHARE = 0.05
+
+
+@dataclass(frozen=True)
+class PreflightReport:
+    """What the checks found; the fit may go on.
+
+    Parameters
+    ----------
+    n_rows, n_states, n_missing : int
+        Rows, distinct states and missing cells of the data.
+    empty_rows : int
+        Rows without any observed cell; leave them out with `drop_empty_rows`.
+    constant, nearly_constant : tuple of str
+        Columns with one value, and with a value in a handful of rows.
+    duplicates : tuple of (str, str, str)
+        Pairs of columns that are ``"equal"`` or ``"opposite"`` wherever both are observed; with many values
+        ``"relabelled"``, one the other under other names.
+    notes : tuple of str
+        Sentences on what a penalty keeps in check or missing cells leave open.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> data = gb.Dataset.read([[0, 0], [0, 1], [1, 0], [1, 1]])
+    >>> gb.data.preflight(data, gb.graphs.complete(2)).notes
+    ()
+    """
+
+    n_rows: int
+    n_states: int
+    n_missing: int
+    empty_rows: int = 0
+    constant: tuple[str, ...] = ()
+    nearly_constant: tuple[str, ...] = ()
+    duplicates: tuple[tuple[str, str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def report_of(data: Dataset, n_empty: int, **findings: Any) -> PreflightReport:
+    """Put what was found beside the sizes of the data."""
+    n_missing = 0 if data.missing is None else int(data.missing[data.row_of].sum())
+    return PreflightReport(data.n_rows, data.n_states, n_missing, n_empty, **findings)
+
+
+# -- rows and columns -------------------------------------------------------------------------------------------------
+def check_rows(data: Dataset) -> None:
+    """Refuse a single row."""
+    if data.n_rows < 2:
+        raise DataError(f"n_samples = {data.n_rows} is too few to fit: give at least 2 rows")
+
+
+def counted_rows(data: Dataset) -> np.ndarray:
+    """Return how many rows of positive weight show each distinct state."""
+    counted = None if data.row_weights is None else (data.row_weights > 0).astype(np.float64)
+    return np.bincount(data.row_of, counted, minlength=data.n_states).astype(np.float64)
+
+
+def empty_rows(data: Dataset) -> np.ndarray:
+    """Return which rows have no observed cell."""
+    if data.missing is None:
+        return np.zeros(data.n_rows, bool)
+    return data.missing[data.row_of].all(axis=1)
+
+
+def warn_of_empty_rows(data: Dataset) -> int:
+    """Warn of rows without an observed cell, refuse if all are such, and count them."""
+    empty = np.flatnonzero(empty_rows(data))
+    if len(empty) == data.n_rows:
+        raise DataError(f"all cells of all {data.n_rows} rows are missing: there is nothing to fit")
+    if len(empty):
+        what = "1 row carries" if len(empty) == 1 else f"{len(empty)} rows carry"
+        warnings.warn(
+            f"{what} no information because all cells are missing (first: row {empty[0]}): left out of the fit",
+            MissingValuesWarning,
+            stacklevel=3,
+        )
+    return len(empty)
+
+
+def check_observed(data: Dataset, observed_rows: np.ndarray) -> None:
+    """Refuse a column that no row of positive weight shows."""
+    unseen = names_where(data, observed_rows == 0)
+    if unseen:
+        raise DataError(f"{columns_have(unseen)} no observed cell in any row of positive weight: drop {them(unseen)}")
+
+
+# -- pairs ------------------------------------------------------------------------------------------------------------
+def warn_of_duplicates(duplicates: tuple[tuple[str, str, str], ...]) -> tuple[tuple[str, str, str], ...]:
+    """Warn of pairs of columns that say the same, and return them."""
+    if duplicates:
+        clauses = [f"{first!r} and {second!r} are {kind} in every row" for first, second, kind in duplicates]
+        warnings.warn(
+            f"columns {listed(clauses, 'other pair', 'other pairs')}: their parameters cannot be told apart",
+            DegenerateDataWarning,
+            stacklevel=3,
+        )
+    return duplicates
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+def names_where(data: Dataset, chosen: np.ndarray) -> tuple[str, ...]:
+    """Name the chosen columns."""
+    return tuple(data.names[j] for j in np.flatnonzero(chosen))
+
+
+def columns_have(names: Sequence[str], limit: int = LISTED) -> str:
+    """Name the columns as the subject of a sentence."""
+    shown = ", ".join(repr(name) for name in names[:limit])
+    more = f" and {len(names) - limit} others" if len(names) > limit else ""
+    return f"column {shown} has" if len(names) == 1 else f"columns {shown}{more} have"
+
+
+def them(names: Sequence[str]) -> str:
+    """Refer back to the columns."""
+    return "it" if len(names) == 1 else "them"
+
+
+def listed(clauses: list[str], one: str, many: str) -> str:
+    """Join the first clauses and count the rest."""
+    rest = len(clauses) - LISTED
+    shown = "; ".join(clauses[:LISTED])
+    return shown if rest <= 0 else f"{shown}; and {rest} {one if rest == 1 else many} likewise"

@@ -1,0 +1,234 @@
+"""log Z between two sides: annealed importance sampling there and back.
+
+The way to the model gives an estimate of log Z that is too small in expectation, the way back one that is too large.
+Where they meet both are right; where they do not, the truth lies between, as far as the way back started at states of
+the model.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, logsumexp
+
+from gibbsian.data import Dataset
+from gibbsian.errors import ArgumentError, MixingWarning
+from gibbsian.inference import exact
+from gibbsian.models.base import Model
+from gibbsian.models.states import checked_states
+from gibbsian.rng import RandomState, as_generator
+from gibbsian.samplers.annealing import AnnealedRun, Annealing
+from gibbsian.samplers.base import draw
+
+# Standard errors that two estimates of one number may be apart.
+MOST_ERRORS_APART = 4.0
+
+
+@dataclass(frozen=True)
+class LogPartitionInterval:
+    """log Z from below and from above.
+
+    Parameters
+    ----------
+    forward, reverse : AnnealedRun
+        The runs from independent variables to the model and back.
+    start : str
+        Where the reverse run started, in words.
+    n_errors : float
+        Standard errors by which the interval reaches beyond the two estimates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.diagnostics.partition import LogPartitionInterval
+    >>> from gibbsian.samplers.annealing import AnnealedRun
+    >>> up = AnnealedRun(np.ones((2, 1), np.int8), np.array([2.0, 2.0]), n_betas=10)
+    >>> down = AnnealedRun(np.ones((2, 1), np.int8), np.array([-2.5, -2.5]), n_betas=10, reverse=True)
+    >>> LogPartitionInterval(up, down, "exact draws").lower, LogPartitionInterval(up, down, "exact draws").upper
+    (2.0, 2.5)
+    """
+
+    forward: AnnealedRun
+    reverse: AnnealedRun
+    start: str
+    n_errors: float = 2.0
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        below, above = self.stderrs
+        return (
+            self.forward.log_partition - self.n_errors * below,
+            self.reverse.log_partition + self.n_errors * above,
+        )
+
+    @property
+    def lower(self) -> float:
+        """Lower end: the forward estimate less its errors."""
+        return min(self._ends)
+
+    @property
+    def upper(self) -> float:
+        """Upper end: the reverse estimate and its errors."""
+        return max(self._ends)
+
+    @property
+    def stderrs(self) -> tuple[float, float]:
+        """Standard errors of the forward and of the reverse estimate."""
+        return self.forward.log_partition_stderr, self.reverse.log_partition_stderr
+
+    @property
+    def trouble(self) -> str | None:
+        """Say why the two sides do not settle log Z, or None where they agree within their errors."""
+        gap = self.reverse.log_partition - self.forward.log_partition
+        error = float(np.hypot(*self.stderrs))
+        # a gap of rounding errors is none, whatever their ratio
+        if abs(gap) > MOST_ERRORS_APART * error + 1e-8:
+            return (
+                f"the forward and reverse estimates of log Z are {gap:.3g} apart, with a standard error of {error:.2g}"
+            )
+        for run, name in ((self.forward, "forward"), (self.reverse, "reverse")):
+            if run.trouble:
+                return f"in the {name} run {run.trouble}"
+        return None
+
+    def combined(self) -> tuple[float, float]:
+        """Return one estimate of log Z from both runs, and its standard error (Bennett 1976).
+
+        Of all estimates from the two sets of weights it has the smallest error. It is meant for runs that agree.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> from gibbsian.diagnostics.partition import log_partition_interval
+        >>> model = gb.PairwiseModel.build(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
+        >>> estimate, error = log_partition_interval(model, "exact", rng=0).combined()
+        >>> abs(estimate - gb.inference.exact(model).log_partition()) < 3 * error < 0.02
+        True
+        """
+        there, back = self.forward.log_weights, self.reverse.log_weights
+        shift = np.log(len(there) / len(back))
+
+        def imbalance(log_z: float) -> float:
+            return float(expit(there - log_z - shift).sum() - expit(back + log_z + shift).sum())
+
+        estimates = [self.forward.log_partition, self.reverse.log_partition]
+        reach = 1.0
+        while imbalance(min(estimates) - reach) < 0 or imbalance(max(estimates) + reach) > 0:
+            reach *= 2.0
+        log_z = float(brentq(imbalance, min(estimates) - reach, max(estimates) + reach, xtol=1e-12))
+        variance = _relative_variance(there - log_z - shift) + _relative_variance(back + log_z + shift)
+        return log_z, float(np.sqrt(variance))
+
+    def describe(self) -> str:
+        """Say in words what is known.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> from gibbsian.diagnostics.partition import log_partition_interval
+        >>> print(log_partition_interval(gb.PairwiseModel.zeros(gb.graphs.complete(3)), rng=0).describe())
+        log Z between 2.0794 and 2.0794: the forward run gives 2.0794 +- 0.0000, a lower bound in expectation; the
+        reverse run gives 2.0794 +- 0.0000, an upper bound in expectation as far as its start, ... Gibbs chains...
+        """
+        below, above = self.stderrs
+        text = (
+            f"log Z between {self.lower:.4f} and {self.upper:.4f}: the forward run gives "
+            f"{self.forward.log_partition:.4f} +- {below:.4f}, a lower bound in expectation; the reverse run gives "
+            f"{self.reverse.log_partition:.4f} +- {above:.4f}, an upper bound in expectation as far as its start, "
+            f"{self.start}, has the model's law"
+        )
+        return f"{text}; beware: {self.trouble}" if self.trouble else text
+
+    def __str__(self) -> str:
+        return self.describe()
+
+
+def log_partition_interval(
+    model: Model,
+    samples: str | np.ndarray | Dataset = "gibbs",
+    annealing: Annealing | None = None,
+    rng: RandomState = None,
+    burn_in: int = 1000,
+    warn: bool = True,
+) -> LogPartitionInterval:
+    """Bracket log Z by annealed importance sampling to the model and back.
+
+    Parameters
+    ----------
+    model : Model
+        The distribution.
+    samples : str, array-like or Dataset
+        Where the way back starts: ``"gibbs"`` (chains from random states), ``"exact"`` (draws by exact inference, to
+        judge the method), states drawn from the model, or data. Data stands for the model as far as the model fits it.
+    annealing : Annealing, optional
+        Walkers, temperatures and start; by default 100 walkers and 10,000 temperatures.
+    rng : None, int or Generator
+        Source of randomness.
+    burn_in : int
+        Sweeps of the Gibbs chains.
+    warn : bool
+        Whether to give a `MixingWarning` when the two sides disagree beyond their errors.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.diagnostics.partition import log_partition_interval
+    >>> model = gb.PairwiseModel.build(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12)
+    >>> interval = log_partition_interval(model, rng=0)
+    >>> interval.lower < gb.inference.exact(model).log_partition() < interval.upper
+    True
+    """
+    chosen = Annealing() if annealing is None else annealing
+    generator = as_generator(rng)
+    samples = _checked_samples(model, samples)
+    forward = chosen.forward(model, generator)
+    states, start = _starts(model, samples, chosen.n_walkers, generator, burn_in)
+    interval = LogPartitionInterval(forward, chosen.reverse(model, states, generator), start)
+    if warn and interval.trouble:
+        warnings.warn(
+            f"{interval.trouble}: raise the number of temperatures, betas={forward.n_betas}",
+            MixingWarning,
+            stacklevel=2,
+        )
+    return interval
+
+
+def _checked_samples(model: Model, samples: str | np.ndarray | Dataset) -> str | np.ndarray | Dataset:
+    """Refuse what the way back cannot start from before the way there is made."""
+    if isinstance(samples, str):
+        if samples not in ("gibbs", "exact"):
+            raise ArgumentError(f"samples={samples!r} is not known: use 'gibbs', 'exact', states or a Dataset")
+        return samples
+    if isinstance(samples, Dataset):
+        samples.require_complete("annealing from data")
+        checked_states(model, samples.states, "samples")
+        return samples
+    return checked_states(model, samples, "samples")
+
+
+def _starts(
+    model: Model, samples: str | np.ndarray | Dataset, n_walkers: int, rng: np.random.Generator, burn_in: int
+) -> tuple[np.ndarray, str]:
+    """Return states for the way back, and what they are."""
+    if isinstance(samples, Dataset):
+        rows = rng.choice(samples.n_states, n_walkers, p=samples.weights / samples.total_weight)
+        return samples.states[rows], f"{n_walkers} rows of the data"
+    if not isinstance(samples, str):
+        return samples, f"the {len(samples)} states given"
+    if samples == "exact":
+        return exact(model).sample(n_walkers, rng), f"{n_walkers} exact draws"
+    draws = draw(model, n_walkers, rng, n_chains=n_walkers, burn_in=burn_in)
+    return draws.reshape(n_walkers, -1), f"{n_walkers} Gibbs chains after {burn_in + 1} sweeps"
+
+
+def _relative_variance(log_odds: np.ndarray) -> float:
+    """Variance of the mean of ``expit(log_odds)`` over its square."""
+    logs = -np.logaddexp(0.0, -log_odds)
+    ratio = logsumexp(2.0 * logs) + np.log(len(logs)) - 2.0 * logsumexp(logs)
+    return float(np.expm1(ratio)) / len(logs)
+
+
+__all__ = ["LogPartitionInterval", "log_partition_interval"]

@@ -1,0 +1,238 @@
+"""The Potts machine, for variables with any number of values, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gibbsian.data import Dataset, preflight
+from gibbsian.errors import ArgumentError
+from gibbsian.estimators.machine import Machine
+from gibbsian.graphs import as_graph
+from gibbsian.learners import Learner
+from gibbsian.learners.driver import Callback
+from gibbsian.models import PottsModel
+from gibbsian.resources import require_memory
+from gibbsian.rng import RandomState
+from gibbsian.storage import Checkpoint
+
+
+class PottsMachine(Machine):
+    """A pairwise machine of variables with any number of values each, with a table of couplings on every edge.
+
+    ``P(x) = exp((sum_i h_i(x_i) + sum_ij J_ij(x_i, x_j)) / T) / Z``, the model of direct coupling analysis. Parameters
+    are shown in the zero-sum gauge: biases and every row and column of a coupling table sum to zero.
+
+    Parameters
+    ----------
+    graph : "complete", Graph, networkx graph or list of pairs
+        Which variables interact; pairs may use column names.
+    learner : "mple", "auto", str or Learner
+        Pseudolikelihood by default; ``"mle"`` is the exact likelihood, which sums missing cells out.
+    l1, l2 : float
+        Penalties ``l1 sum|coupling|`` and ``(l2/2) sum parameter^2`` on the mean loss per row. Tables of many values
+        are rarely filled by the data, so a fit mostly needs one.
+    coding : "categorical", "values" or CategoryCoding
+        Labels of each column, recognised from the data: a category column keeps its order and the values it does not
+        show, any other is sorted. ``"values"`` takes numbers common to all columns.
+    categories : sequence, or mapping from column to sequence, optional
+        Labels of all columns, or of some, also those that do not occur in a fit.
+    one_hot : str or mapping, optional
+        Dummy columns to put together: the separator in their names, or for each variable its columns. Arrays of shape
+        (rows, variables, values) are read without it.
+    temperature, max_iter, tol, binarize, held_out, checkpoint, callback, random_state
+        As in `BoltzmannMachine`.
+    start : None, model or machine
+        Where the learner begins: at zero, or at the parameters of another model of the same graph and values.
+
+    Attributes
+    ----------
+    biases_ : pandas.Series
+        h_i(a) by column and value, in the zero-sum gauge.
+    couplings_ : pandas.DataFrame
+        J_ij(a, b) by column and value on both axes, in the zero-sum gauge.
+    coupling_norms_ : pandas.DataFrame
+        The symmetric matrix of Frobenius norms of the coupling tables in that gauge; see `coupling_norms` for the
+        average product correction.
+    result_, model_, coding_, names_, n_features_in_, feature_names_in_
+        As in `BoltzmannMachine`; the model is a `PottsModel`.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [["red", "s"], ["red", "s"], ["green", "m"], ["green", "m"], ["blue", "l"], ["blue", "s"]]
+    >>> machine = gb.PottsMachine(l2=0.01).fit(rows)
+    >>> machine.biases_.index[:3].tolist()
+    [('x0', 'blue'), ('x0', 'green'), ('x0', 'red')]
+    >>> machine.couplings_.loc["x0", "x1"].idxmax(axis=1).tolist()
+    ['l', 'm', 's']
+    >>> machine.impute([["green", None]]).tolist()
+    [['green', 'm']]
+    """
+
+    def __init__(
+        self,
+        graph: Any = "complete",
+        learner: str | Learner = "mple",
+        *,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        coding: Any = "categorical",
+        categories: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
+        one_hot: str | Mapping[str, Sequence[str]] | None = None,
+        temperature: float = 1.0,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        binarize: float | None = None,
+        start: Any = None,
+        held_out: float = 0.0,
+        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
+        callback: Callback | None = None,
+        random_state: RandomState = None,
+    ):
+        self.graph = graph
+        self.learner = learner
+        self.l1 = l1
+        self.l2 = l2
+        self.coding = coding
+        self.categories = categories
+        self.one_hot = one_hot
+        self.temperature = temperature
+        self.max_iter = max_iter
+        self.tol = tol
+        self.binarize = binarize
+        self.start = start
+        self.held_out = held_out
+        self.checkpoint = checkpoint
+        self.callback = callback
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that labels and one-hot arrays are welcome too."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _table_options(self) -> dict[str, Any]:
+        return {"categories": self.categories}
+
+    def _column_options(self) -> dict[str, Any]:
+        return {"binarize": self.binarize, "one_hot": self.one_hot}
+
+    def _zeros(self, data: Dataset) -> PottsModel:
+        if data.domain.two_valued:
+            raise ArgumentError(
+                f"a PottsMachine learns categories, but the coding is {data.coding.describe()}: convert the data with "
+                "Dataset.convert('categorical'), or use a BoltzmannMachine"
+            )
+        return PottsModel.zeros(as_graph(self.graph, data.names), data.domain, self.temperature)
+
+    def _preflight(self, data: Dataset, model: PottsModel, l1: float, l2: float) -> None:
+        preflight(data, model.graph, l1=l1, l2=l2)
+
+    @classmethod
+    def _structure_of(cls, model: PottsModel) -> dict[str, Any]:
+        return {"graph": model.graph}
+
+    # -- parameters ---------------------------------------------------------------------------------------------------
+    def _columns_and_values(self) -> Any:
+        """Every value of every column, as an index."""
+        import pandas
+
+        labels = [self.coding_.labels_of(j) for j in range(len(self.names_))]
+        kinds = {type(label) for column in labels for label in column}
+        if bool in kinds and kinds & {int, float}:  # pandas would take True and 1 for one value
+            labels = [[str(label) if isinstance(label, bool) else label for label in column] for column in labels]
+        pairs = [(name, label) for name, column in zip(self.names_, labels, strict=True) for label in column]
+        return pandas.MultiIndex.from_tuples(pairs, names=["column", "value"])
+
+    @property
+    def biases_(self) -> Any:
+        """The biases by column and value, in the zero-sum gauge."""
+        import pandas
+
+        check_is_fitted(self)
+        return pandas.Series(
+            np.concatenate(self.model_.zero_sum().biases), index=self._columns_and_values(), name="bias"
+        )
+
+    @property
+    def couplings_(self) -> Any:
+        """The symmetric matrix of couplings by column and value, in the zero-sum gauge; zero without an edge."""
+        import pandas
+
+        check_is_fitted(self)
+        starts = np.concatenate([[0], np.cumsum(self.model_.domain.cardinalities(self.model_.n_variables))])
+        require_memory(
+            8.0 * float(starts[-1]) ** 2,
+            f"the full matrix of couplings of {starts[-1]:,} values",
+            "use strongest_couplings(), which lists the edges, or model_.zero_sum().couplings",
+        )
+        matrix = np.zeros((starts[-1], starts[-1]))
+        model = self.model_.zero_sum()
+        for (i, j), table in zip(model.graph.edges.tolist(), model.couplings, strict=True):
+            rows, columns = slice(starts[i], starts[i + 1]), slice(starts[j], starts[j + 1])
+            matrix[rows, columns], matrix[columns, rows] = table, table.T
+        index = self._columns_and_values()
+        return pandas.DataFrame(matrix, index=index, columns=index)
+
+    @property
+    def coupling_norms_(self) -> Any:
+        """The symmetric matrix of Frobenius norms of the coupling tables in the zero-sum gauge, uncorrected."""
+        return self.coupling_norms()
+
+    def coupling_norms(self, apc: bool = False) -> Any:
+        """Return the symmetric matrix of norms by column name; zero where there is no edge.
+
+        Parameters
+        ----------
+        apc : bool
+            Subtract the average product correction, which takes out what strong columns have with everyone.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rows = [["red", "s"], ["red", "s"], ["green", "m"], ["green", "m"], ["blue", "l"], ["blue", "s"]]
+        >>> norms = gb.PottsMachine(l2=0.01).fit(rows).coupling_norms()
+        >>> bool(norms.loc["x0", "x1"] == norms.loc["x1", "x0"] > 1)
+        True
+        """
+        import pandas
+
+        check_is_fitted(self)
+        n = self.model_.n_variables
+        require_memory(8.0 * n**2, f"the matrix of norms of {n:,} columns", "use strongest_couplings()")
+        matrix, (i, j) = np.zeros((n, n)), self.model_.graph.edges.T
+        matrix[i, j] = matrix[j, i] = self.model_.coupling_norms(apc=apc)
+        return pandas.DataFrame(matrix, index=list(self.names_), columns=list(self.names_))
+
+    def strongest_couplings(self, n: int | None = None, apc: bool = False) -> Any:
+        """Return the edges as a table with columns first, second, norm, the largest first.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many.
+        apc : bool
+            Correct the norms by the average product, as is usual for contacts in proteins.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rows = [["red", "s"], ["red", "s"], ["green", "m"], ["green", "m"], ["blue", "l"], ["blue", "s"]]
+        >>> gb.PottsMachine(l2=0.01).fit(rows).strongest_couplings()[["first", "second"]].values.tolist()
+        [['x0', 'x1']]
+        """
+        import pandas
+
+        check_is_fitted(self)
+        norms = self.model_.coupling_norms(apc=apc)
+        order = np.argsort(-norms, kind="stable")[:n]
+        first, second = self.model_.graph.edges[order].T
+        names = np.array(self.names_, dtype=object)
+        return pandas.DataFrame({"first": names[first], "second": names[second], "norm": norms[order]})

@@ -1,0 +1,126 @@
+"""Expectations and log Z from annealed importance sampling (YU20 section 4.2)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.errors import MixingWarning
+from gibbsian.expectations.base import EXPECTATIONS, Estimate
+from gibbsian.expectations.samples import correction_for_mean
+from gibbsian.models.base import Model
+from gibbsian.samplers.annealing import AnnealedRun, Annealing, BaseLaw
+from gibbsian.samplers.annealing_base import as_base_law
+
+
+class AnnealedState(NamedTuple):
+    """Where the walkers of the next call start, and what seeds them.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.expectations.annealed import AnnealedImportance
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
+    >>> AnnealedImportance().init(model, None, np.random.default_rng(0)).n_calls
+    0
+    """
+
+    seed: int
+    n_calls: int
+    base: BaseLaw
+
+
+@EXPECTATIONS.register("ais")
+@dataclass(frozen=True)
+class AnnealedImportance:
+    """Weighted means over walkers of annealed importance sampling, with an estimate of log Z.
+
+    Every call sends out new walkers, which owe nothing to those before. The standard errors are those of
+    self-normalised importance sampling.
+
+    Parameters
+    ----------
+    n_walkers : int
+        Independent walkers, at least 2.
+    betas : int or array-like
+        Number of equal steps of the inverse temperature from 0 to 1, or the inverse temperatures themselves.
+    base : str, BaseLaw or Dataset, optional
+        The independent variables to start from: ``"biases"``, ``"uniform"``, or the base rates of data. By default
+        those of the data that `init` gets, and the model's biases where it gets none.
+    marginalise : bool
+        Whether to sum out half of a bipartite graph in the weights.
+    warn : bool
+        Whether to give a `MixingWarning` when few walkers hold most of the weight.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.expectations.annealed import AnnealedImportance
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> expectation = AnnealedImportance()
+    >>> estimate, state = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
+    >>> bool(abs(estimate.mean[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
+    True
+    >>> abs(estimate.log_partition - np.log(4 * np.cosh(0.5))) < 4 * estimate.log_partition_stderr < 0.02
+    True
+    """
+
+    n_walkers: int = 1000
+    betas: int | np.ndarray = 1000
+    base: str | BaseLaw | Dataset | None = None
+    marginalise: bool = False
+    warn: bool = True
+
+    def __post_init__(self) -> None:
+        self._annealing("biases" if self.base is None else self.base)
+
+    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> AnnealedState:
+        """Settle the start of the walkers and draw a seed."""
+        base = self.base
+        if base is None:
+            base = "biases" if data is None else data
+        return AnnealedState(int(rng.integers(2**63)), 0, as_base_law(base, model))
+
+    def __call__(self, model: Model, state: AnnealedState) -> tuple[Estimate, AnnealedState]:
+        """Send out walkers and return the weighted means of their statistics."""
+        run = self._annealing(state.base).forward(model, np.random.default_rng([state.seed, state.n_calls]))
+        if self.warn and run.trouble:
+            warnings.warn(f"{run.trouble}: raise betas={run.n_betas} or n_walkers=", MixingWarning, stacklevel=2)
+        mean, stderr = weighted_statistics(model, run)
+        numbers = {"effective_sample_size": run.effective_sample_size, "pareto_k": run.pareto_k}
+        estimate = Estimate(mean, stderr, run.log_partition, numbers, run.log_partition_stderr)
+        return estimate, state._replace(n_calls=state.n_calls + 1)
+
+    def _annealing(self, base: str | BaseLaw | Dataset) -> Annealing:
+        return Annealing(self.n_walkers, self.betas, base, self.marginalise)
+
+
+def weighted_statistics(model: Model, run: AnnealedRun) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weighted mean of the model's statistics over the walkers and its standard errors.
+
+    With weights W that sum to one the variance is ``sum_m W_m^2 (S_m - mean)^2``, times ``M / (M - 1)`` because the
+    mean is fitted, with M the effective sample size; NaN where one walker holds nearly all the weight.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.expectations.annealed import weighted_statistics
+    >>> from gibbsian.samplers.annealing import AnnealedRun
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.from_edges([], 1))
+    >>> run = AnnealedRun(np.array([[1], [1], [-1], [-1]], np.int8), np.zeros(4), n_betas=1)
+    >>> mean, stderr = weighted_statistics(model, run)
+    >>> mean.tolist(), stderr.round(4).tolist()
+    ([0.0], [0.5774])
+    """
+    weights = run.weights
+    mean = model.mean_statistics(run.states, weights)
+    distinct, inverse = np.unique(run.states, axis=0, return_inverse=True)
+    squares = np.bincount(inverse.ravel(), weights**2, minlength=len(distinct))
+    variance = np.zeros_like(mean)
+    for row, square in zip(distinct, squares, strict=True):
+        variance += square * (model.mean_statistics(row[None]) - mean) ** 2
+    return mean, np.sqrt(variance * correction_for_mean(run.effective_sample_size))

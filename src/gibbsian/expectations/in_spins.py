@@ -1,0 +1,96 @@
+"""The expectations of a 0/1 model, taken through its spins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from gibbsian.data import Dataset
+from gibbsian.domain import BINARY, SPIN
+from gibbsian.expectations.base import Estimate, Expectation, Rebuilt
+from gibbsian.models import HigherOrderModel, Model, PairwiseModel
+
+
+class InSpinsState(NamedTuple):
+    """The state of the expectation inside, and the map of its means; None where nothing is converted."""
+
+    inner: Any
+    mixing: Rebuilt[csr_array | None]
+
+
+@dataclass(frozen=True)
+class InSpins:
+    """Take the expectations of a two-valued product model as those of the same distribution over -1/+1.
+
+    An estimator of ``E[x_i x_j]`` over 0/1 is not that over -1/+1 in other words: the latter mixes in its own estimates
+    of the means, from regions of their own. Through this, learning by moment matching ends at the same distribution in
+    either coding, that of the papers. Standard errors are upper bounds. Models that are not products of 0/1 are left
+    alone.
+
+    Parameters
+    ----------
+    expectation : Expectation
+        What takes the expectations over -1/+1.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.expectations.in_spins import InSpins
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [1.0], gb.domain.BINARY)
+    >>> expectation = InSpins(gb.expectations.Exact())
+    >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
+    >>> bool(np.allclose(estimate.mean, gb.inference.exact(model).moments().statistics))
+    True
+    """
+
+    expectation: Expectation
+
+    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> InSpinsState:
+        """Convert model and data and prepare the expectation inside."""
+        if not _is_binary(model):
+            return InSpinsState(self.expectation.init(model, data, rng), Rebuilt(None))
+        spins, _ = model.to_domain(SPIN)  # type: ignore[attr-defined]
+        inner = self.expectation.init(spins, None if data is None else data.convert("spin"), rng)
+        return InSpinsState(inner, Rebuilt(_mixing(_products(model), _products(spins))))
+
+    def __call__(self, model: Model, state: InSpinsState) -> tuple[Estimate, InSpinsState]:
+        """Return the expected statistics of the model in its own coding."""
+        mixing = state.mixing.value
+        if mixing is None:
+            estimate, inner = self.expectation(model, state.inner)
+            return estimate, InSpinsState(inner, state.mixing)
+        spins, _ = model.to_domain(SPIN)  # type: ignore[attr-defined]
+        estimate, inner = self.expectation(spins, state.inner)
+        empty = mixing.max(axis=1).toarray().ravel()  # the empty product, one, counts as much as any other
+        own = Estimate(empty + mixing @ estimate.mean, mixing @ estimate.stderr)
+        return own, InSpinsState(inner, state.mixing)
+
+
+def _is_binary(model: Model) -> bool:
+    return isinstance(model, PairwiseModel | HigherOrderModel) and model.domain == BINARY
+
+
+def _products(model: Any) -> list[tuple[int, ...]]:
+    """Which variables each statistic multiplies, in the layout of theta."""
+    if isinstance(model, HigherOrderModel):
+        return list(model.cliques)
+    singles = [(i,) for i in range(model.n_variables)] if model.bias else []
+    return [*singles, *map(tuple, model.graph.edges.tolist())]
+
+
+def _mixing(wanted: Sequence[tuple[int, ...]], given: Sequence[tuple[int, ...]]) -> csr_array:
+    """Return ``2^-k`` at the subsets of each product of k: with ``b = (1 + s) / 2`` it is the mean over them all."""
+    place = {product: number for number, product in enumerate(given)}
+    subsets = [
+        list(chain.from_iterable(combinations(product, k) for k in range(1, len(product) + 1))) for product in wanted
+    ]
+    columns = [place[subset] for row in subsets for subset in row]
+    counts = np.array([len(row) for row in subsets])
+    shares = np.repeat(0.5 ** np.array([len(product) for product in wanted]), counts)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return csr_array((shares, np.array(columns, dtype=np.int64), indptr), shape=(len(wanted), len(given)))

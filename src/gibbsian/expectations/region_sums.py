@@ -1,0 +1,210 @@
+"""Exact sums over a region given the samples around it (YU20 eq. 8), for any model.
+
+The conditional law of the target is found by eliminating the other variables of the region one by one, in the log
+domain, for all samples at once: a message is an array with an axis for the samples and one for each variable it
+depends on. Trees and forests, with or without cycles through the target, need tables of few cells; any region of small
+treewidth will do.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gibbsian.errors import TooExpensiveError
+from gibbsian.expectations.regions import Region, Target
+from gibbsian.models.factors import Factor, FactorGraph
+from gibbsian.resources import format_bytes
+
+# Cells of the largest table for one sample; beyond, the sum takes seconds a sample.
+MOST_CELLS = 2**22
+# Cells of the largest table of a block of samples.
+BLOCK_CELLS = 2**20
+
+Table = tuple[Region, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class RegionPlan:
+    """How to sum one region out: it depends on which variables share factors, not on samples or parameters.
+
+    Parameters
+    ----------
+    target : tuple of int
+        The variables whose joint law is wanted.
+    region : tuple of int
+        The variables that are summed over, as far as they are connected with the target; empty for plain Monte Carlo.
+    factors : tuple of int
+        The factors that touch the region.
+    order : tuple of int
+        The variables of the region outside the target, in the order of their elimination.
+    cells : int
+        Cells of the largest table of one sample.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.expectations.region_sums import plan_region
+    >>> factors = gb.PairwiseModel.zeros(gb.graphs.grid(1, 5)).factors()
+    >>> plan_region(factors, (0,), (0, 1, 2, 3)).order
+    (3, 2, 1)
+    """
+
+    target: Target
+    region: Region
+    factors: tuple[int, ...]
+    order: tuple[int, ...]
+    cells: int
+
+
+def plan_region(graph: FactorGraph, target: Target, region: Region) -> RegionPlan:
+    """Plan the sum over a region, or refuse it where its tables would be too large.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.expectations.region_sums import plan_region
+    >>> dense = gb.PairwiseModel.zeros(gb.graphs.complete(40)).factors()
+    >>> plan_region(dense, (0, 1), tuple(range(40)))
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.TooExpensiveError: summing over the region of 40 variables around (0, 1) needs a table of ... for
+    each sample: choose a smaller region, for example 's2'
+    """
+    if not region:
+        return RegionPlan(target, (), (), (), 1)
+    links = _connected_part(graph, target, region)
+    kept = tuple(sorted(links))
+    order, cells = _elimination_order(links, target, graph.cardinalities, len(region))
+    factors = sorted({number for node in kept for number in graph.factors_of[node]})
+    return RegionPlan(target, kept, tuple(factors), order, cells)
+
+
+def _connected_part(graph: FactorGraph, target: Target, region: Region) -> dict[int, set[int]]:
+    """The neighbours, within the region, of each variable that can be reached from the target inside it."""
+    inside, links, waiting = set(region), {}, list(target)
+    while waiting:
+        node = waiting.pop()
+        if node not in links:
+            touched = {other for number in graph.factors_of[node] for other in graph.factors[number].nodes}
+            links[node] = (touched & inside) - {node}
+            waiting.extend(links[node])
+    return links
+
+
+def _elimination_order(
+    links: dict[int, set[int]], target: Target, cardinalities: np.ndarray, n_region: int
+) -> tuple[tuple[int, ...], int]:
+    """Take the variable whose table is smallest, again and again; targets stay to the end."""
+    links = {node: set(others) for node, others in links.items()}
+    left = set(links) - set(target)
+    order, largest = [], math.prod(int(cardinalities[node]) for node in target)
+    while left:
+        cells, node = min((_cells(other, links, cardinalities), other) for other in left)
+        largest = max(largest, cells)
+        if largest > MOST_CELLS:
+            break
+        neighbours = links.pop(node)
+        for other in neighbours:
+            links[other] |= neighbours - {other}
+            links[other].discard(node)
+        left.remove(node)
+        order.append(node)
+    if largest > MOST_CELLS:
+        raise TooExpensiveError(
+            f"summing over the region of {n_region} variables around {target} needs a table of "
+            f"{format_bytes(8.0 * largest)} or more for each sample: choose a smaller region, for example 's2'"
+        )
+    return tuple(order), largest
+
+
+def _cells(node: int, links: dict[int, set[int]], cardinalities: np.ndarray) -> int:
+    return math.prod(int(cardinalities[other]) for other in (node, *links[node]))
+
+
+def conditional_law(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray) -> np.ndarray:
+    """Return ``P(x_target | x outside the region)`` for each sample, shape ``(n_samples, *cardinalities of target)``.
+
+    Parameters
+    ----------
+    graph : FactorGraph
+        The distribution.
+    plan : RegionPlan
+        From `plan_region`.
+    codes : int ndarray of shape (n_variables, n_samples)
+        The samples in codes, by variable.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.expectations.region_sums import conditional_law, plan_region
+    >>> factors = gb.PairwiseModel.build(gb.graphs.complete(2), None, [0.5]).factors()
+    >>> law = conditional_law(factors, plan_region(factors, (0,), (0,)), np.array([[0], [1]]))
+    >>> bool(np.isclose(law[0, 1], 1 / (1 + np.exp(-1.0))))
+    True
+    """
+    shape = tuple(int(graph.cardinalities[node]) for node in plan.target)
+    law = np.empty((codes.shape[1], *shape))
+    size = max(1, BLOCK_CELLS // plan.cells)
+    for start in range(0, codes.shape[1], size):
+        rows = slice(start, start + size)
+        law[rows] = _law_of_block(graph, plan, codes[:, rows], shape)
+    return law
+
+
+def _law_of_block(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    if not plan.region:
+        return _point_masses(plan.target, codes, shape)
+    inside = set(plan.region)
+    tables = [_given_outside(graph.factors[number], inside, codes) for number in plan.factors]
+    for node in plan.order:
+        touching = [table for table in tables if node in table[0]]
+        tables = [table for table in tables if node not in table[0]]
+        tables.append(_sum_out(node, _product(touching)))
+    ordered = tuple(sorted(plan.target))
+    uniform = np.zeros((1, *(shape[plan.target.index(node)] for node in ordered)))
+    _, log_weights = _product([*tables, (ordered, uniform)])
+    axes = tuple(range(1, log_weights.ndim))
+    weights = np.exp(log_weights - log_weights.max(axis=axes, keepdims=True))
+    weights /= weights.sum(axis=axes, keepdims=True)
+    return weights.transpose(0, *(1 + ordered.index(node) for node in plan.target))
+
+
+def _point_masses(target: Target, codes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The samples themselves: plain Monte Carlo integration."""
+    masses = np.zeros((codes.shape[1], *shape))
+    masses[(np.arange(codes.shape[1]), *(codes[node] for node in target))] = 1.0
+    return masses
+
+
+def _given_outside(factor: Factor, inside: set[int], codes: np.ndarray) -> Table:
+    """A factor with the variables outside the region fixed at the samples; one row where there are none."""
+    nodes, table = factor.nodes, factor.table
+    fixed = [axis for axis, node in enumerate(nodes) if node not in inside]
+    free = [axis for axis, node in enumerate(nodes) if node in inside]
+    turned = table.transpose(fixed + free)
+    rows = turned[tuple(codes[nodes[axis]] for axis in fixed)] if fixed else turned[None]
+    return tuple(nodes[axis] for axis in free), rows
+
+
+def _product(tables: list[Table]) -> Table:
+    """Add log-weights over the union of their variables."""
+    scope = tuple(sorted({node for nodes, _ in tables for node in nodes}))
+    total: np.ndarray | float = 0.0
+    for nodes, rows in tables:
+        spread = [1 if node not in nodes else rows.shape[1 + nodes.index(node)] for node in scope]
+        total = total + rows.reshape(len(rows), *spread)
+    return scope, np.asarray(total)
+
+
+def _sum_out(node: int, table: Table) -> Table:
+    """Log-sum-exp over one variable."""
+    scope, rows = table
+    axis = 1 + scope.index(node)
+    top = rows.max(axis=axis, keepdims=True)
+    top[~np.isfinite(top)] = 0.0  # all its states are impossible: the message says so
+    with np.errstate(divide="ignore"):
+        message = np.log(np.exp(rows - top).sum(axis=axis)) + np.squeeze(top, axis)
+    return tuple(other for other in scope if other != node), message

@@ -1,0 +1,318 @@
+"""Which variables to sum over around a target: the sum regions of YU20.
+
+A rule maps targets (small sets of variables) to regions that hold them. Larger regions have smaller variance (YU20
+theorem 2); what they cost is the sum over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from gibbsian.backends.numba import regions as kernels
+from gibbsian.errors import ArgumentError
+from gibbsian.graphs import Graph
+from gibbsian.models.base import Model
+from gibbsian.models.higher_order import HigherOrderModel
+from gibbsian.models.pairwise import PairwiseModel
+from gibbsian.models.parameters import check_whole_number
+
+Target = tuple[int, ...]
+Region = tuple[int, ...]
+
+
+class RegionRule(Protocol):
+    """Chooses a region for each target."""
+
+    def regions(self, graph: Graph, targets: Sequence[Target], strengths: np.ndarray) -> list[Region]:
+        """Return the region of each target, given the strength of the interaction along each edge."""
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """All variables up to distance k - 1 from the target: k-SMCI (YU20 eq. 7); k = 0 is plain Monte Carlo.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> grid = gb.graphs.grid(5, 5)
+    >>> gb.expectations.Neighbourhood(2).regions(grid, [(12,)], None)
+    [(7, 11, 12, 13, 17)]
+    """
+
+    k: int = 1
+
+    def __post_init__(self) -> None:
+        check_whole_number("k", self.k, least=0)
+
+    def regions(self, graph: Graph, targets: Sequence[Target], strengths: np.ndarray | None) -> list[Region]:
+        """Return the targets with their neighbours up to distance k - 1."""
+        return [self._region(graph, target) for target in targets]
+
+    def _region(self, graph: Graph, target: Target) -> Region:
+        if self.k == 0:
+            return ()
+        reached = front = set(target)
+        for _ in range(self.k - 1):
+            front = {int(j) for i in front for j in graph.neighbours(i)} - reached
+            reached = reached | front
+        return tuple(sorted(reached))
+
+
+@dataclass(frozen=True)
+class IndependentNeighbours:
+    """The target and a set of its neighbours, no two of them joined: s2-SMCI (YU20 section 4.1, Algorithm 1).
+
+    Of several candidates with the same least degree the one with the strongest interaction with the target is taken.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> grid = gb.graphs.grid(2, 3)
+    >>> gb.expectations.IndependentNeighbours().regions(grid, [(0, 1)], np.ones(7))
+    [(0, 1, 2, 3)]
+    """
+
+    def regions(self, graph: Graph, targets: Sequence[Target], strengths: np.ndarray) -> list[Region]:
+        """Return the targets with their independent neighbours."""
+        starts, members, _ = independent_sets(graph, targets, strengths)
+        return _with_targets(targets, starts, members)
+
+
+@dataclass(frozen=True)
+class ForestAround:
+    """The target and an induced forest of other variables, the nearest first.
+
+    The target's values are summed explicitly, and for each of them messages are passed in the forest; so cycles through
+    the target are allowed, and the cost is linear in `size`.
+
+    Parameters
+    ----------
+    size : int
+        Variables of the forest, at most.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> grid = gb.graphs.grid(3, 3)
+    >>> gb.expectations.ForestAround().regions(grid, [(4,)], np.ones(12))
+    [(0, 1, 2, 3, 4, 5, 6, 7)]
+    """
+
+    size: int = 32
+
+    def __post_init__(self) -> None:
+        check_whole_number("size", self.size, least=1)
+
+    def regions(self, graph: Graph, targets: Sequence[Target], strengths: np.ndarray) -> list[Region]:
+        """Return the targets with their forests."""
+        return _with_targets(targets, *forests(graph, targets, strengths, self.size))
+
+
+@dataclass(frozen=True, eq=False)
+class GivenRegions:
+    """Regions that the caller chose: a function of graph and target, or a mapping from targets.
+
+    A target that the mapping does not hold is its own region (1-SMCI). Keys name the target's variables in any order, a
+    single one also as a number; a key that is no target is refused.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> chain = gb.graphs.grid(1, 4)
+    >>> gb.expectations.GivenRegions({(0,): (0, 1, 2)}).regions(chain, [(0,), (1,)], None)
+    [(0, 1, 2), (1,)]
+    """
+
+    choice: Callable[[Graph, Target], Iterable[int]] | Mapping[Any, Iterable[int]]
+
+    def regions(self, graph: Graph, targets: Sequence[Target], strengths: np.ndarray | None) -> list[Region]:
+        """Return what was given, checked."""
+        if callable(self.choice):
+            chosen = [self.choice(graph, target) for target in targets]
+        else:
+            named = self._by_target(targets)
+            chosen = [named.get(tuple(sorted(target)), target) for target in targets]
+        return [check_region(region, target, graph.n_nodes) for region, target in zip(chosen, targets, strict=True)]
+
+    def _by_target(self, targets: Sequence[Target]) -> dict[Target, Iterable[int]]:
+        """The regions by the variables of their targets in ascending order."""
+        wanted = {tuple(sorted(target)) for target in targets}
+        named: dict[Target, Iterable[int]] = {}
+        assert isinstance(self.choice, Mapping)
+        for key, region in self.choice.items():
+            nodes = _sorted_nodes(key if isinstance(key, tuple | frozenset) else (key,), f"the key {key!r} of region")
+            if nodes not in wanted:
+                raise ArgumentError(f"region names {key!r}, which is no target: use sets of variables that interact")
+            if nodes in named:
+                raise ArgumentError(f"region names the target {nodes} twice: give it once")
+            named[nodes] = region
+        return named
+
+
+NAMED_RULES: Mapping[str, Callable[[], RegionRule]] = {"s2": IndependentNeighbours, "forest": ForestAround}
+
+
+def as_rule(region: Any) -> RegionRule:
+    """Turn an order k, ``"s2"``, ``"forest"``, a function, a mapping or a rule into a rule.
+
+    Examples
+    --------
+    >>> from gibbsian.expectations.regions import as_rule
+    >>> as_rule(2), as_rule("s2")
+    (Neighbourhood(k=2), IndependentNeighbours())
+    """
+    is_class = isinstance(region, type)
+    if hasattr(region, "regions") and not is_class:
+        return region
+    if isinstance(region, int | np.integer) and not isinstance(region, bool):
+        return Neighbourhood(int(region))
+    if isinstance(region, str):
+        if region.isdecimal():
+            return Neighbourhood(int(region))
+        if region in NAMED_RULES:
+            return NAMED_RULES[region]()
+    elif (callable(region) and not is_class) or isinstance(region, Mapping):
+        return GivenRegions(region)
+    raise ArgumentError(
+        f"region={region!r} is not known: use an order 0, 1, 2, ..., 's2', 'forest', a function of graph and target, "
+        "or a mapping from targets to regions"
+    )
+
+
+def as_rules(region: Any) -> list[RegionRule]:
+    """Turn one choice of regions, or a list of several, into rules.
+
+    Examples
+    --------
+    >>> from gibbsian.expectations.regions import as_rules
+    >>> as_rules([1, "s2"])
+    [Neighbourhood(k=1), IndependentNeighbours()]
+    """
+    if not isinstance(region, list | tuple):
+        return [as_rule(region)]
+    if not region:
+        raise ArgumentError("region is an empty list: name at least one choice of regions")
+    return [as_rule(choice) for choice in region]
+
+
+def check_region(region: Iterable[int], target: Target, n_nodes: int) -> Region:
+    """Return the region in order, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> from gibbsian.expectations.regions import check_region
+    >>> check_region([3, 1, 1], (3,), 5)
+    (1, 3)
+    """
+    nodes = _sorted_nodes(region, f"the region of {target}")
+    if nodes and not (nodes[0] >= 0 and nodes[-1] < n_nodes):
+        raise ArgumentError(f"the region {nodes} names a variable outside 0..{n_nodes - 1}")
+    if not set(target) <= set(nodes):
+        raise ArgumentError(f"the region {nodes} does not hold its target {target}: add the target's variables")
+    return nodes
+
+
+def _sorted_nodes(nodes: Any, what: str) -> tuple[int, ...]:
+    """Variables in ascending order, each once."""
+    listed = list(nodes) if isinstance(nodes, Iterable) and not isinstance(nodes, str | bytes) else [nodes]
+    for node in listed:
+        if not isinstance(node, int | np.integer) or isinstance(node, bool):
+            raise ArgumentError(f"{what} holds {node!r}: use the numbers of variables")
+    return tuple(sorted({int(node) for node in listed}))
+
+
+def strengths_of(model: Model) -> np.ndarray:
+    """Return the strength of the interaction along each edge: half the range of the log-weights there, |w| for spins.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.expectations.regions import strengths_of
+    >>> strengths_of(gb.PairwiseModel.build(gb.graphs.complete(2), None, [-0.5])).tolist()
+    [0.5]
+    """
+    if isinstance(model, PairwiseModel):
+        return np.abs(model.natural_couplings)
+    if isinstance(model, HigherOrderModel):
+        low, high = model.statistic_range
+        scopes, half_ranges = list(model.cliques), np.abs(model.theta) / model.temperature * (high - low) / 2
+    else:
+        factors = model.factors().factors
+        scopes = [factor.nodes for factor in factors]
+        half_ranges = np.array([np.ptp(factor.table) / 2 for factor in factors])
+    return _spread_over_edges(model.graph, scopes, half_ranges)
+
+
+def _spread_over_edges(graph: Graph, scopes: Sequence[tuple[int, ...]], amounts: np.ndarray) -> np.ndarray:
+    """Sum the amounts of the scopes that hold both ends of each edge."""
+    sizes = np.array([len(scope) for scope in scopes])
+    numbers = graph.edges @ [graph.n_nodes, 1]  # ascending, as the edges are
+    totals = np.zeros(graph.n_edges)
+    for size in np.unique(sizes[sizes > 1]).tolist():
+        held = np.flatnonzero(sizes == size)
+        nodes = np.array([scopes[number] for number in held.tolist()])
+        for first, second in combinations(range(size), 2):
+            edges = np.searchsorted(numbers, nodes[:, first] * graph.n_nodes + nodes[:, second])
+            totals += np.bincount(edges, amounts[held], minlength=graph.n_edges)
+    return totals
+
+
+def independent_sets(
+    graph: Graph, targets: Sequence[Target] | np.ndarray, strengths: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Run YU20 Algorithm 1 for each target: where its set starts, the members, whether any tie was met.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.expectations.regions import independent_sets
+    >>> starts, members, tied = independent_sets(gb.graphs.complete(4), [(0, 1)], np.array([0, 1, 3, 2, 1, 0.0]))
+    >>> members.tolist(), tied              # variable 3 pulls with 3 + 1, variable 2 with 1 + 2
+    ([3], True)
+    """
+    indptr, heads, edge_of = graph.csr
+    return kernels.independent_sets(
+        indptr, heads, np.ascontiguousarray(strengths[edge_of]), graph.is_complete, *csr_targets(targets)
+    )
+
+
+def forests(
+    graph: Graph, targets: Sequence[Target] | np.ndarray, strengths: np.ndarray, size: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Grow a forest around each target: where it starts, and its members.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.expectations.regions import forests
+    >>> forests(gb.graphs.complete(5), [(0, 1)], np.ones(10), size=4)[1].tolist()    # a third would close a triangle
+    [2, 3]
+    """
+    indptr, heads, edge_of = graph.csr
+    size = min(size, graph.n_nodes)
+    return kernels.forests(indptr, heads, np.ascontiguousarray(strengths[edge_of]), *csr_targets(targets), size)
+
+
+def csr_targets(targets: Sequence[Target] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lay targets out as pointers and nodes.
+
+    Examples
+    --------
+    >>> from gibbsian.expectations.regions import csr_targets
+    >>> [part.tolist() for part in csr_targets([(3,), (0, 2)])]
+    [[0, 1, 3], [3, 0, 2]]
+    """
+    if isinstance(targets, np.ndarray):
+        return np.arange(len(targets) + 1) * targets.shape[1], np.ascontiguousarray(targets, dtype=np.int64).ravel()
+    pointers = np.concatenate([[0], np.cumsum([len(target) for target in targets], dtype=np.int64)])
+    return pointers, np.array([node for target in targets for node in target], dtype=np.int64)
+
+
+def _with_targets(targets: Sequence[Target], starts: np.ndarray, members: np.ndarray) -> list[Region]:
+    chosen = [members[start:stop].tolist() for start, stop in pairwise(starts)]
+    return [tuple(sorted({*target, *own})) for target, own in zip(targets, chosen, strict=True)]

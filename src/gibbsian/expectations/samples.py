@@ -1,0 +1,268 @@
+"""Samples of a distribution: the data itself, Markov chains, exact draws, or walkers with weights."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from gibbsian.backends.numba.spatial import CROSSES, N_SUMS, REFERENCE, SQUARES, TOTAL, Shares
+from gibbsian.data import Dataset
+from gibbsian.errors import ArgumentError, MissingValuesError, MixingWarning
+from gibbsian.models.base import Model
+from gibbsian.models.states import checked_states, whole_numbers
+
+# Below, one sample holds nearly all the weight, and the spread of the others says nothing of its error.
+LEAST_FOR_SPREAD = 1.1
+# Walkers of equal weight that the given ones should be worth.
+LEAST_WALKERS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """States with what each counts for, and which of them depend on each other.
+
+    Parameters
+    ----------
+    states : int8 ndarray of shape (n_samples, n_variables)
+        The states, as the model's domain writes them: the two numbers themselves (-1 and 1, 0 and 1), or codes 0, 1,
+        2 ... of many values, also where those are real numbers. `Samples.of` takes a `Dataset`, whatever its labels.
+    weights : ndarray of shape (n_samples,), optional
+        What each state counts for, up to a factor: importance weights, or numbers of rows. By default its `repeats`.
+    groups : ndarray of shape (n_samples,), optional
+        Samples with the same label may depend on each other (draws of one chain); those of different groups do not.
+        By default all are independent.
+    repeats : ndarray of shape (n_samples,), optional
+        How many independent draws each row stands for; ones by default. Not together with `groups`.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> samples = gb.expectations.Samples(np.array([[1, 1], [1, -1]]), weights=np.array([3.0, 1.0]))
+    >>> samples.shares.tolist(), samples.n_independent
+    ([0.75, 0.25], 2.0)
+    """
+
+    states: np.ndarray
+    weights: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    repeats: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        states = whole_numbers(self.states, "samples")
+        if states.ndim != 2 or len(states) < 1:
+            raise ArgumentError(f"samples of shape {states.shape}: use one row for each sample, and at least one")
+        object.__setattr__(self, "states", states)
+        for name in ("weights", "repeats"):
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, _checked_numbers(name, given))
+        for name in ("weights", "groups", "repeats"):
+            if (given := getattr(self, name)) is not None and np.shape(given) != (len(states),):
+                raise ArgumentError(
+                    f"{name} has shape {np.shape(given)}: use one number for each of {len(states)} samples"
+                )
+        if self.groups is not None and self.repeats is not None:
+            raise ArgumentError("groups and repeats exclude each other: give one row for each draw of a group")
+        if self.weights is not None and not (np.min(self.weights) >= 0 and np.sum(self.weights) > 0):
+            raise ArgumentError("weights must be zero or positive, and not all zero")
+        if self.repeats is not None and not np.min(self.repeats) > 0:
+            raise ArgumentError("repeats must be positive: leave out rows that stand for no draw")
+        if self.groups is not None:
+            self._sort_by(np.asarray(self.groups))
+
+    def _sort_by(self, groups: np.ndarray) -> None:
+        order = np.argsort(groups, kind="stable")
+        for name in ("states", "weights", "groups"):
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, np.asarray(given)[order])
+
+    # -- where samples come from --------------------------------------------------------------------------------------
+    @classmethod
+    def of(cls, source: Any) -> Self:
+        """Take samples from a `Dataset`, an array of draws, or `Samples`.
+
+        An array with two axes holds independent draws; one with three, chains, draws and variables.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> gb.expectations.Samples.of(gb.Dataset.read([[0, 1], [0, 1], [1, 1]])).repeats.tolist()
+        [2.0, 1.0]
+        >>> gb.expectations.Samples.of(np.ones((5, 10, 3))).n_independent
+        5.0
+        """
+        if isinstance(source, cls):
+            return source
+        if isinstance(source, Dataset):
+            return cls._of_dataset(source)
+        draws = np.asarray(source)
+        if draws.ndim != 3:
+            return cls(draws)
+        return cls(draws.reshape(-1, draws.shape[2]), groups=np.repeat(np.arange(len(draws)), draws.shape[1]))
+
+    @classmethod
+    def _of_dataset(cls, data: Dataset) -> Self:
+        if data.has_missing:
+            raise MissingValuesError("samples cannot have missing cells: drop those rows, or fill them first")
+        used = data.weights > 0
+        weights = data.weights[used]
+        return cls(data.states[used], weights, repeats=weights)
+
+    @classmethod
+    def of_walkers(cls, states: np.ndarray, log_weights: np.ndarray) -> Self:
+        """Take the ends of annealing runs with their log-weights (Yasuda and Sekimoto 2021).
+
+        A `MixingWarning` is given where few of many walkers hold most of the weight.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> gb.expectations.Samples.of_walkers(np.eye(2), np.array([1000.0, 1000.0])).shares.tolist()
+        [0.5, 0.5]
+        """
+        logs = np.asarray(log_weights, dtype=np.float64)
+        if np.isnan(logs).any() or not np.isfinite(np.max(logs, initial=-np.inf)):
+            raise ArgumentError("log_weights must be numbers or -inf, and at least one of them finite")
+        walkers = cls(states, np.exp(logs - np.max(logs)))
+        worth = walkers.effective_sample_size
+        if worth < min(LEAST_WALKERS, walkers.n_samples / 2):
+            warnings.warn(
+                f"{walkers.n_samples} walkers are worth {worth:.1f}: raise the number of temperatures or of walkers",
+                MixingWarning,
+                stacklevel=2,
+            )
+        return walkers
+
+    def check(self, model: Model) -> None:
+        """Say what is wrong where the samples cannot be states of the model.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> gb.expectations.Samples(np.array([[0, 1]])).check(gb.PairwiseModel.zeros(gb.graphs.complete(2)))
+        Traceback (most recent call last):
+            ...
+        gibbsian.errors.CodingError: samples holds 0 for variable 0: the values of the spin domain are -1 and 1
+        """
+        checked_states(model, self.states, "samples")
+
+    # -- what they count for ------------------------------------------------------------------------------------------
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return len(self.states)
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """Weights that sum to one."""
+        weights = self.repeats if self.weights is None else self.weights
+        weights = np.ones(self.n_samples) if weights is None else weights
+        return weights / weights.sum()
+
+    @cached_property
+    def _closes(self) -> np.ndarray:
+        """The share of its group at the last sample of each, -1 elsewhere."""
+        if self.groups is None:
+            return np.zeros(self.n_samples)
+        ends = np.flatnonzero(np.append(self.groups[1:] != self.groups[:-1], True))
+        closes = np.full(self.n_samples, -1.0)
+        closes[ends] = np.diff(np.cumsum(self.shares)[ends], prepend=0.0)
+        return closes
+
+    @cached_property
+    def _spreads(self) -> np.ndarray:
+        """What the square of each deviation counts for in the variance of the mean, without groups."""
+        return self.shares**2 if self.repeats is None else self.shares**2 / self.repeats
+
+    @property
+    def n_independent(self) -> float:
+        """Independent draws: groups where there are any, else samples with their repeats."""
+        if self.groups is not None:
+            return float(np.count_nonzero(self._closes >= 0))
+        return float(self.n_samples if self.repeats is None else np.sum(self.repeats))
+
+    @cached_property
+    def effective_sample_size(self) -> float:
+        """How many independent draws of equal weight would serve as well.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> gb.expectations.Samples(np.ones((2, 1)), weights=np.array([3.0, 1.0])).effective_sample_size
+        1.6
+        """
+        squares = self._spreads if self.groups is None else self._closes[self._closes >= 0] ** 2
+        return float(1.0 / squares.sum())
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Shares]]:
+        """Cut the samples into blocks, with what the kernels need to know of each."""
+        grouped = self.groups is not None
+        for start in range(0, self.n_samples, size):
+            rows = slice(start, min(start + size, self.n_samples))
+            yield rows, Shares(self.shares[rows], self._spreads[rows], self._closes[rows], grouped, start == 0)
+
+    def summarise(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return means and standard errors from running sums (see `gibbsian.backends.numba.spatial.accumulate`)."""
+        shift = sums[:, TOTAL]
+        squares = sums[:, SQUARES] - 2 * shift * sums[:, CROSSES] + shift**2 / self.effective_sample_size
+        squares = np.maximum(squares, 0.0)
+        return sums[:, REFERENCE] + shift, np.sqrt(squares * self._correction)
+
+    def mean_and_covariance(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means of some quantities over the samples, and the covariance matrix of those means.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> samples = gb.expectations.Samples(np.zeros((4, 1)))
+        >>> mean, covariance = samples.mean_and_covariance(np.array([[0.0], [2.0], [0.0], [2.0]]))
+        >>> mean.tolist(), round(float(covariance[0, 0]), 4)
+        ([1.0], 0.3333)
+        """
+        mean = self.shares @ values
+        deviations = values - mean
+        if self.groups is None:
+            weighted = deviations * np.sqrt(self._spreads)[:, None]
+        else:
+            ends = np.flatnonzero(self._closes >= 0) + 1
+            starts = np.concatenate([[0], ends[:-1]])
+            weighted = np.add.reduceat(deviations * self.shares[:, None], starts, axis=0)
+        return mean, weighted.T @ weighted * self._correction
+
+    @property
+    def _correction(self) -> float:
+        return correction_for_mean(self.effective_sample_size)
+
+    def running_sums(self, size: int) -> np.ndarray:
+        """Return empty running sums for `size` statistics."""
+        return np.zeros((size, N_SUMS))
+
+
+def correction_for_mean(effective_sample_size: float) -> float:
+    """Return what a sum of squared deviations from their own mean is short of, ``n / (n - 1)``.
+
+    Where one sample holds all the weight the deviations vanish with it and say nothing: then it is NaN.
+
+    Examples
+    --------
+    >>> from gibbsian.expectations.samples import correction_for_mean
+    >>> correction_for_mean(5.0), correction_for_mean(1.01)
+    (1.25, nan)
+    """
+    if effective_sample_size < LEAST_FOR_SPREAD:
+        return np.nan
+    return effective_sample_size / (effective_sample_size - 1.0)
+
+
+def _checked_numbers(name: str, given: Any) -> np.ndarray:
+    try:
+        numbers = np.asarray(given)
+    except ValueError:  # ragged
+        numbers = np.empty(0, object)
+    if numbers.dtype.kind not in "biuf" or not np.isfinite(numbers).all():
+        raise ArgumentError(f"{name} must be finite numbers, one for each sample")
+    return numbers.astype(np.float64)

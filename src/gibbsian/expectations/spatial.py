@@ -1,0 +1,270 @@
+"""Spatial Monte Carlo integration: expectations exact inside a region, sampled around it (YU20).
+
+`spatial_statistics` takes any samples; `Spatial` is the expectation that brings its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError
+from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
+from gibbsian.expectations.clique_regions import CliquePlan, has_kernel
+from gibbsian.expectations.pairwise_regions import PairwisePlan, has_kernels
+from gibbsian.expectations.regions import as_rules
+from gibbsian.expectations.samples import Samples
+from gibbsian.expectations.table_regions import CompositePlan, TablePlan
+from gibbsian.graphs import Graph
+from gibbsian.models.base import Model
+from gibbsian.models.parameters import check_whole_number
+from gibbsian.registry import check_settings
+from gibbsian.resources import require_memory
+from gibbsian.samplers import ChainState, Sampler, as_sampler
+
+
+class SpatialPlan(Protocol):
+    """The regions of all statistics of a model, ready to be summed over. It serves every model of the same structure.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.grid(2, 2))
+    >>> type(gb.expectations.plan_regions(model, "s2")).__name__
+    'PairwisePlan'
+    """
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the structure."""
+
+    @property
+    def n_statistics(self) -> int:
+        """Number of statistics."""
+
+    def renewed(self, model: Any) -> Self:
+        """Return the plan with regions chosen again where the parameters decide."""
+
+    def statistics(self, model: Any, samples: Samples) -> Estimate:
+        """Return the expected statistics, averaged over samples."""
+
+
+def plan_regions(model: Model, region: Any = 1) -> SpatialPlan:
+    """Choose the regions of all statistics of a model.
+
+    Parameters
+    ----------
+    model : Model
+        The structure matters, and for ``"s2"`` and ``"forest"`` the strengths of the interactions.
+    region : int, str, callable, mapping or rule, or list of these
+        An order k (0 is plain Monte Carlo, 1 the target itself, 2 its neighbours too ...), ``"s2"``, ``"forest"``, a
+        function of graph and target, or a mapping from targets to regions. Of several in a list the estimates are
+        combined by generalised least squares.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.grid(2, 2))
+    >>> gb.expectations.plan_regions(model, 2).regions[0].region
+    (0, 1, 2)
+    """
+    rules = as_rules(region)
+    if isinstance(region, list | tuple):
+        return CompositePlan(tuple(TablePlan.of(model, each) for each in rules))
+    (rule,) = rules
+    if has_kernels(model, rule):
+        return PairwisePlan.of(model, rule)  # type: ignore[arg-type]
+    if has_kernel(model, rule):
+        return CliquePlan.of(model, rule)  # type: ignore[arg-type]
+    return TablePlan.of(model, rule)
+
+
+def spatial_statistics(model: Model, samples: Any, region: Any = 1, plan: SpatialPlan | None = None) -> Estimate:
+    """Return the expected statistics of a model by spatial Monte Carlo integration over given samples (YU20 eq. 8).
+
+    Parameters
+    ----------
+    model : Model
+        The distribution.
+    samples : Samples, Dataset or ndarray
+        States around the regions: an array of independent draws, one of chains with draws each, the data, or `Samples`
+        with weights and groups. Arrays hold codes 0, 1, 2 ... where variables have many values, also where those are
+        real numbers; a `Dataset` may have any labels.
+    region : int, str, callable, mapping or rule, or list of these
+        See `plan_regions`; not used when there is a plan.
+    plan : SpatialPlan, optional
+        From `plan_regions`, for a model of the same structure. After the parameters changed, ``plan.renewed(model)``
+        lets them choose the regions again.
+
+    Returns
+    -------
+    Estimate
+        Means in the layout of theta. The standard error comes from the spread over independent samples; NaN for one.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> estimate = gb.expectations.spatial_statistics(model, np.array([[1, 1], [1, -1]]))
+    >>> estimate.mean.round(4), estimate.stderr.round(4)
+    (array([0.    , 0.4621, 0.4621]), array([0.4621, 0.    , 0.    ]))
+    """
+    taken = Samples.of(samples)
+    taken.check(model)
+    chosen = plan_regions(model, region) if plan is None else plan
+    if chosen.n_statistics != model.theta.size or chosen.graph != model.graph:
+        raise ArgumentError("the plan was made for another structure: make one with plan_regions(model, region)")
+    return chosen.statistics(model, taken)
+
+
+class SpatialState(NamedTuple):
+    """The regions, and samples that stay or chains that go on.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.grid(2, 2))
+    >>> gb.expectations.Spatial().init(model, None, np.random.default_rng(0)).chains.states.shape
+    (100, 4)
+    """
+
+    plan: Rebuilt[SpatialPlan]
+    samples: Rebuilt[Samples | None]
+    chains: ChainState | None
+    fresh: bool
+
+
+@dataclass(frozen=True)
+class Spatial:
+    """Spatial Monte Carlo integration of a model's statistics (YU20).
+
+    The samples are those given; else the data, where there is any (Y18; "fix" in YU20); else persistent Gibbs chains.
+    Where the strengths of the interactions decide about regions, they are chosen again in every call.
+
+    Parameters
+    ----------
+    region : int, str, callable, mapping or rule, or list of these
+        See `plan_regions`.
+    samples : Samples, Dataset or ndarray, optional
+        Samples to use in every call.
+    n_chains, n_sweeps, burn_in : int
+        Chains where they are needed: how many, sweeps in each call (every one gives a sample), and sweeps before the
+        first.
+    sampler : str or Sampler
+        Name of a registered sampler, or a sampler.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> model = gb.PairwiseModel.build(gb.graphs.grid(2, 2), [0.1, 0.0, 0.0, 0.0], [0.3, 0.2, 0.1, 0.4])
+    >>> expectation = gb.expectations.Spatial("s2")
+    >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
+    >>> truth = gb.inference.exact(model).moments().statistics
+    >>> bool((abs(estimate.mean - truth) <= 5 * estimate.stderr + 1e-12).all())
+    True
+    """
+
+    region: Any = 1
+    samples: Any = None
+    n_chains: int = 100
+    n_sweeps: int = 50
+    burn_in: int = 500
+    sampler: str | Sampler = "gibbs"
+
+    def __post_init__(self) -> None:
+        for name, least in (("n_chains", 2), ("n_sweeps", 1), ("burn_in", 0)):
+            check_whole_number(name, getattr(self, name), least)
+
+    def init(self, model: Model, data: Any, rng: np.random.Generator) -> SpatialState:
+        """Choose the regions, and take the samples or start the chains."""
+        plan = Rebuilt(plan_regions(model, self.region))
+        given = data if self.samples is None else self.samples
+        if given is not None:
+            return SpatialState(plan, Rebuilt(Samples.of(given)), None, fresh=False)
+        chains = as_sampler(self.sampler).init(model, self.n_chains, rng)
+        return SpatialState(plan, Rebuilt(None), chains, fresh=True)
+
+    def __call__(self, model: Model, state: SpatialState) -> tuple[Estimate, SpatialState]:
+        """Return the expected statistics and the state for the next call."""
+        plan, samples, chains = state.plan.value.renewed(model), state.samples.value, state.chains
+        if samples is None:
+            samples, chains = self._draw(model, state)
+        estimate = spatial_statistics(model, samples, plan=plan)
+        return estimate, SpatialState(Rebuilt(plan), state.samples, chains, fresh=False)
+
+    def _draw(self, model: Model, state: SpatialState) -> tuple[Samples, ChainState]:
+        sampler, chains = as_sampler(self.sampler), state.chains
+        assert chains is not None
+        n_chains, n = chains.states.shape
+        require_memory(
+            10.0 * n_chains * n * self.n_sweeps,
+            f"keeping {n_chains * self.n_sweeps} draws of {n} variables",
+            "lower n_chains= or n_sweeps=",
+        )
+        if state.fresh:
+            chains, _ = sampler.step(model, chains, self.burn_in)
+        draws = np.empty((n_chains, self.n_sweeps, n), np.int8)
+        for t in range(self.n_sweeps):
+            chains, _ = sampler.step(model, chains)
+            draws[:, t] = chains.states
+        return Samples.of(draws), chains
+
+
+def _with_region(region: Any, settings: dict[str, Any]) -> Spatial:
+    check_settings("spatial Monte Carlo integration", partial(Spatial, region), settings)
+    return Spatial(region, **settings)
+
+
+@EXPECTATIONS.register("1-smci")
+def first_order(**settings: Any) -> Spatial:
+    """Return 1-SMCI: the region is the target itself (Y18 eq. 24 and 25; YU20 eq. 14 and 15).
+
+    Examples
+    --------
+    >>> from gibbsian.expectations.spatial import first_order
+    >>> first_order(n_chains=10).region
+    1
+    """
+    return _with_region(1, settings)
+
+
+@EXPECTATIONS.register("s2-smci")
+def semi_second_order(**settings: Any) -> Spatial:
+    """Return s2-SMCI: the target and independent neighbours (YU20 eq. 22 and 23).
+
+    Examples
+    --------
+    >>> from gibbsian.expectations.spatial import semi_second_order
+    >>> semi_second_order().region
+    's2'
+    """
+    return _with_region("s2", settings)
+
+
+@EXPECTATIONS.register("2-smci")
+def second_order(**settings: Any) -> Spatial:
+    """Return 2-SMCI: the target and all its neighbours (YU20 eq. 7).
+
+    Examples
+    --------
+    >>> from gibbsian.expectations.spatial import second_order
+    >>> second_order().region
+    2
+    """
+    return _with_region(2, settings)
+
+
+@EXPECTATIONS.register("forest-smci")
+def forest_order(**settings: Any) -> Spatial:
+    """Return SMCI with a forest around each target, summed over by message passing.
+
+    Examples
+    --------
+    >>> from gibbsian.expectations.spatial import forest_order
+    >>> forest_order().region
+    'forest'
+    """
+    return _with_region("forest", settings)

@@ -1,0 +1,126 @@
+"""The expectation of any function of a few variables."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.expectations.base import Estimate
+from gibbsian.expectations.composite import combine
+from gibbsian.expectations.region_sums import conditional_law, plan_region
+from gibbsian.expectations.regions import Target, as_rules, strengths_of
+from gibbsian.expectations.samples import Samples
+from gibbsian.inference.base import check_nodes
+from gibbsian.models.base import Model
+
+# Combinations of values at which the function is evaluated.
+MOST_COMBINATIONS = 2**16
+
+
+def expect_of(
+    model: Model, function: Callable[..., Any], nodes: int | Iterable[int], samples: Any, region: Any = 1
+) -> Estimate:
+    """Return the expectation of a function of a few variables by spatial Monte Carlo integration (YU20 eq. 8).
+
+    Parameters
+    ----------
+    model : Model
+        The distribution.
+    function : callable
+        Takes the values of `nodes`, one argument each: the numbers of the domain, or the codes of categories without
+        numbers. Returns a number, or an array of several. It is called once for each combination of values.
+    nodes : int or iterable of int
+        The variables.
+    samples : Samples, Dataset or ndarray
+        See `spatial_statistics`: arrays hold codes where variables have many values.
+    region : int, str, callable, mapping, rule, or list of these
+        See `plan_regions`. Of several regions in a list the answers are combined by generalised least squares.
+
+    Returns
+    -------
+    Estimate
+        Mean and standard error, in the shape of what the function returns.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> model = gb.PairwiseModel.build(gb.graphs.grid(1, 3), [0.0, 0.0, 0.0], [0.5, 0.5])
+    >>> samples = gb.inference.exact(model).sample(50, np.random.default_rng(0))
+    >>> estimate = gb.expectations.expect_of(model, lambda a, c: a == c, [0, 2], samples, region=2)
+    >>> bool(np.isclose(estimate.mean, (1 + np.tanh(0.5) ** 2) / 2)), float(estimate.stderr)   # the region is all
+    (True, 0.0)
+    """
+    target = _checked_target(nodes, model.n_variables)
+    taken = Samples.of(samples)
+    taken.check(model)
+    table = _evaluated(model, function, target)
+    factors, codes = model.factors(), np.ascontiguousarray(model.domain.to_codes(taken.states).T, dtype=np.intp)
+    strengths, answers = strengths_of(model), []
+    for rule in as_rules(region):
+        (chosen,) = rule.regions(model.graph, [target], strengths)
+        law = conditional_law(factors, plan_region(factors, target, chosen), codes)
+        answers.append(law.reshape(taken.n_samples, -1) @ table.reshape(len(table), -1))
+    mean, stderr = combine(taken, np.stack(answers))
+    shape = table.shape[1:]
+    return Estimate(mean.reshape(shape), stderr.reshape(shape))
+
+
+def _evaluated(model: Model, function: Callable[..., Any], target: Target) -> np.ndarray:
+    """The function at each combination of values, the last variable changing fastest."""
+    values = _values(model)
+    n_combinations = math.prod(len(values[node]) for node in target)
+    if n_combinations > MOST_COMBINATIONS:
+        raise TooExpensiveError(
+            f"the target {target} has {n_combinations:,} combinations of values: use at most {MOST_COMBINATIONS:,}"
+        )
+    _check_callable(function, len(target))
+    results = [function(*combination) for combination in itertools.product(*(values[node] for node in target))]
+    try:
+        table = np.array(results)
+    except ValueError:  # ragged
+        table = np.empty(0, object)
+    if table.dtype.kind not in "biuf":
+        raise ArgumentError(
+            f"function returned {results[0]!r} for the first values: it must return a number, or as many for all values"
+        )
+    return table.astype(np.float64)
+
+
+def _check_callable(function: Any, n_arguments: int) -> None:
+    if not callable(function):
+        raise ArgumentError(f"function={function!r} cannot be called: give a function of the values of nodes")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some builtins have none
+        return
+    try:
+        signature.bind(*range(n_arguments))
+    except TypeError:
+        raise ArgumentError(
+            f"function takes {signature} but there are {n_arguments} nodes: it must take one value of each"
+        ) from None
+
+
+def _checked_target(nodes: Any, n_variables: int) -> Target:
+    if isinstance(nodes, int | np.integer):
+        nodes = [nodes]
+    if not isinstance(nodes, Iterable):
+        raise ArgumentError(f"nodes={nodes!r} must be the number of a variable, or several")
+    target = tuple(check_nodes(nodes, n_variables).tolist())
+    if not target:
+        raise ArgumentError("nodes is empty: name at least one variable")
+    return target
+
+
+def _values(model: Model) -> list[list[Any]]:
+    """What the function is given for each value of each variable."""
+    domain, n = model.domain, model.n_variables
+    if not domain.two_valued and domain.values is None:  # type: ignore[union-attr]
+        return [list(range(size)) for size in domain.cardinalities(n).tolist()]
+    return [numbers.tolist() for numbers in domain.levels(n)]

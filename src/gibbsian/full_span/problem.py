@@ -1,0 +1,228 @@
+"""What a fit of the full-span model is given: the data's dual, the penalty, and the cost (TA22 eq. 2.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from gibbsian.backends.numba import span, span_axes
+from gibbsian.backends.numba.axes import transform
+from gibbsian.backends.numba.walsh import aligned_zeros
+from gibbsian.errors import ArgumentError, DataError
+from gibbsian.full_span.memory import require_tables
+from gibbsian.full_span.penalty import DescriptionLength, Shrinkage
+from gibbsian.models.full_span import fill_dual
+from gibbsian.models.span_basis import SpanBasis
+
+
+@dataclass(frozen=True, eq=False)
+class SpanProblem:
+    """Data and penalty of a fit; made once, never changed.
+
+    Parameters
+    ----------
+    basis : SpanBasis
+        The functions to choose from.
+    data_dual : (|X|,), float64 or float32
+        ``<Phi_y>`` in the data, for every y.
+    n_samples : float
+        N, the sum of the counts.
+    negative_entropy : float
+        ``<ln p_d>`` in the data: what makes the cost a divergence.
+    penalty : DescriptionLength
+        ``r_y``.
+    shrinkage : Shrinkage
+        L1 and L2 on the parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.full_span import SpanProblem
+    >>> problem = SpanProblem.build(np.array([[0, 0], [0, 1], [1, 1]]), [4, 1, 3], (2, 2))
+    >>> problem.data_dual
+    array([1.  , 0.  , 0.25, 0.75])
+    >>> round(problem.cost(np.array([], int), np.array([]), np.log(4)), 6)
+    0.412...
+    """
+
+    basis: SpanBasis
+    data_dual: np.ndarray
+    n_samples: float
+    negative_entropy: float
+    penalty: DescriptionLength
+    shrinkage: Shrinkage = field(default_factory=Shrinkage)
+
+    @classmethod
+    def build(
+        cls,
+        states: np.ndarray,
+        counts: np.ndarray | Sequence[float],
+        cardinalities: Sequence[int],
+        dtype: np.dtype | type = np.float64,
+        *,
+        mdl_scale: float = 1.0,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        l2_growth: float = 1.0,
+    ) -> SpanProblem:
+        """Count the data's states and transform them once.
+
+        Parameters
+        ----------
+        states : (m, n) of int
+            Codes 0 to q_i - 1. Equal rows are added up.
+        counts : (m,)
+            How often each was seen, or its weight.
+        cardinalities : (n,) of int
+            Number of values of each variable.
+        dtype : float64 or float32
+            Of the tables.
+        mdl_scale : float
+            Factor on the description lengths ``r_y``.
+        l1, l2, l2_growth : float
+            See `Shrinkage`.
+        """
+        if np.dtype(dtype) not in (np.float64, np.float32):
+            raise ArgumentError(f"dtype={np.dtype(dtype)} must be float64 or float32")
+        basis, shrinkage = SpanBasis(tuple(cardinalities)), Shrinkage(l1, l2, l2_growth)
+        if basis.size < 2:
+            raise DataError("every variable has one value only: there is nothing to learn")
+        indices, counts = basis.indices(states), _checked_counts(counts, len(states))
+        require_tables(basis, dtype)
+        distinct, position = np.unique(indices, return_inverse=True)
+        weights = np.bincount(position, weights=counts)
+        seen = weights > 0
+        shares = weights[seen] / weights.sum()
+        table = aligned_zeros(basis.size, dtype)
+        table[distinct[seen]] = shares
+        transform(table, basis.shape)
+        table.flags.writeable = False
+        n_samples = float(weights.sum())
+        penalty = DescriptionLength.of_samples(basis, n_samples, mdl_scale)
+        return cls(basis, table, n_samples, float(shares @ np.log(shares)), penalty, shrinkage)
+
+    def undescribed(self) -> Self:
+        """Return the same problem with description lengths of zero, for models whose functions are not chosen."""
+        return replace(self, penalty=self.penalty.scaled(0.0))
+
+    @property
+    def limit(self) -> float:
+        """Where targets are clipped: a mean of +-1 has no finite parameter."""
+        return 1.0 - 1.0 / self.n_samples
+
+    # -- the cost -----------------------------------------------------------------------------------------------------
+    def penalties(self, indices: np.ndarray) -> np.ndarray:
+        """Return ``r_y`` of functions."""
+        return self.penalty(self.basis, indices)
+
+    def targets(self, indices: np.ndarray) -> np.ndarray:
+        """Return the means that parameters of functions are led to."""
+        return np.clip(self.data_dual[indices].astype(np.float64), -self.limit, self.limit)
+
+    def cost(self, indices: np.ndarray, theta: np.ndarray, log_partition: float) -> float:
+        """Return ``KL(p_d || p_theta) + sum_y r_y``, and the shrinkage."""
+        divergence = self.negative_entropy - theta @ self.data_dual[indices] + log_partition
+        return float(divergence + self.penalties(indices).sum() + self.shrinks(indices, theta))
+
+    def shrinks(self, indices: np.ndarray, theta: np.ndarray) -> float:
+        """Return what L1 and L2 add to the cost."""
+        return float(self.shrinkage(self.basis, indices, theta).sum())
+
+    def l2_of(self, indices: np.ndarray) -> np.ndarray:
+        """Return the L2 strength of functions."""
+        return self.shrinkage.l2_of(self.basis, indices)
+
+    def append_target(self, dual: np.ndarray, y: int) -> float:
+        """Return the mean that an appended function is led to: its target, shrunk."""
+        now, data = float(dual[y]), float(self.data_dual[y])
+        return float(span.append_gain(y, now, data, 0.0, self.limit, self._shrinkage, self._axes)[1])
+
+    # -- the dual -----------------------------------------------------------------------------------------------------
+    def uniform_dual(self) -> np.ndarray:
+        """Return the dual of the uniform distribution, in a new table."""
+        table = aligned_zeros(self.basis.size, self.data_dual.dtype)
+        table[0] = 1.0
+        return table
+
+    def refresh(self, dual: np.ndarray, indices: np.ndarray, theta: np.ndarray) -> float:
+        """Overwrite the dual by fresh transforms of the parameters and return log Z."""
+        return fill_dual(dual, self.basis, indices, theta)
+
+    def scan(self, dual: np.ndarray, indices: np.ndarray) -> tuple[float, int]:
+        """Return the gain and the index of the best append; index -1 where none lowers the cost."""
+        return self._pass(dual, indices, 0, 1.0, 0.0)
+
+    def move(self, dual: np.ndarray, indices: np.ndarray, z: int, target: float) -> tuple[float, int]:
+        """Lead ``dual[z]`` to `target` by changing its parameter, in place, and scan as `scan` does in the same pass.
+
+        `indices` are the active functions after the move.
+        """
+        mass, mean = float(dual[0]), float(dual[z])
+        now = min(max(mean / mass, -span.LARGEST_DUAL), span.LARGEST_DUAL)
+        # dividing by the mass as it is, and not as it should be, keeps its rounding errors from growing step by step
+        tilt = (target - now) / (1.0 - target * now)
+        keep = 1.0 / (mass + tilt * mean)
+        return self._pass(dual, indices, z, keep, tilt * keep)
+
+    def can_update(self, z: int) -> bool:
+        """Whether `move` takes this function; one of very high order is cheaper by `refresh`."""
+        return self._by_xor or span_axes.n_rows(self.basis.shape, self.basis.digits([z])[0]) <= span_axes.MOST_ROWS
+
+    def pair_expectations(self, dual: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        """Return ``<Phi_y Phi_z>`` for all pairs of functions, read from the dual."""
+        if self.basis.is_walsh:
+            return span.pair_expectations(dual, indices)
+        basis = self.basis
+        return span_axes.pair_expectations_axes(dual, basis.digits(indices), basis.shape, basis.strides)
+
+    @cached_property
+    def _by_xor(self) -> bool:
+        return self.basis.is_walsh and self.basis.size >= span.smallest_table(self.data_dual.dtype)
+
+    @cached_property
+    def _halves(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.penalty.halves(self.basis, self.data_dual.dtype)
+
+    @cached_property
+    def _shrinkage(self) -> tuple[float, float, float]:
+        return float(self.shrinkage.l1), float(self.shrinkage.l2), float(self.shrinkage.l2_growth)
+
+    @cached_property
+    def _axes(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.basis.shape, self.basis.strides
+
+    def _pass(self, dual, indices, z, keep, mix):
+        taken = np.sort(np.append(indices, 0))
+        if self._by_xor:
+            move = (z or 1, keep, mix)  # any pairing will do for a pass that changes nothing
+            return span.update_and_scan(
+                dual, self.data_dual, self._halves, move, self.limit, taken, 0.0, self._shrinkage, self._axes
+            )
+        penalties = self.penalty.base, self.penalty.weights
+        digits = self.basis.digits([z])[0]
+        return span_axes.update_and_scan_axes(
+            dual,
+            self.data_dual,
+            self.basis.shape,
+            penalties,
+            (digits, keep, mix),
+            self.limit,
+            taken,
+            0.0,
+            self._shrinkage,
+        )
+
+
+def _checked_counts(counts: np.ndarray | Sequence[float], n_states: int) -> np.ndarray:
+    counts = np.asarray(counts, dtype=np.float64)
+    if counts.shape != (n_states,):
+        raise DataError(f"counts has shape {counts.shape} but there are {n_states} states: give one count each")
+    if not np.isfinite(counts).all() or (counts < 0).any():
+        raise DataError("counts holds negative, NaN or infinite values: give how often each state was seen")
+    if counts.sum() < 1.0:
+        raise DataError(f"counts add up to {counts.sum():.3g}: give at least one sample")
+    return counts

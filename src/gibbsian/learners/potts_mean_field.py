@@ -1,0 +1,106 @@
+"""Naive mean field for variables with many values: couplings from the inverse of the correlations of indicators.
+
+The last value of each variable is left out, because the indicators of all its values sum to one. With C the
+correlations of the others, ``J = -C^-1`` between variables, and the biases balance the means: the mean-field form of
+direct coupling analysis (Morcos et al. 2011).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gibbsian.blocks import row_blocks
+from gibbsian.data import Dataset
+from gibbsian.errors import DataError
+from gibbsian.models import PottsModel
+from gibbsian.resources import require_memory
+
+# An indicator of which the others leave a smaller share of the variance unexplained counts as determined by them.
+LEAST_UNEXPLAINED = 1e-10
+
+
+def solve_potts(model: PottsModel, data: Dataset, pseudocount: float) -> np.ndarray:
+    """Return the mean-field parameters of a Potts model, in the zero-sum gauge.
+
+    Parameters
+    ----------
+    model : PottsModel
+        The structure; its parameters do not matter. The inverse is taken over all pairs, and couplings are kept on the
+        edges.
+    data : Dataset
+        Complete data in the model's domain.
+    pseudocount : float
+        Weight of a uniform law that is mixed into the data, over that of the data; 1 is the usual choice for proteins.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.learners.potts_mean_field import solve_potts
+    >>> data = gb.Dataset.read([[0, 0], [0, 1], [1, 2], [1, 0], [0, 0]], coding="categorical")
+    >>> model = gb.models.PottsModel.zeros(gb.graphs.complete(2), data.domain)
+    >>> fitted = model.replace(solve_potts(model, data, 1.0))
+    >>> bool(np.allclose(fitted.couplings[0].sum(axis=0), 0))
+    True
+    """
+    sizes = model.cardinalities
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    require_memory(
+        5 * 8.0 * starts[-1] ** 2,
+        f"inverting the correlations of {starts[-1]} values",
+        "use learner='mple', which needs no inverse",
+    )
+    pairs = _pair_frequencies(data, starts, pseudocount)
+    singles = np.diag(pairs)
+    kept = np.setdiff1d(np.arange(starts[-1]), starts[1:] - 1)
+    correlations = pairs - np.outer(singles, singles)
+    couplings = np.zeros_like(pairs)
+    couplings[np.ix_(kept, kept)] = -_inverse(correlations[np.ix_(kept, kept)], data)
+    edges = model.graph.edges.tolist()
+    spans = [slice(starts[i], starts[i + 1]) for i in range(len(sizes))]
+    biases = [np.log(singles[span]) for span in spans]
+    for i, j in edges:
+        table = couplings[spans[i], spans[j]]
+        biases[i] = biases[i] - table @ singles[spans[j]]
+        biases[j] = biases[j] - table.T @ singles[spans[i]]
+    tables = [couplings[spans[i], spans[j]] for i, j in edges]
+    return PottsModel.build(model.graph, biases, tables, model.domain).zero_sum().theta
+
+
+def _pair_frequencies(data: Dataset, starts: np.ndarray, pseudocount: float) -> np.ndarray:
+    """Frequencies of all pairs of values, with those of single values on the diagonal, mixed with a uniform law."""
+    codes = data.domain.to_codes(data.states)
+    shares = data.weights / data.total_weight
+    n = len(starts) - 1
+    pairs = np.zeros((starts[-1], starts[-1]))
+    for block in row_blocks(len(codes), int(starts[-1])):
+        indicators = np.zeros((block.stop - block.start, starts[-1]))
+        indicators[np.arange(len(indicators))[:, None], starts[:-1] + codes[block]] = 1.0
+        pairs += indicators.T @ (indicators * shares[block, None])
+    uniform = np.repeat(1.0 / np.diff(starts), np.diff(starts))
+    flat = np.outer(uniform, uniform)
+    for i in range(n):
+        span = slice(starts[i], starts[i + 1])
+        flat[span, span] = np.diag(uniform[span])
+    mixed = (pairs + pseudocount * flat) / (1.0 + pseudocount)
+    if (unseen := np.flatnonzero(np.diag(mixed) <= 0)).size:
+        column = int(np.searchsorted(starts, unseen[0], side="right")) - 1
+        raise DataError(
+            f"column {data.names[column]!r} has a value that never occurs, so its bias has no finite value: give l2=1, "
+            "the usual pseudocount"
+        )
+    return mixed
+
+
+def _inverse(correlations: np.ndarray, data: Dataset) -> np.ndarray:
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    scale = np.sqrt(np.outer(np.diag(correlations), np.diag(correlations)))
+    factor, failed_at = dpotrf(correlations / scale, lower=1)
+    # squared pivots: the share of each indicator's variance that those before it leave unexplained
+    if failed_at or (np.diag(factor) ** 2 < LEAST_UNEXPLAINED).any():
+        raise DataError(
+            f"the correlations of the values of {data.n_variables} columns have no inverse (too few rows, or values "
+            "that determine each other): give l2=1, the usual pseudocount"
+        )
+    lower, _ = dpotri(factor, lower=1)
+    return (np.tril(lower) + np.tril(lower, -1).T) / scale

@@ -1,0 +1,114 @@
+"""A distribution as a product of small tables: the form that serves every model alike.
+
+Exact inference, sums over a region (YU20 eq. 8) and importance weights need nothing of a model but its factors: which
+variables interact, and the log-weight of each combination of their values. Models whose own form is faster (pairwise
+spins) keep their own kernels beside it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError
+from gibbsian.graphs import Graph
+
+Marginal = Callable[[tuple[int, ...]], np.ndarray]
+"""Maps some variables to their joint probabilities, one axis each in the order given, indexed by codes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A log-weight for every combination of values of a few variables.
+
+    Parameters
+    ----------
+    nodes : tuple of int
+        The variables, ascending.
+    table : ndarray
+        The log-weights (over T), one axis for each variable, indexed by codes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.models.factors import Factor
+    >>> Factor((0, 2), np.zeros((2, 3))).table.shape
+    (2, 3)
+    """
+
+    nodes: tuple[int, ...]
+    table: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class FactorGraph:
+    """A product of factors over variables with finitely many values: ``P(x) ~ exp(sum_f table_f[x_f])``.
+
+    Parameters
+    ----------
+    cardinalities : ndarray of int
+        Number of values of each variable.
+    factors : tuple of Factor
+        The factors. Several may have the same variables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.models.factors import Factor, FactorGraph
+    >>> pair = FactorGraph(np.array([2, 3]), (Factor((0, 1), np.log(np.arange(1.0, 7.0).reshape(2, 3))),))
+    >>> np.exp(pair.log_weights(np.array([[0, 0], [1, 2]])))
+    array([1., 6.])
+    """
+
+    cardinalities: np.ndarray
+    factors: tuple[Factor, ...]
+
+    def __post_init__(self) -> None:
+        for factor in self.factors:
+            shape = tuple(int(self.cardinalities[node]) for node in factor.nodes)
+            if factor.table.shape != shape:
+                raise ArgumentError(f"the factor of {factor.nodes} has shape {factor.table.shape}, not {shape}")
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return len(self.cardinalities)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Which variables share a factor (the adjacency of YU20 section 2.2)."""
+        return interaction_graph(self.n_variables, [factor.nodes for factor in self.factors])
+
+    @cached_property
+    def factors_of(self) -> tuple[tuple[int, ...], ...]:
+        """For each variable, the numbers of the factors that hold it."""
+        held: list[list[int]] = [[] for _ in range(self.n_variables)]
+        for number, factor in enumerate(self.factors):
+            for node in factor.nodes:
+                held[node].append(number)
+        return tuple(map(tuple, held))
+
+    def log_weights(self, codes: np.ndarray) -> np.ndarray:
+        """Return the unnormalised log-probability of each row of codes."""
+        codes = np.asarray(codes, dtype=np.intp)
+        total = np.zeros(len(codes))
+        for factor in self.factors:
+            total += factor.table[tuple(codes[:, node] for node in factor.nodes)]
+        return total
+
+
+def interaction_graph(n_variables: int, scopes: Sequence[Sequence[int]]) -> Graph:
+    """Join every two variables that share a scope.
+
+    Examples
+    --------
+    >>> from gibbsian.models.factors import interaction_graph
+    >>> interaction_graph(4, [(0, 1, 3), (2,)]).edges.tolist()
+    [[0, 1], [0, 3], [1, 3]]
+    """
+    pairs = {pair for scope in scopes for pair in itertools.combinations(sorted(scope), 2)}
+    return Graph(n_variables, np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2))

@@ -1,0 +1,400 @@
+"""The Boltzmann machine with interactions of any order (YU20 section 2.1; with any finite sample space, Y18)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import comb
+from typing import Self
+
+import numpy as np
+
+from gibbsian.backends.numba import cliques as kernels
+from gibbsian.backends.parallel import map_in_order
+from gibbsian.blocks import row_blocks
+from gibbsian.domain import DOMAINS, SPIN, AnyDomain, Categories, Domain
+from gibbsian.errors import ArgumentError
+from gibbsian.graphs import Graph
+from gibbsian.models.base import MODELS
+from gibbsian.models.clique_forms import expanded_products, padded_levels, product_ranges, product_tables
+from gibbsian.models.factors import FactorGraph, Marginal
+from gibbsian.models.parameters import check_temperature, checked_theta
+from gibbsian.models.scopes import Scopes, triangles
+from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
+from gibbsian.resources import require_memory
+
+# About this many products of a row block on one thread at a time: rows cost as much as there are cliques.
+BLOCK_PRODUCTS = 2**22
+
+
+@MODELS.register("higher-order", many_valued="values")
+@dataclass(frozen=True, eq=False)
+class HigherOrderModel:
+    """``P(x) = exp(sum_c theta_c prod_{i in c} x_i / T) / Z`` over cliques c of any size.
+
+    A clique of one variable is its bias, one of two a coupling. Values are the numbers of the domain: -1/+1, 0/1, or
+    any finite set of real numbers. Products of different cliques are linearly independent where each variable has at
+    least two values, so the parameters are identified and there is no gauge to choose.
+
+    Parameters
+    ----------
+    n_variables : int
+        Number of variables.
+    cliques : sequence of tuple of int
+        The cliques, smaller ones first, then in lexicographic order, the variables of each ascending. `build` takes
+        any order.
+    theta : ndarray
+        The weight of each clique.
+    domain : Domain or Categories
+        `SPIN`, `BINARY`, or `Categories` with `values`.
+    temperature : float
+        Energies are divided by it.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> model = gb.models.HigherOrderModel.build({(0, 1, 2): 1.0, (0,): 0.5}, n_variables=3)
+    >>> model.cliques, model.theta.tolist()
+    (((0,), (0, 1, 2)), [0.5, 1.0])
+    >>> model.energy(np.array([[1, 1, 1], [1, 1, -1]]))
+    array([-1.5,  0.5])
+    """
+
+    n_variables: int
+    cliques: Sequence[tuple[int, ...]]
+    theta: np.ndarray
+    domain: AnyDomain = SPIN
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.cliques, Scopes) or self.cliques.n_variables != self.n_variables:
+            object.__setattr__(self, "cliques", Scopes(self.cliques, self.n_variables))
+        self.domain.levels(self.n_variables)  # raises where values have no numbers
+        self.domain.cardinalities(self.n_variables)
+        what = f"{len(self.cliques)} cliques"
+        object.__setattr__(self, "theta", checked_theta(self.theta, len(self.cliques), what))
+        check_temperature(self.temperature)
+
+    @classmethod
+    def build(
+        cls,
+        cliques: Mapping[tuple[int, ...], float],
+        n_variables: int,
+        domain: AnyDomain = SPIN,
+        temperature: float = 1.0,
+    ) -> Self:
+        """Return a model from the weights of its cliques, in any order; the same clique may be named once only."""
+        weights = {tuple(sorted(clique)): float(weight) for clique, weight in cliques.items()}
+        if len(weights) < len(cliques):
+            raise ArgumentError("cliques names the same variables twice: give each clique once")
+        scopes = Scopes.sorted(weights, n_variables)
+        return cls(n_variables, scopes, np.array([weights[clique] for clique in scopes]), domain, temperature)
+
+    @classmethod
+    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN, temperature: float = 1.0) -> Self:
+        """Return the uniform distribution with the single variables, the edges and the triangles of a graph.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.models.HigherOrderModel.zeros(gb.graphs.complete(3)).cliques
+        ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
+        """
+        scopes = Scopes([*Scopes.of_graph(graph), *triangles(graph)], graph.n_nodes)
+        return cls(graph.n_nodes, scopes, np.zeros(len(scopes)), domain, temperature)
+
+    @classmethod
+    def of_order(cls, n_variables: int, order: int, domain: AnyDomain = SPIN, temperature: float = 1.0) -> Self:
+        """Return the uniform distribution with every clique of up to `order` variables.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.models.HigherOrderModel.of_order(30, order=3).theta.size
+        4525
+        """
+        if not 1 <= order <= n_variables:
+            raise ArgumentError(f"order={order} must be from 1 to the number of variables, {n_variables}")
+        n_cliques = sum(comb(n_variables, k) for k in range(1, order + 1))
+        bytes_a_clique = 150.0 + 24.0 * order  # a tuple, its numbers twice as arrays, a few vectors like theta
+        require_memory(
+            bytes_a_clique * n_cliques,
+            f"all {n_cliques:,} cliques of up to {order} of {n_variables} variables",
+            "lower order=, or give the cliques that matter",
+        )
+        sizes = range(1, order + 1)
+        cliques = itertools.chain.from_iterable(itertools.combinations(range(n_variables), k) for k in sizes)
+        return cls(n_variables, Scopes(cliques, n_variables), np.zeros(n_cliques), domain, temperature)
+
+    def replace(self, theta: np.ndarray) -> Self:
+        """Return the same structure with other parameters."""
+        new = replace(self, theta=theta)
+        new.__dict__["level_table"] = self.level_table
+        return new
+
+    # -- layout -------------------------------------------------------------------------------------------------------
+    @property
+    def scopes(self) -> Scopes:
+        """The cliques with their indices."""
+        return self.cliques  # type: ignore[return-value]  # __post_init__ made it so
+
+    @property
+    def clique_csr(self) -> tuple[np.ndarray, np.ndarray]:
+        """``(indptr, members)``: the variables of clique c stand from ``indptr[c]`` to ``indptr[c + 1]``."""
+        return self.scopes.csr
+
+    @property
+    def membership(self) -> tuple[np.ndarray, np.ndarray]:
+        """``(indptr, cliques)``: the numbers of the cliques that hold variable i."""
+        return self.scopes.membership
+
+    @property
+    def graph(self) -> Graph:
+        """Which variables share a clique."""
+        return self.scopes.graph
+
+    @property
+    def order(self) -> int:
+        """Size of the largest clique."""
+        return int(self.scopes.sizes.max(initial=0))
+
+    @property
+    def penalised(self) -> np.ndarray:
+        """True at the cliques of two and more: an L1 penalty leaves biases alone."""
+        return self.scopes.sizes > 1
+
+    @cached_property
+    def level_table(self) -> np.ndarray:
+        """The number that stands for each code of each variable; zeros after the last."""
+        return padded_levels(self.domain.levels(self.n_variables))
+
+    @property
+    def statistic_range(self) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest and the largest value of each statistic."""
+        return product_ranges(self.scopes, self.domain.levels(self.n_variables))
+
+    # -- distribution -------------------------------------------------------------------------------------------------
+    def _codes(self, x: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(self.domain.to_codes(checked_states(self, x)))
+
+    def _blocks(self, n_rows: int) -> list[slice]:
+        return list(row_blocks(n_rows, self.n_variables + self.theta.size, BLOCK_PRODUCTS))
+
+    def log_weights(self, x: np.ndarray) -> np.ndarray:
+        """Return ``-E(x) / T`` of each state."""
+        return self.energy(x) / -self.temperature
+
+    def energy(self, x: np.ndarray) -> np.ndarray:
+        """Return ``E(x) = -sum_c theta_c prod_{i in c} x_i`` of each state."""
+        codes, levels = self._codes(x), self.level_table
+        parts = map_in_order(
+            lambda block: kernels.log_weights(codes[block], levels, self.scopes.runs, *self.clique_csr, self.theta),
+            self._blocks(len(codes)),
+        )
+        return -np.concatenate([np.empty(0), *parts])
+
+    def mean_statistics(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """Return the weighted means of the products over the cliques.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> model = gb.models.HigherOrderModel.build({(0,): 0, (0, 1): 0}, n_variables=2)
+        >>> model.mean_statistics(np.array([[1, 1], [1, -1]]), weights=np.array([3.0, 1.0]))
+        array([1. , 0.5])
+        """
+        codes, levels = self._codes(x), self.level_table
+        shares = checked_shares(weights, len(codes))
+        totals = np.zeros(self.theta.size)
+        for part in map_in_order(
+            lambda block: kernels.statistics(codes[block], levels, shares[block], self.scopes.runs, *self.clique_csr),
+            self._blocks(len(codes)),
+        ):
+            totals += part
+        return totals
+
+    def fields(self, x: np.ndarray) -> np.ndarray:
+        """Return what multiplies each value in minus the energy, ``U_i = sum_{c with i} theta_c prod_{c but i} x_j``.
+
+        Given the others, the log-weight of ``x_i = v`` is ``v U_i / T`` up to a constant.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> model = gb.models.HigherOrderModel.build({(0,): 0.5, (0, 1, 2): 2.0}, n_variables=3)
+        >>> model.fields(np.array([[1, -1, 1]]))
+        array([[-1.5,  2. , -2. ]])
+        """
+        return self._fields(self._codes(x))
+
+    def _fields(self, codes: np.ndarray) -> np.ndarray:
+        return kernels.fields(codes, self.level_table, self.scopes.runs, *self.clique_csr, self.theta)
+
+    @cached_property
+    def flip_columns(self) -> np.ndarray | None:
+        """None for two-valued variables, which have one column of flip costs each; else one for each value."""
+        if self.domain.two_valued:
+            return None
+        return np.concatenate([[0], np.cumsum(self.domain.cardinalities(self.n_variables))])
+
+    def _drops(self, codes: np.ndarray) -> np.ndarray:
+        """By how much a value is above the one it changes to, over T, in the columns of the flip costs."""
+        if isinstance(self.domain, Domain):
+            return (2.0 * codes - 1.0) * (self.domain.gap / self.temperature)
+        own = self.level_table[np.arange(self.n_variables), codes]
+        levels = self.domain.levels(self.n_variables)
+        return (np.repeat(own, list(map(len, levels)), axis=1) - np.concatenate(levels)) / self.temperature
+
+    def flip_costs(self, x: np.ndarray) -> np.ndarray:
+        """Return ``log P(x) - log P(x with variable i changed)``, the change of the value times the field over T."""
+        codes = self._codes(x)
+        fields = self._fields(codes)
+        if self.flip_columns is not None:
+            fields = np.repeat(fields, np.diff(self.flip_columns), axis=1)
+        fields *= self._drops(codes)
+        return fields
+
+    def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
+        codes = self._codes(x)
+        drops = self._drops(codes)
+        slopes = checked_slopes(c, *drops.shape) * drops
+        if self.flip_columns is not None:
+            slopes = np.add.reduceat(slopes, self.flip_columns[:-1], axis=1)
+        slopes = np.ascontiguousarray(slopes)
+        return kernels.fields_vjp(codes, self.level_table, slopes, self.scopes.runs, *self.clique_csr)
+
+    def whole_flip_loss(
+        self, x: np.ndarray, shares: np.ndarray, kernel: Callable[..., float]
+    ) -> tuple[float, np.ndarray]:
+        """Return a loss of the flip costs of all rows with its gradient, blocks of rows on all threads.
+
+        `kernel` takes the costs of some rows, the rows' shares and, where variables have a column for each value, where
+        those of each begin; it returns the loss and overwrites the costs with their derivatives.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> from gibbsian.backends.numba.flip_losses import logistic
+        >>> model = gb.models.HigherOrderModel.of_order(2, order=2)
+        >>> value, gradient = model.whole_flip_loss(np.array([[1, 1], [1, -1]]), np.array([0.5, 0.5]), logistic)
+        >>> round(value, 6), gradient.tolist()
+        (1.386294, [-1.0, 0.0, 0.0])
+        """
+        groups = () if self.flip_columns is None else (self.flip_columns,)
+
+        def evaluate(block: slice) -> tuple[float, np.ndarray]:
+            costs = self.flip_costs(x[block])
+            value = kernel(costs, shares[block], *groups)
+            return value, self.flip_costs_vjp(x[block], costs)
+
+        value, gradient = 0.0, np.zeros(self.theta.size)
+        for part, slope in map_in_order(evaluate, self._blocks(len(x))):
+            value += part
+            gradient += slope
+        return value, gradient
+
+    # -- other forms of the same distribution -----------------------------------------------------------------------
+    def factors(self) -> FactorGraph:
+        """Return the distribution as a table for each clique; refused where a clique has more than 2^22 states.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.models.HigherOrderModel.build({(0, 1): 0.5}, 2).factors().factors[0].table.tolist()
+        [[0.5, -0.5], [-0.5, 0.5]]
+        """
+        tables = product_tables(self.scopes, self.theta / self.temperature, self.domain.levels(self.n_variables))
+        return FactorGraph(self.domain.cardinalities(self.n_variables), tables)
+
+    def statistics_from(self, marginal: Marginal) -> np.ndarray:
+        """Return the expected products, given the joint probabilities of any few variables that share a clique.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> model = gb.models.HigherOrderModel.of_order(3, order=3)
+        >>> model.statistics_from(lambda nodes: np.full((2,) * len(nodes), 0.5 ** len(nodes))).tolist()
+        [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+        """
+        levels = self.domain.levels(self.n_variables)
+        products = np.empty(self.theta.size)
+        for c, clique in enumerate(self.scopes):
+            table = marginal(clique)
+            for i in reversed(clique):
+                table = table @ levels[i]
+            products[c] = table
+        return products
+
+    def _fixed_products(self, nodes: tuple[int, ...], values: np.ndarray) -> np.ndarray:
+        """For each clique the product of its fixed values."""
+        numbers = np.ones(self.n_variables)
+        numbers[list(nodes)] = self.level_table[list(nodes), self.domain.to_codes(values)]
+        indptr, members = self.clique_csr
+        return np.multiply.reduceat(numbers[members], indptr[:-1]) if len(self.scopes) else np.ones(0)
+
+    def condition(self, nodes: Sequence[int] | np.ndarray, values: Sequence[int] | np.ndarray) -> tuple[Self, float]:
+        """Fix some variables and return the model of the others, with the log-weight of what was fixed.
+
+        What is left of each clique is a clique of the rest, weighted with the product of the fixed values.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> model = gb.models.HigherOrderModel.build({(0,): 0.5, (0, 1, 2): 2.0}, n_variables=3)
+        >>> rest, constant = model.condition([0], [-1])
+        >>> rest.cliques, rest.theta.tolist(), constant
+        (((0, 1),), [-2.0], -0.5)
+        """
+        fixed, held = checked_fixed(self, nodes, values)
+        rest, scopes, place = self.scopes.without(fixed)
+        weights = self.theta * self._fixed_products(fixed, held)
+        left = np.bincount(place + 1, weights, minlength=len(scopes) + 1)  # those without a free variable come first
+        model = type(self)(rest.size, scopes, left[1:], self.domain.take(rest), self.temperature)
+        return model, float(left[0] / self.temperature)
+
+    def clamped_statistics(
+        self, nodes: Sequence[int] | np.ndarray, values: Sequence[int] | np.ndarray, free: np.ndarray
+    ) -> np.ndarray:
+        """Return the expected statistics when `nodes` are fixed at `values` and those of the rest are `free`.
+
+        The counterpart of `condition`: `free` is in the layout of the model that it returns.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> model = gb.models.HigherOrderModel.build({(0,): 0.5, (0, 1, 2): 2.0}, n_variables=3)
+        >>> model.clamped_statistics([0], [-1], free=np.array([0.3]))
+        array([-1. , -0.3])
+        """
+        fixed, held = checked_fixed(self, nodes, values)
+        place = self.scopes.without(fixed).place
+        return self._fixed_products(fixed, held) * np.concatenate([[1.0], free])[place + 1]
+
+    def to_domain(self, domain: Domain | str) -> tuple[Self, float]:
+        """Return the same distribution of two-valued variables in another domain, and the constant in the log-weight.
+
+        ``log_weights`` here equals ``log_weights`` of the returned model at the converted states plus the constant. A
+        clique of k variables becomes one of each of its subsets, so cliques of more than 22 are refused.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> model = gb.models.HigherOrderModel.build({(0, 1): 0.5}, n_variables=2)
+        >>> other, constant = model.to_domain("binary")
+        >>> dict(zip(other.cliques, other.theta.tolist())), constant
+        ({(0,): -1.0, (1,): -1.0, (0, 1): 2.0}, 0.5)
+        """
+        target = DOMAINS[domain] if isinstance(domain, str) else domain
+        if target == self.domain:
+            return self, 0.0
+        if isinstance(self.domain, Categories) or isinstance(target, Categories):
+            raise ArgumentError("only models of two-valued variables (spin, binary) can be converted")
+        # x = scale * y + shift, with y in the target domain
+        scale = self.domain.gap / target.gap
+        shift = self.domain.low - scale * target.low
+        weights = expanded_products(self.scopes, self.theta, scale, shift)
+        constant = weights.pop((), 0.0)
+        return type(self).build(weights, self.n_variables, target, self.temperature), constant / self.temperature

@@ -1,0 +1,61 @@
+"""Checks of numbers that models, samplers and expectations share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError
+
+
+def checked_theta(theta: np.ndarray, size: int, what: str) -> np.ndarray:
+    """Return the parameters as a read-only copy.
+
+    Examples
+    --------
+    >>> from gibbsian.models.parameters import checked_theta
+    >>> checked_theta([1.0, 2.0], 3, "3 cliques")
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.ArgumentError: theta has shape (2,) but the model has 3 cliques
+    """
+    checked = np.array(theta, dtype=np.float64)
+    if checked.shape != (size,):
+        raise ArgumentError(f"theta has shape {checked.shape} but the model has {what}")
+    if not np.isfinite(checked).all():
+        raise ArgumentError("theta holds NaN or infinite values")
+    checked.flags.writeable = False
+    return checked
+
+
+def check_temperature(temperature: float) -> None:
+    """Raise unless the temperature is a positive number.
+
+    Examples
+    --------
+    >>> from gibbsian.models.parameters import check_temperature
+    >>> check_temperature(-1.0)
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.ArgumentError: temperature=-1.0 must be a positive number
+    """
+    if not (np.isfinite(temperature) and temperature > 0):
+        raise ArgumentError(f"temperature={temperature} must be a positive number")
+
+
+def check_whole_number(name: str, value: Any, least: int) -> None:
+    """Raise unless a setting is a whole number, large enough.
+
+    Examples
+    --------
+    >>> from gibbsian.models.parameters import check_whole_number
+    >>> check_whole_number("n_walkers", 2.5, least=2)
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.ArgumentError: n_walkers=2.5 must be a whole number
+    """
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        raise ArgumentError(f"{name}={value!r} must be a whole number")
+    if value < least:
+        raise ArgumentError(f"{name}={value} must be at least {least}")

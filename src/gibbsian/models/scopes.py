@@ -1,0 +1,201 @@
+"""Which variables share a term: the cliques of a higher-order machine, the factors of a table model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, lru_cache
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError
+from gibbsian.graphs import Graph
+from gibbsian.models.factors import interaction_graph
+
+Scope = tuple[int, ...]
+
+
+class Reduction(NamedTuple):
+    """What is left of some scopes when variables are fixed.
+
+    Parameters
+    ----------
+    rest : ndarray of int
+        The free variables, ascending; they are renumbered in this order.
+    scopes : Scopes
+        The parts of the scopes that are free, each once.
+    place : ndarray of int
+        Which of them is left of each old scope; -1 where none is.
+    """
+
+    rest: np.ndarray
+    scopes: Scopes
+    place: np.ndarray
+
+
+class Scopes(tuple[Scope, ...]):
+    """Different sets of variables, smaller ones first, those of one size in lexicographic order.
+
+    That order is the layout of the parameters of the models which have scopes.
+
+    Parameters
+    ----------
+    scopes : iterable of tuple of int
+        The sets in that order, the variables of each ascending. `Scopes.sorted` takes any order.
+    n_variables : int
+        Number of variables.
+
+    Examples
+    --------
+    >>> from gibbsian.models.scopes import Scopes
+    >>> scopes = Scopes.sorted([(2, 0), (1,), (0,)], n_variables=3)
+    >>> scopes
+    ((0,), (1,), (0, 2))
+    >>> scopes.membership[1].tolist()                    # variable 0 is in the first and the last, and so on
+    [0, 2, 1, 2]
+    """
+
+    n_variables: int
+
+    def __new__(cls, scopes: Iterable[Sequence[int]], n_variables: int) -> Self:
+        """Check the sets and keep them."""
+        if n_variables < 1:
+            raise ArgumentError(f"n_variables={n_variables} must be at least 1")
+        made = super().__new__(cls, (tuple(int(i) for i in scope) for scope in scopes))
+        made.n_variables = int(n_variables)
+        made._check()
+        return made
+
+    @classmethod
+    def sorted(cls, scopes: Iterable[Sequence[int]], n_variables: int) -> Self:
+        """Take sets of variables in any order; a set that is named twice counts once."""
+        return cls(sorted({tuple(sorted(scope)) for scope in scopes}, key=_rank), n_variables)
+
+    @classmethod
+    def of_graph(cls, graph: Graph) -> Self:
+        """Return the single variables and the edges of a graph.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> from gibbsian.models.scopes import Scopes
+        >>> Scopes.of_graph(gb.graphs.complete(2))
+        ((0,), (1,), (0, 1))
+        """
+        singles = ((i,) for i in range(graph.n_nodes))
+        return cls(itertools.chain(singles, map(tuple, graph.edges.tolist())), graph.n_nodes)
+
+    def _check(self) -> None:
+        for scope in self:
+            if not scope or any(i >= j for i, j in itertools.pairwise(scope)):
+                raise ArgumentError(f"clique {scope} must name at least one variable, each once, in ascending order")
+            if scope[0] < 0 or scope[-1] >= self.n_variables:
+                raise ArgumentError(f"clique {scope} names a variable outside 0..{self.n_variables - 1}")
+        for first, second in itertools.pairwise(self):
+            if _rank(first) >= _rank(second):
+                raise ArgumentError(
+                    f"clique {second} stands after {first}: give each once, smaller ones first, then in "
+                    "lexicographic order (build() does that)"
+                )
+
+    def __reduce__(self) -> tuple[Callable[..., Scopes], tuple[tuple[Scope, ...], int]]:
+        return Scopes, (tuple(self), self.n_variables)
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Number of variables in each scope."""
+        return np.fromiter(map(len, self), np.int64, len(self))
+
+    @cached_property
+    def csr(self) -> tuple[np.ndarray, np.ndarray]:
+        """``(indptr, members)``: the variables of scope c stand from ``indptr[c]`` to ``indptr[c + 1]``."""
+        members = np.fromiter(itertools.chain.from_iterable(self), np.int64, int(self.sizes.sum()))
+        return np.concatenate([[0], np.cumsum(self.sizes)]), members
+
+    @cached_property
+    def runs(self) -> np.ndarray:
+        """Where scopes begin that differ from the one before in more than the last variable, and the end of all.
+
+        Examples
+        --------
+        >>> from gibbsian.models.scopes import Scopes
+        >>> Scopes([(0,), (2,), (0, 1), (0, 2), (1, 2)], n_variables=3).runs.tolist()
+        [0, 2, 4, 5]
+        """
+        starts = [c for c, scope in enumerate(self) if c == 0 or scope[:-1] != self[c - 1][:-1]]
+        return np.array([*starts, len(self)], dtype=np.int64)
+
+    @cached_property
+    def membership(self) -> tuple[np.ndarray, np.ndarray]:
+        """``(indptr, scopes)``: the scopes that hold variable i, ascending."""
+        _, members = self.csr
+        order = np.argsort(members, kind="stable")
+        counts = np.bincount(members, minlength=self.n_variables)
+        return np.concatenate([[0], np.cumsum(counts)]), np.repeat(np.arange(len(self)), self.sizes)[order]
+
+    @cached_property
+    def companions(self) -> tuple[np.ndarray, np.ndarray]:
+        """``(indptr, places)``: for each entry of `membership` where the other members stand in ``csr``, in order.
+
+        Examples
+        --------
+        >>> from gibbsian.models.scopes import Scopes
+        >>> scopes = Scopes([(0,), (0, 1, 2)], n_variables=3)          # entries: 0 in both, then 1 and 2 in the second
+        >>> scopes.csr[1][scopes.companions[1]].tolist(), scopes.companions[0].tolist()
+        ([1, 2, 0, 2, 0, 1], [0, 0, 2, 4, 6])
+        """
+        indptr, members = self.csr
+        pointers, held = self.membership
+        sizes = self.sizes[held]
+        ends = np.cumsum(sizes)
+        # for each entry all members of its scope, one after the other; then the variable itself is taken out
+        places = np.repeat(indptr[held] - (ends - sizes), sizes) + np.arange(int(sizes.sum()))
+        own = np.repeat(np.arange(self.n_variables), np.diff(pointers))
+        return np.concatenate([[0], np.cumsum(sizes - 1)]), places[members[places] != np.repeat(own, sizes)]
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Which variables share a scope."""
+        return interaction_graph(self.n_variables, self)
+
+    @cached_property
+    def without(self) -> Callable[[Scope], Reduction]:
+        """``without(nodes)`` is what is left when `nodes` (a tuple) are fixed; remembered, as rows ask again.
+
+        Examples
+        --------
+        >>> from gibbsian.models.scopes import Scopes
+        >>> left = Scopes([(0,), (1,), (0, 1), (1, 2)], n_variables=3).without((1,))
+        >>> left.scopes, left.place.tolist()
+        (((0,), (1,)), [0, -1, 0, 1])
+        """
+        return lru_cache(maxsize=64)(self._without)
+
+    def _without(self, nodes: Scope) -> Reduction:
+        rest = np.setdiff1d(np.arange(self.n_variables), nodes)
+        if rest.size == 0:
+            raise ArgumentError("every variable is fixed: leave at least one free")
+        number = {int(old): new for new, old in enumerate(rest)}
+        parts = [tuple(number[i] for i in scope if i in number) for scope in self]
+        scopes = Scopes.sorted(filter(None, parts), rest.size)
+        places = {scope: place for place, scope in enumerate(scopes)}
+        return Reduction(rest, scopes, np.array([places.get(part, -1) for part in parts], dtype=np.int64))
+
+
+def _rank(scope: Sequence[int]) -> tuple[int, Sequence[int]]:
+    return len(scope), scope
+
+
+def triangles(graph: Graph) -> list[Scope]:
+    """List every three variables of which each two are joined.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.models.scopes import triangles
+    >>> triangles(gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4))
+    [(0, 1, 2)]
+    """
+    after = [{int(j) for j in graph.neighbours(i) if j > i} for i in range(graph.n_nodes)]
+    return [(i, j, k) for i, j in graph.edges.tolist() for k in sorted(after[i] & after[j])]

@@ -1,0 +1,204 @@
+"""One check of states for all models, samplers and samples: their shape, and that every cell is a value.
+
+Kernels index tables with the cells, so a foreign number would read foreign memory. Of int8 states the check is two or
+three passes of vector code, far below the cost of anything done with them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import numpy as np
+
+from gibbsian.domain import AnyDomain, Domain
+from gibbsian.errors import ArgumentError, CodingError, MissingValuesError
+
+
+class Variables(Protocol):
+    """What the check has to know of a model."""
+
+    @property
+    def domain(self) -> AnyDomain:
+        """The values."""
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+
+
+def checked_states(model: Variables, x: Any, name: str = "x", zeros: bool = False) -> np.ndarray:
+    """Return states as int8, one row each, or say what is wrong with them.
+
+    Parameters
+    ----------
+    model : Model
+        Whose states.
+    x : array-like
+        The states; int8 arrays are not copied.
+    name : str
+        What messages call them.
+    zeros : bool
+        Whether a cell may be zero in a domain that lacks it: a missing one, which adds nothing to products.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.models.states import checked_states
+    >>> model = gb.PottsModel.zeros(gb.graphs.complete(2), gb.domain.Categories((2, 3)))
+    >>> checked_states(model, [[1.0, 2.0]])
+    array([[1, 2]], dtype=int8)
+    >>> checked_states(model, [[1, 3]])
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.CodingError: x holds 3 for variable 1: give its code, from 0 to 2, or a Dataset
+    """
+    states = whole_numbers(x, name)
+    if states.ndim != 2:
+        raise ArgumentError(
+            f"{name} has shape {states.shape}: give states as rows, in the shape (n_states, {model.n_variables})"
+        )
+    if states.shape[1] != model.n_variables:
+        raise ArgumentError(f"{name} has {states.shape[1]} variables but the model has {model.n_variables}")
+    check_values(model.domain, states, name, zeros)
+    return states
+
+
+def whole_numbers(x: Any, name: str) -> np.ndarray:
+    """Return numbers as int8 without changing any.
+
+    Examples
+    --------
+    >>> from gibbsian.models.states import whole_numbers
+    >>> whole_numbers([[0.5, 1.0]], "samples")
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.CodingError: samples holds 0.5, which no state does: give the numbers of the model's domain (-1 and
+    1, 0 and 1, or codes 0, 1, 2 ...), or a Dataset
+    """
+    try:
+        given = np.asarray(x)
+    except ValueError:
+        raise ArgumentError(f"{name} has rows of different lengths: give states as a table") from None
+    if given.dtype == np.int8:
+        return given
+    if given.dtype.kind == "O":
+        with contextlib.suppress(TypeError, ValueError):
+            given = given.astype(np.float64)
+    if given.dtype.kind not in "biuf":
+        raise CodingError(f"{name} does not hold numbers: read labels with Dataset.read")
+    if given.dtype.kind == "f" and np.isnan(given).any():
+        raise MissingValuesError(f"{name} has missing cells (NaN): drop those rows, or fill them first")
+    with np.errstate(invalid="ignore"):
+        states = given.astype(np.int8)
+    if (changed := states != given).any():
+        raise CodingError(
+            f"{name} holds {given[changed].flat[0].item()}, which no state does: give the numbers of the model's "
+            "domain (-1 and 1, 0 and 1, or codes 0, 1, 2 ...), or a Dataset"
+        )
+    return states
+
+
+def check_values(domain: AnyDomain, states: np.ndarray, name: str, zeros: bool = False) -> None:
+    """Raise unless every cell of int8 states is a value of its variable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.domain import SPIN
+    >>> from gibbsian.models.states import check_values
+    >>> check_values(SPIN, np.array([[1, 0]], np.int8), "x")
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.CodingError: x holds 0 for variable 1: the values of the spin domain are -1 and 1
+    """
+    if states.size == 0:
+        return
+    low, high = int(states.min()), int(states.max())
+    if isinstance(domain, Domain):
+        # between two neighbouring values, or -1 and 1 without 0, there is nothing else: cheaper than a comparison
+        fits = domain.low <= low and high <= domain.high
+        if fits and (zeros or domain.gap == 1 or np.count_nonzero(states) == states.size):
+            return
+        wrong = (states != domain.low) & (states != domain.high)
+        advice = f"the values of the {domain.name} domain are {domain.low} and {domain.high}"
+    else:
+        sizes = domain.cardinalities(states.shape[1])
+        if low >= 0 and (high < sizes.min() or (states.max(axis=0) < sizes).all()):
+            return
+        wrong = (states < 0) | (states >= sizes)
+        advice = ""
+    row, column = np.argwhere(wrong)[0].tolist()
+    if not advice:
+        advice = f"give its code, from 0 to {sizes[column] - 1}, or a Dataset"
+    raise CodingError(f"{name} holds {states[row, column]} for variable {column}: {advice}")
+
+
+def checked_shares(weights: Any, n_states: int) -> np.ndarray:
+    """Return weights of states, or equal ones where there are none, divided by their sum.
+
+    Examples
+    --------
+    >>> from gibbsian.models.states import checked_shares
+    >>> checked_shares([3.0, 1.0], 2).tolist()
+    [0.75, 0.25]
+    """
+    if n_states == 0:
+        raise ArgumentError("x has no rows: a mean needs at least one state")
+    if weights is None:
+        return np.full(n_states, 1.0 / n_states)
+    given = np.asarray(weights, dtype=np.float64)
+    if given.shape != (n_states,):
+        raise ArgumentError(f"weights has shape {given.shape}: give one for each of {n_states} states")
+    return given / given.sum()
+
+
+def checked_slopes(c: Any, n_states: int, n_columns: int) -> np.ndarray:
+    """Return what multiplies flip costs as an array of their shape.
+
+    Examples
+    --------
+    >>> from gibbsian.models.states import checked_slopes
+    >>> checked_slopes([[1, 2]], 1, 3)
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.ArgumentError: c has shape (1, 2) but the flip costs have (1, 3)
+    """
+    given = np.asarray(c, dtype=np.float64)
+    if given.shape != (n_states, n_columns):
+        raise ArgumentError(f"c has shape {given.shape} but the flip costs have {(n_states, n_columns)}")
+    return given
+
+
+def checked_fixed(model: Variables, nodes: Iterable[int], values: Any) -> tuple[tuple[int, ...], np.ndarray]:
+    """Return variables that are fixed, and their values as int8.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.models.states import checked_fixed
+    >>> checked_fixed(gb.PairwiseModel.zeros(gb.graphs.complete(3)), [2, 0], [1, 9])
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.ArgumentError: values gives 9 to variable 0: use -1 or 1
+    """
+    given = np.asarray(nodes)
+    if given.size == 0:
+        given = np.empty(0, np.int64)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or given.min(initial=0) < 0:
+        raise ArgumentError(f"nodes={nodes!r} must be a list of numbers from 0 to {model.n_variables - 1}")
+    if given.max(initial=0) >= model.n_variables or np.unique(given).size < given.size:
+        raise ArgumentError(f"nodes={nodes!r} must name variables from 0 to {model.n_variables - 1}, each once")
+    numbers = np.asarray(values)
+    if numbers.shape != given.shape:
+        raise ArgumentError(f"values has shape {numbers.shape}: give one for each of {given.size} nodes")
+    domain = model.domain
+    pair = (domain.low, domain.high) if isinstance(domain, Domain) else None
+    sizes = domain.cardinalities(model.n_variables).tolist()
+    for node, number in zip(given.tolist(), numbers.tolist(), strict=True):
+        possible = pair or range(sizes[node])
+        if number not in possible:
+            use = f"{pair[0]} or {pair[1]}" if pair else f"one of the codes 0 to {possible[-1]}"
+            raise ArgumentError(f"values gives {number!r} to variable {node}: use {use}")
+    return tuple(given.tolist()), numbers.astype(np.int8)

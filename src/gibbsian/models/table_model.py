@@ -1,0 +1,257 @@
+"""What models made of tables have in common: where the entries stand, and the whole contract over them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from gibbsian.backends.numba import tables as kernels
+from gibbsian.backends.numba.pairwise import by_variable
+from gibbsian.backends.parallel import map_in_order
+from gibbsian.blocks import row_blocks
+from gibbsian.domain import AnyDomain
+from gibbsian.models.factors import Factor, FactorGraph, Marginal
+from gibbsian.models.scopes import Scopes
+from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
+from gibbsian.resources import require_memory
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where the entries of the tables stand in theta, and all else that does not depend on their values.
+
+    Parameters
+    ----------
+    scopes : Scopes
+        The variables of each table.
+    domain : Domain or Categories
+        Their values.
+
+    Examples
+    --------
+    >>> from gibbsian.domain import Categories
+    >>> from gibbsian.models.scopes import Scopes
+    >>> from gibbsian.models.table_model import Layout
+    >>> layout = Layout(Scopes([(0,), (0, 1)], n_variables=2), Categories((2, 3)))
+    >>> layout.size, layout.offsets.tolist(), layout.strides.tolist()
+    (8, [0, 2, 8], [1, 3, 1])
+    """
+
+    scopes: Scopes
+    domain: AnyDomain
+
+    @cached_property
+    def cardinalities(self) -> np.ndarray:
+        """Number of values of each variable."""
+        return self.domain.cardinalities(self.scopes.n_variables)
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shape of each table."""
+        sizes = self.cardinalities.tolist()
+        return tuple(tuple(sizes[i] for i in scope) for scope in self.scopes)
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """Where each table begins, and the end of the last."""
+        sizes = [math.prod(shape) for shape in self.shapes]
+        require_memory(8.0 * sum(sizes), f"{len(sizes)} tables with {sum(sizes):.3g} entries", "use smaller cliques")
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+    @cached_property
+    def strides(self) -> np.ndarray:
+        """What one more of a code adds to the place of an entry, for each member of each scope."""
+        steps = (math.prod(shape[t + 1 :]) for shape in self.shapes for t in range(len(shape)))
+        return np.fromiter(steps, np.int64, int(self.scopes.sizes.sum()))
+
+    @property
+    def size(self) -> int:
+        """Number of entries of all tables."""
+        return int(self.offsets[-1])
+
+    @cached_property
+    def penalised(self) -> np.ndarray:
+        """True at the tables of two and more variables."""
+        return np.repeat(self.scopes.sizes > 1, np.diff(self.offsets))
+
+    @cached_property
+    def flip_columns(self) -> np.ndarray | None:
+        """Where the columns of each variable begin and end, or None where each has one."""
+        return None if self.domain.two_valued else np.concatenate([[0], np.cumsum(self.cardinalities)])
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What the kernels want: ``(indptr, members, strides, offsets)``."""
+        return *self.scopes.csr, self.strides, self.offsets
+
+    @cached_property
+    def entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The tables that hold each variable: ``(pointers, bases, strides, other_pointers, others, other_strides)``.
+
+        Entry e of a variable is a table that begins at ``bases[e]``, in which its own code counts ``strides[e]`` and
+        that of another member ``others[p]`` counts ``other_strides[p]``.
+        """
+        pointers, held = self.scopes.membership
+        other_pointers, places = self.scopes.companions
+        members = self.scopes.csr[1]
+        own = np.argsort(members, kind="stable")  # where each variable stands in its scopes, in the order of entries
+        return pointers, self.offsets[held], self.strides[own], other_pointers, members[places], self.strides[places]
+
+    def tables(self, theta: np.ndarray) -> list[np.ndarray]:
+        """Cut a vector into the tables; they are views."""
+        spans = zip(self.offsets[:-1], self.offsets[1:], self.shapes, strict=True)
+        return [theta[start:stop].reshape(shape) for start, stop, shape in spans]
+
+
+class TableModel:
+    """The contract of a model over its tables; `MarkovRandomField` and `PottsModel` are two ways to have them.
+
+    A subclass has ``n_variables``, ``theta``, ``domain``, ``temperature`` and the `Layout` of its tables. Statistics
+    are indicators: one for each entry, 1 where the state picks it.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.models.table_model import TableModel
+    >>> issubclass(gb.models.PottsModel, TableModel)
+    True
+    """
+
+    n_variables: int
+    theta: np.ndarray
+    domain: AnyDomain
+    temperature: float
+    layout: Layout
+
+    def _on(self, layout: Layout, theta: np.ndarray) -> Self:
+        """Return a model of the same kind over other variables."""
+        raise NotImplementedError
+
+    # -- layout -------------------------------------------------------------------------------------------------------
+    @property
+    def cardinalities(self) -> np.ndarray:
+        """Number of values of each variable."""
+        return self.layout.cardinalities
+
+    @property
+    def tables(self) -> list[np.ndarray]:
+        """The table of each scope, one axis for each variable."""
+        return self.layout.tables(self.theta)
+
+    @property
+    def penalised(self) -> np.ndarray:
+        """True at tables of two and more variables: an L1 penalty leaves biases alone."""
+        return self.layout.penalised
+
+    @property
+    def flip_columns(self) -> np.ndarray | None:
+        """None for two-valued variables, which have one column of flip costs each; else one for each value."""
+        return self.layout.flip_columns
+
+    @property
+    def statistic_range(self) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest and the largest value of each statistic: zero and one."""
+        return np.zeros(self.theta.size), np.ones(self.theta.size)
+
+    # -- distribution -------------------------------------------------------------------------------------------------
+    @property
+    def _n_columns(self) -> int:
+        """Number of columns of the flip costs."""
+        return self.n_variables if self.flip_columns is None else int(self.flip_columns[-1])
+
+    def _rows(self, states: np.ndarray) -> np.ndarray:
+        return by_variable(self.domain.to_codes(states))
+
+    def energy(self, x: np.ndarray) -> np.ndarray:
+        """Return minus the sum of the entries that each state picks."""
+        states = checked_states(self, x)
+        parts = map_in_order(
+            lambda block: kernels.log_weights(self._rows(states[block]), *self.layout.arrays, self.theta),
+            row_blocks(*states.shape),
+        )
+        return -np.concatenate([np.empty(0), *parts])
+
+    def log_weights(self, x: np.ndarray) -> np.ndarray:
+        """Return ``-E(x) / T`` of each state."""
+        return self.energy(x) / -self.temperature
+
+    def mean_statistics(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """Return the weighted shares of the states that pick each entry, in the layout of theta."""
+        states = checked_states(self, x)
+        shares = checked_shares(weights, len(states))
+        totals = np.zeros(self.theta.size)
+        for part in map_in_order(
+            lambda block: kernels.statistics(self._rows(states[block]), shares[block], *self.layout.arrays),
+            row_blocks(*states.shape),
+        ):
+            totals += part
+        return totals
+
+    def flip_costs(self, x: np.ndarray) -> np.ndarray:
+        """Return ``log P(x) - log P(x with variable i changed)``, in the columns of `flip_columns`."""
+        rows = self._rows(checked_states(self, x))
+        costs = kernels.flip_costs(rows, self.flip_columns, *self.layout.arrays, self.theta)
+        costs /= self.temperature
+        return np.ascontiguousarray(costs.T)
+
+    def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
+        rows = self._rows(checked_states(self, x))
+        slopes = np.ascontiguousarray(checked_slopes(c, rows.shape[1], self._n_columns).T)
+        return kernels.flip_costs_vjp(rows, slopes, self.flip_columns, *self.layout.arrays) / self.temperature
+
+    # -- other forms of the same distribution -----------------------------------------------------------------------
+    def factors(self) -> FactorGraph:
+        """Return the tables over T."""
+        tables = self.layout.tables(self.theta / self.temperature)
+        return FactorGraph(self.cardinalities, tuple(map(Factor, self.layout.scopes, tables)))
+
+    def statistics_from(self, marginal: Marginal) -> np.ndarray:
+        """Return the probabilities of the entries: the joint ones of each scope's variables."""
+        return np.concatenate([np.empty(0), *(np.ravel(marginal(scope)) for scope in self.layout.scopes)])
+
+    def _slices(self, nodes: tuple[int, ...], values: np.ndarray) -> list[tuple[int | slice, ...]]:
+        """For each table the part of it that is left when `nodes` have `values`."""
+        picked: list[int | slice] = [slice(None)] * self.n_variables
+        for node, code in zip(nodes, self.domain.to_codes(values).tolist(), strict=True):
+            picked[node] = code
+        return [tuple(picked[i] for i in scope) for scope in self.layout.scopes]
+
+    def condition(self, nodes: Sequence[int] | np.ndarray, values: Sequence[int] | np.ndarray) -> tuple[Self, float]:
+        """Fix some variables and return the model of the others, with the log-weight of what was fixed.
+
+        What is left of each table is added to the table of the variables that are left. For a state y of the rest,
+        ``log_weights`` of the full state is that of y under the returned model plus the returned constant.
+        """
+        fixed, held = checked_fixed(self, nodes, values)
+        rest, scopes, place = self.layout.scopes.without(fixed)
+        layout = Layout(scopes, self.domain.take(rest))
+        theta, constant = np.zeros(layout.size), 0.0
+        left = layout.tables(theta)
+        for table, part, target in zip(self.tables, self._slices(fixed, held), place.tolist(), strict=True):
+            if target < 0:
+                constant += float(table[part])
+            else:
+                left[target] += table[part]
+        return self._on(layout, theta), constant / self.temperature
+
+    def clamped_statistics(
+        self, nodes: Sequence[int] | np.ndarray, values: Sequence[int] | np.ndarray, free: np.ndarray
+    ) -> np.ndarray:
+        """Return the expected statistics when `nodes` are fixed at `values` and those of the rest are `free`.
+
+        The counterpart of `condition`: `free` is in the layout of the model that it returns.
+        """
+        fixed, held = checked_fixed(self, nodes, values)
+        rest, scopes, place = self.layout.scopes.without(fixed)
+        free_tables = Layout(scopes, self.domain.take(rest)).tables(np.asarray(free))
+        statistics = np.zeros(self.theta.size)
+        tables = self.layout.tables(statistics)
+        for table, part, source in zip(tables, self._slices(fixed, held), place.tolist(), strict=True):
+            table[part] = 1.0 if source < 0 else free_tables[source]
+        return statistics

@@ -1,0 +1,157 @@
+"""Anderson's acceleration: finds where a gradient vanishes without asking for a value (Anderson 1965)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError
+from gibbsian.optimizers.base import (
+    OPTIMIZERS,
+    Function,
+    OptimizerState,
+    StepInfo,
+    gradient_norm,
+    penalty,
+    soft_threshold,
+)
+
+# A step this many times as long as the shortest one remembered leads away.
+_TOO_FAR = 2.0
+# Directions that the past hardly spans are left out of the extrapolation.
+_RANK = 1e-8
+
+
+class AndersonMemory(NamedTuple):
+    """The last points with the gradients there, oldest first, and the size of the plain steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.optimizers import Anderson
+    >>> Anderson().init_move(np.zeros(3)).points.shape
+    (0, 3)
+    """
+
+    points: np.ndarray
+    gradients: np.ndarray
+    rate: float
+
+    def plain_steps(self, l1: np.ndarray) -> np.ndarray:
+        """Return the plain step from each point."""
+        return soft_threshold(self.points - self.rate * self.gradients, self.rate * l1) - self.points
+
+
+@dataclass(frozen=True)
+class AndersonState(OptimizerState):
+    """Where the optimiser stands, with what it remembers."""
+
+    memory: AndersonMemory
+
+
+@OPTIMIZERS.register("anderson")
+@dataclass(frozen=True)
+class Anderson:
+    """Plain gradient steps, extrapolated from the last few of them to where they would end.
+
+    It solves ``gradient = 0`` as a fixed point, so it serves equations that are the gradient of nothing, such as those
+    of spatial Monte Carlo integration over a fixed sample, where a line search has no value to search along. Near the
+    solution it is a quasi-Newton method. From a point where the gradient has grown it returns to the best one
+    remembered, forgets the others, and halves the plain steps.
+
+    Parameters
+    ----------
+    rate : float
+        Size of the plain steps at first.
+    memory : int
+        Earlier steps that are remembered.
+
+    References
+    ----------
+    D. G. Anderson, "Iterative procedures for nonlinear integral equations", Journal of the ACM 12 (1965).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.optimizers import Anderson
+    >>> bowl = lambda theta: (float(theta @ (theta * [1, 2])) / 2, theta * [1, 2])
+    >>> optimizer, l1 = Anderson(), np.zeros(2)
+    >>> state = optimizer.init(bowl, np.array([1.0, -2.0]), l1)
+    >>> for _ in range(4):
+    ...     state, info = optimizer.step(bowl, state, l1)
+    >>> bool(info.gradient_norm < 1e-10)
+    True
+    """
+
+    rate: float = 0.2
+    memory: int = 8
+
+    def __post_init__(self) -> None:
+        if not self.rate > 0:
+            raise ArgumentError(f"rate={self.rate} must be positive")
+        if self.memory < 1:
+            raise ArgumentError(f"memory={self.memory} must be at least 1")
+
+    def rate_at(self, t: int) -> float:
+        """Return the size of the plain steps at first."""
+        return self.rate
+
+    def init_move(self, theta: np.ndarray) -> AndersonMemory:
+        """Remember nothing."""
+        return AndersonMemory(np.empty((0, theta.size)), np.empty((0, theta.size)), self.rate)
+
+    def move(
+        self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: AndersonMemory
+    ) -> tuple[np.ndarray, AndersonMemory]:
+        """Extrapolate the steps so far and this one."""
+        memory = AndersonMemory(
+            np.vstack([state.points, theta])[-self.memory - 1 :],
+            np.vstack([state.gradients, gradient])[-self.memory - 1 :],
+            state.rate,
+        )
+        steps = memory.plain_steps(l1)
+        lengths = np.linalg.norm(steps, axis=1)
+        if not lengths[-1] <= _TOO_FAR * lengths.min():
+            memory = _back_to(memory, int(np.argmin(lengths)))
+            steps = memory.plain_steps(l1)
+        target = _extrapolate(memory.points, steps)
+        stays_zero = (l1 > 0) & (memory.points[-1] + steps[-1] == 0)
+        return np.where(stays_zero, 0.0, target), memory
+
+    def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> AndersonState:
+        """Evaluate the start."""
+        return _evaluate(function, theta, l1, 1, self.init_move(theta))
+
+    def step(self, function: Function, state: AndersonState, l1: np.ndarray) -> tuple[AndersonState, StepInfo]:
+        """Take one step; one evaluation was made at the start, and one after every step since."""
+        theta, memory = self.move(state.theta, state.gradient, l1, state.memory)
+        new = _evaluate(function, theta, l1, state.evaluations + 1, memory)
+        norm = gradient_norm(new.theta, new.gradient, l1)
+        return new, StepInfo(new.value, norm, self.rate, new.evaluations)
+
+
+def _back_to(memory: AndersonMemory, best: int) -> AndersonMemory:
+    """Remember the best point only, with steps of half the size."""
+    return AndersonMemory(memory.points[best : best + 1], memory.gradients[best : best + 1], memory.rate / 2)
+
+
+def _extrapolate(points: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return the step from the mixture of remembered points whose own step is shortest, by linear extrapolation."""
+    theta, step = points[-1], steps[-1]
+    if len(points) == 1:
+        return theta + step
+    moves, changes = np.diff(points, axis=0), np.diff(steps, axis=0)
+    scales = np.linalg.norm(changes, axis=1)
+    kept = scales > 0
+    moves, changes = moves[kept] / scales[kept, None], changes[kept] / scales[kept, None]
+    mixture, *_ = np.linalg.lstsq(changes.T, step, rcond=_RANK)
+    return theta + step - mixture @ (moves + changes)
+
+
+def _evaluate(
+    function: Function, theta: np.ndarray, l1: np.ndarray, evaluations: int, memory: AndersonMemory
+) -> AndersonState:
+    value, gradient = function(theta)
+    return AndersonState(theta, gradient, value + penalty(theta, l1), evaluations, memory)

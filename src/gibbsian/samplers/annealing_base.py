@@ -1,0 +1,148 @@
+"""Where annealing starts: laws of independent variables."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.domain import SPIN
+from gibbsian.errors import ArgumentError
+from gibbsian.models.base import Model
+from gibbsian.models.pairwise import PairwiseModel
+from gibbsian.models.states import checked_states
+
+
+class BaseLaw(NamedTuple):
+    """Independent variables, each with the probabilities of its values.
+
+    Parameters
+    ----------
+    log_probabilities : ndarray
+        Of every value of every variable, one variable after the other.
+    starts : ndarray of int
+        Where those of each variable begin, and one more where the last end.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.samplers.annealing_base import BaseLaw
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.5, 0.0], [3.0])
+    >>> BaseLaw.uniform(model).probabilities(0)
+    array([0.5, 0.5])
+    >>> BaseLaw.of_biases(model).probabilities(0).round(4)   # 1 / (1 + exp(1)) for the lower value
+    array([0.2689, 0.7311])
+    """
+
+    log_probabilities: np.ndarray
+    starts: np.ndarray
+
+    @classmethod
+    def from_log_weights(cls, log_weights: list[np.ndarray]) -> Self:
+        """Normalise one array of log-weights for each variable."""
+        starts = np.concatenate([[0], np.cumsum([len(each) for each in log_weights])]).astype(np.int64)
+        return cls(np.concatenate([each - np.logaddexp.reduce(each) for each in log_weights]), starts)
+
+    @classmethod
+    def uniform(cls, model: Model) -> Self:
+        """Give every value of a variable the same probability (YU20 section 4.2)."""
+        return cls.from_log_weights([np.zeros(q) for q in model.domain.cardinalities(model.n_variables)])
+
+    @classmethod
+    def of_biases(cls, model: Model) -> Self:
+        """Take what the model says of each variable when all others are uniformly random.
+
+        For spins these are the biases. In any other coding it is the same law, because the interactions' averages over
+        the other variables are counted in.
+        """
+        if isinstance(model, PairwiseModel):  # without a table for every edge
+            spin, _ = model.to_domain(SPIN)
+            return cls.from_log_weights([np.array([-bias, bias]) for bias in spin.natural_biases])
+        factors = model.factors()
+        fields = [np.zeros(q) for q in factors.cardinalities]
+        for nodes, table in ((factor.nodes, factor.table) for factor in factors.factors):
+            for axis, node in enumerate(nodes):
+                fields[node] += table.mean(axis=tuple(other for other in range(len(nodes)) if other != axis))
+        return cls.from_log_weights(fields)
+
+    @classmethod
+    def of_data(cls, model: Model, data: Dataset | np.ndarray) -> Self:
+        """Take the base rates of the data, each value counted once more than it occurs.
+
+        Without the extra count a value that the data lacks would have no way into the walkers.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> from gibbsian.samplers.annealing_base import BaseLaw
+        >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+        >>> BaseLaw.of_data(model, np.array([[1, 1], [1, -1]])).probabilities(0)
+        array([0.25, 0.75])
+        """
+        states = data.states if isinstance(data, Dataset) else np.atleast_2d(data)
+        weights = data.weights if isinstance(data, Dataset) else np.ones(len(states))
+        present = np.ones(states.shape, bool)
+        if isinstance(data, Dataset) and data.missing is not None:
+            present = ~data.missing
+        codes = model.domain.to_codes(checked_states(model, states, "the data"))
+        cardinalities = model.domain.cardinalities(model.n_variables)
+        counts = [
+            1.0 + np.bincount(codes[present[:, i], i], weights[present[:, i]], minlength=q)
+            for i, q in enumerate(cardinalities)
+        ]
+        return cls.from_log_weights([np.log(each) for each in counts])
+
+    def probabilities(self, variable: int) -> np.ndarray:
+        """Return the probabilities of the values of one variable."""
+        return np.exp(self.log_probabilities[self.starts[variable] : self.starts[variable + 1]])
+
+    def draw_codes(self, streams: np.ndarray) -> np.ndarray:
+        """Draw one state for each stream, as codes; the streams stay where they are."""
+        n_variables = len(self.starts) - 1
+        uniforms = np.array([np.random.default_rng(stream).random(n_variables) for stream in streams])
+        codes = np.empty((len(streams), n_variables), np.int8)
+        for i in range(n_variables):
+            bounds = np.cumsum(self.probabilities(i))[:-1]
+            codes[:, i] = np.searchsorted(bounds, uniforms[:, i], side="right")
+        return codes
+
+
+def as_base_law(base: str | BaseLaw | Dataset, model: Model) -> BaseLaw:
+    """Return the start that `base` names for a model.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.samplers.annealing_base import as_base_law
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> as_base_law("uniform", model).probabilities(1)
+    array([0.5, 0.5])
+    """
+    if isinstance(base, Dataset):
+        return BaseLaw.of_data(model, base)
+    if isinstance(base, BaseLaw):
+        starts = np.concatenate([[0], np.cumsum(model.domain.cardinalities(model.n_variables))])
+        if not np.array_equal(starts, base.starts):
+            raise ArgumentError("base= was made for other variables than those of the model: make it anew")
+        return base
+    check_base(base)
+    if base == "uniform":
+        return BaseLaw.uniform(model)
+    return BaseLaw.of_biases(model)
+
+
+def check_base(base: Any) -> None:
+    """Raise unless `base` names a law of independent variables.
+
+    Examples
+    --------
+    >>> from gibbsian.samplers.annealing_base import check_base
+    >>> check_base("data")
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.ArgumentError: base='data' is not known: use 'uniform', 'biases', a Dataset or a BaseLaw
+    """
+    if isinstance(base, Dataset | BaseLaw) or (isinstance(base, str) and base in ("uniform", "biases")):
+        return
+    raise ArgumentError(f"base={base!r} is not known: use 'uniform', 'biases', a Dataset or a BaseLaw")

@@ -1,0 +1,36 @@
+"""Gibbs sampling of higher-order machines: registers their road with `gibbs_sweeps`."""
+
+from __future__ import annotations
+
+from gibbsian.backends.numba import clique_gibbs as kernels
+from gibbsian.backends.parallel import threads_for
+from gibbsian.models.higher_order import HigherOrderModel
+from gibbsian.samplers.base import ChainState, SweepInfo
+from gibbsian.samplers.gibbs import Gibbs, gibbs_sweeps
+from gibbsian.samplers.plans import SweepPlan
+
+
+@gibbs_sweeps.register
+def clique_sweeps(
+    model: HigherOrderModel, sampler: Gibbs, state: ChainState, n_sweeps: int
+) -> tuple[ChainState, SweepInfo]:
+    """Run any Gibbs sampler on a higher-order machine; a chromatic one visits the colours of its graph in turn.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> model = gb.models.HigherOrderModel.build({(0,): 30, (1,): -30, (0, 1, 2): 30}, n_variables=3)
+    >>> sampler = gb.samplers.Gibbs()
+    >>> chains, _ = sampler.step(model, sampler.init(model, 2, np.random.default_rng(0)), n_sweeps=5)
+    >>> chains.states.tolist()
+    [[1, -1, -1], [1, -1, -1]]
+    """
+    plan = SweepPlan.of(model, sampler, state)
+    entries, held = model.membership
+    pointers, places = model.scopes.companions
+    cliques = (entries, model.theta[held] / model.temperature, pointers, model.clique_csr[1][places])
+    values = (model.level_table, model.domain.cardinalities(model.n_variables), model.domain.two_valued)
+    kernel = kernels.random_sweeps if plan.random_scan else kernels.ordered_sweeps
+    with threads_for(plan.work(model, n_sweeps)):
+        changes = kernel(plan.codes, plan.streams, *cliques, *values, plan.sites, plan.held, n_sweeps)
+    return plan.finish(model, state, changes, n_sweeps)

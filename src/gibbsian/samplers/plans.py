@@ -1,0 +1,67 @@
+"""What the Gibbs samplers of all kinds of models share: which variables to visit, and the chains afterwards."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from gibbsian.models.base import Model
+from gibbsian.samplers.base import ChainState, SweepInfo
+from gibbsian.samplers.gibbs import ChromaticGibbs, Gibbs, RandomScanGibbs
+
+
+class SweepPlan(NamedTuple):
+    """Working copies for a kernel, and the order in which it visits.
+
+    Parameters
+    ----------
+    codes : ndarray of int8, shape (n_chains, n_variables)
+        The states as codes; the kernel changes them.
+    streams : ndarray of uint64, shape (n_chains, 4)
+        The chains' streams; the kernel advances them.
+    sites : ndarray of int
+        The variables to visit, in order.
+    held : ndarray of bool or None
+        Which variables of which chain keep their value; None where that is the same in all chains.
+    random_scan : bool
+        Whether each update picks one of `sites` at random.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.samplers.plans import SweepPlan
+    >>> model, sampler = gb.models.PottsModel.zeros(gb.graphs.grid(1, 4)), gb.samplers.ChromaticGibbs()
+    >>> chains = sampler.init(model, 1, np.random.default_rng(0))
+    >>> SweepPlan.of(model, sampler, chains).sites.tolist()
+    [0, 2, 1, 3]
+    """
+
+    codes: np.ndarray
+    streams: np.ndarray
+    sites: np.ndarray
+    held: np.ndarray | None
+    random_scan: bool
+
+    @classmethod
+    def of(cls, model: Model, sampler: Gibbs, state: ChainState) -> Self:
+        """Read the plan off a sampler: the order of the variables, that of the graph's colours, or none."""
+        common = state.clamped.ndim == 1
+        sites = np.flatnonzero(~state.clamped) if common else np.arange(model.n_variables)
+        if isinstance(sampler, ChromaticGibbs):
+            sites = sites[np.argsort(model.graph.colouring[sites], kind="stable")]
+        codes = np.array(model.domain.to_codes(state.states))
+        held = None if common else state.clamped
+        return cls(codes, state.streams.copy(), sites, held, isinstance(sampler, RandomScanGibbs))
+
+    def work(self, model: Model, n_sweeps: int) -> float:
+        """About how many cheap operations the sweeps take: a table entry, a clique's product."""
+        each = model.theta.size / max(1, model.n_variables)
+        return float(self.sites.size) * len(self.codes) * n_sweeps * max(1.0, each)
+
+    def finish(self, model: Model, state: ChainState, changes: int, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
+        """Return the chains after the sweeps and what happened in them."""
+        n_free = self.codes.size - np.count_nonzero(np.broadcast_to(state.clamped, self.codes.shape))
+        info = SweepInfo(int(changes) / max(1, int(n_free) * n_sweeps), n_sweeps)
+        states = model.domain.from_codes(self.codes)
+        return ChainState(states, self.streams, state.clamped, state.n_sweeps + n_sweeps), info

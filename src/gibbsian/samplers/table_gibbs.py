@@ -1,0 +1,98 @@
+"""Gibbs sampling of models made of tables: registers their roads with `gibbs_sweeps`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gibbsian.backends.numba import table_gibbs as kernels
+from gibbsian.backends.parallel import threads_for
+from gibbsian.models.potts import PottsModel
+from gibbsian.models.tables import MarkovRandomField
+from gibbsian.samplers.base import ChainState, SweepInfo
+from gibbsian.samplers.gibbs import Gibbs, gibbs_sweeps
+from gibbsian.samplers.plans import SweepPlan
+
+
+class _Entries(NamedTuple):
+    """The tables that hold each variable, as the kernel wants them (see `backends.numba.table_gibbs`)."""
+
+    tables: np.ndarray
+    pointers: np.ndarray
+    bases: np.ndarray
+    strides: np.ndarray
+    other_pointers: np.ndarray
+    others: np.ndarray
+    other_strides: np.ndarray
+
+
+@gibbs_sweeps.register
+def field_sweeps(
+    model: MarkovRandomField, sampler: Gibbs, state: ChainState, n_sweeps: int
+) -> tuple[ChainState, SweepInfo]:
+    """Run any Gibbs sampler on a Markov random field; a chromatic one visits the colours of its graph in turn.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> table = np.where(np.eye(3), 40.0, 0.0)
+    >>> domain = gb.domain.Categories((3, 3))
+    >>> model = gb.models.MarkovRandomField.build({(0, 1): table, (0,): [0.0, 40.0, 0.0]}, 2, domain)
+    >>> sampler = gb.samplers.Gibbs()
+    >>> chains, _ = sampler.step(model, sampler.init(model, 2, np.random.default_rng(0)), n_sweeps=5)
+    >>> chains.states.tolist()
+    [[1, 1], [1, 1]]
+    """
+    return _sweeps(model, _Entries(model.theta / model.temperature, *model.layout.entries), sampler, state, n_sweeps)
+
+
+@gibbs_sweeps.register
+def potts_sweeps(model: PottsModel, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
+    """Run any Gibbs sampler on a Potts model, with each coupling table turned to the variable that is drawn.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> model = gb.models.PottsModel.build(gb.graphs.complete(2), [[0.0, 40.0], [0.0, 0.0]], [[[0, 0], [40.0, 0]]])
+    >>> sampler = gb.samplers.Gibbs()
+    >>> chains, _ = sampler.step(model, sampler.init(model, 2, np.random.default_rng(0)), n_sweeps=5)
+    >>> chains.states.tolist()
+    [[1, -1], [1, -1]]
+    """
+    return _sweeps(model, _oriented_entries(model), sampler, state, n_sweeps)
+
+
+def _oriented_entries(model: PottsModel) -> _Entries:
+    """Each variable has its biases and a block of rows for each neighbour; its own values stand side by side."""
+    n = model.n_variables
+    oriented, starts, widths = model.oriented
+    indptr, heads, _ = model.graph.csr
+    degrees = np.diff(indptr)
+    biases = model.layout.offsets[: n + 1]
+    pointers = indptr + np.arange(n + 1)
+    is_bias = np.zeros(pointers[-1], bool)
+    is_bias[pointers[:-1]] = True
+    bases = np.empty(pointers[-1], np.int64)
+    bases[is_bias], bases[~is_bias] = biases[:-1], biases[-1] + starts[:-1]
+    tables = np.concatenate([model.theta[: biases[-1]], oriented]) / model.temperature
+    other_pointers = np.concatenate([[0], np.cumsum(~is_bias)])
+    return _Entries(tables, pointers, bases, np.ones_like(bases), other_pointers, heads, np.repeat(widths, degrees))
+
+
+def _sweeps(
+    model: MarkovRandomField | PottsModel, entries: _Entries, sampler: Gibbs, state: ChainState, n_sweeps: int
+) -> tuple[ChainState, SweepInfo]:
+    plan = SweepPlan.of(model, sampler, state)
+    with threads_for(plan.work(model, n_sweeps)):
+        changes = kernels.sweeps(
+            plan.codes,
+            plan.streams,
+            *entries,
+            model.cardinalities,
+            plan.sites,
+            plan.held,
+            plan.random_scan,
+            n_sweeps,
+        )
+    return plan.finish(model, state, changes, n_sweeps)

@@ -1,0 +1,109 @@
+"""Model files: one kind for each model, all with the coding, the names and the story of the fit."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from gibbsian.diagnostics import DataMoments
+from gibbsian.domain import AnyCoding
+from gibbsian.errors import ArgumentError, CodingError, FileFormatError
+from gibbsian.learners import Trace
+from gibbsian.models import Model
+from gibbsian.storage.container import read_tensors, write_tensors
+from gibbsian.storage.formats import FORMATS, format_of, read_coding, written_coding
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """All that a model file holds.
+
+    Parameters
+    ----------
+    model : Model
+        The distribution, of any kind in `FORMATS`.
+    coding : Coding or CategoryCoding
+        How its values are written.
+    names : tuple of str
+        The variables' names.
+    settings : dict
+        The estimator's plain settings.
+    provenance : dict
+        Where the model came from.
+    trace : Trace
+        The steps of the fit.
+    moments : DataMoments, optional
+        The moments of the data.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, gibbsian as gb
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.gibbs"
+    >>> gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).save(path)
+    >>> gb.storage.read_model(path).names
+    ('x0', 'x1')
+    """
+
+    model: Model
+    coding: AnyCoding
+    names: tuple[str, ...]
+    settings: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    trace: Trace = field(default_factory=Trace)
+    moments: DataMoments | None = None
+
+
+def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
+    """Write a model file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, gibbsian as gb
+    >>> from gibbsian.storage import StoredModel, read_model, write_model
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.gibbs"
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> write_model(path, StoredModel(model, gb.domain.as_coding("spin"), ("a", "b")))
+    >>> read_model(path).coding.name
+    'spin'
+    """
+    kind = format_of(stored.model)
+    header = {
+        "coding": written_coding(stored.coding),
+        "names": list(stored.names),
+        "temperature": getattr(stored.model, "temperature", 1.0),
+        **kind.settings(stored.model),
+        "settings": stored.settings,
+        "provenance": stored.provenance,
+    }
+    tensors = {"theta": stored.model.theta, **kind.structure(stored.model), "trace": stored.trace.to_array()}
+    if stored.moments is not None:
+        tensors |= {"moments.mean": stored.moments.mean, "moments.count": stored.moments.count}
+    write_tensors(path, kind.name, header, tensors, kind.version)
+
+
+def read_model(path: str | os.PathLike[str]) -> StoredModel:
+    """Read a model file.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.storage.read_model("absent.gibbs")
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.FileFormatError: absent.gibbs does not exist or is not a file
+    """
+    header, tensors = read_tensors(path, tuple(FORMATS))
+    try:
+        coding = read_coding(header["coding"])
+        return StoredModel(
+            FORMATS[header["kind"]].rebuild(header, tensors, coding.domain),
+            coding,
+            tuple(header["names"]),
+            header["settings"],
+            header["provenance"],
+            FORMATS[header["kind"]].trace.from_array(tensors["trace"]),
+            DataMoments(tensors["moments.mean"], tensors["moments.count"]) if "moments.mean" in tensors else None,
+        )
+    except (KeyError, TypeError, IndexError, ArgumentError, CodingError) as error:
+        raise FileFormatError(f"{path} lacks a part of the model ({error}): save it again") from None

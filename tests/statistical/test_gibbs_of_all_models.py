@@ -1,0 +1,69 @@
+"""Gibbs sampling of every kind of model against enumeration: start at p and stay there; start elsewhere, get there."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import gibbsian as gb
+from gibbsian.samplers import SAMPLERS
+from systems import exact_law, models_with_domains, random_model_of
+
+# A wrong kernel is off by far more; with the seed fixed the test is deterministic.
+SMALLEST_P_VALUE = 1e-4
+N_CHAINS = 4_000
+# a triangle, so that there is a term of three, and a pendant
+GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
+CASES = [case for case in models_with_domains(4) if case[0] != "pairwise"]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1].name}")
+def model(request):
+    name, domain = request.param
+    return random_model_of(name, GRAPH, np.random.default_rng(3), domain, scale=0.8, temperature=1.5)
+
+
+def goodness_of_fit(model, states, p):
+    shape = tuple(model.domain.cardinalities(model.n_variables))
+    numbers = np.ravel_multi_index(tuple(model.domain.to_codes(states).T), shape)
+    counts = np.bincount(numbers, minlength=p.size)
+    enough = p * len(states) > 5
+    observed = np.append(counts[enough], counts[~enough].sum())
+    expected = np.append(p[enough], p[~enough].sum()) * len(states)
+    return stats.chisquare(observed[expected > 0], expected[expected > 0]).pvalue
+
+
+@pytest.mark.parametrize("name", SAMPLERS.names())
+def test_chains_started_at_the_law_stay_there(name, model):
+    states, p, _ = exact_law(model)
+    rng = np.random.default_rng(11)
+    sampler = SAMPLERS.create(name)
+    start = states[rng.choice(p.size, size=N_CHAINS, p=p)]
+    chains, _ = sampler.step(model, sampler.init(model, N_CHAINS, rng, states=start), 3)
+    assert goodness_of_fit(model, chains.states, p) > SMALLEST_P_VALUE
+
+
+@pytest.mark.parametrize("name", SAMPLERS.names())
+def test_chains_started_at_random_reach_the_law(name, model):
+    _, p, _ = exact_law(model)
+    sampler = SAMPLERS.create(name)
+    chains = sampler.init(model, N_CHAINS, np.random.default_rng(2))
+    assert goodness_of_fit(model, chains.states, p) < 1e-10  # the uniform start is elsewhere
+    chains, _ = sampler.step(model, chains, 40)
+    assert goodness_of_fit(model, chains.states, p) > SMALLEST_P_VALUE
+
+
+@pytest.mark.parametrize("shape", ["common", "by chain"])
+@pytest.mark.parametrize("name", SAMPLERS.names())
+def test_free_variables_follow_the_conditional_law(name, model, shape):
+    rng = np.random.default_rng(4)
+    nodes = [0, 3]
+    sampler = SAMPLERS.create(name)
+    start = sampler.init(model, N_CHAINS, rng).states
+    start[:, nodes] = start[0, nodes]
+    clamped = np.isin(np.arange(model.n_variables), nodes)
+    mask = clamped if shape == "common" else np.tile(clamped, (N_CHAINS, 1))
+    chains, _ = sampler.step(model, sampler.init(model, N_CHAINS, rng, states=start, clamped=mask), 40)
+    assert (chains.states[:, nodes] == start[0, nodes]).all()
+    rest, _ = model.condition(nodes, start[0, nodes])
+    _, p, _ = exact_law(rest)
+    assert goodness_of_fit(rest, chains.states[:, ~clamped], p) > SMALLEST_P_VALUE

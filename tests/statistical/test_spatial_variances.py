@@ -1,0 +1,98 @@
+"""The theorems of YU20 by enumeration, and whether standard errors say what they mean."""
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.domain import Categories
+from gibbsian.expectations import Samples, spatial_statistics
+from gibbsian.expectations.regions import as_rule
+from gibbsian.expectations.table_regions import TablePlan
+from gibbsian.models import HigherOrderModel, PottsModel
+from systems import random_model
+
+
+def all_codes(model):
+    sizes = model.domain.cardinalities(model.n_variables)
+    return np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"), axis=-1).reshape(-1, model.n_variables)
+
+
+def models(rng):
+    graph = gb.graphs.random(9, 0.35, random_state=4)
+    third = HigherOrderModel.zeros(gb.graphs.random(9, 0.5, random_state=8))
+    assert third.order == 3
+    potts = PottsModel.zeros(gb.graphs.grid(2, 3), Categories((3, 2, 3, 2, 3, 2)))
+    return {
+        "grid": random_model(gb.graphs.grid(3, 3), rng, scale=0.8),
+        "random": random_model(graph, rng, scale=0.8),
+        "third order": third.replace(rng.normal(scale=0.5, size=third.theta.size)),
+        "potts": potts.replace(rng.normal(scale=0.8, size=potts.theta.size)),
+    }
+
+
+@pytest.fixture(params=list(models(np.random.default_rng(0))))
+def model(request, rng):
+    return models(rng)[request.param]
+
+
+def moments_over_the_law(model, region):
+    """Mean and variance of each statistic's conditional expectation, over the exact law of the samples."""
+    states = model.domain.from_codes(all_codes(model))
+    log_weights = model.log_weights(states)
+    samples = Samples(states, np.exp(log_weights - log_weights.max()))
+    mean, variance = np.empty((2, model.theta.size))
+    for places, values in TablePlan.of(model, as_rule(region)).values(model, samples):
+        mean[places] = samples.shares @ values
+        variance[places] = samples.shares @ (values - mean[places]) ** 2
+    return mean, variance
+
+
+def test_theorem_1_variances_fall_with_the_order(model):
+    truth = gb.inference.exact(model).moments().statistics
+    means, variances = zip(*(moments_over_the_law(model, region) for region in (0, 1, "s2", 2, 3, 4)), strict=True)
+    assert np.array(means) == pytest.approx(np.tile(truth, (len(means), 1)), abs=1e-12)  # unbiased
+    assert np.all(np.diff(variances, axis=0) <= 1e-12)
+    assert np.all(np.sum(variances[:2], axis=1) > 1e-3)
+    assert np.sum(variances[1]) < 0.5 * np.sum(variances[0])
+
+
+def test_theorem_2_variances_fall_along_nested_regions(model):
+    n = model.n_variables
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(n)
+
+        def region(graph, target, order=order, size=0):
+            return {*target, *order[:size].tolist()}
+
+        variances = [
+            moments_over_the_law(model, lambda graph, target, size=size: region(graph, target, size=size))[1]
+            for size in range(0, n + 1, 2)
+        ]
+        assert np.all(np.diff(variances, axis=0) <= 1e-12)
+    everything = moments_over_the_law(model, lambda graph, target: range(n))[1]
+    assert everything == pytest.approx(0.0, abs=1e-20)
+
+
+@pytest.mark.parametrize("region", [0, 1, "s2", "forest"])
+def test_standard_errors_are_the_spread_over_repetitions(region, rng):
+    model = random_model(gb.graphs.grid(3, 3), rng, scale=0.5)
+    engine = gb.inference.exact(model)
+    truth = engine.moments().statistics
+    estimates = [spatial_statistics(model, engine.sample(200, rng), region) for _ in range(300)]
+    gaps = np.array([estimate.mean - truth for estimate in estimates])
+    sampled = estimates[0].stderr > 1e-12  # a region that covers all that matters is exact
+    scores = gaps[:, sampled] / [estimate.stderr[sampled] for estimate in estimates]
+    assert sampled.any()
+    assert np.sqrt(np.mean(scores**2)) == pytest.approx(1.0, abs=0.08)
+    assert gaps[:, ~sampled] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_standard_errors_of_chains_allow_for_their_memory(rng):
+    model = random_model(gb.graphs.grid(3, 3), rng, scale=1.0)
+    truth = gb.inference.exact(model).moments().statistics
+    expectation = gb.expectations.Spatial("s2", n_chains=40, n_sweeps=20, burn_in=300)
+    scores = []
+    for _ in range(60):
+        estimate, _ = expectation(model, expectation.init(model, None, rng))
+        scores.append((estimate.mean - truth) / estimate.stderr)
+    assert np.sqrt(np.mean(np.square(scores))) == pytest.approx(1.0, abs=0.2)

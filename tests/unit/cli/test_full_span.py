@@ -1,0 +1,130 @@
+"""``--model full-span``: from a table to its functions of any order, and back."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gibbsian as gb
+from cli_runner import answer, printed, refused, run
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    """A parity of three columns, a pair, and noise."""
+    rng = np.random.default_rng(2)
+    bits = rng.integers(0, 2, (300, 5))
+    bits[:, 2] = bits[:, 0] ^ bits[:, 1] ^ (rng.random(300) < 0.1)
+    bits[:, 4] = bits[:, 3] ^ (rng.random(300) < 0.2)
+    return pd.DataFrame(np.where(bits, "yes", "no"), columns=list("abcde")).astype(object)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, table: pd.DataFrame) -> Path:
+    table.to_csv(tmp_path / "data.csv", index=False)
+    gb.FullSpan().fit(table).save(tmp_path / "model.gibbs")
+    return tmp_path
+
+
+def fit(folder: Path, *flags: object) -> tuple[object, ...]:
+    return ("fit", folder / "data.csv", "--out", folder / "new.gibbs", "--model", "full-span", *flags)
+
+
+@pytest.mark.parametrize("algorithm", ["greedy", "newton"])
+def test_fit_gives_the_library_s_own_answer(folder, table, algorithm):
+    told = answer(*fit(folder, "--algorithm", algorithm, "--epsilon", "0.001"))
+    machine = gb.FullSpan(algorithm, epsilon=0.001).fit(table)
+    loaded = gb.load(folder / "new.gibbs")
+    np.testing.assert_array_equal(loaded.model_.theta, machine.model_.theta)
+    assert (loaded.algorithm, loaded.epsilon) == (algorithm, 0.001)
+    assert told["cost"] == pytest.approx(machine.cost_)
+    assert [row["variables"] for row in told["basis"]][:2] == [["a", "b", "c"], ["d", "e"]]
+
+
+def test_show_prints_the_table_of_functions(folder):
+    text = printed("show", folder / "model.gibbs")
+    for words in ("model:       full-span", "KL(data || model)", "a{no} b{no} c{no}", "penalty"):
+        assert words in text
+    assert len(answer("show", folder / "model.gibbs", "--top", "1")["basis"]) == 1
+
+
+def test_questions(folder, table):
+    machine, files = gb.load(folder / "model.gibbs"), (folder / "model.gibbs", folder / "data.csv")
+    assert answer("score", *files)["mean_log_likelihood"] == pytest.approx(machine.score(table))
+    assert answer("score", *files, "--pseudo")["mean_log_pseudolikelihood"] == pytest.approx(
+        machine.pseudo_score(table)
+    )
+    means = {row["function"]: row["mean"] for row in answer("expect", folder / "model.gibbs")["functions"]}
+    assert sorted(means.values()) == pytest.approx(sorted(machine.expect().mean))
+    rows = answer("sample", folder / "model.gibbs", "-n", "5", "--seed", "0")["values"]
+    assert np.shape(rows) == (5, 5)
+    assert answer("show", folder / "model.gibbs", "--method", "exact")["log_partition"]["exact"]
+
+
+def test_missing_cells(folder, table):
+    holes = table.copy()
+    holes.loc[::20, "c"] = "?"
+    holes.to_csv(folder / "holes.csv", index=False)
+    assert answer("impute", folder / "model.gibbs", folder / "holes.csv")["filled_cells"] == 15
+    holes.to_csv(folder / "data.csv", index=False)
+    assert answer(*fit(folder))["provenance"]["missing_cells"] == 15
+
+
+def test_labels_of_each_column_where_they_differ(folder):
+    rng = np.random.default_rng(0)
+    hair = rng.integers(0, 3, 200)
+    frame = pd.DataFrame({"hair": np.array(["blond", "brown", "red"])[hair], "pale": np.where(hair == 2, "y", "n")})
+    frame.to_csv(folder / "data.csv", index=False)
+    assert answer(*fit(folder))["labels"] == {"hair": ["blond", "brown", "red"], "pale": ["n", "y"]}
+    frame.loc[0, "hair"] = "green"
+    frame.to_csv(folder / "data.csv", index=False)
+    assert "column 'hair' holds 'green'" in refused("score", folder / "new.gibbs", folder / "data.csv")
+
+
+def test_a_resumed_fit_is_bit_identical(folder):
+    keeping = fit(folder, "--checkpoint", folder / "progress", "--checkpoint-every", "1")
+    answer(*fit(folder))
+    whole = gb.load(folder / "new.gibbs").model_.theta.tobytes()
+    result = run(*keeping, "--max-iter", "1", "--json")
+    assert "stopped at --max-iter 1" in result.stderr
+    assert answer(*keeping, "--resume")["converged"]
+    assert gb.load(folder / "new.gibbs").model_.theta.tobytes() == whole
+
+
+def test_ctrl_c_leaves_the_model_so_far(folder, monkeypatch):
+    @contextmanager
+    def interrupting(*_, **__):
+        yield lambda step, info: signal.raise_signal(signal.SIGINT) if step == 1 else None
+
+    monkeypatch.setattr("gibbsian.cli.full_span.span_progress", interrupting)
+    result = run(*fit(folder))
+    assert result.exit_code == 130
+    assert "interrupted after 1 step" in result.stdout
+    assert "--checkpoint" in result.stdout
+    assert gb.load(folder / "new.gibbs").model_.theta.size == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--algorithm", "magic"], "--algorithm magic must be one of greedy, newton"),
+        (["--epsilon", "-1"], "epsilon"),
+        (["--graph", "chain"], "--graph does not belong to --model full-span"),
+        (["--learner", "mle"], "--learner does not belong to --model full-span"),
+    ],
+)
+def test_wrong_flags_write_nothing(folder, flags, words):
+    assert words in refused(*fit(folder, *flags))
+    assert not (folder / "new.gibbs").exists()
+
+
+def test_what_is_exact_takes_no_method_and_no_samples(folder):
+    model = folder / "model.gibbs"
+    assert "leave --method out" in refused("score", model, folder / "data.csv", "--method", "ais")
+    assert "this model is exact" in refused("expect", model, "--samples", "10")
+    assert "--method gibbs" in refused("sample", model, "--method", "gibbs")

@@ -1,0 +1,109 @@
+"""Questions to a fitted pairwise machine: show, score, sample, expect, impute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gibbsian as gb
+from cli_runner import answer, run
+
+NAMES = ["a", "b", "c", "d"]
+
+
+def test_show(folder):
+    result = run("show", folder / "model.gibbs")
+    assert result.exit_code == 0
+    for word in ("yes/no (no/yes)", "a, b, c, d", "6 couplings", "converged after", "200 rows, 6 missing cells"):
+        assert word in result.stdout
+    told = answer("show", folder / "model.gibbs", "--top", "2")
+    assert told["names"] == NAMES
+    assert len(told["strongest_couplings"]) == 2
+    assert told["biases"] == gb.load(folder / "model.gibbs").biases_.to_dict()
+
+
+def test_score(folder, table):
+    told = answer("score", folder / "model.gibbs", folder / "data.csv", "--per-row")
+    rows = gb.load(folder / "model.gibbs").score_samples(table[NAMES])
+    np.testing.assert_allclose(told["per_row"], rows)
+    assert told["rows"] == 200
+    assert told["mean_log_likelihood"] == pytest.approx(rows.mean())
+    assert f"{rows.mean():.6f} nats over 200 rows" in run("score", folder / "model.gibbs", folder / "data.csv").stdout
+
+
+def test_score_weighs_rows(folder, table):
+    told = answer("score", folder / "model.gibbs", folder / "data.csv", "--weights", "w")
+    rows = gb.load(folder / "model.gibbs").score_samples(table[NAMES])
+    assert told["mean_log_likelihood"] == pytest.approx(np.average(rows, weights=table["w"]))
+
+
+def test_score_writes_rows_to_a_file(folder):
+    told = answer("score", folder / "model.gibbs", folder / "data.csv", "--per-row", "--out", folder / "rows.npy")
+    assert np.load(folder / "rows.npy").mean() == pytest.approx(told["mean_log_likelihood"])
+
+
+def test_score_of_converted_data_is_the_same(folder, table):
+    spins = table[NAMES].replace({"yes": 1, "no": -1, "?": np.nan})
+    spins.to_csv(folder / "spins.csv", index=False)
+    told = answer("score", folder / "model.gibbs", folder / "spins.csv", "--convert")
+    assert told == answer("score", folder / "model.gibbs", folder / "data.csv")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".npy"])
+def test_sample_writes_every_format(folder, suffix):
+    told = answer("sample", folder / "model.gibbs", "-n", "50", "--seed", "3")
+    out = folder / f"rows{suffix}"
+    assert run("sample", folder / "model.gibbs", "-n", "50", "--seed", "3", "--out", out).exit_code == 0
+    data = gb.Dataset.read(out, coding="yes/no")
+    assert data.decode(data.states)[data.row_of].tolist() == told["values"]
+
+
+def test_sample_by_gibbs_sampling_to_stdout(folder):
+    result = run("sample", folder / "model.gibbs", "-n", "7", "--seed", "0", "--method", "gibbs")
+    header, *rows = result.stdout.splitlines()
+    assert header == "a,b,c,d"
+    assert len(rows) == 7
+    assert {cell for row in rows for cell in row.split(",")} <= {"yes", "no"}
+
+
+def test_expect(folder):
+    told = answer("expect", folder / "model.gibbs", "--method", "exact")
+    estimate = gb.load(folder / "model.gibbs").expect("exact")
+    assert [row["column"] for row in told["means"]] == NAMES
+    assert [(row["first"], row["second"]) for row in told["pairs"]][:2] == [("a", "b"), ("a", "c")]
+    assert [row["mean"] for row in told["means"] + told["pairs"]] == estimate.mean.tolist()
+    assert all(row["standard_error"] == 0 for row in told["pairs"])
+
+
+def test_expect_by_sampling_has_errors_and_a_seed(folder):
+    command = ("expect", folder / "model.gibbs", "--method", "monte-carlo", "--seed", "1")
+    told = answer(*command)
+    assert all(row["standard_error"] > 0 for row in told["means"])
+    assert told == answer(*command)
+    assert "values are 0 for 'no' and 1 for 'yes'" in run(*command).stdout
+
+
+def test_expect_without_biases_lists_pairs_only(fit_arguments, folder):
+    run(*fit_arguments, "--no-bias")
+    told = answer("expect", folder / "new.gibbs")
+    assert told["means"] == []
+    assert len(told["pairs"]) == 6
+
+
+def test_impute_fills_the_missing_cells_only(folder, table):
+    told = answer("impute", folder / "model.gibbs", folder / "data.csv", "--out", folder / "full.csv")
+    assert told["filled_cells"] == (table["c"] == "?").sum() > 0
+    full = pd.read_csv(folder / "full.csv")
+    present = table[NAMES] != "?"
+    assert list(full.columns) == NAMES
+    assert (full[present] == table[NAMES][present]).where(present, True).all(axis=None)
+    assert full["c"].isin(["yes", "no"]).all()
+
+
+def test_impute_probabilities(folder, table):
+    told = answer("impute", folder / "model.gibbs", folder / "data.csv", "--probabilities")
+    values = np.array(told["values"])
+    np.testing.assert_allclose(values, gb.load(folder / "model.gibbs").predict_proba(table[NAMES]))
+    hole = (table["c"] == "?").to_numpy()
+    assert ((values[hole, 2] > 0) & (values[hole, 2] < 1)).all()

@@ -1,0 +1,365 @@
+"""Annealed importance sampling: both kernels against each other and enumeration, ladders, starts, and messages."""
+
+import itertools
+from dataclasses import dataclass, replace
+
+import numba
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
+from gibbsian.domain import BINARY, SPIN, AnyDomain, Categories
+from gibbsian.errors import ArgumentError, CodingError, MixingWarning
+from gibbsian.expectations.annealed import AnnealedImportance, weighted_statistics
+from gibbsian.models.factors import Factor, FactorGraph
+from gibbsian.samplers.annealing import AnnealedRun, Annealing, BaseLaw
+from gibbsian.samplers.annealing_base import as_base_law
+from gibbsian.samplers.annealing_paths import annealing_path, variables_to_sum_out
+from gibbsian.storage import pack, unpack
+from systems import exact_law, random_model
+
+GRAPHS = {"complete": gb.graphs.complete(5), "grid": gb.graphs.grid(2, 3)}
+BASES = ["uniform", "biases"]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The least of a model that annealing asks for."""
+
+    product: FactorGraph
+    domain: AnyDomain
+
+    @property
+    def n_variables(self):
+        return self.product.n_variables
+
+    @property
+    def graph(self):
+        return self.product.graph
+
+    def factors(self):
+        return self.product
+
+
+def table_model(rng):
+    """A triple, a pair, two factors of the same variable, and a variable with one value, of mixed cardinalities."""
+    sizes = (3, 2, 4, 1, 3)
+    scopes = [(0, 1, 2), (2, 4), (1,), (1,), (3, 4)]
+    factors = tuple(Factor(scope, rng.normal(size=[sizes[i] for i in scope])) for scope in scopes)
+    return Tables(FactorGraph(np.array(sizes), factors), Categories(sizes))
+
+
+def all_codes(sizes):
+    return np.array(list(itertools.product(*map(range, sizes))), np.int8)
+
+
+def end_to_end(path, codes):
+    """``log f - log p_0`` of states: one step over the whole path, before any sweep."""
+    streams = np.arange(1, 4 * len(codes) + 1, dtype=np.uint64).reshape(-1, 4)
+    return path.run(codes.copy(), streams, np.array([0.0, 1.0]))
+
+
+def log_base(base, codes):
+    return sum(base.log_probabilities[base.starts[i] + codes[:, i]] for i in range(codes.shape[1]))
+
+
+# -- one step of the weight -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("road", ["spins", "tables"])
+def test_a_step_over_the_whole_path_is_the_ratio_of_the_laws(road, graph, base, rng, domain):
+    model = random_model(GRAPHS[graph], rng, domain, temperature=1.3)
+    law = as_base_law(base, model)
+    make = annealing_path if road == "spins" else annealing_path.dispatch(object)
+    path = make(model, law, np.zeros(model.n_variables, bool))
+    codes = all_codes([2] * model.n_variables)
+    expected = model.log_weights(domain.from_codes(codes)) - log_base(law, codes)
+    np.testing.assert_allclose(end_to_end(path, codes), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("road", ["spins", "tables"])
+def test_summing_out_gives_the_marginal_of_every_intermediate_law(road, rng, domain):
+    """Steps of any size from any state of the others: the values of the summed-out variables do not matter."""
+    model = random_model(gb.graphs.grid(2, 3), rng, domain, temperature=0.8)
+    law, summed = BaseLaw.of_biases(model), variables_to_sum_out(model.graph)
+    make = annealing_path if road == "spins" else annealing_path.dispatch(object)
+    path = make(model, law, summed)
+    codes = all_codes([2] * 6)
+    log_weights, log_start = model.log_weights(domain.from_codes(codes)), log_base(law, codes)
+    kept = codes[:, ~summed] @ (1 << np.arange(int((~summed).sum())))
+
+    def log_marginal(beta):
+        sums = np.full(kept.max() + 1, -np.inf)
+        np.logaddexp.at(sums, kept, beta * log_weights + (1 - beta) * log_start)
+        return sums[kept]
+
+    streams = np.ones((len(codes), 4), np.uint64)
+    increases = path.run(codes.copy(), streams, np.array([0.3, 0.9]))
+    np.testing.assert_allclose(increases, log_marginal(0.9) - log_marginal(0.3), atol=1e-12)
+
+
+def test_tables_of_mixed_cardinalities_and_their_marginals(rng):
+    model = table_model(rng)
+    law, codes = BaseLaw.of_biases(model), all_codes(model.domain.sizes)
+    log_weights = model.product.log_weights(codes)
+    plain = annealing_path(model, law, np.zeros(5, bool))
+    np.testing.assert_allclose(end_to_end(plain, codes), log_weights - log_base(law, codes), atol=1e-12)
+    summed = np.array([True, False, False, True, False])
+    kept = np.ravel_multi_index(codes[:, ~summed].T, (2, 4, 3))
+    sums = np.full(24, -np.inf)
+    np.logaddexp.at(sums, kept, log_weights)
+    start = sum(law.log_probabilities[law.starts[i] + codes[:, i]] for i in np.flatnonzero(~summed))
+    np.testing.assert_allclose(end_to_end(annealing_path(model, law, summed), codes), sums[kept] - start, atol=1e-12)
+
+
+def test_both_roads_take_the_same_steps_from_the_same_states(rng):
+    """Steps over the path before any sweep, more walkers than one group of lanes holds."""
+    model = random_model(gb.graphs.grid(3, 3), rng)
+    law, summed = BaseLaw.of_biases(model), variables_to_sum_out(model.graph)
+    codes = rng.integers(0, 2, (77, 9)).astype(np.int8)
+    spins, tables = (make(model, law, summed) for make in (annealing_path, annealing_path.dispatch(object)))
+    np.testing.assert_allclose(end_to_end(spins, codes), end_to_end(tables, codes), atol=1e-12)
+
+
+def test_the_way_back_visits_the_kept_variables_in_reverse_order(rng):
+    """The time reversal of a sweep; what is summed out is drawn first both ways, so that the others form a chain."""
+    model = random_model(gb.graphs.grid(1, 5), rng)
+    path = annealing_path(model, BaseLaw.uniform(model), variables_to_sum_out(model.graph))
+    assert path._sites(backwards=False).tolist() == [0, 2, 4, 1, 3]
+    assert path._sites(backwards=True).tolist() == [0, 2, 4, 3, 1]
+
+
+# -- whole runs -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("marginalise", [False, True])
+def test_weights_are_uniform_when_the_target_is_the_base(marginalise, rng, domain):
+    model = gb.PairwiseModel.build(gb.graphs.grid(2, 3), rng.normal(size=6), np.zeros(7), domain, 1.7)
+    truth = exact_law(model)[2]
+    annealing = Annealing(20, 50, "biases", marginalise)
+    forward = annealing.forward(model, rng=1)
+    np.testing.assert_allclose(forward.log_weights, truth, atol=1e-12)
+    np.testing.assert_allclose(annealing.reverse(model, forward.states, rng=2).log_weights, -truth, atol=1e-12)
+    assert forward.effective_sample_size == pytest.approx(20)
+    assert forward.log_partition_stderr < 1e-12
+    assert forward.trouble is None
+
+
+@pytest.mark.parametrize("marginalise", [False, True])
+def test_walkers_depend_on_the_seed_alone(marginalise, rng):
+    model = random_model(gb.graphs.grid(4, 5), rng)
+    annealing = Annealing(70, 200, marginalise=marginalise)
+    threads = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        one = annealing.forward(model, rng=3)
+    finally:
+        numba.set_num_threads(threads)
+    again = annealing.forward(model, rng=3)
+    fewer = replace(annealing, n_walkers=5).forward(model, rng=3)
+    assert np.array_equal(one.states, again.states)
+    assert np.array_equal(one.log_weights, again.log_weights)
+    assert np.array_equal(one.log_weights[:5], fewer.log_weights)
+    assert not np.array_equal(one.log_weights, annealing.forward(model, rng=4).log_weights)
+
+
+@pytest.mark.parametrize("marginalise", [False, True])
+@pytest.mark.parametrize("size", [50.0, -50.0])
+def test_large_parameters_stay_finite(size, marginalise, domain):
+    """A tree of strong couplings: log Z is known, and the states in between are frozen."""
+    model = gb.PairwiseModel.build(gb.graphs.grid(1, 12), np.full(12, 0.1), np.full(11, size), domain)
+    run = Annealing(50, 500, marginalise=marginalise).forward(model, rng=0)
+    assert np.isfinite(run.log_weights).all()
+    truth = gb.inference.exact(model).log_partition()
+    assert run.log_partition == pytest.approx(truth, rel=0.05)
+
+
+def test_large_tables_stay_finite():
+    model = Tables(FactorGraph(np.array([3, 3]), (Factor((0, 1), 800.0 * np.eye(3)),)), Categories((3, 3)))
+    run = Annealing(50, 2000, "uniform").forward(model, rng=0)
+    assert run.log_partition == pytest.approx(800 + np.log(3), abs=1.0)
+
+
+@pytest.mark.parametrize("marginalise", [False, True])
+@pytest.mark.parametrize(
+    "structure",
+    [
+        gb.models.HigherOrderModel.of_order(5, 3),
+        gb.models.HigherOrderModel.of_order(4, 3, Categories.of_values((-1, 0, 1), 4), 1.4),
+        gb.models.PottsModel.zeros(gb.graphs.grid(2, 3), Categories((3, 2, 4, 2, 3, 2))),
+        gb.models.MarkovRandomField.zeros(gb.graphs.grid(2, 3), BINARY),
+    ],
+    ids=["order 3", "values", "potts", "tables"],
+)
+def test_every_kind_of_model_has_its_interval(structure, marginalise, rng):
+    model = structure.replace(rng.normal(0, 0.5, structure.theta.size))
+    codes = all_codes(model.domain.cardinalities(model.n_variables))
+    truth = np.logaddexp.reduce(model.log_weights(model.domain.from_codes(codes)))
+    interval = log_partition_interval(model, "gibbs", Annealing(100, 300, marginalise=marginalise), rng=1)
+    assert interval.lower < truth < interval.upper < interval.lower + 0.1
+
+
+def test_base_of_biases_is_the_same_by_tables(rng, domain):
+    pairwise = random_model(gb.graphs.complete(4), rng, domain, temperature=1.2)
+    twin = gb.models.HigherOrderModel.of_order(4, 2, domain, 1.2).replace(pairwise.theta)
+    expected = BaseLaw.of_biases(pairwise).log_probabilities
+    np.testing.assert_allclose(BaseLaw.of_biases(twin).log_probabilities, expected, atol=1e-14)
+
+
+# -- starts -----------------------------------------------------------------------------------------------------------
+def test_base_of_biases_does_not_depend_on_the_coding(rng):
+    spin = random_model(gb.graphs.complete(4), rng, SPIN)
+    binary, _ = spin.to_domain(BINARY)
+    expected = 1 / (1 + np.exp(-2 * spin.biases))
+    for model in (spin, binary):
+        law = BaseLaw.of_biases(model)
+        np.testing.assert_allclose([law.probabilities(i)[1] for i in range(4)], expected)
+
+
+def test_base_of_data_counts_present_cells_and_one_of_each_value():
+    data = gb.Dataset.read([[1, None], [1, 0], [0, 0]], coding="binary", sample_weight=[2.0, 1.0, 1.0])
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(2), BINARY)
+    law = BaseLaw.of_data(model, data)
+    np.testing.assert_allclose(law.probabilities(0), [2 / 6, 4 / 6])
+    np.testing.assert_allclose(law.probabilities(1), [3 / 4, 1 / 4])
+
+
+def test_starts_have_the_base_rates():
+    law = BaseLaw.from_log_weights([np.log([0.2, 0.5, 0.3]), np.log([0.9, 0.1])])
+    streams = np.random.default_rng(0).integers(0, 2**63, (20_000, 4), dtype=np.uint64)
+    codes = law.draw_codes(streams)
+    np.testing.assert_allclose(np.bincount(codes[:, 0]) / 20_000, [0.2, 0.5, 0.3], atol=0.015)
+    np.testing.assert_allclose(codes[:, 1].mean(), 0.1, atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("graph", "n_summed"),
+    [
+        (gb.graphs.grid(3, 3), 5),
+        (gb.graphs.from_edges([(0, 1), (0, 2), (3, 4), (3, 5), (3, 6)], 7), 5),  # two stars: the leaves of both
+        (gb.graphs.from_edges([], 4), 4),
+        (gb.graphs.complete(4), 1),
+    ],
+)
+def test_what_is_summed_out_is_independent_and_large(graph, n_summed):
+    summed = variables_to_sum_out(graph)
+    assert summed.sum() == n_summed
+    assert not summed[graph.edges].all(axis=1).any()
+
+
+# -- ladders ----------------------------------------------------------------------------------------------------------
+def test_adapted_ladder_is_a_ladder_and_lowers_the_spread():
+    model = gb.PairwiseModel.build(gb.graphs.grid(4, 4), None, np.full(24, 5.0))
+    even = Annealing(200, 300)
+    adapted = even.adapted(model, rng=0)
+    assert len(adapted.ladder) == 301
+    assert np.all(np.diff(adapted.ladder) > 0)
+    spreads = [annealing.forward(model, rng=1).log_weights.std() for annealing in (even, adapted)]
+    assert spreads[1] < 0.7 * spreads[0]
+
+
+@pytest.mark.parametrize("betas", [[0.0, 0.5], [0.1, 1.0], [0.0, 0.5, 0.5, 1.0], [0.0, np.nan, 1.0]])
+def test_a_ladder_that_does_not_rise_from_0_to_1_is_refused(betas):
+    with pytest.raises(ArgumentError, match="betas must rise from 0 to 1"):
+        Annealing(betas=betas)
+
+
+def test_settings_that_cannot_be_used_are_named():
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
+    with pytest.raises(ArgumentError, match="n_walkers=1 must be at least 2"):
+        Annealing(n_walkers=1)
+    with pytest.raises(ArgumentError, match="betas=0 must be at least 1"):
+        Annealing(betas=0)
+    with pytest.raises(ArgumentError, match="base='data' is not known"):
+        Annealing(base="data").forward(model)
+    with pytest.raises(ArgumentError, match="made for other variables"):
+        Annealing(base=BaseLaw.from_log_weights([np.zeros(3)])).forward(model)
+    with pytest.raises(ArgumentError, match="states has 2 variables but the model has 3"):
+        Annealing().reverse(model, [[1, 1], [1, -1]])
+    with pytest.raises(CodingError, match="the values of the spin domain"):
+        Annealing().reverse(model, [[1, 1, 0], [1, -1, 1]])
+    with pytest.raises(ArgumentError, match="samples='mcmc' is not known"):
+        log_partition_interval(model, "mcmc")
+    with pytest.raises(ArgumentError, match="the data has 2 variables but the model has 3"):
+        BaseLaw.of_data(model, np.array([[1, 1]]))
+
+
+# -- what a run says --------------------------------------------------------------------------------------------------
+def run_of(log_weights, reverse=False):
+    return AnnealedRun(np.ones((len(log_weights), 1), np.int8), np.asarray(log_weights, float), 10, reverse)
+
+
+def test_log_partition_and_its_error_are_those_of_the_mean_weight(rng):
+    weights = rng.gamma(2.0, size=50)
+    run = run_of(np.log(weights) + 1000.0)
+    assert run.log_partition == pytest.approx(1000 + np.log(weights.mean()))
+    assert run.log_partition_stderr == pytest.approx(weights.std(ddof=1) / weights.mean() / np.sqrt(50))
+    assert run_of(-np.log(weights) - 1000.0, reverse=True).log_partition == pytest.approx(
+        1000 - np.log((1 / weights).mean())
+    )
+
+
+def test_bad_weights_are_told(rng):
+    assert run_of([0.0, 0.1, 3.0]).trouble == "one of 3 walkers holds 91% of the weight"
+    assert "too heavy a tail" in run_of(3.0 * rng.normal(size=1000)).trouble
+    assert run_of(0.3 * rng.normal(size=1000)).trouble is None
+    assert np.isnan(run_of([0.0, 1.0]).pareto_k)
+
+
+def test_interval_warns_when_the_sides_are_apart():
+    model = gb.PairwiseModel.build(gb.graphs.grid(6, 6), np.zeros(36), np.full(60, 2.0))
+    with pytest.warns(MixingWarning, match="raise the number of temperatures, betas=3"):
+        interval = log_partition_interval(model, "exact", Annealing(50, 3), rng=0)
+    assert interval.lower < gb.inference.exact(model).log_partition() < interval.upper
+    assert "beware" in str(interval)
+
+
+def test_interval_tells_runs_that_differ_beyond_their_errors(rng):
+    noise = 0.1 * rng.normal(size=100)
+    apart = LogPartitionInterval(run_of(noise), run_of(-1.0 - noise, reverse=True), "no states")
+    assert apart.trouble.startswith("the forward and reverse estimates of log Z are 0.99")
+    assert apart.lower < apart.forward.log_partition < apart.reverse.log_partition < apart.upper
+    together = LogPartitionInterval(run_of(noise), run_of(-noise, reverse=True), "no states")
+    assert together.trouble is None
+
+
+def test_interval_from_data(rng):
+    model = random_model(gb.graphs.grid(2, 3), rng)
+    states, p, truth = exact_law(model)
+    data = gb.Dataset.read(states[rng.choice(64, 3000, p=p)], coding="spin")
+    interval = log_partition_interval(model, data, Annealing(100, 500, base=data), rng=0)
+    assert interval.lower < truth < interval.upper
+    assert "100 rows of the data" in interval.describe()
+
+
+# -- the expectation --------------------------------------------------------------------------------------------------
+def test_errors_are_those_of_self_normalised_importance_sampling(rng):
+    model = random_model(gb.graphs.complete(3), rng)
+    states = rng.choice([-1, 1], (30, 3)).astype(np.int8)
+    run = AnnealedRun(states, rng.normal(size=30), 10)
+    statistics = np.array([model.mean_statistics(row[None]) for row in states])
+    mean = run.weights @ statistics
+    worth = run.effective_sample_size
+    stderr = np.sqrt(worth / (worth - 1) * (run.weights**2 @ (statistics - mean) ** 2))
+    found = weighted_statistics(model, run)
+    np.testing.assert_allclose(found[0], mean)
+    np.testing.assert_allclose(found[1], stderr)
+
+
+def test_expectation_starts_at_the_data_and_its_state_can_be_stored(rng):
+    model = random_model(gb.graphs.grid(2, 3), rng)
+    data = gb.Dataset.read(rng.choice([-1, 1], (50, 6), p=[0.1, 0.9]), coding="spin")
+    expectation = AnnealedImportance(n_walkers=100, betas=100)
+    start = expectation.init(model, data, np.random.default_rng(0))
+    np.testing.assert_allclose(start.base.log_probabilities, BaseLaw.of_data(model, data).log_probabilities)
+    _, state = expectation(model, start)
+    restored = unpack(start, pack(state))
+    assert restored.n_calls == 1
+    assert np.array_equal(expectation(model, state)[0].mean, expectation(model, restored)[0].mean)
+    assert not np.array_equal(expectation(model, state)[0].mean, expectation(model, start)[0].mean)
+
+
+def test_expectation_warns_when_a_walker_holds_the_weight(rng):
+    model = gb.PairwiseModel.build(gb.graphs.complete(12), np.zeros(12), rng.normal(0, 3.0, 66))
+    expectation = AnnealedImportance(n_walkers=10, betas=2)
+    with pytest.warns(MixingWarning, match="walkers holds .* of the weight: raise betas=2"):
+        expectation(model, expectation.init(model, None, rng))

@@ -1,0 +1,75 @@
+"""Pictures of mixtures: what is drawn is what was learned."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gibbsian.errors import ArgumentError
+from gibbsian.estimators.mixtures import SoftKMeans, VonMisesFisherMixture
+from gibbsian.plots import save_figure
+from gibbsian.plots_mixtures import CLASS_COLOURS, MOST_POINTS, circle, free_energy_trace, sphere
+
+
+@pytest.fixture(scope="module")
+def plane():
+    angles = np.random.default_rng(0).normal(size=80) / 4 + np.pi * (np.arange(80) % 2)
+    rows = np.column_stack([np.cos(angles), np.sin(angles)])
+    return VonMisesFisherMixture(2, random_state=0).fit(rows), rows
+
+
+@pytest.fixture(scope="module")
+def space():
+    rows = np.random.default_rng(0).normal(size=(90, 3)) / 2 + 2 * np.eye(3)[np.arange(90) % 3]
+    return VonMisesFisherMixture(3, random_state=0).fit(rows), rows
+
+
+def test_circle_shows_every_row_once_in_its_class(plane, tmp_path):
+    mixture, rows = plane
+    ax = circle(mixture, rows)
+    assert [len(part.get_offsets()) for part in ax.collections] == np.bincount(mixture.labels_).tolist()
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), rows[mixture.labels_ == 0])
+    assert ax.collections[0].get_label().startswith("class 0: weight 0.5")
+    save_figure(ax, tmp_path / "circle.png")
+    assert (tmp_path / "circle.png").stat().st_size > 10_000
+
+
+def test_circle_density_is_highest_at_a_mean(plane):
+    mixture, rows = plane
+    x, y = next(line for line in circle(mixture, rows).lines if line.get_label() == "density").get_data()
+    best = np.argmax(np.hypot(x, y))
+    direction = np.array([x[best], y[best]]) / np.hypot(x[best], y[best])
+    assert (mixture.means_ @ direction).max() > 0.999
+
+
+def test_sphere_puts_means_at_their_longitude_and_latitude(space, tmp_path):
+    mixture, rows = space
+    ax = sphere(mixture, rows)
+    for a, mean in enumerate(mixture.means_):
+        (longitude,), (latitude,) = ax.lines[a].get_data()
+        back = [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)]
+        np.testing.assert_allclose(back, mean, atol=1e-12)
+        assert ax.lines[a].get_color() == CLASS_COLOURS[a]
+    save_figure(ax, tmp_path / "sphere.png")
+    assert (tmp_path / "sphere.png").stat().st_size > 20_000
+
+
+def test_many_rows_are_thinned(space):
+    mixture, rows = space
+    ax = sphere(mixture, np.tile(rows, (200, 1)))
+    assert sum(len(part.get_offsets()) for part in ax.collections[1:]) <= MOST_POINTS
+    assert ax.get_title() == "3 classes on the sphere, 18,000 rows"
+
+
+def test_other_dimensions_are_refused(plane, space):
+    with pytest.raises(ArgumentError, match="a sphere shows 3 columns, but the mixture has 2"):
+        sphere(*plane)
+    with pytest.raises(ArgumentError, match="a circle shows 2 columns"):
+        circle(*space)
+
+
+def test_trace_has_one_line_per_stage(space):
+    result = SoftKMeans(3, variance=0.01, anneal=True, n_init=1, random_state=0).fit(space[1]).result_
+    lines = free_energy_trace(result).lines
+    assert len(lines) == len(np.unique(result.stages))
+    assert sum(len(line.get_xdata()) for line in lines) == result.n_steps

@@ -1,0 +1,55 @@
+"""Mean field for many values: the two-valued formula is its special case."""
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.errors import ArgumentError, DataError
+from gibbsian.learners import as_learner, train
+from systems import random_model, sampled_data
+
+
+def solve(model, data, rng, name="mean-field", **settings):
+    return train(as_learner(name, **settings), model, data, rng).model
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+@pytest.mark.parametrize("temperature", [1.0, 1.7])
+def test_two_values_give_the_spin_formula(rng, l2, temperature):
+    graph = gb.graphs.grid(2, 3)
+    data = sampled_data(random_model(gb.graphs.complete(6), rng, scale=0.3), 500, rng)
+    spins = solve(gb.PairwiseModel.zeros(graph, temperature=temperature), data, rng, l2=l2)
+    tables = solve(gb.models.PottsModel.zeros(graph, temperature=temperature), data, rng, l2=l2)
+    np.testing.assert_allclose([table[1, 1] for table in tables.couplings], spins.couplings, atol=1e-10)
+    np.testing.assert_allclose([table[1] for table in tables.biases], spins.biases, atol=1e-10)
+
+
+def test_weak_couplings_are_found_for_mixed_cardinalities(rng):
+    domain = gb.domain.Categories((2, 3, 4))
+    zeros = gb.models.PottsModel.zeros(gb.graphs.complete(3), domain)
+    truth = zeros.replace(rng.normal(scale=0.1, size=zeros.theta.size)).zero_sum()
+    sampled = sampled_data(truth, 200_000, rng)
+    found = solve(zeros, sampled, rng)
+    assert np.abs(found.theta - truth.theta).max() < 0.05
+
+
+def test_unseen_value_is_named(rng):
+    data = gb.Dataset.read([[0, 0], [0, 1], [1, 1]], coding="categorical", categories=[0, 1, 2])
+    zeros = gb.models.PottsModel.zeros(gb.graphs.complete(2), data.domain)
+    with pytest.raises(DataError, match="'x0' has a value that never occurs"):
+        solve(zeros, data, rng)
+    assert np.isfinite(solve(zeros, data, rng, l2=1.0).theta).all()
+
+
+def test_too_few_rows_are_refused_with_the_remedy(rng):
+    data = gb.Dataset.read([[0, 0, 1], [1, 1, 0], [0, 1, 1]], coding="categorical")
+    with pytest.raises(DataError, match="l2=1"):
+        solve(gb.models.PottsModel.zeros(gb.graphs.complete(3), data.domain), data, rng)
+
+
+def test_other_formulas_and_models_are_refused(rng):
+    data = gb.Dataset.read([[0, 0], [0, 1], [1, 1]])
+    with pytest.raises(ArgumentError, match="learner='mean-field'"):
+        solve(gb.models.PottsModel.zeros(gb.graphs.complete(2), data.domain), data, rng, "tap")
+    with pytest.raises(ArgumentError, match="no formula for a HigherOrderModel"):
+        solve(gb.models.HigherOrderModel.of_order(2, 2, data.domain), data, rng)

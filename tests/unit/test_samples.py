@@ -1,0 +1,175 @@
+"""Samples, what they are worth, and the regions and functions that are averaged over them."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.domain import CategoryCoding
+from gibbsian.errors import ArgumentError, CodingError, MissingValuesError, MixingWarning
+from gibbsian.expectations import GivenRegions, Samples, expect_of, plan_regions, spatial_statistics
+from gibbsian.expectations.composite import combine
+from systems import random_model
+
+
+# -- states -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("value", [0.9, 257, -129, np.inf])
+def test_no_number_is_changed(value):
+    with pytest.raises(CodingError, match=r"samples holds .* or a Dataset"):
+        Samples(np.array([[1.0, value]]))
+
+
+def test_missing_cells_and_words_are_refused():
+    with pytest.raises(MissingValuesError, match="samples has missing cells"):
+        Samples(np.array([[1.0, np.nan]]))
+    with pytest.raises(CodingError, match=r"read labels with Dataset\.read"):
+        Samples(np.array([["yes", "no"]]))
+
+
+def test_real_values_come_in_through_a_dataset():
+    coding = CategoryCoding.of_values((0.0, 0.5, 1.0), n_variables=2)
+    model = gb.HigherOrderModel.build({(0,): 0.3, (0, 1): 0.5}, 2, coding.domain)
+    codes = np.array([[0, 1], [2, 2], [1, 0], [1, 0]], np.int8)
+    numbers = coding.decode(codes)
+    with pytest.raises(CodingError, match="Dataset"):
+        spatial_statistics(model, numbers)
+    data = gb.Dataset.read(numbers, coding=coding)
+    by_data, by_codes = (spatial_statistics(model, given) for given in (data, codes))
+    assert by_data.mean == pytest.approx(by_codes.mean, abs=1e-15)
+    assert by_data.stderr == pytest.approx(by_codes.stderr, abs=1e-15)
+
+
+# -- weights ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"weights": ["a", "b"]}, "weights must be finite numbers"),
+        ({"weights": ["1", "2"]}, "weights must be finite numbers"),
+        ({"weights": [1.0, np.nan]}, "weights must be finite numbers"),
+        ({"weights": [[1.0], [1.0, 2.0]]}, "weights must be finite numbers"),
+        ({"repeats": [1.0, 0.0]}, "repeats must be positive"),
+        ({"repeats": [1.0, -1.0]}, "repeats must be positive"),
+        ({"repeats": [1.0]}, "repeats has shape"),
+    ],
+)
+def test_unusable_weights_are_refused(settings, match):
+    with pytest.raises(ArgumentError, match=match):
+        Samples(np.ones((2, 1)), **settings)
+
+
+def test_repeats_count_as_rows(rng):
+    model = random_model(gb.graphs.grid(2, 3), rng)
+    states, repeats = rng.choice([-1, 1], (5, 6)).astype(np.int8), np.array([3, 1, 2, 1, 4])
+    together = spatial_statistics(model, Samples(states, repeats=repeats))
+    apart = spatial_statistics(model, Samples(np.repeat(states, repeats, axis=0)))
+    assert together.mean == pytest.approx(apart.mean, abs=1e-13)
+    assert together.stderr == pytest.approx(apart.stderr, abs=1e-13)
+    assert Samples(states, repeats=repeats).effective_sample_size == pytest.approx(11.0)
+
+
+def test_groups_of_equal_weight_count_as_one_each():
+    samples = Samples.of(np.ones((5, 10, 3)))
+    assert samples.effective_sample_size == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("rest", [0.0, 1e-300, 1e-12])
+def test_weight_in_one_hand_tells_nothing_of_the_error(rest, rng):
+    model = random_model(gb.graphs.grid(2, 3), rng)
+    states = rng.choice([-1, 1], (4, 6)).astype(np.int8)
+    samples = Samples(states, np.array([1.0, rest, rest, rest]))
+    for region in (1, [1, "s2"]):
+        estimate = spatial_statistics(model, samples, region)
+        assert np.isnan(estimate.stderr).all()
+        assert not estimate.is_exact
+    assert np.isnan(expect_of(model, lambda x: x, 0, samples).stderr)
+
+
+def test_walkers_of_little_worth_are_named():
+    states = np.ones((100, 2), np.int8)
+    with pytest.warns(MixingWarning, match=r"100 walkers are worth 1\.0"):
+        Samples.of_walkers(states, np.append(np.zeros(99), 50.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Samples.of_walkers(states, np.zeros(100))
+        Samples.of_walkers(states[:3], np.zeros(3))
+    for log_weights in (np.full(100, np.nan), np.full(100, -np.inf)):
+        with pytest.raises(ArgumentError, match="log_weights"):
+            Samples.of_walkers(states, log_weights)
+
+
+def test_regions_are_combined_where_the_samples_are_worth_enough(rng):
+    values = rng.normal(size=(2, 1000, 1)) * np.array([1.0, 1.1])[:, None, None]
+    states = np.zeros((1000, 1), np.int8)
+    few = np.full(1000, 1e-9)
+    few[:15] = 1.0
+    _, alone = combine(Samples(states, few), values)
+    variances = [float(Samples(states, few).mean_and_covariance(each)[1][0, 0]) for each in values]
+    assert alone[0] == pytest.approx(np.sqrt(min(variances)))  # worth 15: the better region is taken alone
+    _, both = combine(Samples(states), values)
+    assert both[0] < 0.9 * np.sqrt(min(float(Samples(states).mean_and_covariance(each)[1][0, 0]) for each in values))
+
+
+# -- regions ----------------------------------------------------------------------------------------------------------
+def test_keys_of_a_mapping_have_no_order():
+    chain = gb.graphs.grid(1, 4)
+    wanted = [(0, 1, 2)]
+    for key in ((0, 1), (1, 0), frozenset((0, 1))):
+        assert GivenRegions({key: (0, 1, 2)}).regions(chain, [(0, 1)], None) == wanted
+    assert GivenRegions({(0, 1): (0, 1, 2)}).regions(chain, [(1, 0)], None) == wanted
+
+
+@pytest.mark.parametrize(
+    ("region", "match"),
+    [
+        ({(0, 3): (0, 3)}, r"region names \(0, 3\), which is no target"),
+        ({"a": (0,)}, "the key 'a' of region"),
+        ({(0, 1): (0, 1), (1, 0): (0, 1)}, r"names the target \(0, 1\) twice"),
+        ({(0,): (0, 1.5)}, r"the region of \(0,\) holds 1.5"),
+        (lambda graph, target: None, r"the region of \(0,\) holds None"),
+        (lambda graph, target: "01", r"the region of \(0,\) holds '01'"),
+        ([], "region is an empty list"),
+        (np.array([0, 1]), "is not known"),
+        (GivenRegions, "is not known"),
+        (None, "is not known"),
+        (1.5, "is not known"),
+    ],
+)
+def test_unusable_regions_are_refused(region, match):
+    model = gb.PairwiseModel.zeros(gb.graphs.grid(1, 4))
+    with pytest.raises(ArgumentError, match=match):
+        plan_regions(model, region)
+
+
+# -- functions --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("function", "nodes", "match"),
+    [
+        (lambda x: None, 0, "function returned None"),
+        (lambda x: "a", 0, "function returned 'a'"),
+        (lambda x: 1j * x, 0, "function returned"),
+        (lambda x: [x] if x > 0 else [x, x], 0, "function returned"),
+        (lambda x: x, [0, 1], r"function takes \(x\) but there are 2 nodes"),
+        (lambda x, y: x, 0, "there are 1 nodes"),
+        (3, 0, "function=3 cannot be called"),
+        (lambda x: x, 1.0, "nodes=1.0"),
+        (lambda x: x, [1.0], "names 1.0"),
+        (lambda: 1.0, [], "nodes is empty"),
+    ],
+)
+def test_unusable_functions_are_refused(function, nodes, match):
+    model = gb.PairwiseModel.zeros(gb.graphs.grid(1, 4))
+    with pytest.raises(ArgumentError, match=match):
+        expect_of(model, function, nodes, np.ones((3, 4)))
+
+
+def test_functions_without_a_signature_are_called():
+    model = gb.PairwiseModel.zeros(gb.graphs.grid(1, 4))
+    assert expect_of(model, max, [0, 1], np.ones((3, 4))).mean == pytest.approx(0.5)
+
+
+def test_several_regions_of_a_function_must_be_named():
+    with pytest.raises(ArgumentError, match="region is an empty list"):
+        expect_of(gb.PairwiseModel.zeros(gb.graphs.grid(1, 4)), lambda x: x, 0, np.ones((3, 4)), [])
