@@ -205,6 +205,21 @@ def _lines(path: Path, what: str) -> list[tuple[int, list[str]]]:
 
 
 # -- how it is learned ------------------------------------------------------------------------------------------------
+def _check_overwritable(path: Path) -> None:
+    """Refuse to write progress over a file that holds something else."""
+    from gibbsian.errors import FileFormatError
+    from gibbsian.storage import kind_of
+
+    if not path.exists():
+        return
+    try:
+        kind = kind_of(path)
+    except FileFormatError:
+        kind = "something else"
+    if kind != "checkpoint":
+        raise ArgumentError(f"--checkpoint {path} exists and is no checkpoint: give another name")
+
+
 def checkpoint_of(flags: dict[str, Any]) -> Any:
     """Return the checkpoint that the flags ask for, or None."""
     from gibbsian.storage import Checkpoint
@@ -218,6 +233,7 @@ def checkpoint_of(flags: dict[str, Any]) -> Any:
     if every < 1:
         raise ArgumentError(f"--checkpoint-every {every} must be at least 1")
     check_target(path, flag="--checkpoint")
+    _check_overwritable(path)
     return Checkpoint(path, every, "resume" in flags)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from gibbsian.cli.families import Family, FitOrder, Section
@@ -9,7 +10,7 @@ from gibbsian.cli.fit_machine import checkpoint_of, read_data
 from gibbsian.cli.machines import facts_of_fit, read_rows, sample_rows
 from gibbsian.cli.progress import span_progress
 
-SAME_SETTING = ("algorithm", "epsilon", "l1", "l2", "max_iter", "held_out")
+SAME_SETTING = ("algorithm", "epsilon", "l1", "l2", "l2_growth", "mdl_scale", "max_iter", "held_out")
 # Columns of the table of functions that are listed.
 SHOWN = ("function", "order", "theta", "dual", "data_dual", "gain", "penalty")
 
@@ -47,7 +48,9 @@ def span_facts(machine: Any) -> dict[str, str]:
     size = (
         f"{model.n_variables} variables, {model.theta.size} functions of up to {max(model.orders, default=0)} of them"
     )
-    cost = f"{machine.cost_:.6f} nats per row, of which KL(data || model) {machine.divergence_:.6f}"
+    cost = f"{machine.cost_:.6f} nats per row"
+    if math.isfinite(machine.divergence_):  # with missing cells there is none
+        cost += f", of which KL(data || model) {machine.divergence_:.6f}"
     return {"size": size, "cost": cost, **facts_of_fit(machine)}
 
 

@@ -25,6 +25,7 @@ _FLAGS |= {"n_components": "--components", "n_epochs": "--epochs"}
 _ARGUMENT = re.compile(rf"\b({'|'.join(_FLAGS)})=(\[[^\]]*\]|\([^)]*\)|'[^']*'|[^\s,;:()]+)")
 _PHRASES = {
     "held_out= is for": "--held-out is for",
+    "(n_samples=": "(rows: ",
     "leave n_samples= out": "leave --samples out",
     "n_samples and betas belong": "--samples and --betas belong",
     "or give names=": "(the first line must name the columns)",

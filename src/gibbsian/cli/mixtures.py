@@ -10,7 +10,7 @@ from gibbsian.cli.guard import in_flags
 from gibbsian.errors import ArgumentError
 
 # Flags and the settings they stand for, where the names differ.
-SETTINGS = {"components": "n_components", "epochs": "n_epochs"}
+SETTINGS = {"components": "n_components", "epochs": "n_epochs", "no_normalize": "normalize"}
 NUMBER_OR_WORD = ("kappa", "variance")
 # Weights of columns that are listed for each class.
 MOST_CELLS = 12
@@ -28,6 +28,8 @@ def fit_mixture(order: FitOrder) -> Any:
 
 def _value(name: str, value: Any) -> Any:
     """A number where one was written, else the word."""
+    if name == "no_normalize":
+        return not value
     if name not in NUMBER_OR_WORD:
         return value
     try:
@@ -40,7 +42,7 @@ def _value(name: str, value: Any) -> Any:
 def read_rows(machine: Any, path: Path, weights: str | None = None, convert: bool = False) -> tuple[Any, Rows]:
     """Read data in the mixture's columns; other columns are left aside."""
     if convert:
-        raise ArgumentError("--convert rewrites two-valued columns, and the model is one of numbers: leave it out")
+        raise ArgumentError("--convert rewrites two-valued columns, which a mixture does not have: leave it out")
     names = getattr(machine, "feature_names_in_", None)
     return machine, _read(path, machine, None if names is None else names.tolist(), weights)
 
@@ -60,8 +62,8 @@ def sample_rows(machine: Any, n: int, method: str) -> tuple[list[str], Any]:
     if method not in ("auto", "exact"):
         raise ArgumentError(f"method={method!r} is not known: a mixture is sampled exactly, leave it out")
     rows, classes = machine.sample(n)
-    joined = np.column_stack([rows.astype(object), classes]) if rows.dtype == object else np.c_[rows, classes]
-    return [*_names(machine), "class"], joined
+    # as objects the classes stay whole numbers beside real ones
+    return [*_names(machine), "class"], np.column_stack([rows.astype(object), classes.astype(object)])
 
 
 def _names(machine: Any) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 from gibbsian.cli.guard import guarded
 from gibbsian.cli.models import require_answer
 from gibbsian.cli.options import Convert, Data, Json, Model, Seed, Weights, load_machine
-from gibbsian.cli.output import TABLE_FORMATS, check_target, print_json, print_sections, write_table
+from gibbsian.cli.output import TABLE_FORMATS, check_distinct, check_target, print_json, print_sections, write_table
 from gibbsian.cli.show import partition_record
 from gibbsian.errors import ArgumentError, MissingValuesError
 
@@ -47,6 +47,8 @@ def score(
 ) -> None:
     """Print the mean log-likelihood per row, in nats; missing cells are summed out."""
     _check_score(per_row, pseudo, method, samples, betas, out)
+    check_distinct(model=model, out=out)
+    check_distinct(data=data, out=out)
     machine = load_machine(model, seed)
     kind = require_answer("score", machine)
     for flag, asked, can in (("--pseudo", pseudo, "pseudo_score"), ("--method", method, "score_interval")):
@@ -132,6 +134,7 @@ def sample(
 ) -> None:
     """Draw rows from a model, in the coding of the data it was fitted on."""
     check_target(out, TABLE_FORMATS)
+    check_distinct(model=model, out=out)
     machine = load_machine(model, seed)
     names, rows = require_answer("sample", machine).family.sample(machine, n, method)
     if out is not None or not json:
@@ -157,6 +160,8 @@ def impute(
 ) -> None:
     """Fill the missing cells given the present ones of their row; the model's columns, all rows in order."""
     check_target(out, TABLE_FORMATS)
+    check_distinct(model=model, out=out)
+    check_distinct(data=data, out=out)
     machine = load_machine(model, seed)
     machine, read = require_answer("impute", machine).family.read(machine, data, None, convert)
     names: Sequence[str] = machine.names_
@@ -208,12 +213,13 @@ def expect(
 ) -> None:
     """Print what a model expects of columns and of the pairs or cliques it couples, with standard errors (0: exact)."""
     check_target(out, TABLE_FORMATS)
+    check_distinct(model=model, out=out)
     machine = load_machine(model, seed)
     kind = require_answer("expect", machine)
     assert kind.expected is not None
     sections = kind.expected(machine, _estimate(machine, method, samples))
     if out is not None:
-        write_table(out, ("statistic", "mean", "standard_error"), _plain_table(sections))
+        write_table(out, *_plain_table(sections))
     domain = machine.coding_.domain
     if json:
         where = {"out": out} if out is not None else {section.key: section.json for section in sections}
@@ -237,9 +243,15 @@ def _estimate(machine: Any, method: str, samples: int | None) -> Any:
     return machine.expect(method, n_samples=samples)
 
 
-def _plain_table(sections: Any) -> Any:
-    """One row for each expectation: a single label, its mean and error."""
+def _plain_table(sections: Any) -> tuple[list[str], Any]:
+    """One row for each expectation: what it is of, part by part, its mean and error."""
     import numpy as np
 
-    rows = [(", ".join(map(str, row[:-2])), *row[-2:]) for section in sections for row in section.rows]
-    return np.array(rows, dtype=object)
+    labels = max((len(row) - 2 for section in sections for row in section.rows), default=1)
+    names = ["statistic"] if labels == 1 else [f"part_{k + 1}" for k in range(labels)]
+    rows = [
+        (*map(str, row[:-2]), *[""] * (labels + 2 - len(row)), *row[-2:])
+        for section in sections
+        for row in section.rows
+    ]
+    return [*names, "mean", "standard_error"], np.array(rows, dtype=object)

@@ -95,6 +95,7 @@ def intervals(
         raise ArgumentError(f"--bootstrap {bootstrap} must be zero or positive")
     machine = load_machine(model, seed)
     machine, rows_of = require_answer("intervals", machine).family.read(machine, data)
+    _check_same_data(machine, rows_of.table)
     limits, errors = _limits(machine, rows_of.table, level, bootstrap, seed)
     strongest = machine.strongest_couplings(top)
     rows = [
@@ -116,6 +117,23 @@ def intervals(
             f"couplings with {level:.0%} intervals",
             columns,
             [(*row[:2], *(f"{x:.4f}" for x in row[2:])) for row in rows],
+        )
+
+
+def _check_same_data(machine: Any, data: Any) -> None:
+    """Refuse data whose moments are not those that the model was fitted to."""
+    import numpy as np
+
+    from gibbsian.diagnostics import data_moments
+
+    fitted = machine.result_.moments
+    if fitted is None or machine.held_out:  # rows that were held out are in the file but not in the moments
+        return
+    given = data_moments(machine.model_, data)
+    same = np.allclose(given.mean, fitted.mean, rtol=0, atol=1e-9, equal_nan=True)
+    if not (same and np.allclose(given.count, fitted.count)):
+        raise ArgumentError(
+            "the data is not that which the model was fitted to (its means differ): intervals need the same rows"
         )
 
 

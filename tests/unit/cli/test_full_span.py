@@ -128,3 +128,18 @@ def test_what_is_exact_takes_no_method_and_no_samples(folder):
     assert "leave --method out" in refused("score", model, folder / "data.csv", "--method", "ais")
     assert "this model is exact" in refused("expect", model, "--samples", "10")
     assert "--method gibbs" in refused("sample", model, "--method", "gibbs")
+
+
+def test_every_penalty_reaches_the_fit(folder, table):
+    strengths = {"l2": 0.01, "l2_growth": 3.0, "mdl_scale": 0.5, "l1": 0.002}
+    flags = [text for name, value in strengths.items() for text in (f"--{name.replace('_', '-')}", value)]
+    answer(*fit(folder, "--algorithm", "newton", *flags))
+    expected = gb.FullSpan("newton", **strengths).fit(table)
+    assert np.array_equal(gb.load(folder / "new.gibbs").model_.theta, expected.model_.theta)
+
+
+def test_dense_needs_l2(folder, table):
+    assert "--l2" in refused(*fit(folder, "--algorithm", "dense"))
+    answer(*fit(folder, "--algorithm", "dense", "--l2", "0.01", "--l2-growth", "3"))
+    expected = gb.FullSpan("dense", l2=0.01, l2_growth=3.0).fit(table)
+    assert np.array_equal(gb.load(folder / "new.gibbs").model_.theta, expected.model_.theta)

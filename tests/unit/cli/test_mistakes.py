@@ -180,3 +180,29 @@ def test_mistyped_flags_end_in_one_sentence(folder):
         assert len(ran.stderr.splitlines()) == 1, ran.stderr
         assert ran.stderr.startswith("error: ")
         assert "--help" in ran.stderr
+
+
+def test_outputs_never_overwrite_inputs(folder, fitted):
+    data = (folder / "data.csv").read_bytes()
+    (folder / "model.csv").write_bytes(fitted)
+    for command in (
+        ("impute", folder / "model.gibbs", folder / "data.csv", "--out", folder / "data.csv"),
+        ("score", folder / "model.gibbs", folder / "data.csv", "--per-row", "--out", folder / "data.csv"),
+        ("sample", folder / "model.csv", "--out", folder / "model.csv"),
+        ("expect", folder / "model.csv", "--out", folder / "model.csv"),
+    ):
+        assert "give another name" in refused(*command)
+    assert (folder / "data.csv").read_bytes() == data
+    assert (folder / "model.csv").read_bytes() == fitted
+
+
+def test_a_checkpoint_never_overwrites_another_file(fit_arguments, folder, fitted):
+    (folder / "other.gibbs").write_bytes(fitted)
+    sentence = refused(*fit_arguments, "--learner", "mle", "--checkpoint", folder / "other.gibbs")
+    assert "exists and is no checkpoint" in sentence
+    assert (folder / "other.gibbs").read_bytes() == fitted
+
+
+def test_intervals_of_other_data_are_refused(folder, table):
+    table.head(40).to_csv(folder / "part.csv", index=False)
+    assert "not that which the model was fitted to" in refused("intervals", folder / "model.gibbs", folder / "part.csv")

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cli_runner import answer, printed, refused
+import gibbsian as gb
+from cli_runner import answer, printed, refused, run
 from gibbsian.cli.models import MODELS
-from gibbsian.estimators.mixture_files import load_mixture
 
 NAMES = ["p", "q", "r"]
 OF_NUMBERS = ["vmf-mixture", "gaussian-mixture", "soft-k-means", "k-means", "online-k-means"]
@@ -43,7 +43,7 @@ def test_two_clouds_are_two_classes(folder, points, model):
     assert (told["kind"], told["classes"], told["names"]) == (model, 2, NAMES)
     largest = sorted(int(np.argmax(row["mean"])) for row in told["class_parameters"])
     assert largest == [0, 1]
-    machine = load_mixture(folder / "m.gibbs")
+    machine = gb.load(folder / "m.gibbs")
     key, sign = ("mean_log_likelihood", 1) if model in WITH_DENSITY else ("energy", -1)
     scored = answer("score", folder / "m.gibbs", folder / "points.csv")
     assert scored[key] == pytest.approx(sign * machine.score(points[NAMES]))
@@ -64,7 +64,7 @@ def test_samples_carry_their_class(folder, model):
 def test_per_row_scores(folder, points):
     answer(*fit(folder, "vmf-mixture", "--drop", "w"))
     told = answer("score", folder / "m.gibbs", folder / "points.csv", "--per-row")
-    np.testing.assert_allclose(told["per_row"], load_mixture(folder / "m.gibbs").score_samples(points[NAMES]))
+    np.testing.assert_allclose(told["per_row"], gb.load(folder / "m.gibbs").score_samples(points[NAMES]))
 
 
 def test_weights_of_rows(folder):
@@ -76,13 +76,13 @@ def test_weights_of_rows(folder):
 
 def test_settings_reach_the_estimator(folder):
     answer(*fit(folder, "vmf-mixture", "--drop", "w", "--kappa", "7", "--assignment", "hard", "--n-init", "2"))
-    machine = load_mixture(folder / "m.gibbs")
+    machine = gb.load(folder / "m.gibbs")
     assert (machine.kappa, machine.assignment, machine.n_init) == (7.0, "hard", 2)
     np.testing.assert_allclose(machine.concentrations_, 7.0)
     answer(*fit(folder, "soft-k-means", "--drop", "w", "--variance", "0.5", "--anneal"))
-    assert load_mixture(folder / "m.gibbs").anneal
+    assert gb.load(folder / "m.gibbs").anneal
     answer(*fit(folder, "online-k-means", "--drop", "w", "--epochs", "3"))
-    assert load_mixture(folder / "m.gibbs").result_.n_steps == 3
+    assert gb.load(folder / "m.gibbs").result_.n_steps == 3
 
 
 def test_labels(folder):
@@ -149,3 +149,14 @@ def test_flags_of_score_that_need_a_log_z(folder):
 def _without_q(folder: Path) -> Path:
     pd.read_csv(folder / "points.csv").drop(columns="q").to_csv(folder / "short.csv", index=False)
     return folder / "short.csv"
+
+
+@pytest.mark.parametrize("model", ["online-k-means", "vmf-mixture"])
+def test_rows_are_scaled_unless_told_otherwise(folder, model):
+    run(*fit(folder, model, "--drop", "w"))
+    assert gb.load(folder / "m.gibbs").normalize
+    if model == "online-k-means":
+        run(*fit(folder, model, "--drop", "w", "--no-normalize"))
+        assert not gb.load(folder / "m.gibbs").normalize
+    else:
+        assert "norm" in refused(*fit(folder, model, "--drop", "w", "--no-normalize"))
