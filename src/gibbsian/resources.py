@@ -6,6 +6,7 @@ cannot fit ends in one sentence with the number in it and not in a killed proces
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from functools import lru_cache
@@ -45,9 +46,12 @@ def memory_limit() -> int:
     declared = os.environ.get("GIBBSIAN_MEMORY_LIMIT")
     if declared:
         try:
-            return int(float(declared) * 2**30)
+            gibibytes = float(declared)
         except ValueError:
-            raise ArgumentError(f"GIBBSIAN_MEMORY_LIMIT={declared!r} must be a number of GiB") from None
+            gibibytes = math.nan
+        if not 0 < gibibytes < math.inf:
+            raise ArgumentError(f"GIBBSIAN_MEMORY_LIMIT={declared!r} must be a number of GiB above 0")
+        return int(gibibytes * 2**30)
     return int(_available_memory() * USABLE_SHARE)
 
 

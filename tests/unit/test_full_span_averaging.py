@@ -1,5 +1,7 @@
 """Averages over bootstrap fits against their definitions."""
 
+import functools
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -56,6 +58,7 @@ def test_bootstrap_fits_differ_and_repeat_with_the_seed(rng):
 def test_every_bootstrap_sample_has_as_many_rows(rng, monkeypatch):
     totals = []
 
+    @functools.wraps(fit_full_span)
     def spy(states, counts, cardinalities, **settings):
         totals.append((counts.sum(), counts.min(), settings))
         return fit_full_span(states, counts, cardinalities, **settings)

@@ -273,7 +273,7 @@ def test_bad_arguments_are_named():
             fit_full_span(states, [5], (2, 2), epsilon=0, algorithm=algorithm)
         with pytest.raises(ArgumentError, match="epsilon=1e-08 is less than float32 tables resolve"):
             fit_full_span(states, [5], (2, 2), epsilon=1e-8, dtype=np.float32, algorithm=algorithm)
-    with pytest.raises(ArgumentError, match="dtype=int64 must be float64 or float32"):
+    with pytest.raises(ArgumentError, match="dtype='int64' must be one of float64, float32"):
         fit_full_span(states, [5], (2, 2), dtype=np.int64)
     with pytest.raises(ArgumentError, match=r"cardinalities\[1\]=0 must be at least 1"):
         fit_full_span(states, [5], (2, 0))

@@ -51,7 +51,8 @@ def span_facts(machine: Any) -> dict[str, str]:
     cost = f"{machine.cost_:.6f} nats per row"
     if math.isfinite(machine.divergence_):  # with missing cells there is none
         cost += f", of which KL(data || model) {machine.divergence_:.6f}"
-    return {"size": size, "cost": cost, **facts_of_fit(machine)}
+    said = {"cost": cost} if math.isfinite(machine.cost_) else {}  # a conditioned model was never fitted
+    return {"size": size, **said, **facts_of_fit(machine)}
 
 
 def span_record(machine: Any) -> dict[str, Any]:

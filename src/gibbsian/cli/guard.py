@@ -26,6 +26,7 @@ _ARGUMENT = re.compile(rf"\b({'|'.join(_FLAGS)})=(\[[^\]]*\]|\([^)]*\)|'[^']*'|[
 _PHRASES = {
     "held_out= is for": "--held-out is for",
     "(n_samples=": "(rows: ",
+    " (of scores: score_interval)": "",
     "leave n_samples= out": "leave --samples out",
     "n_samples and betas belong": "--samples and --betas belong",
     "or give names=": "(the first line must name the columns)",

@@ -17,6 +17,7 @@ from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
 from gibbsian.inference.missing import log_evidence
 from gibbsian.learners import HeldOut
+from gibbsian.models.parameters import check_whole_number
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers import draw
@@ -197,7 +198,7 @@ class AnswersMixin:
         try:
             return exact(self.model_).log_partition()
         except TooExpensiveError as error:
-            raise TooExpensiveError(f"{error}, or bracket log Z by method='ais'") from None
+            raise TooExpensiveError(f"{error}, or bracket log Z by method='ais' (of scores: score_interval)") from None
 
     def expect(self, method: str | Expectation = "auto", n_samples: int | None = None) -> Estimate:
         """Return the expected statistics of the model, in the layout of ``model_.theta``, with standard errors.
@@ -255,8 +256,7 @@ class AnswersMixin:
         (3, 2)
         """
         check_is_fitted(self)
-        if n_samples < 1:
-            raise ArgumentError(f"n_samples={n_samples} must be at least 1")
+        check_whole_number("n_samples", n_samples, least=1)
         rng = as_generator(self.random_state if random_state is None else random_state)
         return self.coding_.decode(self._draw(n_samples, method, rng))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from gibbsian import __version__
 from gibbsian.data import Dataset, fit_memory
@@ -23,6 +25,7 @@ from gibbsian.learners.mean_field import warm_start
 from gibbsian.models import HigherOrderModel, Model, PairwiseModel
 from gibbsian.objectives import Likelihood
 from gibbsian.resources import memory_limit, require_memory
+from gibbsian.storage import Checkpoint
 
 # "auto" learns by exact likelihood while one evaluation is predicted to take no longer.
 QUICK_SECONDS = 0.05
@@ -40,6 +43,16 @@ def check_numbers(machine: Any) -> None:
         kind: Any = Integral if name == "max_iter" else Real
         if (name, value) != ("l1", "theory") and (not isinstance(value, kind) or isinstance(value, bool)):
             raise ArgumentError(f"{name}={value!r} must be a {'whole ' * (kind is Integral)}number")
+
+
+def check_hooks(machine: Any) -> None:
+    """Refuse a checkpoint that names no file and a callback that cannot be called, before any work is done."""
+    checkpoint = machine.checkpoint
+    path = checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint
+    if checkpoint is not None and not isinstance(path, str | os.PathLike):
+        raise ArgumentError(f"checkpoint={checkpoint!r} must be None, the path of a file, or a Checkpoint with one")
+    if machine.callback is not None and not callable(machine.callback):
+        raise ArgumentError(f"callback={machine.callback!r} must be None or a function of a step's number and the step")
 
 
 def choose_learner(learner: str | Learner, model: Model, data: Dataset) -> str | Learner:
@@ -69,7 +82,7 @@ def start_from(start: Any, model: Any, data: Dataset) -> Any:
         if isinstance(model, PairwiseModel):
             return warm_start(start, model, data)
         raise ArgumentError(f"start={start!r} is for a BoltzmannMachine: start from a model of the same kind")
-    given = getattr(start, "model_", start)
+    given = model_to_start_from(start)
     if type(given) is not type(model):
         raise ArgumentError(
             f"start={start!r} must be None, the name of a mean-field learner, a model or a fitted machine"
@@ -83,6 +96,16 @@ def start_from(start: Any, model: Any, data: Dataset) -> Any:
     if _structure(given) != _structure(model):
         raise ArgumentError("start has other cliques or values than the machine: start from a model of the same ones")
     return model.replace(given.theta * (model.temperature / given.temperature))
+
+
+def model_to_start_from(start: Any) -> Any:
+    """Return the model of a fitted machine, or what else was given; refuse a machine that is not fitted."""
+    if isinstance(start, BaseEstimator) and not hasattr(start, "model_"):
+        raise ArgumentError(
+            f"start is a {type(start).__name__} that is not fitted, as are all that scikit-learn has cloned: fit it, "
+            "or give the model of a fitted one (start=machine.model_), which clones keep"
+        )
+    return getattr(start, "model_", start)
 
 
 def _structure(model: Any) -> tuple[Any, ...]:
@@ -111,7 +134,7 @@ def check_runaway(model: Any, data: Dataset, learner: Learner) -> None:
         warnings.warn(
             f"parameters have grown to log-odds of {largest:.0f}, so there may be no finite maximum: {_REMEDY}",
             MaximumDoesNotExistWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -186,6 +209,10 @@ def provenance_of(learner: str, n_rows: int) -> dict[str, Any]:
 def plain_settings(parameters: dict[str, Any]) -> dict[str, Any]:
     """Keep the settings that a JSON header can hold; labels and structure stand there as coding and model."""
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
+    if isinstance(plain.get("dtype"), type | np.dtype):
+        plain["dtype"] = np.dtype(plain["dtype"]).name
+    if any(plain.get(name) is not None for name in ("categories", "values")):
+        plain.pop("coding", None)  # the fitted coding holds these labels, and is the setting of a loaded machine
     kept: dict[str, Any] = {name: value for name, value in plain.items() if isinstance(value, str | int | float | bool)}
     if isinstance(plain.get("one_hot"), Mapping):
         kept["one_hot"] = {str(name): list(columns) for name, columns in plain["one_hot"].items()}
@@ -195,17 +222,68 @@ def plain_settings(parameters: dict[str, Any]) -> dict[str, Any]:
 def like_frame(values: np.ndarray, source: Any, names: Sequence[str]) -> Any:
     """Give `values` the columns and index of `source` where that is a pandas or polars frame.
 
-    A frame of dummies has more columns than variables; then the variables' own names are given.
+    Columns keep their types where these can hold the values. A frame of dummies has more columns than variables; then
+    the variables' own names are given.
     """
     module = type(source).__module__.partition(".")[0]
-    if module == "pandas":
-        import pandas
+    if module not in ("pandas", "polars"):
+        return values
+    if len(source.columns) != len(names):
+        if module == "polars":
+            return type(source)(values, schema=list(names))
+        return type(source)(values, columns=list(names), index=source.index)
+    return _like_pandas(values, source) if module == "pandas" else _like_polars(values, source)
 
-        columns = source.columns if len(source.columns) == len(names) else list(names)
-        return pandas.DataFrame(values, columns=columns, index=source.index)
-    if module == "polars":
-        return type(source)(values, schema=source.columns if len(source.columns) == len(names) else list(names))
-    return values
+
+def _like_pandas(values: np.ndarray, source: Any) -> Any:
+    """Give values the columns, index and types of a pandas frame."""
+    import pandas
+
+    kinds = list(source.dtypes)
+    frame = pandas.DataFrame(values, index=source.index)
+    if _are_numbers(values.dtype) and _are_numbers(kinds[0]) and len(set(kinds)) == 1:  # all columns at once
+        frame = _cast(frame, kinds[0])
+    else:
+        frame = pandas.concat([_cast(frame[j].infer_objects(), kind) for j, kind in enumerate(kinds)], axis=1)
+    frame.columns = source.columns
+    return frame
+
+
+def _are_numbers(kind: Any) -> bool:
+    return isinstance(kind, np.dtype) and kind.kind in "iuf"
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    """Return a pandas column as another type where that says the same, and else as it is."""
+    try:
+        cast = column.astype(kind)
+        if _are_numbers(kind):
+            same = np.asarray(cast) == np.asarray(column)
+        else:
+            same = np.asarray(cast.astype(object)) == np.asarray(column.astype(object))
+    except (TypeError, ValueError, OverflowError):
+        return column
+    return cast if np.all(same) else column
+
+
+def _like_polars(values: np.ndarray, source: Any) -> Any:
+    """Give values the columns and types of a polars frame."""
+    columns = []
+    for j, own in enumerate(source.get_columns()):
+        filled = values[:, j].tolist()
+        try:
+            column = type(own)(own.name, filled, dtype=own.dtype)
+        except (TypeError, ValueError):
+            column = type(own)(own.name, filled)
+        columns.append(column if column.to_list() == filled else type(own)(own.name, filled))
+    return type(source)(columns)
+
+
+def distinct_labels(labels: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Write truth values as text where there are numbers as well: pandas would take True and 1 for one value."""
+    kinds = {type(label) for column in labels for label in column}
+    mixed = bool in kinds and bool(kinds & {int, float})
+    return [[str(label) if mixed and isinstance(label, bool) else label for label in column] for column in labels]
 
 
 def are_chosen(names: tuple[str, ...]) -> bool:

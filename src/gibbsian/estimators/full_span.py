@@ -7,7 +7,6 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,17 +16,18 @@ from sklearn.utils.validation import check_is_fitted
 from gibbsian.data import Dataset, DataStream, drop_empty_rows
 from gibbsian.diagnostics import DataMoments
 from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, DegenerateDataWarning
-from gibbsian.estimators.fitting import provenance_of
+from gibbsian.estimators.fitting import model_to_start_from, provenance_of
 from gibbsian.estimators.full_span_answers import SpanAnswersMixin
 from gibbsian.estimators.full_span_comparison import SpanComparisonMixin
 from gibbsian.estimators.full_span_result import SpanResult, how_it_ended
 from gibbsian.estimators.machine import Machine
 from gibbsian.full_span import FillAndFit, IncompleteRows, SpanAnswers, SpanRun, TimedStep, train_span
+from gibbsian.full_span.checks import check_number, check_whole, table_dtype
 from gibbsian.full_span.dense import check_dense
 from gibbsian.full_span.fit import ALGORITHMS, check_algorithm
 from gibbsian.full_span.greedy import refreshed
 from gibbsian.full_span.memory import require_tables
-from gibbsian.full_span.missing import FillProgress, empty_problem, span_of, started
+from gibbsian.full_span.missing import FillProgress, empty_problem, observed_cost, span_of, started
 from gibbsian.full_span.penalty import DescriptionLength
 from gibbsian.full_span.problem import SpanProblem
 from gibbsian.full_span.table import basis_table, trace_table
@@ -36,7 +36,6 @@ from gibbsian.models import FullSpanModel, SpanBasis
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.storage import Checkpoint
 
-DTYPES = ("float64", "float32")
 # What the penalties are when they are not set.
 NO_SHRINKAGE = {"mdl_scale": 1.0, "l1": 0.0, "l2": 0.0, "l2_growth": 1.0}
 
@@ -67,14 +66,15 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
         Labels of all columns, or of some, also those that do not occur in a fit.
     one_hot : str or mapping, optional
         Dummy columns to put together, as in `PottsMachine`.
-    dtype : {"float64", "float32"}
+    dtype : {"float64", "float32"} or NumPy type
         Of the tables of a fit; float32 takes half the memory and resolves gains down to 1e-6.
     max_iter : int
         Most steps.
     binarize : float, optional
         Read numbers above this threshold as 1, all others as 0.
-    start : FullSpan or FullSpanModel, optional
-        Begin with the functions and parameters of another model of the same columns.
+    start : FullSpanModel or fitted FullSpan, optional
+        Begin with the functions and parameters of another model of the same columns; give ``model_`` of a FullSpan
+        where scikit-learn clones the estimator, because a clone of a FullSpan is not fitted.
     held_out : float
         Share of the rows to keep out of the fit; ``result_.held_out`` scores them.
     checkpoint : Checkpoint or path, optional
@@ -91,7 +91,10 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
     trace_ : pandas.DataFrame
         The steps of the fit.
     cost_, divergence_ : float
-        The cost at the end, and the part of it that is ``KL(data || model)``.
+        The cost at the end, and the part of it that is ``KL(data || model)``. With missing cells the cost is minus the
+        mean log-likelihood of the observed cells plus the penalties, without the entropy of the data, and the
+        divergence is NaN: rows that miss different cells overlap and have no distribution to diverge from. Both are
+        NaN where the model was not fitted itself, as after `condition`.
     result_ : SpanResult
         Trace, convergence in words, provenance; ``result_.training`` compares means, ``result_.held_out`` scores.
     model_ : FullSpanModel
@@ -193,7 +196,7 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
                 )
         require_tables(
             model.basis,
-            np.dtype(self.dtype),
+            table_dtype(self.dtype),
             self.algorithm,
             checkpoint=self.checkpoint is not None,
             missing=data.missing is not None,
@@ -209,7 +212,7 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
                     f"column {name!r} holds {label!r} only, so the probability of its other values rests on the "
                     "number of rows alone: drop the column, or give rows that show them",
                     DegenerateDataWarning,
-                    stacklevel=5,
+                    stacklevel=4,
                 )
 
     @classmethod
@@ -256,30 +259,26 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
 
     def _check_settings(self) -> None:
         check_algorithm(self.algorithm)
-        if str(self.dtype) not in DTYPES:
-            raise ArgumentError(f"dtype={self.dtype!r} must be one of {', '.join(DTYPES)}")
+        dtype = table_dtype(self.dtype)
         for name in ("epsilon", "mdl_scale", "l1", "l2", "l2_growth", "held_out"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool):
-                raise ArgumentError(f"{name}={value!r} must be a number")
-        if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:
-            raise ArgumentError(f"max_iter={self.max_iter!r} must be a whole number, 1 or more")
+            check_number(name, getattr(self, name))
+        check_whole("max_iter", self.max_iter)
         if self.algorithm == "dense":
-            check_dense(self.l1, self.l2, self.dtype)
+            check_dense(self.l1, self.l2, dtype)
 
     def _learn(self, data: Dataset) -> SpanResult:
         """Run the algorithm; its tables are gone when this returns."""
         learner, state = self._start(data)
         checkpoint = self._checkpoint(lambda: self._fingerprint(data))
         run = train_span(learner, state, max_iter=self.max_iter, callback=self.callback, checkpoint=checkpoint)
-        return self._result(run, data)
+        return self._result(run, data, getattr(learner, "rows", None))
 
     def _start(self, data: Dataset) -> tuple[Any, LearnerState]:
         """Return the algorithm for these data, and where it begins."""
         codes = data.domain.to_codes(data.states)
         cardinalities = tuple(data.domain.cardinalities(data.n_variables).tolist())
         shrinkage = {name: getattr(self, name) for name, none in NO_SHRINKAGE.items() if getattr(self, name) != none}
-        settings: dict[str, Any] = {"dtype": np.dtype(self.dtype), **shrinkage}
+        settings: dict[str, Any] = {"dtype": table_dtype(self.dtype), **shrinkage}
         learner: Any = ALGORITHMS[self.algorithm](self.epsilon)
         if data.missing is None:
             state = learner.init(SpanProblem.build(codes, data.weights, cardinalities, **settings))
@@ -291,9 +290,9 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
 
     def _started_at(self, learner: Any, state: LearnerState) -> LearnerState:
         """Begin at the parameters of another model."""
-        given = getattr(self.start, "model_", self.start)
+        given = model_to_start_from(self.start)
         if not isinstance(given, FullSpanModel):
-            raise ArgumentError(f"start={self.start!r} must be None, a FullSpan or a FullSpanModel")
+            raise ArgumentError(f"start={self.start!r} must be None, a fitted FullSpan or a FullSpanModel")
         if given.cardinalities != state.problem.basis.cardinalities:
             raise ArgumentError("start has other columns or values than the data: start from a model of the same ones")
         table = span_of(state.progress).dual
@@ -304,22 +303,28 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
 
     def _fingerprint(self, data: Dataset) -> str:
         """Digest what decides the course of a fit: a checkpoint is resumed by the same fit only."""
-        settings = [self.algorithm, float(self.epsilon), str(self.dtype), *(getattr(self, n) for n in NO_SHRINKAGE)]
+        dtype = table_dtype(self.dtype).name
+        settings = [self.algorithm, float(self.epsilon), dtype, *(getattr(self, n) for n in NO_SHRINKAGE)]
         digest = hashlib.sha256(repr((settings, data.domain.cardinalities(data.n_variables).tolist())).encode())
-        given = getattr(self.start, "model_", self.start)
+        given = model_to_start_from(self.start)
         parts = [] if given is None else [given.indices, given.theta]
         missing = [] if data.missing is None else [data.missing]
         for array in (data.domain.to_codes(data.states), data.weights, *missing, *parts):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
-    def _result(self, run: SpanRun, data: Dataset) -> SpanResult:
-        problem = run.state.problem
+    def _result(self, run: SpanRun, data: Dataset, incomplete: IncompleteRows | None) -> SpanResult:
+        fitted = run.state.problem
+        problem = getattr(fitted, "whole", fitted)  # of all rows, also where only the complete ones were fitted so far
         indices, theta, cost = run.best()
         model = FullSpanModel(problem.basis, indices, theta)
         means = problem.data_dual[indices].astype(np.float64)
-        # the cost without log Z leads back to log Z, for which the model would need a third table
-        log_partition = cost - problem.cost(indices, theta, 0.0)
+        measures = {"cost": cost}
+        if incomplete is None:
+            penalties = float(problem.penalties(indices).sum()) + problem.shrinks(indices, theta)
+            measures["divergence"] = cost - penalties
+        else:
+            measures["cost"] = observed_cost(incomplete, problem, span_of(run.state.progress).dual, indices, theta)
         told = {
             **provenance_of(f"full-span-{self.algorithm}", data.n_rows),
             "distinct_rows": data.n_states,
@@ -328,8 +333,7 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
             **({"mdl_scale": 0.0} if problem.penalty.is_zero else {}),
             "samples": problem.n_samples,
             "functions": int(model.indices.size),
-            "cost": cost,
-            "divergence": problem.negative_entropy - float(theta @ means) + log_partition,
+            **measures,
             "steps": len(run.trace),
             "seconds": round(run.trace.seconds, 4),
         }
@@ -337,7 +341,7 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
             told["resumed_at_step"] = run.resumed_at
         # an interruption in the middle of a fill leaves the data's table half filled
         sound = run.between_steps or data.missing is None
-        moments = DataMoments(means, np.full(means.size, problem.n_samples)) if sound else None
+        moments = DataMoments(means, np.full(means.size, fitted.n_samples)) if sound else None
         path = None if self.checkpoint is None else _path_of(self.checkpoint)
         reason = how_it_ended(run, self.epsilon, self.max_iter, path)
         return SpanResult(model, run.trace, run.converged, reason, told, moments, True)  # type: ignore[arg-type]
@@ -379,15 +383,18 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
 
     @property
     def cost_(self) -> float:
-        """The cost at the end of the fit, TA22 eq. 2.5, in nats per row."""
+        """The cost at the end of the fit, TA22 eq. 2.5, in nats per row; NaN where there was no fit.
+
+        With missing cells: minus the mean log-likelihood of the observed cells, plus the penalties.
+        """
         check_is_fitted(self)
-        return float(self.result_.provenance["cost"])
+        return float(self.result_.provenance.get("cost", np.nan))
 
     @property
     def divergence_(self) -> float:
-        """``KL(data || model)`` at the end of the fit, in nats per row."""
+        """``KL(data || model)`` at the end of the fit, in nats per row; NaN with missing cells, or without a fit."""
         check_is_fitted(self)
-        return float(self.result_.provenance["divergence"])
+        return float(self.result_.provenance.get("divergence", np.nan))
 
 
 def _path_of(checkpoint: Checkpoint | str | os.PathLike[str]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,15 +13,18 @@ from gibbsian.data import Dataset
 from gibbsian.data.categories import relabel
 from gibbsian.domain import CategoryCoding
 from gibbsian.errors import ArgumentError
-from gibbsian.estimators.fitting import like_frame, shorten
+from gibbsian.estimators.fitting import distinct_labels, like_frame, shorten
 from gibbsian.expectations import Estimate
 from gibbsian.full_span import FullSpanModel, SpanAnswers, condition
+from gibbsian.full_span.checks import check_whole, plain
 from gibbsian.full_span.table import probability_table
 from gibbsian.learners import FitResult
 from gibbsian.rng import RandomState, as_generator
 
 # Columns by name or by number.
 Names = str | int | Sequence[str | int]
+# What provenance says of a fit to all columns, and not of the model of some given others.
+OF_THE_FIT = ("cost", "divergence", "steps", "seconds", "resumed_at_step")
 
 
 class SpanAnswersMixin:
@@ -171,8 +175,7 @@ class SpanAnswersMixin:
         (3, 2)
         """
         check_is_fitted(self)
-        if n_samples < 1:
-            raise ArgumentError(f"n_samples={n_samples} must be at least 1")
+        check_whole("n_samples", n_samples)
         if method not in ("auto", "exact"):
             raise ArgumentError(f"method={method!r} must be 'exact' or 'auto': a full-span model is sampled exactly")
         rng = as_generator(self.random_state if random_state is None else random_state)
@@ -208,10 +211,13 @@ class SpanAnswersMixin:
         """
         nodes = self._nodes(names)
         table = self._answers.marginal(nodes)
-        return probability_table(table, [self.names_[i] for i in nodes], [self._labels(i) for i in nodes])
+        labels = [distinct_labels([self._labels(i)])[0] for i in nodes]
+        return probability_table(table, [self.names_[i] for i in nodes], labels)
 
     def condition(self, given: Mapping[str | int, Any]) -> Self:
         """Return the model of the other columns given values of some, again a `FullSpan`; needs no table.
+
+        It has no cost and no divergence of its own (NaN): those of a fit are of all columns.
 
         Examples
         --------
@@ -221,13 +227,18 @@ class SpanAnswersMixin:
         (('x1',), [['y', 0.99]])
         """
         check_is_fitted(self)
+        if not isinstance(given, Mapping):
+            raise ArgumentError(f"given={plain(given)!r} must map columns to their values, as {{'column': value}}")
         nodes = [self._node(name) for name in given]
+        if len(set(nodes)) < len(nodes):
+            raise ArgumentError("given holds a column twice, by name and by number: give each once")
         codes = [self._code(node, label) for node, label in zip(nodes, given.values(), strict=True)]
         model, _ = condition(self.model_, nodes, codes)
         free = [i for i in range(len(self.names_)) if i not in nodes]
         names = tuple(self.names_[i] for i in free)
         known = {self.names_[i]: self._labels(i)[code] for i, code in zip(nodes, codes, strict=True)}
-        told = {**self.result_.provenance, "given": known}
+        story = {name: value for name, value in self.result_.provenance.items() if name not in OF_THE_FIT}
+        told = {**story, "functions": int(model.indices.size), "given": known}
         rest = type(self)(**self.get_params(deep=False))
         rest._set_columns(names)
         result = FitResult(
@@ -252,7 +263,8 @@ class SpanAnswersMixin:
         given : mapping from column to label
             What is known.
         names : str or sequence of str, optional
-            The columns asked for, as in `marginal`. By default a Series by column and value.
+            The columns asked for, as in `marginal`. By default a Series by column and value; truth values stand there
+            as text where there are numbers as well.
 
         Examples
         --------
@@ -269,7 +281,11 @@ class SpanAnswersMixin:
             if taken := [name for name in asked if name not in rest.names_]:
                 raise ArgumentError(f"column {taken[0]!r} is given and asked for: leave it out of one of them")
             return rest.marginal(asked)
-        return pandas.concat({name: rest.marginal(name).rename_axis("value") for name in rest.names_}, names=["column"])
+        labels = distinct_labels([rest._labels(i) for i in range(len(rest.names_))])
+        pairs = [(name, label) for name, known in zip(rest.names_, labels, strict=True) for label in known]
+        index = pandas.MultiIndex.from_tuples(pairs, names=["column", "value"])
+        every = [rest._answers.marginal([i]) for i in range(len(rest.names_))]
+        return pandas.Series(np.concatenate(every), index=index, name="probability")
 
     def entropy(self, names: Names | None = None) -> float:
         """Return the entropy of all columns, or of some, in nats.
@@ -303,18 +319,20 @@ class SpanAnswersMixin:
 
     def _nodes(self, names: Names) -> list[int]:
         check_is_fitted(self)
-        nodes = [self._node(name) for name in ([names] if isinstance(names, str | int) else names)]
+        if not isinstance(names, str) and not isinstance(names, Iterable):
+            names = [names]
+        nodes = [self._node(name) for name in ([names] if isinstance(names, str) else names)]
         if not nodes:
             raise ArgumentError("names is empty: name at least one column")
         return nodes
 
     def _node(self, name: str | int) -> int:
-        if name in self.names_:
+        if isinstance(name, str) and name in self.names_:
             return self.names_.index(name)
-        if isinstance(name, int | np.integer) and 0 <= name < len(self.names_):
+        if isinstance(name, Integral) and not isinstance(name, bool) and 0 <= name < len(self.names_):
             return int(name)
-        raise ArgumentError(f"column {name!r} is not one of {shorten(self.names_)}: name a column of the fit")
+        raise ArgumentError(f"column {plain(name)!r} is not one of {shorten(self.names_)}: name a column of the fit")
 
     def _code(self, node: int, label: Any) -> int:
-        (numbers,) = relabel([self.names_[node]], [(label,)], [self._labels(node)], "the model")
+        (numbers,) = relabel([self.names_[node]], [(plain(label),)], [self._labels(node)], "the model")
         return int(numbers[0])

@@ -20,6 +20,7 @@ from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError
 from gibbsian.estimators.answers import AnswersMixin
 from gibbsian.estimators.fitting import (
     are_chosen,
+    check_hooks,
     check_memory,
     check_numbers,
     check_runaway,
@@ -113,6 +114,7 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
         >>> gb.BoltzmannMachine().fit([["yes", "no"], ["no", "no"], ["yes", "yes"], ["no", "yes"]]).coding_.name
         'yes/no'
         """
+        check_hooks(self)
         before = {name: self.__dict__[name] for name in COLUMNS_SEEN if name in self.__dict__}
         try:
             return self._fit(X, sample_weight)
@@ -152,7 +154,7 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
         if not (l1 or l2):
             check_runaway(model.replace(result.model.theta), data, learner)
         if not result.converged:
-            warnings.warn(result.reason, ConvergenceWarning, stacklevel=2)
+            warnings.warn(result.reason, ConvergenceWarning, stacklevel=3)
         result = replace(
             result,
             provenance={**result.provenance, **provenance(name, learner, data, result)},
@@ -168,7 +170,14 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
         """Split off the rows that the fit shall not see."""
         if not 0 <= self.held_out < 1:
             raise ArgumentError(f"held_out={self.held_out} must be a share of the rows, from 0 to less than 1")
-        return data.split(1 - self.held_out, rng) if self.held_out else (data, None)
+        if self.held_out == 0:
+            return data, None
+        if not 0 < round((1 - self.held_out) * data.n_rows) < data.n_rows:
+            raise ArgumentError(
+                f"held_out={self.held_out} of {data.n_rows} rows leaves no row out or none to fit: give another share, "
+                "or more rows"
+            )
+        return data.split(1 - self.held_out, rng)
 
     def _set_fitted(self, result: FitResult, coding: AnyCoding, names: tuple[str, ...]) -> Self:
         self.__dict__.pop("_progress", None)  # what partial_fit kept belongs to the model it learned
@@ -261,7 +270,8 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
         told = dict(stored.provenance)
         converged, reason = told.pop("converged", False), told.pop("reason", "")
         penalised, held_out = told.pop("penalised", False), told.pop("held_out", None)
-        machine = cls(**{**stored.settings, **cls._structure_of(stored.model), "coding": stored.coding})
+        # what the user set may be "auto", which new data may fill otherwise; the model is read by its own coding_
+        machine = cls(**{"coding": stored.coding, **stored.settings, **cls._structure_of(stored.model)})
         machine._set_columns(stored.names)
         result = FitResult(
             stored.model,

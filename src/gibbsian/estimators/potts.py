@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset, preflight
 from gibbsian.errors import ArgumentError
+from gibbsian.estimators.fitting import distinct_labels
 from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
 from gibbsian.learners import Learner
@@ -144,10 +145,7 @@ class PottsMachine(Machine):
         """Every value of every column, as an index."""
         import pandas
 
-        labels = [self.coding_.labels_of(j) for j in range(len(self.names_))]
-        kinds = {type(label) for column in labels for label in column}
-        if bool in kinds and kinds & {int, float}:  # pandas would take True and 1 for one value
-            labels = [[str(label) if isinstance(label, bool) else label for label in column] for column in labels]
+        labels = distinct_labels([self.coding_.labels_of(j) for j in range(len(self.names_))])
         pairs = [(name, label) for name, column in zip(self.names_, labels, strict=True) for label in column]
         return pandas.MultiIndex.from_tuples(pairs, names=["column", "value"])
 

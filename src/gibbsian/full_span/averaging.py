@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from gibbsian.errors import ArgumentError
+from gibbsian.full_span.checks import check_known, check_whole, checked_counts
 from gibbsian.full_span.fit import fit_full_span
 from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.span_basis import SpanBasis
@@ -46,6 +48,11 @@ class SpanAverage:
     def __post_init__(self) -> None:
         if not self.models:
             raise ArgumentError("models is empty: give at least one model")
+        for number, model in enumerate(self.models):
+            if not isinstance(model, FullSpanModel):
+                raise ArgumentError(
+                    f"models[{number}] is a {type(model).__name__}: give a FullSpanModel, such as a FullSpan's model_"
+                )
         if len({model.cardinalities for model in self.models}) > 1:
             raise ArgumentError("models differ in their cardinalities: average models of the same variables")
         if not self.weights:
@@ -70,7 +77,12 @@ class SpanAverage:
 
     def log_probabilities(self, states: np.ndarray) -> np.ndarray:
         """Return the logarithm of the mean probability of each row of codes."""
-        return np.log(self.probabilities()[self.basis.indices(states)])
+        logs = [
+            np.log(weight) + model.log_probabilities(states)
+            for model, weight in zip(self.models, self.weights, strict=True)
+            if weight > 0
+        ]
+        return logsumexp(logs, axis=0)
 
     def geometric_mean(self) -> FullSpanModel:
         """Return the normalised geometric mean, a full-span model again: its parameters are the means of theirs."""
@@ -112,10 +124,11 @@ def bootstrap_average(
     >>> len(average.models), bool(np.isclose(average.probabilities().sum(), 1.0))
     (5, True)
     """
-    if n_fits < 1:
-        raise ArgumentError(f"n_fits={n_fits} must be at least 1")
+    check_known(settings, fit_full_span)
+    check_whole("n_fits", n_fits)
     rng = as_generator(random_state)
-    states, counts = np.asarray(states), np.asarray(counts, dtype=np.float64)
+    states = np.asarray(states)
+    counts = checked_counts(counts, len(states))
     n_rows = round(counts.sum())
     shares = counts / counts.sum()
     models = []
@@ -147,17 +160,32 @@ def stack(
     >>> average.probabilities().round(3)
     array([0.3, 0.7])
     """
-    if not members:
-        raise ArgumentError("members is empty: give at least one model")
-    counts = np.asarray(counts, dtype=np.float64)
-    rows = members[0].basis.indices(np.asarray(states))
-    likelihoods = np.column_stack([member.probabilities()[rows] for member in members])
-    shares = np.full(len(members), 1.0 / len(members))
-    for _ in range(_MOST_ROUNDS):
-        responsibilities = shares * likelihoods
-        responsibilities /= responsibilities.sum(axis=1, keepdims=True)
-        shares = counts @ responsibilities / counts.sum()
-    parts = [member if isinstance(member, SpanAverage) else SpanAverage((member,)) for member in members]
+    parts = _parts(members)
     models = tuple(model for part in parts for model in part.models)
+    basis = SpanAverage(models).basis  # which refuses models of other variables
+    states = np.asarray(states)
+    basis.indices(states)
+    counts = checked_counts(counts, len(states))
+    logs = np.column_stack([part.log_probabilities(states) for part in parts])
+    shares = np.full(len(parts), 1.0 / len(parts))
+    for _ in range(_MOST_ROUNDS):
+        with np.errstate(divide="ignore"):  # a member that has lost its whole share stays without
+            shares = counts @ softmax(np.log(shares) + logs, axis=1) / counts.sum()
     weights = tuple(float(share) * weight for share, part in zip(shares, parts, strict=True) for weight in part.weights)
     return SpanAverage(models, weights)
+
+
+def _parts(members: Any) -> list[SpanAverage]:
+    """Return every member as an average, a model as one of itself alone."""
+    if isinstance(members, FullSpanModel | SpanAverage) or not isinstance(members, Iterable):
+        raise ArgumentError(f"members is a {type(members).__name__}: give a list of models")
+    members = list(members)
+    if not members:
+        raise ArgumentError("members is empty: give at least one model")
+    for number, member in enumerate(members):
+        if not isinstance(member, FullSpanModel | SpanAverage):
+            raise ArgumentError(
+                f"members[{number}] is a {type(member).__name__}: give a FullSpanModel, such as a FullSpan's model_, "
+                "or a SpanAverage"
+            )
+    return [member if isinstance(member, SpanAverage) else SpanAverage((member,)) for member in members]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gibbsian.errors import ArgumentError
+from gibbsian.full_span.checks import check_callback, check_number, check_whole
 from gibbsian.full_span.dense import Dense
 from gibbsian.full_span.greedy import Greedy
 from gibbsian.full_span.newton import Newton
@@ -108,6 +109,9 @@ def fit_full_span(
     [(0, 1, 2)]
     """
     check_algorithm(algorithm)
+    check_number("epsilon", epsilon)
+    check_callback(callback)
+    check_whole("max_steps", max_steps)
     problem = SpanProblem.build(
         states, counts, cardinalities, dtype, mdl_scale=mdl_scale, l1=l1, l2=l2, l2_growth=l2_growth
     )
@@ -130,7 +134,7 @@ def check_algorithm(algorithm: str) -> None:
         ...
     gibbsian.errors.ArgumentError: algorithm='quick' must be one of greedy, newton, dense
     """
-    if algorithm not in ALGORITHMS:
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise ArgumentError(f"algorithm={algorithm!r} must be one of {', '.join(ALGORITHMS)}")
 
 
@@ -162,8 +166,7 @@ def run(
     >>> len(trace), converged
     (1, True)
     """
-    if max_steps < 1:
-        raise ArgumentError(f"max_steps={max_steps} must be at least 1")
+    check_whole("max_steps", max_steps)
     trace = SpanTrace() if trace is None else trace
     while len(trace) < max_steps:
         state, step = learner.step(state)

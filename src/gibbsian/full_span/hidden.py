@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from gibbsian.backends.numba.axes import transform
-from gibbsian.errors import ArgumentError
+from gibbsian.full_span.checks import check_known, check_number, check_whole, checked_counts
 from gibbsian.full_span.dense import fit_dense
 from gibbsian.full_span.fit import check_algorithm
 from gibbsian.full_span.greedy import Greedy, refreshed
@@ -75,12 +76,18 @@ class HiddenFit:
 
     def log_probabilities(self, states: np.ndarray) -> np.ndarray:
         """Return the logarithm of the probability of each row of codes of the visible variables."""
-        return np.log(self.probabilities()[self.visible.indices(states)])
+        return logsumexp(self._joint_log_probabilities(states), axis=1)
 
     def responsibilities(self, states: np.ndarray) -> np.ndarray:
         """Return the probabilities of the hidden values given each row of codes."""
-        rows = self.joint_probabilities()[self.visible.indices(states)]
-        return rows / rows.sum(axis=1, keepdims=True)
+        return softmax(self._joint_log_probabilities(states), axis=1)
+
+    def _joint_log_probabilities(self, states: np.ndarray) -> np.ndarray:
+        """Return ``ln p(x, h)``, one row for each row of codes; logarithms do not underflow."""
+        states = np.asarray(states)
+        self.visible.indices(states)
+        each = [np.column_stack([states, np.full(len(states), h)]) for h in range(self.joint.cardinalities[-1])]
+        return np.column_stack([self.joint.log_probabilities(rows) for rows in each])
 
 
 def fit_hidden(
@@ -129,12 +136,12 @@ def fit_hidden(
     array([ True,  True])
     """
     check_algorithm(algorithm)
-    if n_hidden < 2:
-        raise ArgumentError(f"n_hidden={n_hidden} must be at least 2: with one value nothing is hidden")
-    if max_rounds < 1:
-        raise ArgumentError(f"max_rounds={max_rounds} must be at least 1")
-    if n_starts < 1:
-        raise ArgumentError(f"n_starts={n_starts} must be at least 1")
+    check_known(settings, SpanProblem.build)
+    check_whole("n_hidden", n_hidden, 2, ": with one value nothing is hidden")
+    check_whole("max_rounds", max_rounds)
+    check_whole("n_starts", n_starts)
+    check_number("epsilon", epsilon)
+    check_number("tolerance", tolerance)
     rows = _Rows.build(states, counts, cardinalities, n_hidden, settings)
     rng = as_generator(random_state)
     fits = []
@@ -150,7 +157,7 @@ def _one_fit(
     """Go round from given classes of the rows until the cost stays."""
     costs: list[float] = []
     converged = False
-    while not converged and len(costs) <= max_rounds:
+    while not converged and len(costs) < max_rounds:
         problem = rows.problem(responsibilities)
         theta, penalties = maximiser.lower(problem)
         table = np.empty(problem.basis.size)
@@ -175,7 +182,8 @@ class _Rows:
 
     @classmethod
     def build(cls, states, counts, cardinalities, n_hidden, settings) -> _Rows:
-        states, counts = np.asarray(states), np.asarray(counts, dtype=np.float64)
+        states = np.asarray(states)
+        counts = checked_counts(counts, len(states))
         joint = (*cardinalities, n_hidden)
         shown = np.column_stack([states, np.zeros(len(states), np.int64)]) if states.ndim == 2 else states
         empty = SpanProblem.build(shown, counts, joint, **settings)

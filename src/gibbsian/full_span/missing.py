@@ -3,20 +3,21 @@
 A fill spreads the weight of each incomplete row over its completions, with the probabilities that the present model
 gives them (the E-step), and re-fits all parameters. The steps in between are those of the algorithm for complete
 data, on the filled rows (together with the re-fit the M-step). The cost on filled rows is an upper bound of the cost
-on the observed cells, ``-<ln P(observed cells)> + sum_y r_y`` up to a constant, and spreading the rows anew makes it
-tight; no move, no re-fit and no spreading raises it. So the cost on the observed cells never rises from fill to
-fill. The first fill is by a model of the complete rows: filled cells look as the model that filled them, which hides
-functions that it lacks. Where the fit ends, no move lowers the bound by epsilon, and no fill by a tenth of it; with
-missing cells there may be several such points, and none is promised to be the lowest.
+on the observed cells, ``-<ln P(observed cells)> + sum_y r_y``, and spreading the rows anew makes it tight; no move,
+no re-fit and no spreading raises it. So the cost on the observed cells never rises from fill to fill. The first fill
+is by a model of the complete rows: filled cells look as the model that filled them, which hides functions that it
+lacks. Where the fit ends, no move lowers the bound by epsilon, and no fill by a tenth of it; with missing cells there
+may be several such points, and none is promised to be the lowest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import xlogy
+from scipy.special import logsumexp, xlogy
 
 from gibbsian.backends.numba.axes import transform
 from gibbsian.blocks import row_blocks
@@ -28,7 +29,7 @@ from gibbsian.full_span.newton import REFIT, Newton, NewtonProgress, refit
 from gibbsian.full_span.problem import SpanProblem
 from gibbsian.full_span.trace import SpanStep
 from gibbsian.learners import LearnerState
-from gibbsian.models.full_span import fill_probabilities
+from gibbsian.models.full_span import fill_log_weights, fill_probabilities
 from gibbsian.models.span_basis import SpanBasis
 
 # Changes of the active set between two fills: at least so many, and this share of it.
@@ -93,29 +94,43 @@ class IncompleteRows:
         Returns
         -------
         negative_entropy : float
-            ``sum_r s_r (ln s_r + sum_x q_r(x) ln q_r(x))`` over rows of share s and completions of share q: what
-            turns the cross entropy of the table and a model into a bound of the cost on the observed cells.
+            ``sum_r s_r sum_x q_r(x) ln q_r(x)`` over rows of share s and completions of share q: what turns the cross
+            entropy of the table and a model into a bound of the cost on the observed cells. The entropy of the rows
+            themselves is no part of it: rows that miss different cells overlap, so they have no distribution from
+            which a divergence could be taken.
         """
         table.fill(0.0)
         shares = self.counts / self.counts.sum()
-        negative_entropy = float(xlogy(shares, shares).sum())
+        negative_entropy = 0.0
+        for rows, places in self._completions():
+            # a complete row is its own completion, whatever its probability
+            alone = places.shape[1] == 1
+            weights = np.ones(places.shape) if alone else probabilities[places].astype(np.float64)
+            totals = weights.sum(axis=1, keepdims=True)
+            # a row that the model holds for impossible, to the last digit, is spread evenly
+            weights = np.divide(weights, totals, out=np.full_like(weights, 1.0 / places.shape[1]), where=totals > 0)
+            own = shares[rows]
+            negative_entropy += float(own @ xlogy(weights, weights).sum(axis=1))
+            np.add.at(table, places, (own[:, None] * weights).astype(table.dtype))
+        return negative_entropy
+
+    def mean_log_weight(self, log_weights: np.ndarray) -> float:
+        """Return the mean over rows of the logarithm of their completions' weights together."""
+        shares = self.counts / self.counts.sum()
+        return sum(
+            float(shares[rows] @ logsumexp(log_weights[places].astype(np.float64), axis=1))
+            for rows, places in self._completions()
+        )
+
+    def _completions(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Give blocks of rows that miss the same cells, and the indices of the completions of each."""
         patterns, which = np.unique(self.missing, axis=0, return_inverse=True)
         for number, pattern in enumerate(patterns):
             rows = np.flatnonzero(which.ravel() == number)
-            free = np.flatnonzero(pattern)
             present = self.codes[rows].astype(np.int64) * ~pattern @ self.basis.strides
-            offsets = completion_offsets(self.basis, free)
+            offsets = completion_offsets(self.basis, np.flatnonzero(pattern))
             for part in row_blocks(len(rows), offsets.size, least_rows=1):
-                places = present[part, None] + offsets
-                # a complete row is its own completion, whatever its probability
-                weights = probabilities[places].astype(np.float64) if free.size else np.ones(places.shape)
-                totals = weights.sum(axis=1, keepdims=True)
-                # a row that the model holds for impossible, to the last digit, is spread evenly
-                weights = np.divide(weights, totals, out=np.full_like(weights, 1.0 / offsets.size), where=totals > 0)
-                own = shares[rows[part]]
-                negative_entropy += float(own @ xlogy(weights, weights).sum(axis=1))
-                np.add.at(table, places, (own[:, None] * weights).astype(table.dtype))
-        return negative_entropy
+                yield rows[part], present[part, None] + offsets
 
 
 @dataclass(frozen=True)
@@ -318,6 +333,39 @@ def _spread(rows: IncompleteRows, probabilities: np.ndarray, problem: SpanProble
     transform(table, problem.basis.shape)
     table.flags.writeable = False
     return negative_entropy
+
+
+def observed_cost(
+    rows: IncompleteRows, problem: SpanProblem, table: np.ndarray, indices: np.ndarray, theta: np.ndarray
+) -> float:
+    """Return minus the mean log-likelihood of the observed cells plus the penalties, exactly; overwrites a table.
+
+    Parameters
+    ----------
+    rows : IncompleteRows
+        The data.
+    problem : SpanProblem
+        Its penalties.
+    table : (|X|,), float64 or float32
+        To work in.
+    indices, theta : (k,)
+        The model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.full_span import SpanBasis
+    >>> from gibbsian.full_span.missing import IncompleteRows, empty_problem, observed_cost
+    >>> holes = np.array([[False, False], [False, True]])
+    >>> rows = IncompleteRows(SpanBasis((2, 2)), np.array([[0, 0], [1, 0]]), holes, np.array([1.0, 1.0]))
+    >>> nothing = np.empty(0, int), np.empty(0)
+    >>> round(observed_cost(rows, empty_problem(rows), np.empty(4), *nothing) / float(np.log(2)), 6)  # two bits, one
+    1.5
+    """
+    log_partition = fill_probabilities(table, problem.basis, indices, theta)
+    fill_log_weights(table, problem.basis, indices, theta)
+    penalties = float(problem.penalties(indices).sum()) + problem.shrinks(indices, theta)
+    return log_partition - rows.mean_log_weight(table) + penalties
 
 
 def empty_problem(rows: IncompleteRows, **settings: Any) -> SpanProblem:

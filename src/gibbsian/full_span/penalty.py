@@ -9,6 +9,7 @@ import numpy as np
 from gibbsian.backends.numba.lanes import VECTOR_BYTES
 from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
+from gibbsian.full_span.checks import check_number
 from gibbsian.models.span_basis import SpanBasis
 
 
@@ -41,6 +42,7 @@ class DescriptionLength:
     @classmethod
     def of_samples(cls, basis: SpanBasis, n_samples: float, mdl_scale: float = 1.0) -> DescriptionLength:
         """Return the penalty of eq. 2.5 times a factor: nats per sample to send a parameter and its function's name."""
+        check_number("mdl_scale", mdl_scale)
         if not 0.0 <= mdl_scale < np.inf:
             raise ArgumentError(f"mdl_scale={mdl_scale} must be zero or positive")
         # a variable with one value is in no function, so its logarithm of zero is never asked for
@@ -124,6 +126,8 @@ class Shrinkage:
     l2_growth: float = 1.0
 
     def __post_init__(self) -> None:
+        for name in ("l1", "l2", "l2_growth"):
+            check_number(name, getattr(self, name))
         for name in ("l1", "l2"):
             if not 0.0 <= getattr(self, name) < np.inf:
                 raise ArgumentError(f"{name}={getattr(self, name)} must be zero or positive")

@@ -12,7 +12,8 @@ import numpy as np
 from gibbsian.backends.numba import span, span_axes
 from gibbsian.backends.numba.axes import transform
 from gibbsian.backends.numba.walsh import aligned_zeros
-from gibbsian.errors import ArgumentError, DataError
+from gibbsian.errors import DataError
+from gibbsian.full_span.checks import checked_counts, table_dtype
 from gibbsian.full_span.memory import require_tables
 from gibbsian.full_span.penalty import DescriptionLength, Shrinkage
 from gibbsian.models.full_span import fill_dual
@@ -32,7 +33,8 @@ class SpanProblem:
     n_samples : float
         N, the sum of the counts.
     negative_entropy : float
-        ``<ln p_d>`` in the data: what makes the cost a divergence.
+        ``<ln p_d>`` in the data: what makes the cost a divergence. With missing cells, that of the filled ones only:
+        the cost is then a bound of minus the mean log-likelihood of the observed cells.
     penalty : DescriptionLength
         ``r_y``.
     shrinkage : Shrinkage
@@ -86,12 +88,11 @@ class SpanProblem:
         l1, l2, l2_growth : float
             See `Shrinkage`.
         """
-        if np.dtype(dtype) not in (np.float64, np.float32):
-            raise ArgumentError(f"dtype={np.dtype(dtype)} must be float64 or float32")
+        dtype = table_dtype(dtype)
         basis, shrinkage = SpanBasis(tuple(cardinalities)), Shrinkage(l1, l2, l2_growth)
         if basis.size < 2:
             raise DataError("every variable has one value only: there is nothing to learn")
-        indices, counts = basis.indices(states), _checked_counts(counts, len(states))
+        indices, counts = basis.indices(states), checked_counts(counts, len(states))
         require_tables(basis, dtype)
         distinct, position = np.unique(indices, return_inverse=True)
         weights = np.bincount(position, weights=counts)
@@ -215,14 +216,3 @@ class SpanProblem:
             0.0,
             self._shrinkage,
         )
-
-
-def _checked_counts(counts: np.ndarray | Sequence[float], n_states: int) -> np.ndarray:
-    counts = np.asarray(counts, dtype=np.float64)
-    if counts.shape != (n_states,):
-        raise DataError(f"counts has shape {counts.shape} but there are {n_states} states: give one count each")
-    if not np.isfinite(counts).all() or (counts < 0).any():
-        raise DataError("counts holds negative, NaN or infinite values: give how often each state was seen")
-    if counts.sum() < 1.0:
-        raise DataError(f"counts add up to {counts.sum():.3g}: give at least one sample")
-    return counts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,8 +10,10 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.full_span.averaging import bootstrap_average
+from gibbsian.full_span.checks import check_known, check_number, checked_counts, listed_candidates, plain
 from gibbsian.full_span.fit import fit_full_span
 from gibbsian.full_span.hidden import fit_hidden
+from gibbsian.full_span.problem import SpanProblem
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.rng import RandomState, as_generator
 
@@ -20,7 +22,11 @@ Settings = Mapping[str, Any]
 
 
 class Distribution(Protocol):
-    """What every kind of fit has: the probabilities of all states."""
+    """What every kind of fit has: probabilities of all states, and their logarithms for some."""
+
+    def log_probabilities(self, states: np.ndarray) -> np.ndarray:
+        """Return the logarithm of the probability of each row of codes."""
+        ...
 
     def probabilities(self) -> np.ndarray:
         """Return the probability of every state, in the order of their indices."""
@@ -100,11 +106,19 @@ def fit_with(rows: Rows, cardinalities: Sequence[int], settings: Settings) -> Di
     """
     if "n_fits" in settings and "n_hidden" in settings:
         raise ArgumentError("n_fits and n_hidden are given together: choose one of them")
+    check_known(settings, *_takers(settings))
     if "n_fits" in settings:
         return bootstrap_average(*rows, cardinalities, **settings)
     if "n_hidden" in settings:
         return fit_hidden(*rows, cardinalities, **settings)
     return fit_full_span(*rows, cardinalities, **settings).model
+
+
+def _takers(settings: Settings) -> tuple[Callable[..., Any], ...]:
+    """Return the functions whose keywords the settings may be."""
+    if "n_fits" in settings:
+        return bootstrap_average, fit_full_span
+    return (fit_hidden, SpanProblem.build) if "n_hidden" in settings else (fit_full_span,)
 
 
 def mean_log_likelihood(model: Distribution, rows: Rows, cardinalities: Sequence[int]) -> float:
@@ -119,9 +133,10 @@ def mean_log_likelihood(model: Distribution, rows: Rows, cardinalities: Sequence
     >>> round(mean_log_likelihood(model, (np.array([[0], [1]]), np.array([3, 5])), (2,)), 4)
     -0.6931
     """
-    states, counts = np.asarray(rows[0]), np.asarray(rows[1], dtype=np.float64)
-    logs = np.log(model.probabilities()[SpanBasis(tuple(cardinalities)).indices(states)])
-    return float(counts @ logs / counts.sum())
+    states = np.asarray(rows[0])
+    SpanBasis(tuple(cardinalities)).indices(states)
+    counts = checked_counts(rows[1], len(states))
+    return float(counts @ model.log_probabilities(states) / counts.sum())
 
 
 def select_on(rows: Rows, held_out: Rows, cardinalities: Sequence[int], candidates: Sequence[Settings]) -> Selection:
@@ -145,12 +160,13 @@ def select_on(rows: Rows, held_out: Rows, cardinalities: Sequence[int], candidat
     >>> select_on(rows, held_out, (2, 2), [{"epsilon": 1e-4}, {"epsilon": 1.0}]).best.settings
     {'epsilon': 0.0001}
     """
-    if not candidates:
-        raise ArgumentError("candidates is empty: give at least one set of settings")
     best: tuple[Distribution, Trial] | None = None
     trials = []
-    for settings in candidates:
-        model = fit_with(rows, cardinalities, settings)
+    for number, settings in enumerate(listed_candidates(candidates)):
+        try:
+            model = fit_with(rows, cardinalities, settings)
+        except ArgumentError as error:
+            raise ArgumentError(f"candidates[{number}]={dict(settings)!r} cannot be fitted: {error}") from None
         trial = Trial(settings, mean_log_likelihood(model, held_out, cardinalities))
         trials.append(trial)
         if best is None or trial.log_likelihood > best[1].log_likelihood:
@@ -190,7 +206,9 @@ def fit_selected(
     >>> fit_selected(x, np.ones(50), (2,) * 4, grid, random_state=0).best.settings["l2"]
     1.0
     """
-    states, counts = np.asarray(states), np.asarray(counts)
+    candidates = listed_candidates(candidates)
+    states = np.asarray(states)
+    counts = checked_counts(counts, len(states))
     kept, left_out = split_rows(counts, held_out, as_generator(random_state))
     selection = select_on((states, kept), (states, left_out), cardinalities, candidates)
     model = fit_with((states, counts), cardinalities, selection.best.settings)
@@ -208,6 +226,9 @@ def split_rows(counts: np.ndarray, held_out: float, rng: np.random.Generator) ->
     >>> (kept + left_out).tolist(), int(left_out.sum())
     ([6, 4], 3)
     """
+    check_number("held_out", held_out)
+    if not 0 < held_out < 1:
+        raise ArgumentError(f"held_out={plain(held_out)} must be a share of the rows, between 0 and 1")
     whole = np.asarray(counts).astype(np.int64)
     if not np.array_equal(whole, counts):
         raise ArgumentError("counts holds fractions of rows: only whole rows can be held out")

@@ -24,7 +24,8 @@ class SpanStep:
     gain : float
         By how much the cost fell.
     cost : float
-        The cost after the step.
+        The cost after the step; with missing cells an upper bound of it, which every fill makes tight, and before the
+        first fill that of the complete rows.
     n_functions : int
         How many functions the model has after the step.
 

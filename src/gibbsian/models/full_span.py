@@ -217,7 +217,11 @@ class FullSpanModel:
 
     def _table(self, what: str) -> np.ndarray:
         size = self.basis.size
-        require_memory(8.0 * size, f"{what} over {size:.3g} states", "ask for log_weights, which need no table")
+        require_memory(
+            8.0 * size,
+            f"{what} over {size:.3g} states",
+            "ask conditional(), pseudo_score() or model_.log_weights(), which need no table over all states",
+        )
         return aligned_zeros(size)
 
     def to_cliques(self) -> list[tuple[tuple[int, ...], float]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gibbsian.backends.numba.axes import is_power_of_two
 from gibbsian.backends.numba.span_axes import strides_of
+from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError, DataError, TooExpensiveError
 
 # Indices are 64-bit integers; tables end long before.
@@ -99,11 +100,20 @@ class SpanBasis:
 
     def orders(self, indices: np.ndarray | list[int]) -> np.ndarray:
         """Return on how many variables each function depends."""
-        return np.count_nonzero(self.digits(indices), axis=1)
+        orders = np.empty(len(indices), np.int64)
+        for part in row_blocks(len(indices), self.n_variables):
+            orders[part] = np.count_nonzero(self.digits(indices[part]), axis=1)
+        return orders
 
     def supports(self, indices: np.ndarray | list[int]) -> list[tuple[int, ...]]:
         """Return on which variables each function depends."""
-        return [tuple(np.flatnonzero(row).tolist()) for row in self.digits(indices)]
+        every: list[tuple[int, ...]] = []
+        for part in row_blocks(len(indices), self.n_variables):
+            digits = self.digits(indices[part])
+            nodes = np.nonzero(digits)[1].tolist()
+            ends = np.count_nonzero(digits, axis=1).cumsum().tolist()
+            every.extend(tuple(nodes[start:end]) for start, end in zip([0, *ends], ends, strict=False))
+        return every
 
     def values(self, indices: np.ndarray | list[int], codes: np.ndarray) -> np.ndarray:
         """Return ``Phi_y(x)``, one row per state and one column per function.
