@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,14 @@ SHARED_DATA = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20061)
+
+
+@pytest.fixture(autouse=True)
+def heeded_interrupts() -> Iterator[None]:
+    """Ctrl-C raises, as at a terminal: a run in the background inherits that it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(params=[SPIN, BINARY], ids=lambda domain: domain.name)
