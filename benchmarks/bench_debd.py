@@ -19,7 +19,7 @@ import numpy as np
 from gibbsian.full_span import FullSpanModel, SpanAverage, stack
 from gibbsian.full_span.selection import Rows, fit_with, mean_log_likelihood
 
-FOLDER = Path(os.environ.get("GIBBSIAN_DEBD", Path(__file__).parents[2] / "shared/data/debd"))
+FOLDER = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared/data")) / "debd"
 
 PLAIN: dict[str, Any] = {"algorithm": "greedy", "epsilon": 1e-6}
 NEWTON: dict[str, Any] = {"algorithm": "newton", "epsilon": 1e-6}
@@ -118,7 +118,7 @@ def run(name: str) -> None:
 
 def main() -> None:
     if not FOLDER.exists():
-        print(f"no data at {FOLDER}: set GIBBSIAN_DEBD to the folder with nltcs.npz and msnbc.npz")
+        print(f"no data at {FOLDER}: set GIBBSIAN_SHARED_DATA to the folder that holds debd/")
         return
     for name in CANDIDATES:
         run(name)

@@ -1,27 +1,20 @@
 """Test log-likelihood on the real data of the density estimation suite, strengths chosen on the validation split."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from gibbsian.full_span import select_on
 from gibbsian.full_span.selection import fit_with, mean_log_likelihood
 
-FOLDER = Path(os.environ.get("GIBBSIAN_DEBD", Path(__file__).parents[3] / "shared/data/debd"))
-
-pytestmark = pytest.mark.skipif(not (FOLDER / "nltcs.npz").exists(), reason="the shared data are not here")
-
 PLAIN = {"algorithm": "greedy", "epsilon": 1e-6}
 
 
-def splits(name):
+def splits(path):
     def counted(rows):
         states, counts = np.unique(rows, axis=0, return_counts=True)
         return states.astype(np.int64), counts
 
-    with np.load(FOLDER / f"{name}.npz") as file:
+    with np.load(path) as file:
         return tuple(counted(file[split]) for split in ("train", "valid", "test"))
 
 
@@ -32,8 +25,8 @@ def splits(name):
         ("msnbc", [(3e-3, 2.5)], -6.08, -6.05),
     ],
 )
-def test_log_likelihood_of_the_test_split(name, strengths, plain, least):
-    train, valid, test = splits(name)
+def test_log_likelihood_of_the_test_split(name, strengths, plain, least, shared_data):
+    train, valid, test = splits(shared_data(f"debd/{name}.npz"))
     cardinalities = (2,) * train[0].shape[1]
     greedy = fit_with(train, cardinalities, PLAIN)
     grid = [{"algorithm": "dense", "l2": l2, "l2_growth": growth} for l2, growth in strengths]
