@@ -266,7 +266,7 @@ def test_fit_hidden_runs_no_more_than_max_rounds():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: fit_hidden(STATES, COUNTS, SIZES, n_hidden=2.5), "n_hidden=2.5 must be a whole number, at least 2"),
+        (lambda: fit_hidden(STATES, COUNTS, SIZES, n_hidden=2.5), "n_hidden=2.5 must be a whole number"),
         (lambda: fit_hidden(STATES, COUNTS, SIZES, l3=1), "setting 'l3' is not known"),
         (lambda: fit_hidden(STATES, COUNTS[:2], SIZES), "counts has shape"),
         (lambda: fit_full_span(STATES, COUNTS, SIZES, epsilon="a"), "epsilon='a' must be a number"),

@@ -22,7 +22,7 @@ from gibbsian.estimators.full_span_comparison import SpanComparisonMixin
 from gibbsian.estimators.full_span_result import SpanResult, how_it_ended
 from gibbsian.estimators.machine import Machine
 from gibbsian.full_span import FillAndFit, IncompleteRows, SpanAnswers, SpanRun, TimedStep, train_span
-from gibbsian.full_span.checks import check_number, check_whole, table_dtype
+from gibbsian.full_span.checks import check_number, table_dtype
 from gibbsian.full_span.dense import check_dense
 from gibbsian.full_span.fit import ALGORITHMS, check_algorithm
 from gibbsian.full_span.greedy import refreshed
@@ -33,6 +33,7 @@ from gibbsian.full_span.problem import SpanProblem
 from gibbsian.full_span.table import basis_table, trace_table
 from gibbsian.learners import FitResult, LearnerState
 from gibbsian.models import FullSpanModel, SpanBasis
+from gibbsian.models.parameters import check_whole_number
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.storage import Checkpoint
 
@@ -262,7 +263,7 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
         dtype = table_dtype(self.dtype)
         for name in ("epsilon", "mdl_scale", "l1", "l2", "l2_growth", "held_out"):
             check_number(name, getattr(self, name))
-        check_whole("max_iter", self.max_iter)
+        check_whole_number("max_iter", self.max_iter)
         if self.algorithm == "dense":
             check_dense(self.l1, self.l2, dtype)
 

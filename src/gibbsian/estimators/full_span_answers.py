@@ -16,9 +16,10 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimators.fitting import distinct_labels, like_frame, shorten
 from gibbsian.expectations import Estimate
 from gibbsian.full_span import FullSpanModel, SpanAnswers, condition
-from gibbsian.full_span.checks import check_whole, plain
+from gibbsian.full_span.checks import plain
 from gibbsian.full_span.table import probability_table
 from gibbsian.learners import FitResult
+from gibbsian.models.parameters import check_whole_number
 from gibbsian.rng import RandomState, as_generator
 
 # Columns by name or by number.
@@ -175,7 +176,7 @@ class SpanAnswersMixin:
         (3, 2)
         """
         check_is_fitted(self)
-        check_whole("n_samples", n_samples)
+        check_whole_number("n_samples", n_samples)
         if method not in ("auto", "exact"):
             raise ArgumentError(f"method={method!r} must be 'exact' or 'auto': a full-span model is sampled exactly")
         rng = as_generator(self.random_state if random_state is None else random_state)

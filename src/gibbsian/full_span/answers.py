@@ -10,10 +10,10 @@ from scipy.special import logsumexp
 
 from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
-from gibbsian.full_span.checks import check_whole
 from gibbsian.full_span.conditioning import completion_log_weights
 from gibbsian.full_span.information import entropy, mutual_information
 from gibbsian.models.full_span import MOST_KEPT_BYTES, FullSpanModel
+from gibbsian.models.parameters import check_whole_number
 
 # States of a table looked at together.
 STATES_AT_ONCE = 2**18
@@ -169,7 +169,7 @@ class SpanAnswers:
         >>> SpanAnswers(FullSpanModel.build((2, 2), [3], [9.0])).sample(2, np.random.default_rng(0)).shape
         (2, 2)
         """
-        check_whole("n_samples", n_samples)
+        check_whole_number("n_samples", n_samples)
         table = self.probabilities()
         blocks = list(_blocks(table.size))
         ends = np.cumsum([table[block].sum() for block in blocks])
@@ -196,7 +196,7 @@ class SpanAnswers:
         >>> codes.tolist(), probabilities.round(3)
         ([[0, 0], [1, 1]], array([0.366, 0.366]))
         """
-        check_whole("n_states", n_states)
+        check_whole_number("n_states", n_states)
         table = self.probabilities()
         best = np.empty(0, np.int64)
         for block in _blocks(table.size):

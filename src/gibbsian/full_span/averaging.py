@@ -10,9 +10,10 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from gibbsian.errors import ArgumentError
-from gibbsian.full_span.checks import check_known, check_whole, checked_counts
+from gibbsian.full_span.checks import check_known, checked_counts
 from gibbsian.full_span.fit import fit_full_span
 from gibbsian.models.full_span import FullSpanModel
+from gibbsian.models.parameters import check_whole_number
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.rng import RandomState, as_generator
 
@@ -125,7 +126,7 @@ def bootstrap_average(
     (5, True)
     """
     check_known(settings, fit_full_span)
-    check_whole("n_fits", n_fits)
+    check_whole_number("n_fits", n_fits)
     rng = as_generator(random_state)
     states = np.asarray(states)
     counts = checked_counts(counts, len(states))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -40,23 +40,6 @@ def check_number(name: str, value: Any) -> None:
     """
     if not isinstance(value, Real) or isinstance(value, bool):
         raise ArgumentError(f"{name}={plain(value)!r} must be a number")
-
-
-def check_whole(name: str, value: Any, least: int = 1, why: str = "") -> None:
-    """Refuse what is not a whole number, or too small.
-
-    Examples
-    --------
-    >>> from gibbsian.full_span.checks import check_whole
-    >>> check_whole("n_samples", 2.5)
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.ArgumentError: n_samples=2.5 must be a whole number, at least 1
-    """
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise ArgumentError(f"{name}={plain(value)!r} must be a whole number, at least {least}{why}")
-    if value < least:
-        raise ArgumentError(f"{name}={value} must be at least {least}{why}")
 
 
 def check_callback(callback: Any) -> None:

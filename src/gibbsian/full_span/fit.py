@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gibbsian.errors import ArgumentError
-from gibbsian.full_span.checks import check_callback, check_number, check_whole
+from gibbsian.full_span.checks import check_callback, check_number
 from gibbsian.full_span.dense import Dense
 from gibbsian.full_span.greedy import Greedy
 from gibbsian.full_span.newton import Newton
@@ -17,6 +17,7 @@ from gibbsian.full_span.trace import SpanStep, SpanTrace
 from gibbsian.full_span.training import best_so_far
 from gibbsian.learners import LearnerState
 from gibbsian.models.full_span import FullSpanModel
+from gibbsian.models.parameters import check_whole_number
 
 ALGORITHMS: dict[str, type[Greedy] | type[Newton] | type[Dense]] = {"greedy": Greedy, "newton": Newton, "dense": Dense}
 
@@ -111,7 +112,7 @@ def fit_full_span(
     check_algorithm(algorithm)
     check_number("epsilon", epsilon)
     check_callback(callback)
-    check_whole("max_steps", max_steps)
+    check_whole_number("max_steps", max_steps)
     problem = SpanProblem.build(
         states, counts, cardinalities, dtype, mdl_scale=mdl_scale, l1=l1, l2=l2, l2_growth=l2_growth
     )
@@ -166,7 +167,7 @@ def run(
     >>> len(trace), converged
     (1, True)
     """
-    check_whole("max_steps", max_steps)
+    check_whole_number("max_steps", max_steps)
     trace = SpanTrace() if trace is None else trace
     while len(trace) < max_steps:
         state, step = learner.step(state)

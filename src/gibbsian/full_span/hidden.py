@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from gibbsian.backends.numba.axes import transform
-from gibbsian.full_span.checks import check_known, check_number, check_whole, checked_counts
+from gibbsian.full_span.checks import check_known, check_number, checked_counts
 from gibbsian.full_span.dense import fit_dense
 from gibbsian.full_span.fit import check_algorithm
 from gibbsian.full_span.greedy import Greedy, refreshed
@@ -27,6 +27,7 @@ from gibbsian.full_span.newton import refit
 from gibbsian.full_span.problem import SpanProblem
 from gibbsian.learners import LearnerState
 from gibbsian.models.full_span import FullSpanModel, fill_probabilities
+from gibbsian.models.parameters import check_whole_number
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.rng import RandomState, as_generator
 
@@ -137,9 +138,9 @@ def fit_hidden(
     """
     check_algorithm(algorithm)
     check_known(settings, SpanProblem.build)
-    check_whole("n_hidden", n_hidden, 2, ": with one value nothing is hidden")
-    check_whole("max_rounds", max_rounds)
-    check_whole("n_starts", n_starts)
+    check_whole_number("n_hidden", n_hidden, least=2)  # with one value nothing is hidden
+    check_whole_number("max_rounds", max_rounds)
+    check_whole_number("n_starts", n_starts)
     check_number("epsilon", epsilon)
     check_number("tolerance", tolerance)
     rows = _Rows.build(states, counts, cardinalities, n_hidden, settings)

@@ -44,7 +44,7 @@ def check_temperature(temperature: float) -> None:
         raise ArgumentError(f"temperature={temperature} must be a positive number")
 
 
-def check_whole_number(name: str, value: Any, least: int) -> None:
+def check_whole_number(name: str, value: Any, least: int = 1) -> None:
     """Raise unless a setting is a whole number, large enough.
 
     Examples
