@@ -14,11 +14,14 @@ __version__ = "0.1.0"
 _NAMES = {
     "BoltzmannMachine": "gibbsian.estimators",
     "Dataset": "gibbsian.data",
+    "DeepBeliefNetwork": "gibbsian.estimators",
+    "DeepBoltzmannMachine": "gibbsian.estimators",
     "FullSpan": "gibbsian.estimators",
     "FullSpanModel": "gibbsian.models",
     "GaussianMixture": "gibbsian.estimators",
     "Graph": "gibbsian.graphs",
     "HardKMeans": "gibbsian.estimators",
+    "HiddenBoltzmannMachine": "gibbsian.estimators",
     "HigherOrderBoltzmannMachine": "gibbsian.estimators",
     "HigherOrderModel": "gibbsian.models",
     "MachineMixture": "gibbsian.estimators",
@@ -27,14 +30,15 @@ _NAMES = {
     "PairwiseModel": "gibbsian.models",
     "PottsMachine": "gibbsian.estimators",
     "PottsModel": "gibbsian.models",
+    "RestrictedBoltzmannMachine": "gibbsian.estimators",
     "SoftKMeans": "gibbsian.estimators",
     "VonMisesFisherMixture": "gibbsian.estimators",
     "load": "gibbsian.estimators",
 }
 _ROOMS = (
     "comparison", "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations", "full_span",
-    "graphs", "inference", "learners", "mixtures", "models", "objectives", "optimizers", "plots", "plots_mixtures",
-    "rng", "samplers", "storage", "structure", "uncertainty",
+    "graphs", "inference", "learners", "mixtures", "models", "objectives", "optimizers", "plots", "plots_layers",
+    "plots_mixtures", "rng", "samplers", "storage", "structure", "uncertainty",
 )  # fmt: skip
 
 __all__ = [*sorted(_NAMES), *_ROOMS]

@@ -311,7 +311,7 @@ def as_graph(graph: Any, names: Sequence[Hashable]) -> Graph:
     3
     """
     if isinstance(graph, str):
-        return _named_graph(graph, names)
+        graph = named_graph(graph, len(names))
     if isinstance(graph, Graph):
         if graph.n_nodes != len(names):
             raise GraphError(f"the graph has {graph.n_nodes} nodes but the data has {len(names)} columns")
@@ -327,8 +327,15 @@ def as_graph(graph: Any, names: Sequence[Hashable]) -> Graph:
         ) from None
 
 
-def _named_graph(word: str, names: Sequence[Hashable]) -> Graph:
-    n_nodes = len(names)
+def named_graph(word: str, n_nodes: int) -> Graph:
+    """Return the graph that a word names; a grid brings its own number of nodes.
+
+    Examples
+    --------
+    >>> from gibbsian.graphs import named_graph
+    >>> named_graph("chain", 4).n_edges, named_graph("grid:2x2", 6).n_nodes
+    (3, 4)
+    """
     if word == "complete":
         return complete(n_nodes)
     if word == "empty":
@@ -338,7 +345,7 @@ def _named_graph(word: str, names: Sequence[Hashable]) -> Graph:
     kind, _, shape = word.partition(":")
     rows, _, columns = shape.partition("x")
     if kind == "grid" and rows.isdigit() and columns.isdigit():
-        return as_graph(grid(int(rows), int(columns)), names)
+        return grid(int(rows), int(columns))
     raise GraphError(f"graph={word!r} is not known: use 'complete', 'empty', 'chain' or 'grid:RxC', or give the edges")
 
 

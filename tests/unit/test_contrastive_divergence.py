@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import root
 
 import gibbsian as gb
-from gibbsian.errors import ArgumentError, ConvergenceWarning, MissingValuesError
+from gibbsian.errors import ArgumentError, ConvergenceWarning
 from gibbsian.expectations import Exact
 from gibbsian.expectations.contrastive import PersistentChains, RestartedChains
 from gibbsian.learners import LEARNERS, MomentMatching, as_learner, train
@@ -322,13 +322,6 @@ def test_exact_moments_with_adam_end_at_the_maximum_of_the_likelihood(rng):
     best = train(as_learner("mle"), start, data, rng, tol=1e-8)
     assert matched.converged
     np.testing.assert_allclose(matched.model.theta, best.model.theta, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", ["cd", "pcd"])
-def test_missing_cells_are_refused(name, rng):
-    data = gb.Dataset.read([[0, 1], [1, None], [1, 1]])
-    with pytest.raises(MissingValuesError, match="complete rows"):
-        as_learner(name).init(gb.PairwiseModel.zeros(gb.graphs.complete(2), data.domain), data, rng)
 
 
 @pytest.mark.parametrize(

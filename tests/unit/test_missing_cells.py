@@ -12,13 +12,8 @@ from gibbsian.data import Dataset
 from gibbsian.domain import BINARY, SPIN, Categories, CategoryCoding, as_coding
 from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
-from gibbsian.inference.missing import (
-    complete_in_all_ways,
-    count_completions,
-    log_evidence,
-    value_indicators,
-    value_offsets,
-)
+from gibbsian.inference.completions import complete_in_all_ways, count_completions, value_indicators, value_offsets
+from gibbsian.inference.missing import log_evidence
 from gibbsian.learners import as_learner, train
 from gibbsian.models import HigherOrderModel, MarkovRandomField
 from gibbsian.objectives import Likelihood

@@ -107,7 +107,7 @@ def test_same_bits_for_one_and_two_threads(rng):
 
 @pytest.mark.parametrize("n_missing", range(1, 4))
 def test_completions_are_all_ways_to_fill(n_missing, domain):
-    from gibbsian.inference.missing import complete_in_all_ways
+    from gibbsian.inference.completions import complete_in_all_ways
 
     row = np.full((1, 3), float(domain.high))
     row[0, :n_missing] = np.nan

@@ -201,7 +201,7 @@ def test_npz_takes_the_only_table(tmp_path):
     np.savez(tmp_path / "t.npz", table=np.eye(3), other=np.arange(3), items=np.array(["a", "b", "c"]))
     assert gb.Dataset.read(tmp_path / "t.npz").names == ("a", "b", "c")
     np.savez(tmp_path / "t.npz", train=np.eye(3), test=np.eye(3))
-    with pytest.raises(DataError, match=r"holds 2 two-dimensional arrays \(train, test\): save the data under the key"):
+    with pytest.raises(DataError, match=r"holds 2 two-dimensional arrays \(train, test\): name one of them as"):
         gb.Dataset.read(tmp_path / "t.npz")
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from gibbsian.cli.families import FitOrder
-from gibbsian.cli.flags import GRAPHS
+from gibbsian.cli.flags import GRAPHS, HIDDEN_GRAPHS
 from gibbsian.cli.interrupts import Stoppable, stopping_on_interrupt
-from gibbsian.cli.options import parse_categories, parse_coding, parse_values
+from gibbsian.cli.options import parse_categories, parse_coding, parse_hidden, parse_values
 from gibbsian.cli.output import check_target
 from gibbsian.cli.progress import fit_progress
 from gibbsian.errors import ArgumentError, GraphError
@@ -17,7 +17,21 @@ from gibbsian.errors import ArgumentError, GraphError
 # What the two columns of a file of edges are usually called.
 EDGE_TITLES = {"source", "target", "from", "to", "first", "second", "node1", "node2", "a", "b", "i", "j", "u", "v"}
 # Flags that are settings of the machine under the same name; those of a model without them were refused before.
-SAME_SETTING = ("order", "temperature", "l1", "l2", "max_iter", "tol", "start", "held_out", "learner")
+SAME_SETTING = (
+    "order",
+    "temperature",
+    "l1",
+    "l2",
+    "max_iter",
+    "tol",
+    "start",
+    "n_init",
+    "held_out",
+    "learner",
+    "clamped",
+)
+# Settings of a machine that a learner object brings itself, with what they are then.
+BROUGHT_BY_LEARNERS = {"learner": "auto", "l1": 0.0, "l2": 0.0, "clamped": "auto"}
 
 
 def fit_machine(order: FitOrder) -> Any:
@@ -27,6 +41,7 @@ def fit_machine(order: FitOrder) -> Any:
     table = read_data(order)
     machine = order.estimator(**machine_settings(order, table.names), checkpoint=checkpoint, random_state=order.seed)
     asked = machine.get_params(deep=False)
+    plain = {name: value for name, value in BROUGHT_BY_LEARNERS.items() if name in asked}
     with (
         fit_progress("fitting", machine.max_iter, machine.tol, show=order.show_progress) as callback,
         stopping_on_interrupt() as stop,
@@ -34,14 +49,14 @@ def fit_machine(order: FitOrder) -> Any:
         name = asked["learner"]
         if "memory" not in flags:
             name, learner = _make_learner(machine, table, flags)
-            machine.set_params(learner=Stoppable(learner, stop), l1=0.0, l2=0.0)
+            machine.set_params(**{**plain, "learner": Stoppable(learner, stop)})
         elif {"optimizer", "rate", "region"} & set(flags):
             raise ArgumentError("--memory learns by minibatches, without --optimizer, --rate or --region: leave it out")
         machine.set_params(callback=callback).fit(table)
     machine.result_ = replace(machine.result_, provenance=_told(machine, name))
     # the file keeps what was asked for: later data pass the threshold or the separator too
     kept = {name: flags[name] for name in ("binarize", "one_hot") if name in flags}
-    return machine.set_params(callback=None, **{key: asked[key] for key in ("learner", "l1", "l2")}, **kept)
+    return machine.set_params(callback=None, **{key: asked[key] for key in plain}, **kept)
 
 
 def machine_settings(order: FitOrder, names: tuple[str, ...]) -> dict[str, Any]:
@@ -50,9 +65,19 @@ def machine_settings(order: FitOrder, names: tuple[str, ...]) -> dict[str, Any]:
     settings = {name: flags[name] for name in SAME_SETTING if name in flags}
     if "no_bias" in flags:
         settings["bias"] = False
+    if "hidden" in flags:
+        settings["n_hidden"] = _one_layer(flags["hidden"])
     if _is_values(order):
         settings["coding"] = "values"
     return {**settings, **_structure(order, names)}
+
+
+def _one_layer(text: str) -> int:
+    """The number of hidden units of a machine that has no layers."""
+    numbers = parse_hidden(text)
+    if len(numbers) > 1:
+        raise ArgumentError(f"--hidden {text} gives {len(numbers)} layers, but this model has one: give one number")
+    return numbers[0]
 
 
 def _told(machine: Any, learner: Any) -> dict[str, Any]:
@@ -144,7 +169,7 @@ def read_graph(text: str, names: tuple[str, ...]) -> Any:
     >>> read_graph("grid:2x3", ("a", "b", "c", "d", "e", "f"))
     'grid:2x3'
     """
-    if text in GRAPHS or text.startswith("grid:"):
+    if text in GRAPHS or text in HIDDEN_GRAPHS or text.startswith("grid:"):
         return text
     if not Path(text).is_file():
         raise GraphError(f"--graph {text} is neither one of {', '.join(GRAPHS)} nor a file of edges")
@@ -241,14 +266,13 @@ def _make_learner(machine: Any, data: Any, flags: dict[str, Any]) -> tuple[str, 
     """Settle the learner's name and build it, with another optimiser or region than its own where one was asked for."""
     import inspect
 
-    from gibbsian.estimators.fitting import choose_learner
     from gibbsian.learners import LEARNERS
 
     name = machine.learner
     if name == "auto":
-        name = choose_learner(name, machine._zeros(data), data)
+        name = machine._settle_learner(data)
     takes = inspect.signature(LEARNERS.factory(name)).parameters
-    settings: dict[str, Any] = {"l1": machine.l1, "l2": machine.l2}
+    settings: dict[str, Any] = machine._learner_settings(name)
     if "region" in flags:
         if "region" not in takes:
             raise ArgumentError(f"--learner {name} takes no --region: leave it out, or use --learner smci")
@@ -263,10 +287,11 @@ def _make_learner(machine: Any, data: Any, flags: dict[str, Any]) -> tuple[str, 
 
 def _make_optimizer(learner: str, flags: dict[str, Any]) -> Any:
     from gibbsian.learners import LEARNERS
+    from gibbsian.learners.pace import DEFAULT_OPTIMIZER
     from gibbsian.optimizers import OPTIMIZERS
 
     name = flags.get("optimizer")
-    chosen = LEARNERS.create(learner).optimizer if name is None else OPTIMIZERS.create(name)
+    chosen = OPTIMIZERS.create(name) if name is not None else LEARNERS.create(learner).optimizer or DEFAULT_OPTIMIZER
     if "rate" not in flags:
         return chosen
     if not hasattr(chosen, "rate"):

@@ -13,6 +13,8 @@ import typer
 from gibbsian.errors import ArgumentError
 
 GRAPHS = ("complete", "empty", "chain", "grid:RxC")
+# Those that tell hidden units from columns.
+HIDDEN_GRAPHS = ("restricted", "semi-restricted")
 
 
 def _option(kind: Any, help: str, *names: str, metavar: str | None = None, **rules: Any) -> Any:
@@ -24,22 +26,31 @@ FLAGS: dict[str, Any] = {
     # -- what interacts
     "graph": _option(
         str | None,
-        "Which columns interact, complete if not given; FILE is a CSV with two columns of names, one edge a line.",
+        "Which columns interact, complete if not given; FILE is a CSV with two columns of names, one edge a line. "
+        "With hidden units (h0, h1, ...) also restricted or semi-restricted.",
         metavar="|".join((*GRAPHS, "FILE")),
     ),
     "order": _option(int | None, "Every clique of up to this many columns interacts; 3 if not given."),
     "cliques": _option(
         Path | None, "The cliques that interact: a CSV of column names, one clique a line.", metavar="FILE"
     ),
+    "hidden": _option(
+        str | None, "Number of hidden units; of a deep machine those of each layer, from below.", metavar="N[,N,...]"
+    ),
     "no_bias": _option(bool, "Leave the biases out.", "--no-bias"),
     "temperature": _option(float | None, "T in P(x) = exp(-E(x)/T) / Z; 1 if not given."),
     # -- how it is learned
     "learner": _option(str | None, "auto, or a learner by name (mle, mple, 1-smci, ...); a wrong name lists them all."),
+    "clamped": _option(
+        str | None,
+        "How hidden units and missing cells are averaged over given a row; auto if not given.",
+        metavar="auto|exact|chains|spatial|mean-field",
+    ),
     "region": _option(
         str | None, "What `--learner smci` or `smci-pcd` sums over: 1, 2, ..., s2 or forest.", metavar="K|s2|forest"
     ),
     "optimizer": _option(str | None, "lbfgs, ascent, anderson, ...; by default the learner's own."),
-    "rate": _option(float | None, "Step size of the optimizer, or of online k-means."),
+    "rate": _option(float | None, "Step size of the optimizer, of minibatches, or of online k-means."),
     "algorithm": _option(str | None, "greedy, newton, or dense (all functions, held by --l2 alone)."),
     "epsilon": _option(float | None, "Stop when no move lowers the cost by as much."),
     "l1": _option(float | None, "Penalty l1 sum|coupling|."),
@@ -78,6 +89,21 @@ FLAGS: dict[str, Any] = {
     "n_init": _option(int | None, "Starts, of which the best is kept.", metavar="N"),
     "epochs": _option(int | None, "How often all rows are shown.", metavar="N"),
     "smoothing": _option(float | None, "Rows of each value added to every class."),
+    # -- layers of units
+    "visible": _option(
+        str | None,
+        "Kind of the visible units; by default two values as they are coded, or categories.",
+        metavar="binary|spin|gaussian|categorical",
+    ),
+    "batch_size": _option(int | None, "Rows of a minibatch.", metavar="N"),
+    "free_phase": _option(str | None, "How the model's moments are found.", metavar="pcd|cd|smci|tempering"),
+    "chain_steps": _option(int | None, "Steps of the chains for each minibatch.", metavar="K"),
+    "chains": _option(int | None, "How many chains the free phase runs.", metavar="N"),
+    "momentum": _option(float | None, "Share of the last step that is made again."),
+    "schedule": _option(str | None, "How the rate falls: linear (to zero at the end) or constant."),
+    "plain": _option(bool, "Plain gradient instead of the centred one.", "--plain"),
+    "pretrain": _option(int | None, "Epochs of each layer alone before all learn together; 10 if not given."),
+    "fine_tune": _option(int | None, "Epochs of all layers together after each alone; 10 if not given."),
     # -- progress
     "checkpoint": _option(Path | None, "Keep the progress of the fit in this file.", metavar="FILE"),
     "checkpoint_every": _option(int | None, "Steps between two checkpoints; 50 if not given.", metavar="K"),

@@ -22,11 +22,15 @@ _FLAGS = {name: f"--{name.replace('_', '-')}" for name in FLAGS}
 _FLAGS |= {name: f"--{name}" for name in ("model", "method", "rule", "level", "fraction", "betas")}
 _FLAGS |= {"sampler": "--method", "expectation": "--method", "n_samples": "--samples", "weight_column": "--weights"}
 _FLAGS |= {"n_components": "--components", "n_epochs": "--epochs"}
+_FLAGS |= {"n_chains": "--chains", "n_steps": "--chain-steps", "n_iter": "--epochs", "learning_rate": "--rate"}
 _ARGUMENT = re.compile(rf"\b({'|'.join(_FLAGS)})=(\[[^\]]*\]|\([^)]*\)|'[^']*'|[^\s,;:()]+)")
 _PHRASES = {
     "held_out= is for": "--held-out is for",
     "(n_samples=": "(rows: ",
+    "set exact=False for both sides of it": "use --method ais",
+    "set exact=False for a lower bound": "leave --method out",
     " (of scores: score_interval)": "",
+    " (of scores: log_likelihood)": "",
     "leave n_samples= out": "leave --samples out",
     "n_samples and betas belong": "--samples and --betas belong",
     "or give names=": "(the first line must name the columns)",
@@ -41,6 +45,8 @@ _PHRASES = {
     "weights names the column": "--weights names the column",
     "drop names": "--drop names",
     "columns names the column": "the model needs the column",
+    "lower the rate of the steps (the learner's optimizer=Adam(rate=...))": "lower --rate",
+    "lower the rate of the steps (learning_rate=)": "lower --rate",
     "lower the rate of the steps": "lower --rate",
     "or use a BoltzmannMachine": "or use --model pairwise",
     "a DataStream is learned by a BoltzmannMachine: read rows into memory with Dataset.read": "leave --memory out",

@@ -58,7 +58,10 @@ def sample_rows(machine: Any, n: int, method: str) -> tuple[tuple[str, ...], Any
 # -- facts ------------------------------------------------------------------------------------------------------------
 def _size(machine: Any) -> str:
     model = machine.model_
-    words = f"{model.n_variables} variables"
+    hidden = getattr(machine, "hidden_names_", ())
+    words = (
+        f"{len(machine.names_)} columns and {len(hidden)} hidden units" if hidden else f"{model.n_variables} variables"
+    )
     if hasattr(machine, "weights_"):
         return f"{words}, {len(model.cliques)} cliques of up to {max(map(len, model.cliques))} variables"
     if hasattr(machine, "coupling_norms"):
@@ -109,6 +112,7 @@ def machine_record(machine: Any) -> dict[str, Any]:
         "gradient": last.get("gradient_norm"),
         "coding": {"name": coding.name, "domain": coding.domain.name, **labels},
         "names": machine.names_,
+        **({"hidden": machine.hidden_names_} if hasattr(machine, "hidden_names_") else {}),
         "variables": model.n_variables,
         "edges": model.graph.n_edges,
         "parameters": model.theta.size,
@@ -123,7 +127,7 @@ def machine_record(machine: Any) -> dict[str, Any]:
 
 # -- parameters -------------------------------------------------------------------------------------------------------
 def pairwise_sections(machine: Any, top: int) -> list[Section]:
-    """The biases and the strongest couplings."""
+    """The biases and the strongest couplings, of columns and hidden units alike."""
     biases = machine.biases_.to_dict() if machine.model_.bias else {}
     strongest = list(machine.strongest_couplings(top).itertuples(index=False, name=None))
     return [
@@ -180,7 +184,7 @@ def _numbers(estimate: Any) -> list[tuple[float, float]]:
 
 def pairwise_expected(machine: Any, estimate: Any) -> list[Section]:
     """Means of columns (unless there are no biases) and of products of pairs, in the layout of the parameters."""
-    model, names = machine.model_, machine.names_
+    model, names = machine.model_, machine.variable_names_
     columns = [(name,) for name in names[: model.n_biases]]
     pairs = [(names[i], names[j]) for i, j in model.graph.edges.tolist()]
     rows = [(*label, *pair) for label, pair in zip([*columns, *pairs], _numbers(estimate), strict=True)]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gibbsian.cli import full_span, machines, mixtures
+from gibbsian.cli import deep, full_span, layered, machines, mixtures
 from gibbsian.cli.families import Family, Section
 from gibbsian.cli.flags import FLAGS
 from gibbsian.errors import ArgumentError
@@ -56,6 +56,10 @@ _LEARNING = ("learner", "region", "optimizer", "rate", "l1", "l2", "max_iter", "
 _PROGRESS = ("checkpoint", "checkpoint_every", "resume")
 _TABLE = ("coding", "binarize", "complete_rows", "held_out")
 _EM = ("components", "n_init", "max_iter", "tol")
+_LAYERS = (
+    "epochs", "batch_size", "rate", "schedule", "momentum", "free_phase", "chain_steps", "chains", "plain", "l1", "l2",
+    "temperature",
+)  # fmt: skip
 ANY_MODEL = ("drop", "weights")
 
 MODELS: dict[str, ModelKind] = {
@@ -102,6 +106,35 @@ MODELS: dict[str, ModelKind] = {
         full_span.FULL_SPAN,
         full_span.span_sections,
         full_span.span_expected,
+    ),
+    "hidden": ModelKind(
+        "two values a column, a coupling for each pair of columns and hidden units",
+        "gibbsian.estimators.hidden:HiddenBoltzmannMachine",
+        ("hidden", "graph", "no_bias", "temperature", *_LEARNING, "clamped", "n_init", *_TABLE, *_PROGRESS),
+        machines.MACHINES,
+        machines.pairwise_sections,
+        machines.pairwise_expected,
+    ),
+    "rbm": ModelKind(
+        "two values, categories or numbers a column, and a layer of hidden units",
+        "gibbsian.estimators.restricted:RestrictedBoltzmannMachine",
+        ("hidden", "visible", *_LAYERS, "coding", "binarize", "complete_rows", "held_out", *_PROGRESS),
+        layered.LAYERED,
+        layered.unit_sections,
+    ),
+    "dbn": ModelKind(
+        "the same with several layers: restricted machines stacked, then fine-tuned together",
+        "gibbsian.estimators.deep:DeepBeliefNetwork",
+        ("hidden", "visible", *_LAYERS, "fine_tune", "coding", "binarize", "complete_rows", "held_out", *_PROGRESS),
+        deep.BELIEF_NETWORK,
+        layered.unit_sections,
+    ),
+    "dbm": ModelKind(
+        "the same with several layers: a deep Boltzmann machine, by mean field and chains",
+        "gibbsian.estimators.deep:DeepBoltzmannMachine",
+        ("hidden", "visible", *_LAYERS, "pretrain", "coding", "binarize", "complete_rows", "held_out", *_PROGRESS),
+        deep.DEEP,
+        layered.unit_sections,
     ),
     "vmf-mixture": ModelKind(
         "directions (rows are scaled to norm 1), von Mises-Fisher classes",
@@ -200,11 +233,15 @@ def require_answer(question: str, machine: Any) -> ModelKind:
     >>> require_answer("sample", HardKMeans())
     Traceback (most recent call last):
         ...
-    gibbsian.errors.ArgumentError: gibbsian sample cannot be asked of this model, k-means: it answers score and show
+    gibbsian.errors.ArgumentError: gibbsian sample cannot be asked of this model, k-means: it answers score and show;
+    ask sample of pairwise, higher-order, ...
     """
     name = name_of(machine)
     kind = MODELS[name]
     if question not in kind.family.questions:
         able = " and ".join([", ".join(sorted(kind.family.questions)), "show"])
-        raise ArgumentError(f"gibbsian {question} cannot be asked of this model, {name}: it answers {able}")
+        others = ", ".join(other for other, known in MODELS.items() if question in known.family.questions)
+        raise ArgumentError(
+            f"gibbsian {question} cannot be asked of this model, {name}: it answers {able}; ask {question} of {others}"
+        )
     return kind

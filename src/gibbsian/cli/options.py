@@ -9,7 +9,11 @@ import typer
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by `gibbsian fit`.")]
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A .csv, .tsv, .txt, .parquet, .npy or .npz file, a column a variable.")
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="A .csv, .tsv, .txt, .parquet, .npy or .npz file (FILE.npz:KEY names one array), a column a variable.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else there.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only.")]
@@ -50,6 +54,23 @@ def parse_coding(text: str) -> Any:
             "or two labels LOW,HIGH with a comma between"
         )
     return tuple(int(label) if label.lstrip("+-").isdigit() else label for label in labels)
+
+
+def parse_hidden(text: str) -> list[int]:
+    """Turn the value of ``--hidden`` into the numbers of hidden units, layer by layer.
+
+    Examples
+    --------
+    >>> from gibbsian.cli.options import parse_hidden
+    >>> parse_hidden("64"), parse_hidden("64,32")
+    ([64], [64, 32])
+    """
+    from gibbsian.errors import ArgumentError
+
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdigit() and int(word) > 0 for word in words):
+        raise ArgumentError(f"--hidden {text} must be a whole number such as 64, or several with commas between")
+    return [int(word) for word in words]
 
 
 def parse_values(text: str) -> list[float]:

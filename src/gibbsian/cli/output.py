@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gibbsian.cli.families import Section
 
-_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?|-")
 TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
 
 
@@ -49,13 +49,16 @@ def _plain(value: Any) -> Any:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table under its title, numbers to the right; floats get four decimals, text is never read as markup."""
+    """Print a table under its title, numbers to the right; floats get four decimals, and NaN is a dash.
+
+    Text is never read as markup.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    cells = [[f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+    cells = [[_cell(cell) for cell in row] for row in rows]
     table = Table(box=box.SIMPLE_HEAD)
     for place, column in enumerate(columns):
         numbers = all(_NUMBER.fullmatch(row[place]) for row in cells)
@@ -65,6 +68,12 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     # without a terminal there is no width to fit into, and a long name must not be cut
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
     console.print(Text(title), table, sep="\n")
+
+
+def _cell(value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return "-" if math.isnan(value) else f"{value:.4f}"
 
 
 def print_sections(sections: Iterable[Section]) -> None:

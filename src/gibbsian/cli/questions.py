@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,7 +36,9 @@ def score(
     ] = False,
     method: Annotated[
         str | None,
-        typer.Option(help="exact, or between two sides by annealed importance sampling (ais); exact if not given."),
+        typer.Option(
+            help="exact, or between two sides by annealed importance sampling (ais); exact by default, if in reach."
+        ),
     ] = None,
     samples: Samples = None,
     betas: Annotated[int | None, typer.Option(metavar="K", help="Temperatures of `--method ais`.")] = None,
@@ -57,6 +60,8 @@ def score(
     if per_row and not hasattr(machine, "score_samples"):
         raise ArgumentError("--per-row gives log-likelihoods, which a clustering does not have: leave it out")
     machine, rows = kind.family.read(machine, data, weights, convert)
+    if method is None and not (per_row or pseudo) and getattr(machine, "needs_interval", False):
+        method = "ais"  # one number would be the optimistic or the pessimistic one
     if pseudo and rows.n_missing:
         raise MissingValuesError(
             f"--pseudo needs complete rows, but {rows.n_missing} cells are missing: leave it out, or such rows"
@@ -64,11 +69,14 @@ def score(
     if method == "ais":
         _print_interval(machine.score_interval(rows.table, rows.weights, samples, betas), rows.n_rows, json)
     elif per_row:
-        _print_each(machine.score_samples(rows.table), rows, out, json)
+        _print_each(*_each(machine, rows, method), rows, out, json)
     elif pseudo:
         _print_mean("log_pseudolikelihood", machine.pseudo_score(rows.table), rows.n_rows, json)
+    elif method == "exact" and hasattr(machine, "log_likelihood"):  # its scores may be bounds
+        exact = machine.log_likelihood(rows.table, rows.weights, exact=True)
+        _print_mean("log_likelihood", exact.lower, rows.n_rows, json)
     elif hasattr(machine, "score_samples"):
-        _print_mean("log_likelihood", machine.score(rows.table, sample_weight=rows.weights), rows.n_rows, json)
+        _print_mean(_kind_of_score(machine), machine.score(rows.table, sample_weight=rows.weights), rows.n_rows, json)
     else:
         energy = -machine.score(rows.table, sample_weight=rows.weights)
         said = {"energy": energy, "rows": rows.n_rows}
@@ -83,12 +91,19 @@ def _check_score(
     if pseudo and method is not None:
         raise ArgumentError("--pseudo needs no log Z: leave --method out")
     if per_row and (pseudo or method == "ais"):
-        raise ArgumentError(f"--per-row gives exact log-likelihoods: leave {'--pseudo' if pseudo else '--method'} out")
+        raise ArgumentError(
+            f"--per-row gives one number for each row: leave {'--pseudo' if pseudo else '--method'} out"
+        )
     if method != "ais" and (samples is not None or betas is not None):
         raise ArgumentError("--samples and --betas belong to --method ais: leave them out")
     if out is not None and not per_row:
         raise ArgumentError("--out writes the log-likelihood of each row: add --per-row")
     check_target(out, TABLE_FORMATS)
+
+
+def _kind_of_score(machine: Any) -> str:
+    """What the scores of a machine are: log-likelihoods, unless it says otherwise."""
+    return getattr(machine, "score_kind", "log_likelihood")
 
 
 def _print_mean(kind: str, mean: float, n_rows: int, json: bool) -> None:
@@ -98,16 +113,23 @@ def _print_mean(kind: str, mean: float, n_rows: int, json: bool) -> None:
         print(f"mean {kind.replace('_', '-')} per row: {mean:.6f} nats over {n_rows} rows")
 
 
-def _print_each(each: Any, rows: Any, out: Path | None, json: bool) -> None:
+def _each(machine: Any, rows: Any, method: str | None) -> tuple[str, Any]:
+    """What the scores of single rows are, and the scores."""
+    if method == "exact" and hasattr(machine, "log_likelihood"):
+        return "log_likelihood", machine.log_likelihood(rows.table, exact=True).per_row()
+    return _kind_of_score(machine), machine.score_samples(rows.table)
+
+
+def _print_each(kind: str, each: Any, rows: Any, out: Path | None, json: bool) -> None:
     import numpy as np
 
     mean = float(np.average(each, weights=rows.weights))
     if out is not None or not json:
-        write_table(out, ["log_likelihood"], each[:, None])
+        write_table(out, [kind], each[:, None])
     if json:
-        print_json({"mean_log_likelihood": mean, "rows": rows.n_rows, "per_row": each})
+        print_json({f"mean_{kind}": mean, "rows": rows.n_rows, "per_row": each})
     elif out is not None:
-        _print_mean("log_likelihood", mean, rows.n_rows, json)
+        _print_mean(kind, mean, rows.n_rows, json)
 
 
 def _print_interval(found: Any, n_rows: int, json: bool) -> None:
@@ -116,7 +138,10 @@ def _print_interval(found: Any, n_rows: int, json: bool) -> None:
         partition = partition_record(found.log_partition)
         print_json({"mean_log_likelihood": sides, "rows": n_rows, "log_partition": partition})
         return
-    print(f"mean log-likelihood per row: between {found.lower:.6f} and {found.upper:.6f} nats over {n_rows} rows")
+    if found.upper == float("inf"):  # a lower bound is all that is known
+        print(f"mean log-likelihood per row: at least {found.lower:.6f} nats over {n_rows} rows, a lower bound")
+    else:
+        print(f"mean log-likelihood per row: between {found.lower:.6f} and {found.upper:.6f} nats over {n_rows} rows")
     print(found.log_partition.describe())
 
 
@@ -217,13 +242,17 @@ def expect(
     machine = load_machine(model, seed)
     kind = require_answer("expect", machine)
     assert kind.expected is not None
-    sections = kind.expected(machine, _estimate(machine, method, samples))
+    estimate = _estimate(machine, method, samples)
+    rough = bool(estimate.diagnostics.get("approximate"))
+    if rough:  # a zero would say that it is exact
+        estimate = replace(estimate, stderr=estimate.stderr + float("nan"))
+    sections = kind.expected(machine, estimate)
     if out is not None:
         write_table(out, *_plain_table(sections))
     domain = machine.coding_.domain
     if json:
         where = {"out": out} if out is not None else {section.key: section.json for section in sections}
-        print_json({"domain": domain.name, **where})
+        print_json({"domain": domain.name, "approximate": rough, **where})
     elif out is not None:
         print(f"{sum(len(section.rows) for section in sections)} expectations: written to {out}")
     else:
@@ -231,6 +260,8 @@ def expect(
             low, high = machine.coding_.low, machine.coding_.high
             print(f"values are {domain.low} for {low!r} and {domain.high} for {high!r}")
         print_sections(sections)
+        if rough:
+            print(f"{method} is an approximation whose error is not known: compare with exact or monte-carlo")
 
 
 def _estimate(machine: Any, method: str, samples: int | None) -> Any:

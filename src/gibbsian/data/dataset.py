@@ -19,6 +19,9 @@ from gibbsian.domain import MANY_VALUED, AnyCoding, AnyDomain, CategoryCoding, C
 from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
 from gibbsian.rng import RandomState, as_generator
 
+# What to do about missing cells where a learner cannot have them.
+LEARN_OTHERWISE = "learn with learner='mle' or 'em', which sum them out, or 'pcd', which samples them, or "
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -92,7 +95,8 @@ class Dataset:
         ----------
         source : array-like, data frame, path or Dataset
             A NumPy array or nested list; a pandas or polars frame; the path of a ``.csv``, ``.tsv``, ``.txt``,
-            ``.parquet``, ``.npy`` or ``.npz`` file; or a `Dataset`, which is checked and returned.
+            ``.parquet``, ``.npy`` or ``.npz`` file (``file.npz:key`` names one of its arrays); or a `Dataset`, which is
+            checked and returned.
         coding : "auto", str, pair of labels, Coding or CategoryCoding
             ``"spin"`` (-1/1), ``"binary"`` (0/1), ``"yes/no"``, ``"y/n"``, ``"true/false"``, or a pair
             ``(low, high)`` of labels. By default it is recognised over all columns together. Letter case does not
@@ -331,7 +335,7 @@ class Dataset:
         """
         return self.coding.decode(states, missing)
 
-    def require_complete(self, who: str, instead: str = "learn with learner='mle', which sums them out, or ") -> None:
+    def require_complete(self, who: str, instead: str = LEARN_OTHERWISE) -> None:
         """Raise `MissingValuesError` when cells are missing; `who` cannot handle them, `instead` could.
 
         Examples

@@ -31,7 +31,8 @@ def read_file(path: Path, names: Sequence[str] | None = None) -> Table:
     Parameters
     ----------
     path : Path
-        A ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.npy`` or ``.npz`` file.
+        A ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.npy`` or ``.npz`` file; ``file.npz:key`` names one of its
+        arrays.
     names : sequence of str, optional
         Needed for a text file whose first line already holds values.
 
@@ -46,6 +47,7 @@ def read_file(path: Path, names: Sequence[str] | None = None) -> Table:
         ".csv": _read_text, ".tsv": _read_text, ".txt": _read_text,
         ".parquet": _read_parquet, ".npy": _read_npy, ".npz": _read_npz,
     }  # fmt: skip
+    path, key = _split_key(path)
     if path.is_dir():
         raise DataError(f"'{path}' is a folder: name one of the files in it")
     if not path.exists():
@@ -54,7 +56,7 @@ def read_file(path: Path, names: Sequence[str] | None = None) -> Table:
         raise DataError(f"file '{path}' has the unknown extension {path.suffix!r}: use one of {', '.join(readers)}")
     if path.stat().st_size == 0:
         raise DataError(f"file '{path}' is empty (0 bytes)")
-    table = readers[path.suffix.lower()](path, names)
+    table = readers[path.suffix.lower()](path, names) if key is None else _read_npz(path, names, key)
     if table.shape[0] == 0:
         raise DataError(f"file '{path}' has no rows (a header only): it needs 1 row or more")
     return table
@@ -212,12 +214,20 @@ def _read_npy(path: Path, names: Sequence[str] | None) -> Table:
     return table_from_array(array)
 
 
-def _read_npz(path: Path, names: Sequence[str] | None) -> Table:
+def _split_key(path: Path) -> tuple[Path, str | None]:
+    """Part ``file.npz:key`` into the file and the name of an array in it."""
+    file, found, key = path.name.rpartition(".npz:")
+    if not found or path.exists():
+        return path, None
+    return path.with_name(f"{file}.npz"), key
+
+
+def _read_npz(path: Path, names: Sequence[str] | None, key: str | None = None) -> Table:
     try:
         with zipfile.ZipFile(path) as archive:
             _too_large(path, 2 * max((entry.file_size for entry in archive.infolist()), default=0))
         with np.load(path, allow_pickle=False) as arrays:
-            array = arrays[_array_key(path, arrays)]
+            array = arrays[_array_key(path, arrays, key)]
             stored_names = _stored_names(arrays, array)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         if isinstance(error, DataError):
@@ -227,15 +237,20 @@ def _read_npz(path: Path, names: Sequence[str] | None) -> Table:
     return table if stored_names is None else Table(as_names(stored_names), table.cells)
 
 
-def _array_key(path: Path, arrays: Any) -> str:
+def _array_key(path: Path, arrays: Any, wanted: str | None) -> str:
+    listed = ", ".join(arrays.files) or "it is empty"
+    if wanted is not None:
+        if wanted not in arrays.files:
+            raise DataError(f"file '{path}' holds no array {wanted!r} ({listed}): name one of them")
+        return wanted
     for key in ARRAY_KEYS:
         if key in arrays.files:
             return key
     flat = [key for key in arrays.files if arrays[key].ndim == 2]
     if len(flat) != 1:
         raise DataError(
-            f"file '{path}' holds {len(flat)} two-dimensional arrays ({', '.join(arrays.files) or 'it is empty'}): "
-            f"save the data under the key 'x', or pass the array itself"
+            f"file '{path}' holds {len(flat)} two-dimensional arrays ({listed}): name one of them as "
+            f"{path.name}:{flat[0] if flat else 'x'}, or save the data under the key 'x'"
         )
     return flat[0]
 

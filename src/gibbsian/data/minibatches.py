@@ -145,7 +145,7 @@ class RowsInMemory:
     def shuffled(self, batch_size: int, seed: np.ndarray, epoch: int) -> ShuffledPass:
         """Return pass number `epoch`."""
         rng = seeded(seed, epoch)
-        drawn = _systematic(self.data.weights, self.n_rows, rng)
+        drawn = systematic_draws(self.data.weights, self.n_rows, rng)
         return _MemoryPass(self.data, rng.permutation(drawn), Cuts(self.n_rows, batch_size))
 
 
@@ -163,7 +163,7 @@ class _MemoryPass:
         return plain_batch(self.data.states[self.order[start:stop]], self.data.coding, self.data.names)
 
 
-def _systematic(weights: np.ndarray, n_draws: int, rng: np.random.Generator) -> np.ndarray:
+def systematic_draws(weights: np.ndarray, n_draws: int, rng: np.random.Generator) -> np.ndarray:
     """Draw places with frequencies as near to the weights as whole numbers can be."""
     edges = np.cumsum(weights) * (n_draws / weights.sum())
     edges[-1] = n_draws  # rounding must not lose the last draw

@@ -57,21 +57,20 @@ class LogPartitionInterval:
     n_errors: float = 2.0
 
     @property
-    def _ends(self) -> tuple[float, float]:
+    def _ends(self) -> tuple[float, ...]:
+        """Both estimates among them: by chance the forward one may be the larger."""
         below, above = self.stderrs
-        return (
-            self.forward.log_partition - self.n_errors * below,
-            self.reverse.log_partition + self.n_errors * above,
-        )
+        estimates = self.forward.log_partition, self.reverse.log_partition
+        return *estimates, estimates[0] - self.n_errors * below, estimates[1] + self.n_errors * above
 
     @property
     def lower(self) -> float:
-        """Lower end: the forward estimate less its errors."""
+        """Lower end: the forward estimate less its errors, or the reverse one where that is lower."""
         return min(self._ends)
 
     @property
     def upper(self) -> float:
-        """Upper end: the reverse estimate and its errors."""
+        """Upper end: the reverse estimate and its errors, or the forward one where that is higher."""
         return max(self._ends)
 
     @property

@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset
+from gibbsian.diagnostics.evidence import log_evidence_interval
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
-from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
 from gibbsian.estimators.fitting import by_value, like_frame
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
 from gibbsian.expectations.missing_cells import fill_probabilities
@@ -26,6 +27,8 @@ from gibbsian.samplers.annealing import Annealing
 # A number of samples is shared among as many chains as each has draws, but at most so many: many chains make the
 # standard error reliable, many draws R-hat.
 MOST_CHAINS = 100
+# Temperatures for likelihoods that nobody asked for by name: those of several starts, and of rows held out of a fit.
+FEWER_BETAS = 1000
 
 
 class ScoreInterval(NamedTuple):
@@ -78,7 +81,7 @@ class AnswersMixin:
         array([0.25, 0.5 ])
         """
         data = self._read(X)
-        return (log_evidence(self.model_, data) - self._exact_log_partition())[data.row_of]
+        return (self._exact_evidence(data) - self._exact_log_partition())[data.row_of]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean exact log-likelihood per row.
@@ -91,7 +94,7 @@ class AnswersMixin:
         -1.3863
         """
         data = self._read(X, sample_weight=sample_weight)
-        evidence = np.average(log_evidence(self.model_, data), weights=data.weights)
+        evidence = np.average(self._exact_evidence(data), weights=data.weights)
         return float(evidence - self._exact_log_partition())
 
     def score_interval(
@@ -99,10 +102,13 @@ class AnswersMixin:
     ) -> ScoreInterval:
         """Return the mean log-likelihood per row between two sides, for machines whose log Z is out of reach.
 
+        The sides reach two standard errors beyond the estimates of log Z, so that now and then the truth lies just
+        outside; where log Z is in reach `score` has no error.
+
         Parameters
         ----------
         X : array, frame, path or Dataset
-            The rows; missing cells are summed out exactly.
+            The rows; missing cells are summed out exactly where that is quick, else between two sides as log Z is.
         sample_weight : array of shape (n_rows,), optional
             How much each row counts.
         n_samples, betas : int, optional
@@ -117,8 +123,10 @@ class AnswersMixin:
         """
         data = self._read(X, sample_weight=sample_weight)
         bracket = self.log_partition("ais", n_samples=n_samples, betas=betas)
-        evidence = float(np.average(log_evidence(self.model_, data), weights=data.weights))
-        return ScoreInterval(evidence - bracket.upper, evidence - bracket.lower, bracket)
+        annealing = None if n_samples is betas is None else _annealing(n_samples, betas)
+        evidence = log_evidence_interval(self.model_, data, annealing, as_generator(self.random_state))
+        lower, upper = (float(np.average(side, weights=data.weights)) for side in evidence)
+        return ScoreInterval(lower - bracket.upper, upper - bracket.lower, bracket)
 
     def pseudo_score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-pseudolikelihood per row, which needs no partition function and so suits any size.
@@ -133,7 +141,9 @@ class AnswersMixin:
         return -value_and_gradient(Pseudolikelihood(), self.model_, self._read(X))[0]
 
     def score_or_pseudo_score(self, X: Any) -> HeldOut:
-        """Return the score where the partition function is in reach, else the pseudo-score, and say which it is.
+        """Return the score where it is in reach, else the pseudo-score, else the score's lower side; say which it is.
+
+        The pseudo-score needs complete rows, and hidden units that can be summed out.
 
         Examples
         --------
@@ -146,7 +156,12 @@ class AnswersMixin:
         try:
             return HeldOut(self.score(data), "log-likelihood", data.n_rows)
         except TooExpensiveError:
+            pass
+        try:
             return HeldOut(self.pseudo_score(data), "log-pseudolikelihood", data.n_rows)
+        except (MissingValuesError, TooExpensiveError):
+            lower = self.score_interval(data, betas=FEWER_BETAS).lower
+            return HeldOut(lower, "lower side of the log-likelihood", data.n_rows)
 
     @overload
     def log_partition(self, method: Literal["exact"] = ..., n_samples: None = ..., betas: None = ...) -> float: ...
@@ -181,17 +196,20 @@ class AnswersMixin:
         1.3863
         """
         check_is_fitted(self)
-        settings: dict[str, Any] = {"n_walkers": n_samples, "betas": betas}
-        given = {name: value for name, value in settings.items() if value is not None}
         if method == "ais":
-            return log_partition_interval(
-                self.model_, annealing=Annealing(**given), rng=as_generator(self.random_state)
-            )
+            annealing = _annealing(n_samples, betas)
+            return log_partition_interval(self.model_, annealing=annealing, rng=as_generator(self.random_state))
         if method != "exact":
             raise ArgumentError(f"method={method!r} is not known: use one of exact, ais")
-        if given:
+        if n_samples is not None or betas is not None:
             raise ArgumentError("n_samples and betas belong to method='ais': leave them out")
         return self._exact_log_partition()
+
+    def _exact_evidence(self, data: Dataset) -> np.ndarray:
+        try:
+            return log_evidence(self.model_, data)
+        except TooExpensiveError as error:
+            raise TooExpensiveError(f"{error}, or ask for score_interval, which brackets it") from None
 
     def _exact_log_partition(self) -> float:
         check_is_fitted(self)
@@ -308,6 +326,12 @@ class AnswersMixin:
         """Probabilities of the values of each distinct state's cells, in the form that `predict_proba` returns."""
         flat = fill_probabilities(self.model_, data, as_generator(self.random_state))
         return flat if self.model_.domain.two_valued else by_value(flat, self.model_)
+
+
+def _annealing(n_samples: int | None, betas: int | None) -> Annealing:
+    """Annealing with the numbers that are given and its own for the others."""
+    settings: dict[str, Any] = {"n_walkers": n_samples, "betas": betas}
+    return Annealing(**{name: value for name, value in settings.items() if value is not None})
 
 
 def _with_samples(expectation: Any, method: Any, n_samples: int) -> Any:

@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
-
 from gibbsian.data import Dataset, preflight
 from gibbsian.domain import require_two_values
 from gibbsian.estimators.machine import ConvertibleMixin, Machine
 from gibbsian.estimators.online import OnlineMixin
+from gibbsian.estimators.pairwise_tables import PairwiseTablesMixin
 from gibbsian.graphs import as_graph
 from gibbsian.learners import Learner
 from gibbsian.learners.driver import Callback
 from gibbsian.models import PairwiseModel
-from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState
 from gibbsian.storage import Checkpoint
 
 
-class BoltzmannMachine(ConvertibleMixin, OnlineMixin, Machine):
+class BoltzmannMachine(PairwiseTablesMixin, ConvertibleMixin, OnlineMixin, Machine):
     """A fully visible pairwise Boltzmann machine (YU20 eq. 3), learned from two-valued data.
 
     Parameters
@@ -30,8 +27,8 @@ class BoltzmannMachine(ConvertibleMixin, OnlineMixin, Machine):
         Which variables interact; pairs may use column names. Also ``"empty"``, ``"chain"``, ``"grid:RxC"``.
     learner : "auto", str or Learner
         ``"mle"`` (exact likelihood), ``"mple"`` (pseudolikelihood), any registered name, or a learner object with its
-        own settings. ``"auto"`` takes the exact likelihood where one evaluation is quick or cells are missing, else
-        pseudolikelihood.
+        own settings. ``"auto"`` takes the exact likelihood where one evaluation is quick, else pseudolikelihood, or
+        ``"pcd"`` where cells are missing.
     l1, l2 : float
         Penalties ``l1 sum|coupling|`` and ``(l2/2) sum parameter^2`` on the mean loss per row, in the model's own
         coding.
@@ -128,50 +125,3 @@ class BoltzmannMachine(ConvertibleMixin, OnlineMixin, Machine):
 
     def _preflight(self, data: Dataset, model: PairwiseModel, l1: float, l2: float) -> None:
         preflight(data, model.graph, l1=l1, l2=l2, bias=self.bias)
-
-    @classmethod
-    def _structure_of(cls, model: PairwiseModel) -> dict[str, Any]:
-        return {"graph": model.graph}
-
-    # -- parameters ---------------------------------------------------------------------------------------------------
-    @property
-    def biases_(self) -> Any:
-        """The biases by column name."""
-        import pandas
-
-        check_is_fitted(self)
-        return pandas.Series(self.model_.biases, index=list(self.names_), name="bias")
-
-    @property
-    def couplings_(self) -> Any:
-        """The symmetric matrix of couplings by column name, zero where the graph has no edge."""
-        import pandas
-
-        check_is_fitted(self)
-        require_memory(
-            8.0 * self.model_.n_variables**2,
-            f"the full matrix of couplings of {self.model_.n_variables:,} variables",
-            "use strongest_couplings(), which lists the edges only",
-        )
-        names = list(self.names_)
-        return pandas.DataFrame(self.model_.coupling_matrix, index=names, columns=names)
-
-    def strongest_couplings(self, n: int | None = None) -> Any:
-        """Return the couplings as a table with columns first, second, coupling, the largest in size first.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
-        >>> bm.strongest_couplings().round(3).values.tolist()          # log(2) / 4
-        [['x0', 'x1', 0.173]]
-        """
-        import pandas
-
-        check_is_fitted(self)
-        order = np.argsort(-np.abs(self.model_.couplings), kind="stable")[:n]
-        first, second = self.model_.graph.edges[order].T
-        names = np.array(self.names_, dtype=object)
-        return pandas.DataFrame(
-            {"first": names[first], "second": names[second], "coupling": self.model_.couplings[order]}
-        )

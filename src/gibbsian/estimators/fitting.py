@@ -19,7 +19,8 @@ from gibbsian.diagnostics import DataMoments, data_moments
 from gibbsian.diagnostics.existence import maximum_exists
 from gibbsian.errors import ArgumentError, MaximumDoesNotExistError, MaximumDoesNotExistWarning
 from gibbsian.inference import predict_cost_of
-from gibbsian.inference.missing import value_offsets
+from gibbsian.inference.completions import value_offsets
+from gibbsian.inference.missing import PATIENT_SECONDS, clamped_seconds
 from gibbsian.learners import FitResult, Learner
 from gibbsian.learners.mean_field import warm_start
 from gibbsian.models import HigherOrderModel, Model, PairwiseModel
@@ -27,7 +28,8 @@ from gibbsian.objectives import Likelihood
 from gibbsian.resources import memory_limit, require_memory
 from gibbsian.storage import Checkpoint
 
-# "auto" learns by exact likelihood while one evaluation is predicted to take no longer.
+# "auto" learns by exact likelihood while one evaluation is predicted to take no longer; where cells are missing, when
+# chains are the only other way, no longer than PATIENT_SECONDS.
 QUICK_SECONDS = 0.05
 # A parameter worth log-odds beyond this is looked into, and beyond the other is warned of where nothing can be proved:
 # e^6 is one row in 400, e^12 one in 160,000, more rows than most tables have.
@@ -56,21 +58,23 @@ def check_hooks(machine: Any) -> None:
 
 
 def choose_learner(learner: str | Learner, model: Model, data: Dataset) -> str | Learner:
-    """Settle ``"auto"``: exact likelihood where it is quick or cells are missing, else pseudolikelihood."""
+    """Settle ``"auto"``: exact likelihood where quick, else pseudolikelihood, or chains where cells are missing."""
     if learner != "auto":
         return learner
-    quick = predict_cost_of(model).seconds <= QUICK_SECONDS
-    return "mle" if quick or data.has_missing else "mple"
+    seconds = predict_cost_of(model).seconds
+    if not data.has_missing:
+        return "mle" if seconds <= QUICK_SECONDS else "mple"
+    return "mle" if seconds + clamped_seconds(model, data) <= PATIENT_SECONDS else "pcd"
 
 
-def check_memory(data: Dataset, model: Model) -> None:
-    """Refuse a fit that would not fit the memory, and say how many columns would."""
+def check_memory(data: Dataset, model: Model, variables: str = "columns", instead: str = "") -> None:
+    """Refuse a fit that would not fit the memory, and say how many variables, as they are called here, would."""
     needed = fit_memory(data, model)
-    columns = int(model.n_variables * min(1.0, memory_limit() / needed) ** 0.5)  # parameters grow with their square
+    most = int(model.n_variables * min(1.0, memory_limit() / needed) ** 0.5)  # parameters grow with their square
     require_memory(
         needed,
-        f"fitting {model.n_variables:,} columns with {model.theta.size:,} parameters",
-        f"use a sparser graph, or about {columns:,} columns",
+        f"fitting {model.n_variables:,} {variables} with {model.theta.size:,} parameters",
+        f"use a sparser graph, or about {most:,} {variables}" + (f": {instead}" if instead else ""),
     )
 
 

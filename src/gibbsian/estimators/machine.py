@@ -58,11 +58,16 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
     checkpoint: Checkpoint | str | os.PathLike[str] | None
     callback: Callback | None
     random_state: RandomState
+    result_: Any
 
     # -- what a machine decides -----------------------------------------------------------------------------------
     @abstractmethod
     def _zeros(self, data: Dataset) -> Any:
         """Return the model of the data at zero parameters."""
+
+    def _check_memory(self, data: Dataset, model: Any) -> None:
+        """Refuse a fit that would not fit the memory, before it is planned."""
+        check_memory(data, model)
 
     @abstractmethod
     def _preflight(self, data: Dataset, model: Any, l1: float, l2: float) -> None:
@@ -97,7 +102,7 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : array, frame, path, Dataset or DataStream
-            Rows of variables; missing cells (NaN, blank, ``?``) are summed out by the exact likelihood. A `DataStream`
+            Rows of variables; missing cells (NaN, blank, ``?``) are summed out, or sampled by chains. A `DataStream`
             stays on disk and is learned by minibatches (`BoltzmannMachine` only).
         y : ignored
             For scikit-learn's pipelines.
@@ -134,14 +139,49 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
         rng = as_generator(self.random_state)
         data, held_out = self._hold_out(data, rng)
         model = self._zeros(data)
-        name = choose_learner(self.learner, model, data)
-        learner = as_learner(name, l1=self.l1, l2=self.l2)
+        self._check_memory(data, model)
+        name = self._choose_learner(model, data)
+        learner = as_learner(name, **self._learner_settings(name))
         l1, l2 = getattr(learner, "l1", 0.0), getattr(learner, "l2", 0.0)
-        check_memory(data, model)
         self._preflight(data, model, l1, l2)
         data = drop_empty_rows(data)
-        model = start_from(self.start, model, data)
-        result = train(
+        result = self._run_learner(learner, model, data, rng)
+        if not (l1 or l2):
+            check_runaway(result.model, data, learner)
+        if not result.converged:
+            warnings.warn(result.reason, ConvergenceWarning, stacklevel=3)
+        result = replace(
+            result,
+            provenance={**result.provenance, **self._provenance(name, learner, data, result)},
+            moments=moments_of(model, data),
+            penalised=bool(l1 or l2),
+        )
+        self._set_fitted(result, data.coding, data.names)
+        if held_out is not None:
+            self.result_ = replace(self.result_, held_out=self.score_or_pseudo_score(held_out))
+        return self
+
+    def _settle_learner(self, data: Dataset) -> str | Learner:
+        """Settle which learner ``"auto"`` is for these data, before a fit."""
+        return self._choose_learner(self._zeros(data), data)
+
+    def _choose_learner(self, model: Any, data: Dataset) -> str | Learner:
+        """Settle which learner ``"auto"`` is for this model and these data."""
+        return choose_learner(self.learner, model, data)
+
+    def _learner_settings(self, name: str | Learner) -> dict[str, Any]:
+        """Return the machine's settings that are the learner's."""
+        return {"l1": self.l1, "l2": self.l2}
+
+    def _run_learner(self, learner: Learner, model: Any, data: Dataset, rng: np.random.Generator) -> FitResult:
+        """Run the learner from where the machine starts."""
+        return self._train(learner, start_from(self.start, model, data), data, rng)
+
+    def _train(
+        self, learner: Learner, model: Any, data: Dataset, rng: np.random.Generator, number: int = 0
+    ) -> FitResult:
+        """Run the learner from a model; a fit of several runs numbers them, and each has a checkpoint of its own."""
+        return train(
             learner,
             model,
             data,
@@ -149,22 +189,12 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
             max_iter=self.max_iter,
             tol=self.tol,
             callback=self.callback,
-            checkpoint=self._checkpoint(lambda: fingerprint(learner, model, data)),
+            checkpoint=self._checkpoint(lambda: fingerprint(learner, model, data), number),
         )
-        if not (l1 or l2):
-            check_runaway(model.replace(result.model.theta), data, learner)
-        if not result.converged:
-            warnings.warn(result.reason, ConvergenceWarning, stacklevel=3)
-        result = replace(
-            result,
-            provenance={**result.provenance, **provenance(name, learner, data, result)},
-            moments=moments_of(model, data),
-            penalised=bool(l1 or l2),
-        )
-        self._set_fitted(result, data.coding, data.names)
-        if held_out is not None:
-            self.result_ = replace(result, held_out=self.score_or_pseudo_score(held_out))
-        return self
+
+    def _provenance(self, name: str | Learner, learner: Learner, data: Dataset, result: FitResult) -> dict[str, Any]:
+        """Return what a later reader of the model wants to know."""
+        return provenance(name, learner, data, result)
 
     def _hold_out(self, data: Dataset, rng: np.random.Generator) -> tuple[Dataset, Dataset | None]:
         """Split off the rows that the fit shall not see."""
@@ -187,12 +217,18 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
         self.names_ = names
         return self
 
-    def _checkpoint(self, identify: Callable[[], str]) -> Checkpoint | None:
-        """Return the checkpoint of this fit; only then is the data hashed."""
+    @property
+    def variable_names_(self) -> tuple[str, ...]:
+        """The variables of the model: the columns, and after them the hidden units of a machine that has some."""
+        return self.names_
+
+    def _checkpoint(self, identify: Callable[[], str], number: int = 0) -> Checkpoint | None:
+        """Return the checkpoint of this fit, or of one of its later runs; only then is the data hashed."""
         if self.checkpoint is None:
             return None
         given = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
-        return Checkpoint(given.path, given.every, given.resume, identify())
+        path = f"{os.fspath(given.path)}.{number}" if number else given.path
+        return Checkpoint(path, given.every, given.resume, identify())
 
     # -- reading ------------------------------------------------------------------------------------------------------
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
@@ -259,14 +295,13 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
             "penalised": result.penalised,
             "held_out": result.held_out,
         }
-        settings = plain_settings(self.get_params(deep=False))
-        write_model(
-            path, StoredModel(self.model_, self.coding_, self.names_, settings, told, result.trace, result.moments)
-        )
+        settings, names = plain_settings(self.get_params(deep=False)), self.variable_names_
+        write_model(path, StoredModel(self.model_, self.coding_, names, settings, told, result.trace, result.moments))
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> Self:
         """Rebuild a fitted machine from what a file holds."""
+        assert stored.coding is not None, "the variables of a machine have labels"
         told = dict(stored.provenance)
         converged, reason = told.pop("converged", False), told.pop("reason", "")
         penalised, held_out = told.pop("penalised", False), told.pop("held_out", None)
@@ -307,5 +342,7 @@ class ConvertibleMixin:
         result = replace(self.result_, model=model, moments=None, provenance=told)
         converted = type(self)(**self.get_params(deep=False))
         converted.coding = target
+        if model is not self.model_ and hasattr(converted, "bias"):
+            converted.bias = True  # writing products of other values makes biases
         converted._set_columns(self.names_)
         return converted._set_fitted(result, target, self.names_)

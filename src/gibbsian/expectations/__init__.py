@@ -6,8 +6,15 @@ Depends on models, samplers, inference and diagnostics.
 
 from gibbsian.expectations.annealed import AnnealedImportance
 from gibbsian.expectations.base import EXPECTATIONS, Estimate, Expectation
+from gibbsian.expectations.bethe import Bethe
+from gibbsian.expectations.clamped import CLAMPED, as_clamped
+from gibbsian.expectations.clamped_chains import ClampedChains
+from gibbsian.expectations.clamped_exact import ClampedExact
+from gibbsian.expectations.clamped_mean_field import ClampedMeanField
+from gibbsian.expectations.clamped_spatial import ClampedSpatial
 from gibbsian.expectations.contrastive import PersistentChains, RestartedChains
 from gibbsian.expectations.exact import Exact
+from gibbsian.expectations.mean_field import MeanField
 from gibbsian.expectations.monte_carlo import MonteCarlo
 from gibbsian.expectations.regions import ForestAround, GivenRegions, IndependentNeighbours, Neighbourhood
 from gibbsian.expectations.samples import Samples
@@ -16,14 +23,21 @@ from gibbsian.expectations.spatial_chains import SpatialChains
 from gibbsian.expectations.targets import expect_of
 
 __all__ = [
+    "CLAMPED",
     "EXPECTATIONS",
     "AnnealedImportance",
+    "Bethe",
+    "ClampedChains",
+    "ClampedExact",
+    "ClampedMeanField",
+    "ClampedSpatial",
     "Estimate",
     "Exact",
     "Expectation",
     "ForestAround",
     "GivenRegions",
     "IndependentNeighbours",
+    "MeanField",
     "MonteCarlo",
     "Neighbourhood",
     "PersistentChains",
@@ -32,6 +46,7 @@ __all__ = [
     "Spatial",
     "SpatialChains",
     "SpatialPlan",
+    "as_clamped",
     "expect_of",
     "plan_regions",
     "spatial_statistics",

@@ -29,7 +29,7 @@ class Estimate:
     log_partition : float, optional
         log Z, where the method gives it.
     diagnostics : mapping
-        Whatever else the method has to say, by name.
+        Whatever else the method has to say, by name; ``"approximate"`` where its error is not known.
     log_partition_stderr : float
         Standard error of `log_partition`; zero when it is exact.
 
@@ -49,8 +49,8 @@ class Estimate:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every standard error is zero."""
-        return not np.any(self.stderr)
+        """Whether every standard error is zero, and no other error is made."""
+        return not np.any(self.stderr) and not self.diagnostics.get("approximate", False)
 
 
 @dataclass(frozen=True)

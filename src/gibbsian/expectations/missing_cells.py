@@ -10,14 +10,8 @@ from gibbsian.data import Dataset
 from gibbsian.domain import Domain
 from gibbsian.errors import TooExpensiveError
 from gibbsian.inference import ExactInference, exact
-from gibbsian.inference.missing import (
-    clamp,
-    complete_in_all_ways,
-    heavy_states,
-    light_batches,
-    value_indicators,
-    value_offsets,
-)
+from gibbsian.inference.completions import value_indicators, value_offsets
+from gibbsian.inference.missing import clamp, heavy_states, light_parts
 from gibbsian.models import Model
 from gibbsian.samplers import draw
 
@@ -50,10 +44,10 @@ def fill_probabilities(model: Model, data: Dataset, rng: np.random.Generator) ->
     probabilities = value_indicators(model.domain, data.states)
     if not data.has_missing:
         return probabilities
-    for batch in light_batches(data):
-        probabilities[batch] = complete_in_all_ways(data, batch).fill_probabilities(model)
+    for part in light_parts(model, data):
+        probabilities[part.which] = part.fill_probabilities(model)
     seed = int(rng.integers(2**63))
-    for state in heavy_states(data):
+    for state in heavy_states(model, data):
         rest, _, missing = clamp(model, data, state)
         # a stream that depends on the row alone: what else is asked for at the same time changes nothing
         own = np.random.default_rng([seed, zlib.crc32(data.states[state].tobytes() + missing.tobytes())])

@@ -1,109 +1,54 @@
-"""Missing cells as hidden variables: every way to fill them, with its probability."""
+"""Missing cells as hidden variables: rows summed out together where that is cheap, else one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.domain import AnyDomain
-from gibbsian.inference.exact import exact
-from gibbsian.models import Model
-from gibbsian.resources import require_memory
+from gibbsian.inference.completions import complete_in_all_ways, count_completions
+from gibbsian.inference.cut_sets import split_by_cut
+from gibbsian.inference.exact import exact, predict_cost_of
+from gibbsian.models import Model, PairwiseModel
 
-# States with at most this many completions (eight missing cells of two values) have them listed, many states at a
-# time; for more, exact inference on the missing cells of one state is faster.
+# Models that are not pairwise have up to this many completions of a state listed (eight missing cells of two values).
 MOST_LISTED = 2**8
 # Completions listed at a time where nothing has to be kept.
 LISTED_AT_ONCE = 2**16
-# Counts stop growing here, well before a float64 overflows.
-LARGEST_EXPONENT = 900.0
+# Seconds for one statistic of one listed completion.
+LISTED_SECONDS = 2e-9
+# What a state that is summed by itself costs besides its sum: a model of its missing cells is made for it.
+ROW_SECONDS = 1e-3
+# Missing cells are summed out exactly in every step of a fit while that is predicted to take no longer.
+PATIENT_SECONDS = 0.5
 
 
-@dataclass(frozen=True)
-class Completions:
-    """All completions of the incomplete states of a data set, each state's completions in one run.
-
-    Parameters
-    ----------
-    states : ndarray of shape (n_completions, n_variables)
-        Complete states.
-    row : ndarray of shape (n_completions,)
-        The place (in `which`) of the state that each one completes, ascending.
-    starts : ndarray of shape (n_states,)
-        Where each state's run begins.
+class RowSums(Protocol):
+    """Some states of a data set whose missing cells are summed out together, for models of the kind they were read for.
 
     Examples
     --------
     >>> import gibbsian as gb
-    >>> from gibbsian.inference.missing import complete_in_all_ways
+    >>> from gibbsian.inference.missing import light_parts
     >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
-    >>> completions = complete_in_all_ways(data)
-    >>> len(completions.states)
-    3
+    >>> [part.which.tolist() for part in light_parts(gb.PairwiseModel.zeros(gb.graphs.complete(2)), data)]
+    [[0, 1]]
     """
 
-    states: np.ndarray
-    row: np.ndarray
-    starts: np.ndarray
+    @property
+    def which(self) -> np.ndarray:
+        """The numbers of the states."""
 
-    def posterior(self, model: Model) -> tuple[np.ndarray, np.ndarray]:
-        """Return each state's log-evidence (unnormalised) and each completion's probability given the present cells."""
-        log_weights = model.log_weights(self.states)
-        top = np.maximum.reduceat(log_weights, self.starts)
-        weights = np.exp(log_weights - top[self.row])
-        totals = np.add.reduceat(weights, self.starts)
-        return top + np.log(totals), weights / totals[self.row]
+    def log_evidence(self, model: Any) -> np.ndarray:
+        """Return the log of each state's weight, summed over its missing cells."""
 
-    def fill_probabilities(self, model: Model) -> np.ndarray:
+    def expect(self, model: Any, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return each state's log-evidence, and the sum of their expected statistics with weights `shares`."""
+
+    def fill_probabilities(self, model: Any) -> np.ndarray:
         """Return the probabilities of the cells' values given the present cells, in columns like `value_indicators`."""
-        _, posterior = self.posterior(model)
-        codes, n_rows = model.domain.to_codes(self.states), len(self.starts)
-        tables = [
-            np.bincount(self.row * size + codes[:, i], posterior, minlength=n_rows * size).reshape(n_rows, size)
-            for i, size in enumerate(model.domain.cardinalities(model.n_variables))
-        ]
-        return np.hstack([table[:, 1:] for table in tables] if model.domain.two_valued else tables)
-
-
-def value_offsets(domain: AnyDomain, n_variables: int) -> np.ndarray:
-    """Return where the columns of each variable begin and end, when there is one for each value of each variable.
-
-    Examples
-    --------
-    >>> from gibbsian.domain import Categories
-    >>> from gibbsian.inference.missing import value_offsets
-    >>> value_offsets(Categories((3, 2)), 2).tolist()
-    [0, 3, 5]
-    """
-    return np.concatenate([[0], np.cumsum(domain.cardinalities(n_variables))])
-
-
-def value_indicators(domain: AnyDomain, states: np.ndarray) -> np.ndarray:
-    """Return ones where cells take a value and zeros elsewhere.
-
-    A two-valued domain has one column for each variable, which stands for its upper value; `Categories` have one for
-    each value of each variable (see `value_offsets`).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.domain import SPIN, Categories
-    >>> from gibbsian.inference.missing import value_indicators
-    >>> value_indicators(SPIN, np.array([[-1, 1]])).tolist()
-    [[0.0, 1.0]]
-    >>> value_indicators(Categories((3, 2)), np.array([[2, 0]])).tolist()
-    [[0.0, 0.0, 1.0, 1.0, 0.0]]
-    """
-    codes = domain.to_codes(states)
-    if domain.two_valued:
-        return codes.astype(np.float64)
-    offsets = value_offsets(domain, states.shape[1])
-    indicators = np.zeros((len(states), offsets[-1]))
-    np.put_along_axis(indicators, offsets[:-1] + codes, 1.0, axis=1)
-    return indicators
 
 
 def count_missing(data: Dataset) -> np.ndarray:
@@ -119,65 +64,87 @@ def count_missing(data: Dataset) -> np.ndarray:
     return np.zeros(data.n_states, np.int64) if data.missing is None else data.missing.sum(axis=1)
 
 
-def count_completions(data: Dataset) -> np.ndarray:
-    """Return in how many ways the missing cells of each distinct state can be filled, as floats that do not overflow.
+def light_parts(model: Model, data: Dataset, at_once: float = LISTED_AT_ONCE) -> Iterator[RowSums]:
+    """Yield the states that are cheap to sum out, in parts that are summed together.
+
+    Of a pairwise model they are those that a small cut set makes independent (see `CutSets`), of any other those with
+    few completions, of which a part lists about `at_once`.
 
     Examples
     --------
     >>> import gibbsian as gb
-    >>> from gibbsian.inference.missing import count_completions
-    >>> count_completions(gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")).tolist()
-    [1.0, 2.0]
+    >>> from gibbsian.inference.missing import light_parts
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> data = gb.Dataset.read([[1, float("nan")]], coding="spin")
+    >>> [part.fill_probabilities(model).tolist() for part in light_parts(model, data)]      # 1 / (1 + exp(-1))
+    [[[1.0, 0.7310585786300049]]]
     """
-    if data.missing is None:
-        return np.ones(data.n_states)
-    exponents = data.missing @ np.log2(data.domain.cardinalities(data.n_variables))
-    return np.rint(np.exp2(np.minimum(exponents, LARGEST_EXPONENT)))
-
-
-def complete_in_all_ways(data: Dataset, which: np.ndarray | None = None) -> Completions:
-    """List every completion of every state (or of the states numbered `which`), asking for the memory first.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.inference.missing import complete_in_all_ways
-    >>> complete_in_all_ways(gb.Dataset.read([[0, 1], [1, 1]])).row.tolist()
-    [0, 1]
-    """
-    which = np.arange(data.n_states) if which is None else which
-    counts = count_completions(data)[which]
-    total = float(counts.sum())
-    require_memory(
-        total * (data.n_variables + 32.0),
-        f"listing the {total:.3g} completions of the rows with missing cells",
-        "leave out the rows with the most missing cells",
-    )
-    counts = counts.astype(np.int64)
-    row = np.repeat(np.arange(len(which)), counts)
-    starts = np.cumsum(counts) - counts
-    states = data.states[which][row]
-    if data.missing is not None:
-        _fill(states, data.missing[which], starts, counts, data.domain)
-    return Completions(states, row, starts)
-
-
-def light_states(data: Dataset) -> np.ndarray:
-    """Return the states whose completions are few enough to list."""
-    return np.flatnonzero(count_completions(data) <= MOST_LISTED)
-
-
-def light_batches(data: Dataset) -> Iterator[np.ndarray]:
-    """Cut the light states into batches whose completions are few enough to list together."""
-    light = light_states(data)
-    batch = np.cumsum(count_completions(data)[light]) // LISTED_AT_ONCE
+    if isinstance(model, PairwiseModel):
+        cuts, _ = split_by_cut(model, data)
+        if len(cuts.which):
+            yield cuts
+        return
+    counts = count_completions(data)
+    light = np.flatnonzero(counts <= MOST_LISTED)
+    batch = np.cumsum(counts[light]) // at_once
     for number in np.unique(batch):
-        yield light[batch == number]
+        yield complete_in_all_ways(data, light[batch == number])
 
 
-def heavy_states(data: Dataset) -> np.ndarray:
-    """Return the states with too many missing cells to list."""
+def heavy_states(model: Model, data: Dataset) -> np.ndarray:
+    """Return the states that are summed one by one, by exact inference on their missing cells.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.inference.missing import heavy_states
+    >>> data = gb.Dataset.read([[1] + [float("nan")] * 15], coding="spin")
+    >>> [heavy_states(gb.PairwiseModel.zeros(graph), data).tolist() for graph in (gb.graphs.complete(16),
+    ...                                                                           gb.graphs.grid(1, 16))]
+    [[0], []]
+    """
+    if isinstance(model, PairwiseModel):
+        return split_by_cut(model, data)[1]
     return np.flatnonzero(count_completions(data) > MOST_LISTED)
+
+
+def clamped_seconds(model: Model, data: Dataset) -> float:
+    """Predict the time to sum the missing cells of all rows out once, right to an order of magnitude.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.inference.missing import clamped_seconds
+    >>> data = gb.Dataset.read([[1] + [float("nan")] * 39], coding="spin")
+    >>> dense, sparse = (gb.PairwiseModel.zeros(graph) for graph in (gb.graphs.complete(40), gb.graphs.grid(1, 40)))
+    >>> clamped_seconds(sparse, data) < 0.1 < clamped_seconds(dense, data)
+    True
+    """
+    counts = count_completions(data)
+    if isinstance(model, PairwiseModel):
+        cuts, heavy = split_by_cut(model, data)
+        together = cuts.seconds
+    else:
+        heavy = np.flatnonzero(counts > MOST_LISTED)
+        together = float(counts[counts <= MOST_LISTED].sum()) * model.theta.size * LISTED_SECONDS
+    if not len(heavy):
+        return together
+    rest, _, _ = clamp(model, data, int(heavy[counts[heavy].argmax()]))
+    return together + len(heavy) * (ROW_SECONDS + predict_cost_of(rest).seconds)
+
+
+def is_quick(model: Model, data: Dataset, patience: float = PATIENT_SECONDS) -> bool:
+    """Say whether all missing cells can be summed out exactly in every step of a fit, within so many seconds.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.inference.missing import is_quick
+    >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
+    >>> is_quick(gb.PairwiseModel.zeros(gb.graphs.complete(2)), data)
+    True
+    """
+    return clamped_seconds(model, data) <= patience
 
 
 def clamp(model: Model, data: Dataset, state: int) -> tuple[Model, float, np.ndarray]:
@@ -220,19 +187,9 @@ def log_evidence(model: Model, data: Dataset, max_seconds: float = 60.0) -> np.n
     if not data.has_missing:
         return model.log_weights(data.states)
     evidence = np.empty(data.n_states)
-    for batch in light_batches(data):
-        evidence[batch] = complete_in_all_ways(data, batch).posterior(model)[0]
-    for state in heavy_states(data):
+    for part in light_parts(model, data):
+        evidence[part.which] = part.log_evidence(model)
+    for state in heavy_states(model, data):
         rest, constant, _ = clamp(model, data, state)
         evidence[state] = constant + exact(rest, max_seconds=max_seconds).log_partition()
     return evidence
-
-
-def _fill(states, missing, starts, counts, domain):
-    """Write the digits of each completion's number, to the bases of the missing cells, into those cells of its run."""
-    sizes = domain.cardinalities(states.shape[1])
-    for r in np.flatnonzero(missing.any(axis=1)):
-        cells = np.flatnonzero(missing[r])
-        steps = np.cumprod(sizes[cells]) // sizes[cells]
-        digits = np.arange(counts[r])[:, None] // steps % sizes[cells]
-        states[starts[r] : starts[r] + counts[r], cells] = domain.from_codes(digits)

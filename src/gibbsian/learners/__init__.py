@@ -7,7 +7,9 @@ stopping rule and checkpoints. To add a learner, drop a file here that registers
 
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
 from gibbsian.learners.driver import train
+from gibbsian.learners.em import EM
 from gibbsian.learners.growing import Growing
+from gibbsian.learners.hidden import break_symmetry
 from gibbsian.learners.mean_field import InverseMeanField, warm_start
 from gibbsian.learners.moment_matching import MomentMatching
 from gibbsian.learners.nodewise import Nodewise
@@ -17,6 +19,7 @@ from gibbsian.learners.result import FitResult, HeldOut, Trace
 from gibbsian.learners.trained import TrainingReport
 
 __all__ = [
+    "EM",
     "LEARNERS",
     "FitResult",
     "Growing",
@@ -31,6 +34,7 @@ __all__ = [
     "Trace",
     "TrainingReport",
     "as_learner",
+    "break_symmetry",
     "train",
     "warm_start",
 ]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from gibbsian.expectations import Expectation
 from gibbsian.expectations.contrastive import PersistentChains, RestartedChains
 from gibbsian.learners.base import LEARNERS
 from gibbsian.learners.moment_matching import MomentMatching
-from gibbsian.optimizers import Adam, Decay, GradientStep
+from gibbsian.optimizers import GradientStep
 from gibbsian.samplers import Sampler
-
-# Parameters have unequal curvatures, and noise must fade: Adam with a Robbins-Monro rate.
-DEFAULT_OPTIMIZER = Adam(rate=0.05, decay=Decay(power=0.75, delay=100))
 
 
 @LEARNERS.register("cd", consistent=False, stochastic=True)
 def contrastive_divergence(
-    optimizer: GradientStep | str = DEFAULT_OPTIMIZER,
+    optimizer: GradientStep | str | None = None,
     l1: float = 0.0,
     l2: float = 0.0,
     n_sweeps: int = 1,
@@ -23,6 +21,7 @@ def contrastive_divergence(
     average: bool = True,
     min_steps: int = 100,
     centred: bool = True,
+    clamped: Expectation | str | None = None,
 ) -> MomentMatching:
     """Return contrastive divergence, CD-k (Hinton 2002): chains restart at the data in every step.
 
@@ -32,8 +31,8 @@ def contrastive_divergence(
 
     Parameters
     ----------
-    optimizer : GradientStep or str
-        How to move. With several hundred densely coupled variables lower its rate.
+    optimizer : GradientStep or str, optional
+        How to move; by default Adam at a rate of at most 0.05 that falls with the number of interactions of a variable.
     l1, l2 : float
         Penalties, as for `ObjectiveLearner`.
     n_sweeps : int
@@ -44,6 +43,8 @@ def contrastive_divergence(
         About how many chains; by default one for each row. Every distinct row starts one at least.
     average, min_steps, centred
         When a noisy fit ends, and in which parameters it moves, as for `MomentMatching`.
+    clamped : Expectation or str, optional
+        How missing cells and hidden units are summed out, as for `MomentMatching`.
 
     Examples
     --------
@@ -53,12 +54,12 @@ def contrastive_divergence(
     'converged after ... steps to within Monte Carlo noise: gradient ..., noise ...'
     """
     chains = RestartedChains(n_sweeps, sampler, n_chains)
-    return MomentMatching(chains, optimizer, l1, l2, average, min_steps, centred)
+    return MomentMatching(chains, optimizer, l1, l2, average, min_steps, centred, clamped=clamped)
 
 
 @LEARNERS.register("pcd", consistent=False, stochastic=True)
 def persistent_contrastive_divergence(
-    optimizer: GradientStep | str = DEFAULT_OPTIMIZER,
+    optimizer: GradientStep | str | None = None,
     l1: float = 0.0,
     l2: float = 0.0,
     n_chains: int = 500,
@@ -67,6 +68,7 @@ def persistent_contrastive_divergence(
     average: bool = True,
     min_steps: int = 100,
     centred: bool = True,
+    clamped: Expectation | str | None = None,
 ) -> MomentMatching:
     """Return persistent contrastive divergence, PCD-k (Tieleman 2008): chains go on from step to step.
 
@@ -75,8 +77,8 @@ def persistent_contrastive_divergence(
 
     Parameters
     ----------
-    optimizer : GradientStep or str
-        How to move. With several hundred densely coupled variables lower its rate.
+    optimizer : GradientStep or str, optional
+        How to move; by default Adam at a rate of at most 0.05 that falls with the number of interactions of a variable.
     l1, l2 : float
         Penalties, as for `ObjectiveLearner`.
     n_chains : int
@@ -87,6 +89,8 @@ def persistent_contrastive_divergence(
         Name of a registered sampler, or a sampler.
     average, min_steps, centred
         When a noisy fit ends, and in which parameters it moves, as for `MomentMatching`.
+    clamped : Expectation or str, optional
+        How missing cells and hidden units are summed out, as for `MomentMatching`.
 
     Notes
     -----
@@ -103,4 +107,4 @@ def persistent_contrastive_divergence(
     (True, True)
     """
     chains = PersistentChains(n_chains, n_sweeps, sampler)
-    return MomentMatching(chains, optimizer, l1, l2, average, min_steps, centred)
+    return MomentMatching(chains, optimizer, l1, l2, average, min_steps, centred, clamped=clamped)

@@ -78,7 +78,7 @@ def train(
         if checkpoint is not None:
             checkpoint.save(state, trace)
     converged = _converged(info, tol)
-    reason = info.verdict or info.failure or _reason(info, trace, converged, tol)
+    reason = info.verdict or info.failure or _reason(learner, info, trace, converged, tol)
     return FitResult(model.replace(state.progress.theta), trace, converged, reason, provenance)
 
 
@@ -107,7 +107,7 @@ def _done(info: StepInfo, n_steps: int, max_iter: int, tol: float) -> bool:
     return ended or n_steps >= max_iter
 
 
-def _reason(info: StepInfo, trace: Trace, converged: bool, tol: float) -> str:
+def _reason(learner: Learner, info: StepInfo, trace: Trace, converged: bool, tol: float) -> str:
     """Say plainly how the fit ended and, where it did not converge, what to do."""
     n_steps, norm = len(trace), f"{info.gradient_norm:.2g}"
     if converged and info.gradient_norm > tol:
@@ -115,9 +115,16 @@ def _reason(info: StepInfo, trace: Trace, converged: bool, tol: float) -> str:
     if converged:
         return f"converged after {n_steps} step{'s' * (n_steps != 1)}: gradient {norm}"
     if not np.isfinite(info.gradient_norm):
-        return f"stopped after {n_steps} steps, the gradient is not finite: lower the rate of the steps"
+        return f"stopped after {n_steps} steps, the gradient is not finite: {_slower(learner)}"
     if info.stalled:
         return f"stopped after {n_steps} steps, gradient {norm}: rounding allows no lower value, raise tol"
     if info.gradient_norm > trace.rows[0][2] or info.value > trace.rows[0][1]:
-        return f"stopped at max_iter={n_steps}, gradient {norm} and growing: lower the rate of the steps"
+        return f"stopped at max_iter={n_steps}, gradient {norm} and growing: {_slower(learner)}"
     return f"stopped at max_iter={n_steps}, gradient {norm}: raise max_iter"
+
+
+def _slower(learner: Learner) -> str:
+    """Say what to do about steps that are too large, by the argument of the learner that sets them."""
+    known = {"optimizer": "the learner's optimizer=Adam(rate=...)", "learning_rate": "learning_rate="}
+    argument = next((f" ({words})" for name, words in known.items() if hasattr(learner, name)), "")
+    return f"lower the rate of the steps{argument}"

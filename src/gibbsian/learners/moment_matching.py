@@ -1,4 +1,7 @@
-"""Learning by matching moments: gradient = expected statistics - data statistics."""
+"""Learning by matching moments: gradient = expected statistics - data statistics.
+
+Where cells are missing the data's statistics are an expectation too, given the present cells: the clamped phase.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,14 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
+from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation, RestartedChains
+from gibbsian.expectations.clamped import CLAMPED, present_means
 from gibbsian.learners.base import LearnerState
 from gibbsian.learners.centring import Centring
 from gibbsian.learners.clique_centring import CliqueCentring
+from gibbsian.learners.hidden import choose_clamped, restarted_at, start_of_free_phase
 from gibbsian.learners.objective import check_penalties
+from gibbsian.learners.pace import paced_adam
 from gibbsian.models import Model
 from gibbsian.optimizers import OPTIMIZERS, Ascent, GradientStep, StepInfo
 from gibbsian.optimizers.base import gradient_norm
@@ -34,10 +40,24 @@ class _Progress:
     iterate: np.ndarray
     motion: Any
     samples: Any
+    posterior: Any
     mean_gradient: np.ndarray
     variance: np.ndarray
     noise: float
     evaluations: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """What stays the same: the data's statistics where rows are complete, else how their expectation is taken."""
+
+    model: Model
+    data: Dataset
+    statistics: np.ndarray
+    clamped: Expectation | None
+    l1: np.ndarray
+    centring: Centring | CliqueCentring | None
+    optimizer: GradientStep
 
 
 @dataclass(frozen=True)
@@ -94,9 +114,9 @@ class MomentMatching:
     ----------
     expectation : Expectation or str
         How the model's statistics are computed.
-    optimizer : GradientStep or str
+    optimizer : GradientStep, str or None
         How to move: ``"ascent"``, ``"adam"``, ``"anderson"`` (for expectations without noise), or one with its own
-        settings. There is no value to search along, so
+        settings; None is Adam at a rate that suits the model (`paced_adam`). There is no value to search along, so
         line searches (L-BFGS) do not apply.
     l1, l2 : float
         Penalties, as for `ObjectiveLearner`.
@@ -109,6 +129,10 @@ class MomentMatching:
         drag each other along. Without it the steps are those of the papers.
     runaway : Runaway, optional
         When to give up because the parameters grow without end, and what to say then.
+    clamped : Expectation or str, optional
+        How the data's statistics are computed where cells are missing, hidden units among them: ``"exact"``,
+        ``"chains"``, ``"spatial"``, ``"mean-field"`` or one with its own settings. By default exact where that is
+        quick, else chains. Complete data have no use for it.
 
     Examples
     --------
@@ -120,13 +144,14 @@ class MomentMatching:
     """
 
     expectation: Expectation | str
-    optimizer: GradientStep | str = field(default_factory=Ascent)
+    optimizer: GradientStep | str | None = field(default_factory=Ascent)
     l1: float = 0.0
     l2: float = 0.0
     average: bool = False
     min_steps: int = 100
     centred: bool = False
     runaway: Runaway | None = None
+    clamped: Expectation | str | None = None
 
     def __post_init__(self) -> None:
         check_penalties(self.l1, self.l2)
@@ -134,25 +159,34 @@ class MomentMatching:
             raise ArgumentError(f"min_steps={self.min_steps} must be at least 1")
         if isinstance(self.expectation, str):
             object.__setattr__(self, "expectation", EXPECTATIONS.create(self.expectation))
+        if isinstance(self.clamped, str):
+            object.__setattr__(self, "clamped", CLAMPED.create(self.clamped))
         if isinstance(self.optimizer, str):
             object.__setattr__(self, "optimizer", OPTIMIZERS.create(self.optimizer))
-        if not isinstance(self.optimizer, GradientStep):
+        if not isinstance(self.optimizer, GradientStep | None):
             raise ArgumentError(
                 f"optimizer={self.optimizer!r} needs the value of an objective, which moment matching does not have: "
                 "use 'ascent', 'adam' or 'anderson'"
             )
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
-        """Compute the data's statistics and start the samples."""
-        data.require_complete("moment matching")
+        """Compute the data's statistics, or prepare their clamped phase, and start the samples."""
         l1 = np.where(model.penalised, self.l1, 0.0)
-        origin = np.average(data.states, axis=0, weights=data.weights)
-        centring = self._centring(model, origin) if self.centred else None
-        problem = (model, model.mean_statistics(data.states, data.weights), l1, centring)
-        samples = self.expectation.init(model, data, rng)  # type: ignore[union-attr]
-        motion = self.optimizer.init_move(model.theta)  # type: ignore[union-attr]
+        centring = self._centring(model, present_means(data)) if self.centred else None
+        rows, statistics, clamped, posterior = data, np.zeros_like(model.theta), None, None
+        if data.has_missing:
+            clamped = choose_clamped(self.clamped, self.expectation, model, data)
+            posterior = clamped.init(model, data, rng)
+            rows = start_of_free_phase(clamped, posterior, data, rng)
+        else:
+            statistics = model.mean_statistics(data.states, data.weights)
+        optimizer: Any = paced_adam(model) if self.optimizer is None else self.optimizer
+        problem = _Problem(model, data, statistics, clamped, l1, centring, optimizer)
+        samples = self.expectation.init(model, rows, rng)  # type: ignore[union-attr]
+        motion = optimizer.init_move(model.theta)
         zeros = np.zeros_like(model.theta)
-        return LearnerState(problem, _Progress(model.theta, model.theta, motion, samples, zeros, zeros, 0.0, 0))
+        progress = _Progress(model.theta, model.theta, motion, samples, posterior, zeros, zeros, 0.0, 0)
+        return LearnerState(problem, progress)
 
     def _centring(self, model: Model, origin: np.ndarray) -> Centring | CliqueCentring:
         if not self.l1 and CliqueCentring.applies(model):
@@ -164,25 +198,40 @@ class MomentMatching:
 
         The value is not known; the norm reported is that of the gradient that was followed, or of its running mean.
         """
-        model, statistics, l1, centring = state.problem
-        progress = state.progress
-        estimate, samples = self.expectation(model.replace(progress.iterate), progress.samples)  # type: ignore[operator]
-        gradient = (estimate.mean - statistics) / model.temperature + self.l2 * progress.iterate
-        iterate, motion = self._move(progress, gradient, l1, centring)
-        mean_gradient, variance, noise = self._judge(progress, gradient, estimate, model.temperature)
+        problem, progress = state.problem, state.progress
+        l1, temperature = problem.l1, problem.model.temperature
+        model = problem.model.replace(progress.iterate)
+        data, posterior, samples = self._clamped_phase(problem, model, progress)
+        free, samples = self.expectation(model, samples)  # type: ignore[operator]
+        gradient = (free.mean - data.mean) / temperature + self.l2 * progress.iterate
+        iterate, motion = self._move(problem, progress, gradient)
+        stderr = np.hypot(free.stderr, data.stderr) / temperature
+        mean_gradient, variance, noise = self._judge(progress, gradient, stderr)
         norm = gradient_norm(progress.iterate, mean_gradient, l1)
         theta = self._answer(progress, iterate, l1)
         t = progress.evaluations
-        rate = self.optimizer.rate_at(t)  # type: ignore[union-attr]
+        rate = problem.optimizer.rate_at(t)
         failure = "" if self.runaway is None else self.runaway.failure(model, iterate, t + 1)
         info = StepInfo(float("nan"), norm, rate, t + 1, noise=noise, failure=failure)
-        new = _Progress(theta, iterate, motion, samples, mean_gradient, variance, noise, t + 1)
-        return LearnerState(state.problem, new), info
+        new = _Progress(theta, iterate, motion, samples, posterior, mean_gradient, variance, noise, t + 1)
+        return LearnerState(problem, new), info
 
-    def _move(
-        self, progress: _Progress, gradient: np.ndarray, l1: np.ndarray, centring: Centring | CliqueCentring | None
-    ) -> tuple[np.ndarray, Any]:
-        move = self.optimizer.move  # type: ignore[union-attr]
+    def _clamped_phase(self, problem: _Problem, model: Model, progress: _Progress) -> tuple[Estimate, Any, Any]:
+        """Return the data's statistics, the state of their expectation, and the samples of the free phase.
+
+        Chains that restart at the data in every step restart at its rows as they are completed now.
+        """
+        if problem.clamped is None:
+            return Estimate(problem.statistics, np.zeros_like(problem.statistics)), None, progress.samples
+        estimate, posterior = problem.clamped(model, progress.posterior)
+        samples = progress.samples
+        if isinstance(self.expectation, RestartedChains):
+            rows = problem.clamped.completions(problem.data, posterior)  # type: ignore[attr-defined]
+            samples = restarted_at(model, self.expectation, samples, rows)
+        return estimate, posterior, samples
+
+    def _move(self, problem: _Problem, progress: _Progress, gradient: np.ndarray) -> tuple[np.ndarray, Any]:
+        move, centring, l1 = problem.optimizer.move, problem.centring, problem.l1
         if centring is None:
             return move(progress.iterate, gradient, l1, progress.motion)
         here = centring.inwards(progress.iterate)
@@ -194,12 +243,12 @@ class MomentMatching:
         return (_FORGETTING + 1) / (_FORGETTING + 1 + t) if self.average else 1.0
 
     def _judge(
-        self, progress: _Progress, gradient: np.ndarray, estimate: Estimate, temperature: float
+        self, progress: _Progress, gradient: np.ndarray, stderr: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """Return the mean gradient, its variance, and the noise to judge it by (zero while it is too early)."""
         weight = self._weight(progress.evaluations)
         mean = (1 - weight) * progress.mean_gradient + weight * gradient
-        variance = (1 - weight) ** 2 * progress.variance + weight**2 * (estimate.stderr / temperature) ** 2
+        variance = (1 - weight) ** 2 * progress.variance + weight**2 * stderr**2
         if not self.average or progress.evaluations + 1 < self.min_steps:
             return mean, variance, 0.0
         return mean, variance, _AT_REST * float(np.sqrt(variance.max(initial=0.0)))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gibbsian.expectations import Spatial, SpatialChains
+from gibbsian.expectations import Expectation, Spatial, SpatialChains
 from gibbsian.expectations.in_spins import InSpins
 from gibbsian.learners.base import LEARNERS
-from gibbsian.learners.contrastive_divergence import DEFAULT_OPTIMIZER
 from gibbsian.learners.moment_matching import MomentMatching, Runaway
 from gibbsian.optimizers import OPTIMIZERS, Anderson, GradientStep
 from gibbsian.samplers import Sampler
@@ -96,7 +95,7 @@ def semi_second_order(
 
 @LEARNERS.register("smci-pcd", consistent=False, stochastic=True)
 def spatial_persistent(
-    optimizer: GradientStep | str = DEFAULT_OPTIMIZER,
+    optimizer: GradientStep | str | None = None,
     l1: float = 0.0,
     l2: float = 0.0,
     region: Any = 1,
@@ -106,6 +105,7 @@ def spatial_persistent(
     average: bool = True,
     min_steps: int = 100,
     centred: bool = True,
+    clamped: Expectation | str | None = None,
 ) -> MomentMatching:
     """Return SMCI+PCD (YU20 Algorithm 2): persistent chains, started at copies of the data, are the samples.
 
@@ -114,8 +114,8 @@ def spatial_persistent(
 
     Parameters
     ----------
-    optimizer : GradientStep or str
-        How to move.
+    optimizer : GradientStep or str, optional
+        How to move; by default as for `persistent_contrastive_divergence`.
     l1, l2 : float
         Penalties, as for `ObjectiveLearner`.
     region : int, str, callable, mapping or rule, or list of these
@@ -128,6 +128,8 @@ def spatial_persistent(
         Name of a registered sampler, or a sampler.
     average, min_steps, centred
         When a noisy fit ends, and in which parameters it moves, as for `MomentMatching`.
+    clamped : Expectation or str, optional
+        How missing cells and hidden units are summed out, as for `MomentMatching`.
 
     Notes
     -----
@@ -142,12 +144,12 @@ def spatial_persistent(
     True
     """
     chains = InSpins(SpatialChains(region, copies, n_sweeps, sampler))
-    return MomentMatching(chains, optimizer, l1, l2, average, min_steps, centred)
+    return MomentMatching(chains, optimizer, l1, l2, average, min_steps, centred, clamped=clamped)
 
 
 @LEARNERS.register("s2-smci-pcd", consistent=False, stochastic=True)
 def semi_second_order_persistent(
-    optimizer: GradientStep | str = DEFAULT_OPTIMIZER,
+    optimizer: GradientStep | str | None = None,
     l1: float = 0.0,
     l2: float = 0.0,
     copies: int = 5,
@@ -156,6 +158,7 @@ def semi_second_order_persistent(
     average: bool = True,
     min_steps: int = 100,
     centred: bool = True,
+    clamped: Expectation | str | None = None,
 ) -> MomentMatching:
     """Return SMCI+PCD with the regions of s2-SMCI: see `spatial_persistent`.
 
@@ -167,4 +170,4 @@ def semi_second_order_persistent(
     >>> bool(abs(bm.expect().mean - 0.2).max() < 0.02)                            # the data's moments are 0.2
     True
     """
-    return spatial_persistent(optimizer, l1, l2, "s2", copies, n_sweeps, sampler, average, min_steps, centred)
+    return spatial_persistent(optimizer, l1, l2, "s2", copies, n_sweeps, sampler, average, min_steps, centred, clamped)

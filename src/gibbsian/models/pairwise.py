@@ -75,6 +75,8 @@ class PairwiseModel:
             raise ArgumentError("theta holds NaN or infinite values")
         if not (np.isfinite(self.temperature) and self.temperature > 0):
             raise ArgumentError(f"temperature={self.temperature} must be a positive number")
+        if not isinstance(self.domain, Domain):
+            raise ArgumentError(f"domain={self.domain!r} must be gibbsian.domain.SPIN or BINARY")
         theta.flags.writeable = False
         object.__setattr__(self, "theta", theta)
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import TooExpensiveError
+from gibbsian.expectations import ClampedExact
 from gibbsian.inference import exact
-from gibbsian.inference.missing import clamped_moments, complete_in_all_ways, heavy_states, light_states
 from gibbsian.models import Model
 from gibbsian.objectives.base import OBJECTIVES, Function
 
@@ -41,13 +41,15 @@ class Likelihood:
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta."""
         self._check_cost(model, data)
-        evidence = _hidden_cells(data, self.max_seconds) if data.has_missing else _complete_rows(model, data)
+        clamped = ClampedExact(self.max_seconds)
+        rows = clamped.init(model, data, np.random.default_rng())
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             current = model.replace(theta)
-            log_weight, statistics = evidence(current)
-            moments = exact(current, max_seconds=self.max_seconds).moments()
-            return moments.log_partition - log_weight, (moments.statistics - statistics) / model.temperature
+            moments, (data_side, _) = exact(current, max_seconds=self.max_seconds).moments(), clamped(current, rows)
+            assert data_side.log_partition is not None
+            value = moments.log_partition - data_side.log_partition
+            return value, (moments.statistics - data_side.mean) / model.temperature
 
         return function
 
@@ -60,40 +62,6 @@ class Likelihood:
                 raise
             sentence = str(error).removesuffix("use sampling or pseudolikelihood")
             raise TooExpensiveError(
-                f"{sentence}missing cells need it, so use Dataset.complete_rows(), a sparser graph or fewer columns"
+                f"{sentence}with missing cells use learner='pcd', which samples them, a sparser graph or "
+                "Dataset.complete_rows()"
             ) from None
-
-
-def _complete_rows(model, data):
-    """Mean log-weight and statistics of the data: the statistics are computed once."""
-    statistics = model.mean_statistics(data.states, data.weights)
-
-    def evidence(current: Model) -> tuple[float, np.ndarray]:
-        return float(current.theta @ statistics / current.temperature), statistics
-
-    return evidence
-
-
-def _hidden_cells(data, max_seconds):
-    """The same, averaged over what the missing cells may be (the clamped phase of YK15).
-
-    States with few missing cells have their completions listed once; those with many are summed exactly each time.
-    """
-    shares = data.weights / data.total_weight
-    light, heavy = light_states(data), heavy_states(data)
-    completions = complete_in_all_ways(data, light) if len(light) else None
-
-    def evidence(current: Model) -> tuple[float, np.ndarray]:
-        value, statistics = 0.0, np.zeros_like(current.theta)
-        if completions is not None:
-            log_evidence, posterior = completions.posterior(current)
-            weights = posterior * shares[light][completions.row]
-            value += float(shares[light] @ log_evidence)
-            statistics += current.mean_statistics(completions.states, weights) * weights.sum()
-        for state in heavy:
-            log_weight, expected = clamped_moments(current, data, state, max_seconds)
-            value += shares[state] * log_weight
-            statistics += shares[state] * expected
-        return value, statistics
-
-    return evidence

@@ -116,7 +116,7 @@ class Anderson:
         if not lengths[-1] <= _TOO_FAR * lengths.min():
             memory = _back_to(memory, int(np.argmin(lengths)))
             steps = memory.plain_steps(l1)
-        target = _extrapolate(memory.points, steps)
+        target = extrapolate(memory.points, steps)
         stays_zero = (l1 > 0) & (memory.points[-1] + steps[-1] == 0)
         return np.where(stays_zero, 0.0, target), memory
 
@@ -137,8 +137,22 @@ def _back_to(memory: AndersonMemory, best: int) -> AndersonMemory:
     return AndersonMemory(memory.points[best : best + 1], memory.gradients[best : best + 1], memory.rate / 2)
 
 
-def _extrapolate(points: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Return the step from the mixture of remembered points whose own step is shortest, by linear extrapolation."""
+def extrapolate(points: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return the step from the mixture of remembered points whose own step is shortest, by linear extrapolation.
+
+    Parameters
+    ----------
+    points, steps : ndarray of shape (n_points, n_parameters)
+        Where some fixed-point map was applied, oldest first, and the steps that it took from there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.optimizers.anderson import extrapolate
+    >>> points = np.array([[4.0], [2.0]])
+    >>> extrapolate(points, -0.5 * points).tolist()                              # halving again and again ends at zero
+    [0.0]
+    """
     theta, step = points[-1], steps[-1]
     if len(points) == 1:
         return theta + step

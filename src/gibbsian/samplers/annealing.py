@@ -257,7 +257,7 @@ class Annealing:
         codes = base.draw_codes(streams)
         pilot = np.linspace(0.0, 1.0, PILOT_BETAS + 1)
         steps = np.array([path.run(codes, streams, pilot[k : k + 2]) for k in range(PILOT_BETAS)])
-        return replace(self, betas=_even_ladder(pilot, steps, len(self.ladder) - 1))
+        return replace(self, betas=even_ladder(pilot, steps, len(self.ladder) - 1))
 
     def _prepare(self, model: Model, n_walkers: int | None = None) -> tuple[BaseLaw, AnnealingPath]:
         walkers = self.n_walkers if n_walkers is None else n_walkers
@@ -281,7 +281,7 @@ def _rises_from_0_to_1(betas: Any) -> bool:
     return ladder[0] == 0.0 and ladder[-1] == 1.0 and bool(np.all(np.diff(ladder) > 0))
 
 
-def _even_ladder(pilot: np.ndarray, increases: np.ndarray, n_steps: int) -> np.ndarray:
+def even_ladder(pilot: np.ndarray, increases: np.ndarray, n_steps: int) -> np.ndarray:
     """Put `n_steps` steps such that the pilot's increases (steps by walkers) change equally much in each."""
     changes = np.sqrt(np.mean(np.diff(increases, axis=0) ** 2, axis=1))
     amounts = np.append(changes[:1], changes)

@@ -123,4 +123,7 @@ def _parts(value: Any) -> dict[str, Any] | None:
 
 
 def _like(template: Any, array: np.ndarray) -> Any:
-    return array if isinstance(template, np.ndarray) else type(template)(array.item())
+    if not isinstance(template, np.ndarray):
+        return type(template)(array.item())
+    # a file gives a single number back as an array of one
+    return array.reshape(()) if template.ndim == 0 else array

@@ -15,7 +15,7 @@ import numpy as np
 from gibbsian.errors import FileFormatError, StorageError
 
 # The newest version that is read. A file says the oldest that can read it, so that older programs read what they can.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _HEADER = "gibbsian"
 
 

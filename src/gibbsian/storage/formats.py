@@ -15,7 +15,11 @@ from gibbsian.full_span import TimedTrace
 from gibbsian.graphs import Graph
 from gibbsian.learners import Trace
 from gibbsian.models import FullSpanModel, HigherOrderModel, MarkovRandomField, Model, PairwiseModel, PottsModel
+from gibbsian.models.belief_network import BeliefNetwork
+from gibbsian.models.deep import DeepModel
+from gibbsian.models.restricted import RestrictedModel
 from gibbsian.models.scopes import Scopes
+from gibbsian.storage.layers import read_layer, written_layer
 
 Header = dict[str, Any]
 Tensors = dict[str, np.ndarray]
@@ -36,7 +40,7 @@ class ModelFormat:
     structure : callable
         ``structure(model)`` is a dictionary of arrays that, with theta, make up the model.
     rebuild : callable
-        ``rebuild(header, tensors, domain)`` is the model again.
+        ``rebuild(header, tensors, domain)`` is the model again; the domain is None where the variables are numbers.
     settings : callable
         ``settings(model)`` is a dictionary of plain values for the header.
     trace : type
@@ -45,15 +49,15 @@ class ModelFormat:
     Examples
     --------
     >>> from gibbsian.storage.formats import FORMATS
-    >>> sorted(FORMATS)
-    ['full-span', 'higher-order', 'markov-random-field', 'pairwise', 'potts']
+    >>> FORMATS["pairwise"].model.__name__
+    'PairwiseModel'
     """
 
     name: str
     model: type
     version: int
     structure: Callable[[Any], Tensors]
-    rebuild: Callable[[Header, Tensors, AnyDomain], Any]
+    rebuild: Callable[[Header, Tensors, Any], Any]
     settings: Callable[[Any], Header] = lambda model: {}
     trace: type[Any] = Trace
 
@@ -99,6 +103,28 @@ def _full_span(header: Header, tensors: Tensors, domain: AnyDomain) -> FullSpanM
     return FullSpanModel.build(cardinalities, tensors["indices"], tensors["theta"])
 
 
+def _layers(model: RestrictedModel) -> Header:
+    return {"visible": written_layer(model.visible), "hidden": written_layer(model.hidden)}
+
+
+def _restricted(header: Header, tensors: Tensors, domain: Any) -> RestrictedModel:
+    visible, hidden = read_layer(header["visible"]), read_layer(header["hidden"])
+    return RestrictedModel(visible, hidden, tensors["theta"], header["temperature"])
+
+
+def _all_layers(model: DeepModel | BeliefNetwork) -> Header:
+    return {"layers": [written_layer(layer) for layer in model.layers]}
+
+
+def _of_layers(kind: type) -> Callable[[Header, Tensors, Any], Any]:
+    """How a model of layers in a row is put together again."""
+
+    def rebuild(header: Header, tensors: Tensors, domain: Any) -> Any:
+        return kind(tuple(map(read_layer, header["layers"])), tensors["theta"], header["temperature"])
+
+    return rebuild
+
+
 FORMATS = {
     kind.name: kind
     for kind in (
@@ -117,6 +143,9 @@ FORMATS = {
         ModelFormat(
             "full-span", FullSpanModel, 2, lambda model: {"indices": model.indices}, _full_span, trace=TimedTrace
         ),
+        ModelFormat("restricted", RestrictedModel, 3, lambda model: {}, _restricted, _layers),
+        ModelFormat("deep", DeepModel, 3, lambda model: {}, _of_layers(DeepModel), _all_layers),
+        ModelFormat("belief-network", BeliefNetwork, 3, lambda model: {}, _of_layers(BeliefNetwork), _all_layers),
     )
 }
 
@@ -137,8 +166,8 @@ def format_of(model: Model) -> ModelFormat:
     raise ArgumentError(f"a {type(model).__name__} cannot be written to a file: only {', '.join(FORMATS)} models can")
 
 
-def written_coding(coding: AnyCoding) -> Header:
-    """Return a coding as a header holds it.
+def written_coding(coding: AnyCoding | None) -> Header | None:
+    """Return a coding as a header holds it; real numbers have none.
 
     Examples
     --------
@@ -147,12 +176,14 @@ def written_coding(coding: AnyCoding) -> Header:
     >>> written_coding(CategoryCoding.of_values((-1, 0, 1), 2))
     {'name': 'values', 'labels': [[-1, 0, 1], [-1, 0, 1]]}
     """
+    if coding is None:
+        return None
     if isinstance(coding, CategoryCoding):
         return {"name": coding.name, "labels": [list(labels) for labels in coding.labels]}
     return {"name": coding.name, "low": coding.low, "high": coding.high, "domain": coding.domain.name}
 
 
-def read_coding(written: Header) -> AnyCoding:
+def read_coding(written: Header | None) -> AnyCoding | None:
     """Return the coding that `written_coding` wrote.
 
     Examples
@@ -161,6 +192,8 @@ def read_coding(written: Header) -> AnyCoding:
     >>> read_coding({"name": "categorical", "labels": [["a", "b"], [1, 2, 3]]}).domain.sizes
     (2, 3)
     """
+    if written is None:
+        return None
     if "labels" not in written:
         return Coding(written["name"], written["low"], written["high"], DOMAINS[written["domain"]])
     if written["name"] == "values":

@@ -23,8 +23,8 @@ class StoredModel:
     ----------
     model : Model
         The distribution, of any kind in `FORMATS`.
-    coding : Coding or CategoryCoding
-        How its values are written.
+    coding : Coding, CategoryCoding or None
+        How its values are written; None for real numbers.
     names : tuple of str
         The variables' names.
     settings : dict
@@ -46,7 +46,7 @@ class StoredModel:
     """
 
     model: Model
-    coding: AnyCoding
+    coding: AnyCoding | None
     names: tuple[str, ...]
     settings: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
@@ -97,7 +97,7 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
     try:
         coding = read_coding(header["coding"])
         return StoredModel(
-            FORMATS[header["kind"]].rebuild(header, tensors, coding.domain),
+            FORMATS[header["kind"]].rebuild(header, tensors, None if coding is None else coding.domain),
             coding,
             tuple(header["names"]),
             header["settings"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import gibbsian as gb
 from cli_runner import answer, printed, refused, run
 from gibbsian.expectations import EXPECTATIONS
 
-SAMPLED = [name for name in EXPECTATIONS if name != "exact"]
+SAMPLED = [name for name in EXPECTATIONS if name != "exact" and EXPECTATIONS.trait(name, "sampled", True)]
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def test_expectations_go_to_a_table(small):
     [
         (["--method", "exact", "--samples", "9"], "--method exact draws no samples: leave --samples out"),
         (["--samples", "1"], "--samples 1 must be at least 2"),
-        (["--method", "magic"], "--method magic is not known: use one of 1-smci, 2-smci, ais, exact"),
+        (["--method", "magic"], "--method magic is not known: use one of 1-smci, 2-smci, ais, bethe, exact"),
         (["--out", "e.xls"], "must end in one of"),
     ],
 )
@@ -133,8 +134,8 @@ def test_disagreement_of_the_two_sides_is_said(tmp_path):
     [
         (["--method", "magic"], "--method magic is not known: use one of exact, ais"),
         (["--method", "ais", "--pseudo"], "--pseudo needs no log Z: leave --method out"),
-        (["--method", "ais", "--per-row"], "--per-row gives exact log-likelihoods: leave --method out"),
-        (["--pseudo", "--per-row"], "--per-row gives exact log-likelihoods: leave --pseudo out"),
+        (["--method", "ais", "--per-row"], "--per-row gives one number for each row: leave --method out"),
+        (["--pseudo", "--per-row"], "--per-row gives one number for each row: leave --pseudo out"),
         (["--samples", "5"], "--samples and --betas belong to --method ais"),
         (["--out", "rows.csv"], "--out writes the log-likelihood of each row: add --per-row"),
         (["--method", "ais", "--betas", "0"], "--betas 0"),
@@ -142,3 +143,15 @@ def test_disagreement_of_the_two_sides_is_said(tmp_path):
 )
 def test_wrong_flags_of_score(small, flags, words):
     assert words in refused("score", small / "m.gibbs", small / "data.csv", *flags)
+
+
+@pytest.mark.parametrize("method", ["mean-field", "bethe"])
+def test_an_approximation_is_not_told_as_exact(method, tmp_path):
+    path = tmp_path / "model.gibbs"
+    gb.BoltzmannMachine(l2=0.1).fit([[1, 1, 1], [1, -1, -1], [-1, -1, 1], [-1, 1, -1], [1, 1, 1]]).save(path)
+    told = run("expect", path, "--method", method, "--json")
+    record = json.loads(told.stdout)
+    assert record["approximate"] is True
+    assert all(row["standard_error"] is None for row in record["means"])
+    assert "approximation whose error is not known" in run("expect", path, "--method", method).stdout
+    assert json.loads(run("expect", path, "--json").stdout)["approximate"] is False

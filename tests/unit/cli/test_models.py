@@ -10,7 +10,7 @@ from cli_runner import printed, refused
 from gibbsian.cli.flags import FLAGS, as_flag
 from gibbsian.cli.models import ANY_MODEL, MODELS, name_of, owners_of_flags
 
-SWITCHES = ("no_bias", "complete_rows", "anneal", "resume", "no_normalize")
+SWITCHES = ("no_bias", "complete_rows", "anneal", "resume", "no_normalize", "plain")
 
 
 def test_every_flag_has_an_owner_and_every_model_owns_known_flags():

@@ -1,0 +1,157 @@
+"""Kernels of layers: means, draws and sums of independent units given their fields, and the step of the weights.
+
+Arrays of fields have one row for each sample; float64 or float32, the arithmetic is in float64. Uniform random numbers
+come as an array, so that draws do not depend on threads.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+
+# A product of this many factors in (1, 2] stays below the largest double, so one logarithm serves them all.
+_FACTORS = 1000
+
+
+# error_model="numpy": a test for division by zero would keep the loops from being vectorised
+@njit(cache=True, nogil=True, fastmath=VECTOR_MATH, error_model="numpy")
+def sigmoids(fields, means):
+    """Fill `means` with ``1 / (1 + exp(-field))``."""
+    for m in range(fields.shape[0]):
+        for i in range(fields.shape[1]):
+            f = np.float64(fields[m, i])
+            e = fast_exp(-abs(f))
+            means[m, i] = (1.0 if f > 0.0 else e) / (1.0 + e)
+
+
+@njit(cache=True, nogil=True, fastmath=VECTOR_MATH, error_model="numpy")
+def two_valued_draws(fields, slope, low, draws):
+    """Overwrite uniform numbers with 1 where ``uniform < sigmoid(slope * field)``, otherwise with `low`."""
+    for m in range(fields.shape[0]):
+        for i in range(fields.shape[1]):
+            f = slope * fields[m, i]
+            e = fast_exp(-abs(f))
+            draws[m, i] = 1.0 if draws[m, i] * (1.0 + e) < (1.0 if f > 0.0 else e) else low
+
+
+@njit(cache=True, fastmath=VECTOR_MATH, error_model="numpy")
+def _factors_of_row(fields, slope, factors):
+    for i in range(fields.size):
+        factors[i] = 1.0 + fast_exp(-slope * abs(np.float64(fields[i])))
+
+
+@njit(cache=True, fastmath=True)
+def _product(values):
+    total = 1.0
+    for i in range(values.size):
+        total *= values[i]
+    return total
+
+
+@njit(cache=True, fastmath=True)
+def _positive_total(values):
+    total = 0.0
+    for i in range(values.size):
+        total += max(np.float64(values[i]), 0.0)
+    return total
+
+
+@njit(cache=True, fastmath=True)
+def _absolute_total(values):
+    total = 0.0
+    for i in range(values.size):
+        total += abs(np.float64(values[i]))
+    return total
+
+
+@njit(cache=True, nogil=True)
+def two_valued_log_sums(fields, spins, sums):
+    """Fill `sums` with each row's ``sum_i log(1 + exp(field_i))``, or ``sum_i log(2 cosh(field_i))`` for spins.
+
+    One logarithm is taken for the product of up to a thousand factors ``1 + exp(-|..|)``.
+    """
+    n = fields.shape[1]
+    factors = np.empty(n)
+    for m in range(fields.shape[0]):
+        _factors_of_row(fields[m], 2.0 if spins else 1.0, factors)
+        total = _absolute_total(fields[m]) if spins else _positive_total(fields[m])
+        for start in range(0, n, _FACTORS):
+            total += math.log(_product(factors[start : start + _FACTORS]))
+        sums[m] = total
+
+
+@njit(cache=True, inline="always")
+def _top(fields, start, stop):
+    top = fields[start]
+    for k in range(start + 1, stop):
+        top = max(top, fields[k])
+    return np.float64(top)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def softmaxes(fields, starts, means):
+    """Fill `means` with the probability of each value of each unit; unit k has the columns from ``starts[k]`` on."""
+    for m in range(fields.shape[0]):
+        for unit in range(starts.size - 1):
+            start, stop = starts[unit], starts[unit + 1]
+            top = _top(fields[m], start, stop)
+            total = 0.0
+            for k in range(start, stop):
+                total += fast_exp(fields[m, k] - top)
+            for k in range(start, stop):
+                means[m, k] = fast_exp(fields[m, k] - top) / total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def categorical_draws(fields, starts, uniforms, draws):
+    """Fill `draws` with indicators: of each unit the first value where the cumulated weights pass a uniform share."""
+    draws[:] = 0.0
+    for m in range(fields.shape[0]):
+        for unit in range(starts.size - 1):
+            start, stop = starts[unit], starts[unit + 1]
+            top = _top(fields[m], start, stop)
+            total = 0.0
+            for k in range(start, stop):
+                total += fast_exp(fields[m, k] - top)
+            left = uniforms[m, unit] * total
+            chosen = stop - 1
+            for k in range(start, stop - 1):
+                left -= fast_exp(fields[m, k] - top)
+                if left < 0.0:
+                    chosen = k
+                    break
+            draws[m, chosen] = 1.0
+
+
+@njit(cache=True, nogil=True)
+def categorical_log_sums(fields, starts, sums):
+    """Fill `sums` with each row's sum over units of ``log sum_value exp(field)``."""
+    for m in range(fields.shape[0]):
+        row = 0.0
+        for unit in range(starts.size - 1):
+            start, stop = starts[unit], starts[unit + 1]
+            top = _top(fields[m], start, stop)
+            total = 0.0
+            for k in range(start, stop):
+                total += fast_exp(fields[m, k] - top)
+            row += top + math.log(total)
+        sums[m] = row
+
+
+@njit(cache=True, nogil=True, fastmath=VECTOR_MATH)
+def move_weights(weights, velocity, gradient, rate, momentum, l2):
+    """One step of the weights in place, ``velocity <- momentum velocity + rate (gradient - l2 weight)``."""
+    for k in range(weights.size):
+        step = momentum * velocity[k] + rate * (gradient[k] - l2 * weights[k])
+        velocity[k] = step
+        weights[k] += step
+
+
+@njit(cache=True, nogil=True, fastmath=VECTOR_MATH)
+def shrink(weights, threshold):
+    """Move weights towards zero in place by a threshold, and stop there: the proximal step of an L1 penalty."""
+    for k in range(weights.size):
+        w = weights[k]
+        weights[k] = max(w - threshold, 0.0) + min(w + threshold, 0.0)

@@ -1,0 +1,162 @@
+"""Hidden units as columns that are always missing.
+
+A machine with hidden units is a model of visible and hidden variables together, learned from rows whose hidden cells
+are missing. Everything that sums missing cells out, fills them or samples them then serves hidden units too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data.dataset import Dataset
+from gibbsian.domain import require_two_values
+from gibbsian.errors import GraphError
+from gibbsian.graphs import Graph, as_graph, complete, from_edges, named_graph
+
+# Graphs that tell hidden from visible units, besides those of `as_graph`.
+HIDDEN_GRAPHS = ("restricted", "semi-restricted")
+
+
+def hidden_names(names: Sequence[str], n_hidden: int) -> tuple[str, ...]:
+    """Name the hidden units h0, h1, ...; with underscores where a column is called so.
+
+    Examples
+    --------
+    >>> from gibbsian.data.hidden_columns import hidden_names
+    >>> hidden_names(["a", "b"], 2), hidden_names(["h0", "b"], 2)
+    (('h0', 'h1'), ('h_0', 'h_1'))
+    """
+    prefix = "h"
+    while True:
+        found = tuple(f"{prefix}{k}" for k in range(n_hidden))
+        if not set(found) & set(names):
+            return found
+        prefix += "_"
+
+
+def with_hidden(data: Dataset, n_hidden: int) -> Dataset:
+    """Return the data with hidden units after its columns, missing in every row.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.data.hidden_columns import with_hidden
+    >>> data = with_hidden(gb.Dataset.read([[0, 1], [1, None]]), 1)
+    >>> data.names, data.missing.tolist()
+    (('x0', 'x1', 'h0'), [[False, False, True], [False, True, True]])
+    """
+    low = require_two_values(data.domain).low
+    shape = (data.n_states, n_hidden)
+    missing = np.zeros(data.states.shape, bool) if data.missing is None else data.missing
+    return replace(
+        data,
+        states=np.hstack([data.states, np.full(shape, low, data.states.dtype)]),
+        missing=np.hstack([missing, np.ones(shape, bool)]),
+        names=data.names + hidden_names(data.names, n_hidden),
+    )
+
+
+def has_hidden(data: Dataset, n_hidden: int) -> bool:
+    """Whether the last columns are hidden units that `with_hidden` has put there.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.data.hidden_columns import has_hidden, with_hidden
+    >>> data = gb.Dataset.read([[0, 1], [1, 1]])
+    >>> has_hidden(data, 1), has_hidden(with_hidden(data, 1), 1)
+    (False, True)
+    """
+    n_visible = data.n_variables - n_hidden
+    if n_visible < 1 or data.missing is None or not data.missing[:, n_visible:].all():
+        return False
+    return data.names[n_visible:] == hidden_names(data.names[:n_visible], n_hidden)
+
+
+def without_hidden(data: Dataset, n_hidden: int) -> Dataset:
+    """Return the visible columns of what `with_hidden` has made.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.data.hidden_columns import with_hidden, without_hidden
+    >>> without_hidden(with_hidden(gb.Dataset.read([[0, 1], [1, 1]]), 3), 3)
+    Dataset(n_rows=2, n_variables=2, n_states=2, coding='binary')
+    """
+    n_visible = data.n_variables - n_hidden
+    missing = None if data.missing is None else data.missing[:, :n_visible]
+    if missing is not None and not missing.any():
+        missing = None
+    return replace(data, states=data.states[:, :n_visible], missing=missing, names=data.names[:n_visible])
+
+
+def graph_with_hidden(graph: Any, names: Sequence[Hashable], n_hidden: int) -> Graph:
+    """Return the graph over columns and hidden units; `names` lists both, the hidden units last.
+
+    Parameters
+    ----------
+    graph : str, Graph, networkx graph or list of pairs
+        ``"complete"`` (every pair), ``"restricted"`` (every column with every hidden unit), ``"semi-restricted"`` (that
+        and every pair of columns), any word of `as_graph`, a `Graph` over columns and hidden units, or pairs of names.
+    names : sequence
+        All names.
+    n_hidden : int
+        How many of them are hidden units.
+
+    Examples
+    --------
+    >>> from gibbsian.data.hidden_columns import graph_with_hidden
+    >>> graph_with_hidden("restricted", ["a", "b", "h0"], 1).edges.tolist()
+    [[0, 2], [1, 2]]
+    >>> graph_with_hidden([("a", "h0"), ("a", "b")], ["a", "b", "h0"], 1).edges.tolist()
+    [[0, 1], [0, 2]]
+    """
+    n_visible = len(names) - n_hidden
+    if isinstance(graph, str):
+        graph = _by_word(graph, n_visible, n_hidden)
+    if isinstance(graph, Graph) and graph.n_nodes != len(names):
+        raise GraphError(
+            f"the graph has {graph.n_nodes} nodes but the machine has {len(names)} units, {n_visible} columns and then "
+            f"{n_hidden} hidden: give a node to each"
+        )
+    found = as_graph(graph, names)
+    alone = np.flatnonzero(found.degrees[n_visible:] == 0)
+    if len(alone):
+        raise GraphError(
+            f"hidden unit {names[n_visible + alone[0]]!r} has no edge, so it changes nothing: join it to a column or "
+            "lower n_hidden"
+        )
+    return found
+
+
+def _by_word(word: str, n_visible: int, n_hidden: int) -> Graph:
+    if word in HIDDEN_GRAPHS:
+        return _in_two_layers(word, n_visible, n_hidden)
+    try:
+        return named_graph(word, n_visible + n_hidden)
+    except GraphError as error:
+        raise GraphError(f"{error}; with hidden units also {' or '.join(map(repr, HIDDEN_GRAPHS))}") from None
+
+
+def _in_two_layers(word: str, n_visible: int, n_hidden: int) -> Graph:
+    columns, hidden = np.arange(n_visible), n_visible + np.arange(n_hidden)
+    between = np.stack(np.meshgrid(columns, hidden, indexing="ij"), axis=-1).reshape(-1, 2)
+    inside = complete(n_visible).edges if word == "semi-restricted" else np.empty((0, 2), np.int64)
+    return from_edges(np.concatenate([inside, between]), n_visible + n_hidden)
+
+
+def visible_graph(graph: Graph, n_hidden: int) -> Graph:
+    """Return the edges between columns.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.data.hidden_columns import visible_graph
+    >>> visible_graph(gb.graphs.complete(4), 1)
+    Graph(n_nodes=3, n_edges=3)
+    """
+    return graph.subgraph(np.arange(graph.n_nodes - n_hidden))[0]

@@ -1,0 +1,96 @@
+"""How much weight rows with missing cells have, between two sides where it cannot be summed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.diagnostics.partition import log_partition_interval
+from gibbsian.errors import TooExpensiveError
+from gibbsian.inference import exact
+from gibbsian.inference.missing import clamp, heavy_states, light_parts
+from gibbsian.models import Model
+from gibbsian.rng import RandomState, as_generator
+from gibbsian.samplers.annealing import Annealing
+
+# A row whose missing cells would take longer to sum is annealed instead.
+MOST_SECONDS_A_ROW = 1.0
+
+
+class EvidenceInterval(NamedTuple):
+    """The log-weight of each state summed over its missing cells, from below and from above; equal where exact.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n_states,)
+        The two sides; subtract log Z for log-probabilities.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.diagnostics.evidence import log_evidence_interval
+    >>> data = gb.Dataset.read([[1, float("nan")]], coding="spin")
+    >>> log_evidence_interval(gb.PairwiseModel.zeros(gb.graphs.complete(2)), data).is_exact
+    True
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the two sides are one everywhere."""
+        return bool((self.lower == self.upper).all())
+
+
+def log_evidence_interval(
+    model: Model,
+    data: Dataset,
+    annealing: Annealing | None = None,
+    rng: RandomState = None,
+    max_seconds: float = MOST_SECONDS_A_ROW,
+) -> EvidenceInterval:
+    """Return the log-weight of each state summed over its missing cells: exactly where that is quick, else bracketed.
+
+    A row with its present cells fixed is a model of its missing cells, and its weight is the partition function of
+    that model: annealed importance sampling there and back brackets it.
+
+    Parameters
+    ----------
+    model : Model
+        The distribution.
+    data : Dataset
+        The rows.
+    annealing : Annealing, optional
+        Walkers and temperatures for each row that is annealed; by default 100 walkers and 1,000 temperatures.
+    rng : None, int or Generator
+        Source of randomness.
+    max_seconds : float
+        A row that would take longer exactly is annealed.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.diagnostics.evidence import log_evidence_interval
+    >>> from gibbsian.inference.missing import log_evidence
+    >>> rng = np.random.default_rng(0)
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(16), rng.normal(size=16), rng.normal(scale=0.1, size=120))
+    >>> data = gb.Dataset.read([[1] + [float("nan")] * 15], coding="spin")
+    >>> found = log_evidence_interval(model, data, rng=0, max_seconds=1e-9)
+    >>> bool(found.lower[0] < log_evidence(model, data)[0] < found.upper[0])
+    True
+    """
+    chosen = Annealing(betas=1000) if annealing is None else annealing
+    lower, upper, generator = np.empty(data.n_states), np.empty(data.n_states), as_generator(rng)
+    for part in light_parts(model, data):
+        lower[part.which] = upper[part.which] = part.log_evidence(model)
+    for state in heavy_states(model, data):
+        rest, constant, _ = clamp(model, data, state)
+        try:
+            lower[state] = upper[state] = constant + exact(rest, max_seconds=max_seconds).log_partition()
+        except TooExpensiveError:
+            found = log_partition_interval(rest, annealing=chosen, rng=generator, warn=False)
+            lower[state], upper[state] = constant + found.lower, constant + found.upper
+    return EvidenceInterval(lower, upper)

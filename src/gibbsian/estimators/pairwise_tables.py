@@ -1,0 +1,69 @@
+"""The parameters of a pairwise machine as tables with names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gibbsian.models import PairwiseModel
+from gibbsian.resources import require_memory
+
+
+class PairwiseTablesMixin:
+    """Biases and couplings by name, for machines that have a `PairwiseModel`."""
+
+    if TYPE_CHECKING:
+        model_: Any
+
+        @property
+        def variable_names_(self) -> tuple[str, ...]:
+            """What the variables of the model are called."""
+
+    @classmethod
+    def _structure_of(cls, model: PairwiseModel) -> dict[str, Any]:
+        return {"graph": model.graph}
+
+    # -- parameters ---------------------------------------------------------------------------------------------------
+    @property
+    def biases_(self) -> Any:
+        """The biases by the names of columns and hidden units."""
+        import pandas
+
+        check_is_fitted(self)
+        return pandas.Series(self.model_.biases, index=list(self.variable_names_), name="bias")
+
+    @property
+    def couplings_(self) -> Any:
+        """The symmetric matrix of couplings by name, zero where the graph has no edge."""
+        import pandas
+
+        check_is_fitted(self)
+        require_memory(
+            8.0 * self.model_.n_variables**2,
+            f"the full matrix of couplings of {self.model_.n_variables:,} variables",
+            "use strongest_couplings(), which lists the edges only",
+        )
+        names = list(self.variable_names_)
+        return pandas.DataFrame(self.model_.coupling_matrix, index=names, columns=names)
+
+    def strongest_couplings(self, n: int | None = None) -> Any:
+        """Return the couplings as a table with columns first, second, coupling, the largest in size first.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+        >>> bm.strongest_couplings().round(3).values.tolist()          # log(2) / 4
+        [['x0', 'x1', 0.173]]
+        """
+        import pandas
+
+        check_is_fitted(self)
+        order = np.argsort(-np.abs(self.model_.couplings), kind="stable")[:n]
+        first, second = self.model_.graph.edges[order].T
+        names = np.array(self.variable_names_, dtype=object)
+        return pandas.DataFrame(
+            {"first": names[first], "second": names[second], "coupling": self.model_.couplings[order]}
+        )

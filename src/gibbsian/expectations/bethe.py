@@ -1,0 +1,138 @@
+"""Expectations by loopy belief propagation: the stationary points of the Bethe free energy (Yedidia et al. 2005)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gibbsian.backends.numba import clamped as kernels
+from gibbsian.data import Dataset
+from gibbsian.domain import SPIN
+from gibbsian.errors import ArgumentError
+from gibbsian.expectations.base import EXPECTATIONS, Estimate
+from gibbsian.expectations.clamped_mean_field import START_SCALE, check_sweeps
+from gibbsian.expectations.convergence import ending
+from gibbsian.expectations.factor_messages import FactorMessages
+from gibbsian.models import Model, PairwiseModel
+
+
+@EXPECTATIONS.register("bethe", consistent=False, sampled=False)
+@dataclass(frozen=True)
+class Bethe:
+    """Statistics of the beliefs at which loopy belief propagation comes to rest, with the Bethe approximation of log Z.
+
+    Exact on trees (of factors). On other graphs the error is not known, but mostly far smaller than that of mean field;
+    with strong couplings there can be several solutions, or messages that never settle, which is said. A call goes on
+    from the messages of the call before.
+
+    Parameters
+    ----------
+    damping : float
+        The part of the old message that is kept in an update, from 0 to less than 1.
+    most_sweeps : int
+        Updates of every message in one call, at most.
+    tol : float
+        Done when no message changes by more in a sweep.
+    warn : bool
+        Whether to give a `ConvergenceWarning` when `most_sweeps` end the updates.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> model = gb.PairwiseModel.build(gb.graphs.grid(1, 3), [0.5, 0.0, -0.2], [0.3, 0.8])
+    >>> expectation = gb.expectations.Bethe()
+    >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
+    >>> truth = gb.inference.exact(model).moments()                                        # a tree
+    >>> bool(np.allclose(estimate.mean, truth.statistics)), round(estimate.log_partition - truth.log_partition, 8)
+    (True, 0.0)
+    """
+
+    damping: float = 0.3
+    most_sweeps: int = 1000
+    tol: float = 1e-10
+    warn: bool = True
+
+    def __post_init__(self) -> None:
+        check_sweeps(self.most_sweeps, self.tol)
+        if not 0 <= self.damping < 1:
+            raise ArgumentError(f"damping={self.damping} must be at least 0 and less than 1")
+
+    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> np.ndarray:
+        """Start with small random messages; `data` is not used."""
+        size = 2 * model.graph.n_edges if isinstance(model, PairwiseModel) else FactorMessages.size(model)
+        return START_SCALE * rng.standard_normal(size)
+
+    def __call__(self, model: Model, state: np.ndarray) -> tuple[Estimate, np.ndarray]:
+        """Return the expectation under the beliefs and the messages they came from."""
+        statistics, value, state, sweeps, change = (
+            self._spins(model, state) if isinstance(model, PairwiseModel) else self._factors(model, state)
+        )
+        notes = ending("belief propagation", sweeps, change, self.most_sweeps, self.tol, self.warn)
+        return Estimate(statistics, np.zeros_like(statistics), value, {"free_energy": -value, **notes}), state
+
+    def _spins(self, model: PairwiseModel, messages: np.ndarray) -> tuple[Any, ...]:
+        spin, constant = model.to_domain(SPIN)
+        along, messages = _Directed.of(spin), messages.copy()
+        fields = spin.natural_biases + np.bincount(along.heads, messages, minlength=model.n_variables)
+        sweeps, change = kernels.belief_sweeps(
+            messages, fields, along.tails, along.heads, along.reverse, along.weights, self.damping, self.most_sweeps,
+            self.tol,
+        )  # fmt: skip
+        beliefs = _Beliefs.of(spin, along, messages)
+        return beliefs.statistics(model), constant + beliefs.log_partition, messages, sweeps, change
+
+    def _factors(self, model: Model, messages: np.ndarray) -> tuple[Any, ...]:
+        passing = FactorMessages(model.factors(), messages)
+        sweeps, change = passing.settle(self.most_sweeps, self.tol, self.damping)
+        return model.statistics_from(passing.marginal), passing.log_partition(), passing.messages, sweeps, change
+
+
+class _Directed(NamedTuple):
+    """Each edge in both directions: first all from the lower node to the upper, then all back."""
+
+    tails: np.ndarray
+    heads: np.ndarray
+    reverse: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, spin: PairwiseModel) -> _Directed:
+        low, high = spin.graph.edges.T
+        n_edges = spin.graph.n_edges
+        back = (np.arange(2 * n_edges) + n_edges) % max(1, 2 * n_edges)
+        couplings = np.tile(spin.natural_couplings, 2)
+        return cls(np.concatenate([low, high]), np.concatenate([high, low]), back, couplings)
+
+
+class _Beliefs(NamedTuple):
+    """Means of the spins and of their products along the edges, and the Bethe approximation of log Z."""
+
+    means: np.ndarray
+    products: np.ndarray
+    log_partition: float
+
+    @classmethod
+    def of(cls, spin: PairwiseModel, along: _Directed, messages: np.ndarray) -> _Beliefs:
+        n_edges, couplings = spin.graph.n_edges, spin.natural_couplings
+        fields = spin.natural_biases + np.bincount(along.heads, messages, minlength=spin.n_variables)
+        cavity = fields[along.tails] - messages[along.reverse]
+        first, second = cavity[:n_edges], cavity[n_edges:]
+        alike, unlike = couplings + _log_cosh(first + second), -couplings + _log_cosh(first - second)
+        nodes = _log_cosh(fields)
+        edges = np.logaddexp(alike, unlike) - nodes[along.tails[:n_edges]] - nodes[along.heads[:n_edges]]
+        return cls(np.tanh(fields), np.tanh((alike - unlike) / 2), float(nodes.sum() + edges.sum()))
+
+    def statistics(self, model: PairwiseModel) -> np.ndarray:
+        """Return the expected statistics in the coding of the model."""
+        low, half = model.domain.low, model.domain.gap / 2
+        shift = low + half  # x = shift + half * spin
+        i, j = model.graph.edges.T
+        pairs = shift**2 + shift * half * (self.means[i] + self.means[j]) + half**2 * self.products
+        return np.concatenate([shift + half * self.means, pairs]) if model.bias else pairs
+
+
+def _log_cosh(u: np.ndarray) -> np.ndarray:
+    """``log(2 cosh(u))``, which does not overflow."""
+    return np.logaddexp(u, -u)

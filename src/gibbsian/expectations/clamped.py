@@ -1,0 +1,182 @@
+"""Clamped phases: the expected statistics of a model given the present cells of the data (YK15).
+
+A missing cell is a hidden unit of its row, a hidden unit a column that is missing in every row. The gradient of the
+likelihood is the clamped expectation less the free one; this module holds what all clamped expectations share. Each
+keeps the contract of `Expectation`; its mean is the average over the data of ``E[S | present cells of the row]``, and
+its `log_partition`, where known, that of the log-evidence ``log sum_h exp(theta . S / T)``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.domain import SPIN, AnyDomain
+from gibbsian.errors import ArgumentError
+from gibbsian.expectations.base import Expectation
+from gibbsian.inference.missing import PATIENT_SECONDS, is_quick
+from gibbsian.models import Model, PairwiseModel
+from gibbsian.registry import Registry
+
+CLAMPED = Registry("clamped", "gibbsian.expectations")
+
+
+def as_clamped(
+    clamped: str | Expectation | None, model: Model, data: Dataset, patience: float = PATIENT_SECONDS
+) -> Expectation:
+    """Turn a registered name into a clamped expectation.
+
+    None chooses the exact one where that is predicted to take no longer than `patience`, in seconds, else chains.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.expectations.clamped import as_clamped
+    >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> as_clamped(None, model, data)
+    ClampedExact(max_seconds=10.0)
+    >>> as_clamped("mean-field", model, data).most_sweeps
+    100
+    """
+    if clamped is None:
+        return CLAMPED.create("exact" if is_quick(model, data, patience) else "chains")
+    if isinstance(clamped, str):
+        return CLAMPED.create(clamped)
+    if not isinstance(clamped, Expectation) or isinstance(clamped, type):
+        raise ArgumentError(f"clamped={clamped!r} must be None, one of {', '.join(CLAMPED)}, or an expectation")
+    return clamped
+
+
+@dataclass(frozen=True, eq=False)
+class ClampedRows:
+    """The data as a clamped phase sees them: complete rows are statistics, incomplete ones are states with free cells.
+
+    Parameters
+    ----------
+    data : Dataset
+        The incomplete rows (all of positive weight), or None where all rows are complete.
+    shares : ndarray of shape (n_states,)
+        The share of each of them in the weight of all rows.
+    constant : ndarray
+        What the complete rows add to the mean statistics.
+    pointers, cells : ndarray of int
+        The free cells of row r are ``cells[pointers[r] : pointers[r + 1]]``.
+    n_rows : int
+        Rows of the user's table that the incomplete ones stand for.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.expectations.clamped import ClampedRows
+    >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
+    >>> rows = ClampedRows.of(gb.PairwiseModel.zeros(gb.graphs.complete(2)), data)
+    >>> rows.shares.tolist(), rows.constant.tolist(), rows.cells.tolist()
+    ([0.5], [-0.5, 0.5, -0.5], [1])
+    """
+
+    data: Dataset | None
+    shares: np.ndarray
+    constant: np.ndarray
+    pointers: np.ndarray
+    cells: np.ndarray
+    n_rows: int
+
+    @classmethod
+    def of(cls, model: Model, data: Dataset) -> ClampedRows:
+        """Split the data."""
+        shares, constant = data.weights / data.total_weight, np.zeros_like(model.theta)
+        holed = np.zeros(data.n_states, bool) if data.missing is None else data.missing.any(axis=1)
+        whole, holed = np.flatnonzero(~holed & (shares > 0)), np.flatnonzero(holed & (shares > 0))
+        if len(whole):
+            constant = model.mean_statistics(data.states[whole], shares[whole]) * shares[whole].sum()
+        if not len(holed):
+            return cls(None, np.zeros(0), constant, np.zeros(1, np.int64), np.zeros(0, np.int64), 0)
+        assert data.missing is not None
+        missing = data.missing[holed]
+        part = dataclasses.replace(
+            data,
+            states=data.states[holed],
+            weights=data.weights[holed],
+            missing=missing,
+            row_of=np.arange(len(holed)),
+            row_weights=data.weights[holed],
+        )
+        pointers = np.concatenate([[0], np.cumsum(missing.sum(axis=1))])
+        n_rows = int(np.isin(data.row_of, holed).sum())
+        return cls(part, shares[holed], constant, pointers, np.nonzero(missing)[1], n_rows)
+
+    @property
+    def share(self) -> float:
+        """The share of the incomplete rows."""
+        return float(self.shares.sum())
+
+
+def fill_at_random(data: Dataset, rng: np.random.Generator) -> Dataset:
+    """Fill the missing cells with values of their column drawn by weight; uniformly where a column has none.
+
+    A start for chains, and no more: the cells are filled independently of each other.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.expectations.clamped import fill_at_random
+    >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
+    >>> fill_at_random(data, np.random.default_rng(0)).states.tolist()            # the column shows nothing but 1
+    [[-1, 1], [1, 1]]
+    """
+    if data.missing is None:
+        return data
+    states = fill_cells(data.states, data.missing, column_laws(data), data.domain, rng)
+    return dataclasses.replace(data, states=states, missing=None)
+
+
+def column_laws(data: Dataset) -> list[np.ndarray]:
+    """Return how often each value is present in each column, uniform where none is."""
+    codes = data.domain.to_codes(data.states)
+    present = np.ones(codes.shape, bool) if data.missing is None else ~data.missing
+    laws = []
+    for i, size in enumerate(data.domain.cardinalities(data.n_variables)):
+        counts = np.bincount(codes[present[:, i], i], data.weights[present[:, i]], minlength=size)
+        laws.append(counts / counts.sum() if counts.sum() > 0 else np.full(size, 1.0 / size))
+    return laws
+
+
+def fill_cells(
+    states: np.ndarray, missing: np.ndarray, laws: list[np.ndarray], domain: AnyDomain, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the states with missing cells drawn from the laws of their columns."""
+    codes = np.array(domain.to_codes(states))
+    for i in np.flatnonzero(missing.any(axis=0)):
+        codes[missing[:, i], i] = rng.choice(len(laws[i]), int(missing[:, i].sum()), p=laws[i])
+    return domain.from_codes(codes)
+
+
+def present_means(data: Dataset) -> np.ndarray:
+    """Return the mean of the present cells of each column; the middle of the domain where a column has none.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.expectations.clamped import present_means
+    >>> present_means(gb.Dataset.read([[0, None, None], [1, 1, None]], coding="binary")).tolist()
+    [0.5, 1.0, 0.5]
+    """
+    if data.missing is None:
+        return np.average(data.states, axis=0, weights=data.weights)
+    weights = data.weights[:, None] * ~data.missing
+    totals = weights.sum(axis=0)
+    sizes = data.domain.cardinalities(data.n_variables)
+    ends = [data.domain.from_codes(np.array([code])) for code in (np.zeros_like(sizes), sizes - 1)]
+    middle = (ends[0][0].astype(np.float64) + ends[1][0]) / 2
+    sums = (weights * data.states).sum(axis=0)
+    return np.where(totals > 0, sums / np.where(totals > 0, totals, 1.0), middle)
+
+
+def from_spins(model: PairwiseModel, spins: np.ndarray) -> np.ndarray:
+    """Return spins in the values of the model's domain."""
+    low, scale = np.int8(model.domain.low), np.int8(SPIN.gap // model.domain.gap)
+    return (spins - np.int8(SPIN.low)) // scale + low

@@ -1,0 +1,210 @@
+"""The clamped phase by Gibbs sampling: chains that hold the present cells of their row and draw the missing ones."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gibbsian.backends.numba import clamped as kernels
+from gibbsian.backends.parallel import threads_for
+from gibbsian.data import Dataset
+from gibbsian.domain import SPIN
+from gibbsian.expectations.base import Estimate, Rebuilt
+from gibbsian.expectations.clamped import CLAMPED, ClampedRows, column_laws, fill_cells, from_spins
+from gibbsian.expectations.contrastive import require_chains
+from gibbsian.inference.cut_sets import to_spins
+from gibbsian.models import Model, PairwiseModel
+from gibbsian.models.parameters import check_whole_number
+from gibbsian.samplers import ChainState, Gibbs
+
+# Chains of one copy where n_chains is not given: enough for the noise of any fit.
+MOST_CHAINS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class ChainPlan:
+    """Which row each chain of a copy completes and what it counts for; all copies are alike."""
+
+    rows: ClampedRows
+    row_of: np.ndarray
+    shares: np.ndarray
+
+    @classmethod
+    def of(cls, rows: ClampedRows, n_chains: int | None) -> ChainPlan:
+        """Give each row its part of the chains, and at least one."""
+        if rows.data is None:
+            return cls(rows, np.zeros(0, np.int64), np.zeros(0))
+        wanted = min(rows.n_rows, MOST_CHAINS) if n_chains is None else n_chains
+        # a hair is taken off so that a whole number of chains is not rounded up to the next
+        parts = np.ceil(wanted * rows.shares / rows.share * (1 - 1e-12)).astype(np.int64)
+        row_of = np.repeat(np.arange(len(parts)), np.maximum(parts, 1))
+        return cls(rows, row_of, (rows.shares / np.maximum(parts, 1))[row_of])
+
+    @property
+    def n_chains(self) -> int:
+        """Chains of one copy."""
+        return len(self.row_of)
+
+
+class ClampedState(NamedTuple):
+    """The chains, copy after copy, and whether their burn-in is still to come.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.expectations import ClampedChains
+    >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> ClampedChains(copies=3).init(model, data, np.random.default_rng(0)).chains.states.shape
+    (3, 2)
+    """
+
+    plan: Rebuilt[ChainPlan]
+    chains: ChainState
+    fresh: bool
+
+
+@CLAMPED.register("chains")
+@dataclass(frozen=True)
+class ClampedChains:
+    """Average the statistics over persistent Gibbs chains of the missing cells given the present ones.
+
+    Every row has a chain in each of several independent copies of the data. Each copy gives an estimate of the same
+    quantity, and the standard error is their spread: honest for any model, and zero for statistics that no missing cell
+    enters.
+
+    Parameters
+    ----------
+    copies : int
+        Copies of the data, at least 2.
+    n_sweeps : int
+        Sweeps over the missing cells in each call.
+    burn_in : int
+        Further sweeps before the first call.
+    n_chains : int, optional
+        About how many chains in each copy, spread over the rows by weight, at least one for each; by default one for
+        each row with missing cells, up to 10,000.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.expectations import ClampedChains
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> data = gb.Dataset.read([[1, float("nan")]] * 1000, coding="spin")
+    >>> expectation = ClampedChains(copies=10)
+    >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
+    >>> bool(abs(estimate.mean[1] - np.tanh(0.5)) < 4 * estimate.stderr[1])
+    True
+    """
+
+    copies: int = 2
+    n_sweeps: int = 1
+    burn_in: int = 10
+    n_chains: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("copies", 2), ("n_sweeps", 1), ("burn_in", 0)):
+            check_whole_number(name, getattr(self, name), least)
+        if self.n_chains is not None:
+            check_whole_number("n_chains", self.n_chains, least=1)
+
+    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> ClampedState:
+        """Start the chains with missing cells drawn from their columns."""
+        plan = ChainPlan.of(ClampedRows.of(model, data), self.n_chains)
+        if plan.rows.data is None:
+            return ClampedState(Rebuilt(plan), _no_chains(model), fresh=False)
+        require_chains(self.copies * plan.n_chains, model)
+        row_of = np.tile(plan.row_of, self.copies)
+        part = plan.rows.data
+        assert part.missing is not None
+        missing = part.missing[row_of]
+        starts = fill_cells(part.states[row_of], missing, column_laws(data), data.domain, rng)
+        chains = Gibbs().init(model, len(row_of), rng, states=starts, clamped=~missing)
+        return ClampedState(Rebuilt(plan), chains, fresh=True)
+
+    def __call__(self, model: Model, state: ClampedState) -> tuple[Estimate, ClampedState]:
+        """Run the chains on under `model` and return the mean statistics over them."""
+        state = self._advance(model, state)
+        plan = state.plan.value
+        return estimate_of_copies(plan, model, self._means(model, state) if plan.n_chains else None), state
+
+    def _advance(self, model: Model, state: ClampedState) -> ClampedState:
+        n_sweeps = self.n_sweeps + (self.burn_in if state.fresh else 0)
+        if not state.plan.value.n_chains:
+            return state
+        return state._replace(chains=clamped_sweeps(model, state.plan.value, state.chains, n_sweeps), fresh=False)
+
+    def _means(self, model: Model, state: ClampedState) -> np.ndarray:
+        """The mean statistics of the incomplete rows, copy by copy."""
+        plan = state.plan.value
+        copies = state.chains.states.reshape(self.copies, plan.n_chains, -1)
+        return np.array([model.mean_statistics(states, plan.shares) for states in copies])
+
+    def completions(self, data: Dataset, state: ClampedState) -> Dataset:
+        """Return the data with the missing cells as the first copy of the chains has them now.
+
+        Rows of zero weight are left out.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> from gibbsian.expectations import ClampedChains
+        >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
+        >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [50.0])
+        >>> expectation = ClampedChains()
+        >>> _, state = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
+        >>> expectation.completions(data, state).states.tolist()
+        [[-1, 1], [1, 1]]
+        """
+        plan, used = state.plan.value, data.weights > 0
+        whole = used & ~data.missing.any(axis=1) if data.missing is not None else used
+        states = np.vstack([data.states[whole], state.chains.states[: plan.n_chains]])
+        weights = np.concatenate([data.weights[whole], plan.shares * data.total_weight])
+        place = np.zeros(data.n_states, np.int64)  # where each state, or the first chain that completes it, stands now
+        place[whole] = np.arange(whole.sum())
+        place[used & ~whole] = whole.sum() + np.unique(plan.row_of, return_index=True)[1]
+        kept = used[data.row_of]
+        row_weights = None if data.row_weights is None else data.row_weights[kept]
+        row_of = place[data.row_of[kept]]
+        return dataclasses.replace(
+            data, states=states, weights=weights, missing=None, row_of=row_of, row_weights=row_weights
+        )
+
+
+def estimate_of_copies(plan: ChainPlan, model: Model, means: np.ndarray | None) -> Estimate:
+    """Combine the complete rows with the estimates of the copies for the others; None where there are none."""
+    if means is None:
+        return Estimate(plan.rows.constant, np.zeros_like(model.theta))
+    stderr = means.std(axis=0, ddof=1) / np.sqrt(len(means))
+    return Estimate(plan.rows.constant + plan.rows.share * means.mean(axis=0), plan.rows.share * stderr)
+
+
+def clamped_sweeps(model: Model, plan: ChainPlan, chains: ChainState, n_sweeps: int) -> ChainState:
+    """Return the chains some sweeps over their missing cells later.
+
+    Pairwise models visit nothing but the missing cells of each chain; other models go through their Gibbs sampler.
+    """
+    if not isinstance(model, PairwiseModel):
+        return Gibbs().step(model, chains, n_sweeps)[0]
+    spins, streams = to_spins(model, chains.states), chains.streams.copy()
+    row_of = np.tile(plan.row_of, len(spins) // plan.n_chains)
+    where = (row_of, plan.rows.pointers, plan.rows.cells)
+    n_updates = len(plan.rows.cells) / max(1, len(plan.rows.shares)) * len(spins) * n_sweeps
+    spin, _ = model.to_domain(SPIN)
+    with threads_for(n_updates * max(1.0, model.graph.degrees.mean())):
+        if model.is_dense:
+            matrix = spin.coupling_matrix / model.temperature
+            kernels.dense_sweeps(spins, streams, *where, spin.natural_biases, matrix, n_sweeps)
+        else:
+            indptr, heads, ids = model.graph.csr
+            weights = spin.natural_couplings[ids]
+            kernels.sparse_sweeps(spins, streams, *where, spin.natural_biases, indptr, heads, weights, n_sweeps)
+    return ChainState(from_spins(model, spins), streams, chains.clamped, chains.n_sweeps + n_sweeps)
+
+
+def _no_chains(model: Model) -> ChainState:
+    n = model.n_variables
+    return ChainState(np.zeros((0, n), np.int8), np.zeros((0, 4), np.uint64), np.zeros((0, n), bool), 0)

@@ -1,0 +1,215 @@
+"""The hidden layers of a deep machine given the visible one, by mean field: a bound on log P(v) for any size.
+
+Of all laws Q under which the hidden units are independent, the nearest to ``P(h | v)`` makes
+
+    F(v) = E_Q[E(v, h)] - T H(Q)  >=  -T log sum_h exp(-E(v, h) / T)
+
+smallest (YK15's free energy). It is lowered by putting the odd layers where they are best given the even ones, exactly
+and all at once because they do not interact, then the even ones given the odd ones, and so on: it never rises. Missing
+cells of the visible layer are hidden units of their row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError, MissingValuesError
+from gibbsian.models.deep import DeepModel
+from gibbsian.models.layers import Layer
+from gibbsian.models.parameters import check_whole_number
+
+
+class Posterior(NamedTuple):
+    """Independent hidden units that stand for ``P(h | v)``, row by row.
+
+    Parameters
+    ----------
+    means : tuple of ndarray
+        Expected values of every layer, from the visible one, which is as given.
+    fields : tuple of ndarray
+        Natural parameters of every layer, of which `means` are the expected values; those of visible units count only
+        where they are missing.
+    n_iterations : int
+        Rounds of updates that were made.
+    change : float
+        Largest change of a mean in the last round.
+    missing : bool ndarray, optional
+        Visible columns that were not observed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.layered.deep_mean_field import MeanField
+    >>> from gibbsian.models.deep import DeepModel
+    >>> from gibbsian.models.layers import BinaryLayer
+    >>> dbm = DeepModel.build([BinaryLayer(2), BinaryLayer(1), BinaryLayer(1)])
+    >>> [part.shape for part in MeanField()(dbm, np.ones((3, 2))).means]
+    [(3, 2), (3, 1), (3, 1)]
+    """
+
+    means: tuple[np.ndarray, ...]
+    fields: tuple[np.ndarray, ...]
+    n_iterations: int
+    change: float
+    missing: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class MeanField:
+    """Coordinate updates of the odd, then the even hidden layers.
+
+    Parameters
+    ----------
+    max_iter : int
+        Most rounds of updates.
+    tol : float
+        Stop when no mean moved by more in a round.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.layered.deep_mean_field import MeanField, log_weight_bound
+    >>> from gibbsian.models.deep import DeepModel
+    >>> from gibbsian.models.layers import BinaryLayer
+    >>> dbm = DeepModel.build([BinaryLayer(1)] * 3, weights=[[[1.0]], [[2.0]]])
+    >>> v = np.ones((1, 1))
+    >>> bound, truth = log_weight_bound(dbm, MeanField()(dbm, v)), dbm.log_weights(v)
+    >>> (truth - bound).round(3)
+    array([0.022])
+    """
+
+    max_iter: int = 50
+    tol: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_whole_number("max_iter", self.max_iter)
+        if not self.tol >= 0:
+            raise ArgumentError(f"tol={self.tol} must not be negative")
+
+    def __call__(self, model: DeepModel, v: np.ndarray, missing: np.ndarray | None = None) -> Posterior:
+        """Return the independent hidden units nearest to the posterior of rows.
+
+        Parameters
+        ----------
+        model : DeepModel
+            The machine.
+        v : ndarray of shape (n_rows, visible.width)
+            Values of the visible layer.
+        missing : bool ndarray of the same shape, optional
+            Columns that were not observed, whatever `v` has there: hidden units of that row.
+        """
+        means = upward_means(model, v if missing is None else _filled(model, v, missing))
+        fields = [np.zeros_like(part) for part in means]
+        # what the rows say to the lowest hidden layer is the widest product, and stays the same where they are complete
+        said = means[0] @ model.weights[0] if missing is None else None
+        places = (*model.odd, *(model.even[1:] if missing is None else model.even))
+        change, rounds = np.inf, 0
+        while change > self.tol and rounds < self.max_iter:
+            change, rounds = 0.0, rounds + 1
+            for place in places:
+                fields[place] = model.fields(place, means, said if place == 1 else None)
+                updated = model.tempered[place].means(fields[place])
+                if place == 0 and missing is not None:
+                    updated = np.where(missing, updated, means[0])
+                change = max(change, float(np.abs(updated - means[place]).max(initial=0.0)))
+                means[place] = updated
+        return Posterior(tuple(means), tuple(fields), rounds, change, missing)
+
+
+def _filled(model: DeepModel, v: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Put into missing columns what the visible biases alone say."""
+    if not np.isfinite(model.visible.n_states):
+        raise MissingValuesError("missing cells of Gaussian units cannot be treated as hidden units: fill them first")
+    alone = model.tempered[0].means(model.biases[0][None] / model.temperature)
+    return np.where(missing, alone, v)
+
+
+def upward_means(model: DeepModel, v: np.ndarray) -> list[np.ndarray]:
+    """Return means of all layers from one pass upwards, the start of the updates.
+
+    A layer that will hear from above counts what it hears from below twice (Salakhutdinov and Hinton 2009).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.layered.deep_mean_field import upward_means
+    >>> from gibbsian.models.deep import DeepModel
+    >>> from gibbsian.models.layers import BinaryLayer
+    >>> dbm = DeepModel.build([BinaryLayer(1)] * 3, weights=[[[1.0]], [[2.0]]])
+    >>> upward_means(dbm, np.ones((1, 1)))[1].round(4)                # 1 / (1 + exp(-2))
+    array([[0.8808]])
+    """
+    means = [np.asarray(v, dtype=model.theta.dtype)]
+    top = len(model.layers) - 1
+    for place in range(1, top + 1):
+        heard = means[-1] @ model.weights[place - 1] * (1.0 if place == top else 2.0)
+        fields = ((heard + model.biases[place]) / model.temperature).astype(model.theta.dtype)
+        means.append(model.tempered[place].means(fields))
+    return means
+
+
+def log_weight_bound(model: DeepModel, posterior: Posterior) -> np.ndarray:
+    """Return ``-F(v) / T`` of each row: a lower bound on ``log P(v) + log Z``, exact with one hidden layer."""
+    means = [np.asarray(part, dtype=np.float64) for part in posterior.means]
+    total = (model.linear_terms(means) + model.visible.log_measure(means[0])) / model.temperature
+    for layer, fields, part in zip(model.tempered[1:], posterior.fields[1:], means[1:], strict=True):
+        total = total + entropies(layer, fields, part)
+    if posterior.missing is None:
+        return total
+    unseen = np.where(posterior.missing, posterior.fields[0], 0.0)
+    # units that were seen count as uniform in the normaliser, so their share is taken off again
+    seen = np.where(posterior.missing, 0.0, _log_sizes(model.visible)).sum(axis=1)
+    return total + entropies(model.tempered[0], unseen, means[0]) - seen
+
+
+def entropies(layer: Layer, fields: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Return the entropy of each row of independent discrete units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.layered.deep_mean_field import entropies
+    >>> from gibbsian.models.layers import SpinLayer
+    >>> entropies(SpinLayer(2), np.zeros((1, 2)), np.zeros((1, 2))).round(4)          # 2 log 2
+    array([1.3863])
+    """
+    fields = np.asarray(fields, dtype=np.float64)
+    return layer.log_normaliser(fields) - np.einsum("mj,mj->m", fields, means)
+
+
+def _log_sizes(layer: Layer) -> np.ndarray:
+    """The logarithm of the number of values of each unit, shared among its columns."""
+    sizes = getattr(layer, "sizes", None)
+    if sizes is None:
+        return np.full(layer.width, np.log(2.0))
+    return np.concatenate([np.full(size, np.log(size) / size) for size in sizes])
+
+
+def mean_statistics(
+    model: DeepModel, means: tuple[np.ndarray, ...] | list[np.ndarray], shares: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the means of the layers and of products of neighbours over rows, in the layout of theta.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.layered.deep_mean_field import mean_statistics
+    >>> from gibbsian.models.deep import DeepModel
+    >>> from gibbsian.models.layers import SpinLayer
+    >>> dbm = DeepModel.build([SpinLayer(1)] * 3)
+    >>> mean_statistics(dbm, [np.array([[1.0]]), np.array([[0.5]]), np.array([[0.2]])]).tolist()
+    [1.0, 0.5, 0.2, 0.5, 0.1]
+    """
+    n_rows = len(means[0])
+    weights = np.full(n_rows, 1.0 / n_rows) if shares is None else shares / shares.sum()
+    column = weights.astype(means[0].dtype)[:, None]
+    weighted = [part * column for part in means]
+    firsts = [part.sum(axis=0) for part in weighted]
+    products = [(lower.T @ upper).ravel() for lower, upper in zip(weighted[:-1], means[1:], strict=True)]
+    return np.concatenate([*firsts, *products])
+
+
+__all__ = ["MeanField", "Posterior", "entropies", "log_weight_bound", "mean_statistics", "upward_means"]

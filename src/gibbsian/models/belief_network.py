@@ -1,0 +1,275 @@
+"""The deep belief network: a restricted machine at the top, directed layers below it (Hinton, Osindero and Teh 2006).
+
+The machine at the top draws the second highest layer, and each layer below is drawn given the one above it. Rows of
+data are carried the other way by *recognition* weights: independent units given the layer below, which stand for the
+posterior that nobody can compute. A stack of restricted machines (YK15, "stacking") is such a network in which the
+weights up and down are the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.models.joined_layer import joined
+from gibbsian.models.layer_stack import LayerStack
+from gibbsian.models.layers import Layer
+from gibbsian.models.restricted import RestrictedModel
+
+# log_weights sums over the states of the hidden layers below the top.
+MOST_STATES = 2.0**16
+
+
+class DirectedPair(NamedTuple):
+    """Two neighbouring layers of which the lower is drawn given the upper.
+
+    Parameters
+    ----------
+    downward_biases, downward_weights : ndarray
+        Of ``P(lower | upper)``: one number for each column of the lower layer, one row of weights too.
+    upward_biases, upward_weights : ndarray
+        Of the recognition law ``Q(upper | lower)``; the weights have the same shape.
+
+    Examples
+    --------
+    >>> from gibbsian.models.belief_network import BeliefNetwork
+    >>> from gibbsian.models.layers import BinaryLayer
+    >>> network = BeliefNetwork.zeros([BinaryLayer(3), BinaryLayer(2), BinaryLayer(2)])
+    >>> network.pairs[0].upward_weights.shape
+    (3, 2)
+    """
+
+    downward_biases: np.ndarray
+    upward_biases: np.ndarray
+    downward_weights: np.ndarray
+    upward_weights: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class BeliefNetwork(LayerStack):
+    """``P(x_0, .., x_L) = P(x_0 | x_1) .. P(x_(L-2) | x_(L-1)) P(x_(L-1), x_L)``, the last a restricted machine.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        From the visible one to the top, at least two; with two the network is a restricted machine.
+    theta : ndarray
+        For each directed pair from the bottom the four parts of `DirectedPair`, matrices row by row; then the
+        parameters of the restricted machine at the top.
+    temperature : float
+        T of YK15: all fields are divided by it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.models.belief_network import BeliefNetwork
+    >>> from gibbsian.models.layers import BinaryLayer
+    >>> from gibbsian.models.restricted import RestrictedModel
+    >>> lower = RestrictedModel.build(BinaryLayer(2), BinaryLayer(1), weights=[[1.0], [-1.0]])
+    >>> upper = RestrictedModel.build(BinaryLayer(1), BinaryLayer(1))
+    >>> network = BeliefNetwork.stack([lower, upper])
+    >>> network.upward_means(np.array([[1.0, 0.0]]))[1].round(4)            # 1 / (1 + exp(-1))
+    array([[0.7311]])
+    """
+
+    layers: tuple[Layer, ...]
+    theta: np.ndarray
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._settle()
+        self._check_size(sum(int(np.prod(shape)) for shape in self._shapes))
+
+    @classmethod
+    def zeros(cls, layers: Sequence[Layer], temperature: float = 1.0) -> Self:
+        """Return the network in which all units are independent.
+
+        Examples
+        --------
+        >>> from gibbsian.models.belief_network import BeliefNetwork
+        >>> from gibbsian.models.layers import SpinLayer
+        >>> BeliefNetwork.zeros([SpinLayer(2), SpinLayer(1)]).theta.size
+        5
+        """
+        machines = [RestrictedModel.build(a, b, temperature=temperature) for a, b in itertools.pairwise(layers)]
+        return cls.stack(machines)
+
+    @classmethod
+    def stack(cls, machines: Sequence[RestrictedModel]) -> Self:
+        """Put restricted machines on top of each other, each with the hidden layer below as its visible one.
+
+        Examples
+        --------
+        >>> from gibbsian.models.belief_network import BeliefNetwork
+        >>> from gibbsian.models.layers import SpinLayer
+        >>> from gibbsian.models.restricted import RestrictedModel
+        >>> below = RestrictedModel.build(SpinLayer(3), SpinLayer(2))
+        >>> BeliefNetwork.stack([below, RestrictedModel.build(SpinLayer(4), SpinLayer(2))])
+        Traceback (most recent call last):
+            ...
+        gibbsian.errors.ArgumentError: machine 1 has 4 visible columns, but the machine below has 2 hidden ones
+        """
+        if not machines:
+            raise ArgumentError("machines is empty: give at least one restricted machine")
+        for place, (below, above) in enumerate(itertools.pairwise(machines), start=1):
+            if below.hidden.width != above.visible.width:
+                raise ArgumentError(
+                    f"machine {place} has {above.visible.width} visible columns, but the machine below has "
+                    f"{below.hidden.width} hidden ones"
+                )
+            if below.temperature != above.temperature:
+                raise ArgumentError(f"machine {place} has another temperature than the one below: give one for all")
+        parts = []
+        for machine in machines[:-1]:
+            tied = machine.weights.ravel()
+            parts += [machine.visible_biases, machine.hidden_biases, tied, tied]
+        layers = (machines[0].visible, *(machine.hidden for machine in machines))
+        return cls(layers, np.concatenate([*parts, machines[-1].theta]), machines[0].temperature)
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+    @cached_property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        widths = [layer.width for layer in self.layers]
+        shapes: list[tuple[int, ...]] = []
+        for lower, upper in itertools.pairwise(widths[:-1]):
+            shapes += [(lower,), (upper,), (lower, upper), (lower, upper)]
+        return [*shapes, (widths[-2] + widths[-1] + widths[-2] * widths[-1],)]
+
+    def split(self, vector: np.ndarray) -> tuple[tuple[DirectedPair, ...], np.ndarray]:
+        """Return views of a vector laid out as theta: the directed pairs, and the part of the top machine."""
+        ends = np.cumsum([np.prod(shape) for shape in self._shapes]).astype(int)
+        parts = [part.reshape(shape) for part, shape in zip(np.split(vector, ends[:-1]), self._shapes, strict=True)]
+        return tuple(DirectedPair(*parts[k : k + 4]) for k in range(0, len(parts) - 1, 4)), parts[-1]
+
+    @cached_property
+    def pairs(self) -> tuple[DirectedPair, ...]:
+        """The directed pairs from the bottom: views of theta."""
+        return self.split(self.theta)[0]
+
+    @cached_property
+    def top(self) -> RestrictedModel:
+        """The restricted machine of the two highest layers."""
+        return RestrictedModel(self.layers[-2], self.layers[-1], self.split(self.theta)[1], self.temperature)
+
+    @cached_property
+    def penalised(self) -> np.ndarray:
+        """Which parameters a penalty applies to: the weights."""
+        mask = np.zeros(self.theta.size, bool)
+        pairs, top = self.split(mask)
+        for pair in pairs:
+            pair.downward_weights[...] = True
+            pair.upward_weights[...] = True
+        top[self.layers[-2].width + self.layers[-1].width :] = True
+        return mask
+
+    # -- down and up --------------------------------------------------------------------------------------------------
+    def downward_fields(self, place: int, upper: np.ndarray) -> np.ndarray:
+        """Return the fields of the layer at a place given the one above, place + 1."""
+        pair = self.pairs[place]
+        return (np.asarray(upper, self.theta.dtype) @ pair.downward_weights.T + pair.downward_biases) / self.temperature
+
+    def upward_fields(self, place: int, lower: np.ndarray) -> np.ndarray:
+        """Return the fields of the layer ``place + 1`` under the recognition law, given the one at a place."""
+        pair = self.pairs[place]
+        return (np.asarray(lower, self.theta.dtype) @ pair.upward_weights + pair.upward_biases) / self.temperature
+
+    def upward_means(self, v: np.ndarray) -> list[np.ndarray]:
+        """Return the means of all layers, each given the means of the one below: what `transform` gives.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gibbsian.models.belief_network import BeliefNetwork
+        >>> from gibbsian.models.layers import BinaryLayer
+        >>> network = BeliefNetwork.zeros([BinaryLayer(3), BinaryLayer(2), BinaryLayer(1)])
+        >>> network.upward_means(np.ones((1, 3)))[-1]
+        array([[0.5]])
+        """
+        values = [np.asarray(v, dtype=self.theta.dtype)]
+        for place in range(len(self.pairs)):
+            values.append(self.tempered[place + 1].means(self.upward_fields(place, values[-1])))
+        return [*values, self.top.hidden_means(values[-1])]
+
+    def draw_up(self, v: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+        """Draw the layers up to the second highest from the recognition law, given visible values, which come first."""
+        values = [np.asarray(v, dtype=self.theta.dtype)]
+        for place in range(len(self.pairs)):
+            values.append(self.tempered[place + 1].draw(self.upward_fields(place, values[-1]), rng))
+        return values
+
+    def draw_down(self, upper: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+        """Draw the layers from the visible one to the second highest given values of the latter, which come last."""
+        values = [np.asarray(upper, dtype=self.theta.dtype)]
+        for place in reversed(range(len(self.pairs))):
+            values.insert(0, self.tempered[place].draw(self.downward_fields(place, values[0]), rng))
+        return values
+
+    # -- distribution -----------------------------------------------------------------------------------------------
+    def log_joint(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """Return ``log P(x_0, .., x_(L-1)) + log Z`` of rows, the top layer summed out; Z is the top machine's.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gibbsian.models.belief_network import BeliefNetwork
+        >>> from gibbsian.models.layers import BinaryLayer
+        >>> network = BeliefNetwork.zeros([BinaryLayer(1)] * 3)
+        >>> np.exp(network.log_joint([np.ones((1, 1)), np.ones((1, 1))]))         # 1/2, times two states of the top
+        array([1.])
+        """
+        total = self.top.log_weights(values[-1])
+        for place in range(len(self.pairs)):
+            total = total + self._log_probability(place, self.downward_fields(place, values[place + 1]), values[place])
+        return total
+
+    def log_recognition(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """Return ``log Q(x_1, .., x_(L-1) | x_0)`` of rows."""
+        total = np.zeros(len(values[0]))
+        for place in range(len(self.pairs)):
+            fields = self.upward_fields(place, values[place])
+            total = total + self._log_probability(place + 1, fields, values[place + 1])
+        return total
+
+    def _log_probability(self, place: int, fields: np.ndarray, values: np.ndarray) -> np.ndarray:
+        layer, fields = self.tempered[place], np.asarray(fields, dtype=np.float64)
+        values = np.asarray(values, dtype=np.float64)
+        return np.einsum("mi,mi->m", fields, values) + layer.log_measure(values) - layer.log_normaliser(fields)
+
+    def log_weights(self, v: np.ndarray) -> np.ndarray:
+        """Return ``log P(v) + log Z`` of each row exactly, Z the top machine's, by listing the layers in between.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gibbsian.models.belief_network import BeliefNetwork
+        >>> from gibbsian.models.layers import BinaryLayer
+        >>> network = BeliefNetwork.zeros([BinaryLayer(1)] * 3)
+        >>> np.exp(network.log_weights(np.ones((1, 1))))                          # Z is 4
+        array([2.])
+        """
+        v = np.asarray(v, dtype=np.float64)
+        if not self.pairs:
+            return self.top.log_weights(v)
+        between = joined(self.layers[1:-1])
+        if between.n_states > MOST_STATES:
+            raise TooExpensiveError(
+                f"log P(v) is a sum over {between.n_states:.2g} states of the layers below the top: use "
+                "gibbsian.layered.deep_likelihood, which bounds it"
+            )
+        ends = np.cumsum([layer.width for layer in self.layers[1:-1]])[:-1]
+        values = np.split(between.enumerate(0, int(between.n_states)), ends, axis=1)
+        upper = self.log_joint([np.zeros((len(values[0]), self.visible.width)), *values])
+        fields = np.asarray(self.downward_fields(0, values[0]), dtype=np.float64)
+        # log_joint has counted a visible layer of zeros, whose log-weight is minus the normaliser
+        zeros = self.tempered[0].log_measure(np.zeros((1, self.visible.width)))
+        own = self.tempered[0].log_measure(v)
+        return own - zeros + np.array([np.logaddexp.reduce(upper + fields @ row) for row in v])
+
+
+__all__ = ["BeliefNetwork", "DirectedPair"]

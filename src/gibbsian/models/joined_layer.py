@@ -1,0 +1,138 @@
+"""Several layers side by side as one: the even or the odd layers of a deep machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from gibbsian.models.layers import BinaryLayer, Layer, SpinLayer, product_of
+
+
+@dataclass(frozen=True)
+class JoinedLayer:
+    """Layers that do not interact, their columns next to each other.
+
+    Parameters
+    ----------
+    parts : sequence of Layer
+        The layers, in the order of their columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.models.joined_layer import JoinedLayer
+    >>> from gibbsian.models.layers import BinaryLayer, SpinLayer
+    >>> JoinedLayer((BinaryLayer(1), SpinLayer(1))).means(np.zeros((1, 2)))
+    array([[0.5, 0. ]])
+    """
+
+    parts: tuple[Layer, ...]
+
+    kind = "joined"
+
+    @cached_property
+    def columns(self) -> tuple[slice, ...]:
+        """The columns of each part."""
+        return _runs([part.width for part in self.parts])
+
+    @cached_property
+    def units(self) -> tuple[slice, ...]:
+        """The units of each part."""
+        return _runs([part.n_units for part in self.parts])
+
+    @property
+    def n_units(self) -> int:
+        """Number of units of all parts."""
+        return sum(part.n_units for part in self.parts)
+
+    @property
+    def width(self) -> int:
+        """Number of columns of all parts."""
+        return sum(part.width for part in self.parts)
+
+    @property
+    def n_states(self) -> float:
+        """Number of joint states."""
+        return product_of([part.n_states for part in self.parts])
+
+    def encode(self, states: np.ndarray) -> np.ndarray:
+        """Return the values of the parts side by side."""
+        return np.hstack([part.encode(states[:, at]) for part, at in zip(self.parts, self.units, strict=True)])
+
+    def decode(self, values: np.ndarray) -> np.ndarray:
+        """Return the states of the parts side by side."""
+        return self._each(lambda part, columns: part.decode(columns), values)
+
+    def log_measure(self, values: np.ndarray) -> np.ndarray:
+        """Return the sum of the parts' log-measures."""
+        return self._total(lambda part, columns: part.log_measure(columns), values)
+
+    def log_normaliser(self, fields: np.ndarray) -> np.ndarray:
+        """Return the sum of the parts' log-normalisers."""
+        return self._total(lambda part, columns: part.log_normaliser(columns), fields)
+
+    def means(self, fields: np.ndarray) -> np.ndarray:
+        """Return the expected values of the parts side by side."""
+        return self._each(lambda part, columns: part.means(columns), fields)
+
+    def draw(self, fields: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw the parts one after the other."""
+        return self._each(lambda part, columns: part.draw(columns, rng), fields)
+
+    def fields_of(self, means: np.ndarray) -> np.ndarray:
+        """Return the fields at which the parts have these means."""
+        rows = np.atleast_2d(means)
+        return self._each(lambda part, columns: np.atleast_2d(part.fields_of(columns)), rows).reshape(np.shape(means))
+
+    def tempered(self, temperature: float) -> Self:
+        """Return the parts at a temperature."""
+        return type(self)(tuple(part.tempered(temperature) for part in self.parts))
+
+    def enumerate(self, start: int, stop: int) -> np.ndarray:
+        """Return joint states by their numbers, the first part's state the lowest digit."""
+        numbers, columns = np.arange(start, stop), []
+        for part in self.parts:
+            every = part.enumerate(0, int(part.n_states))
+            numbers, digits = np.divmod(numbers, len(every))
+            columns.append(every[digits])
+        return np.hstack(columns)
+
+    def _each(self, function: Callable[[Layer, np.ndarray], np.ndarray], array: np.ndarray) -> np.ndarray:
+        pieces = zip(self.parts, self.columns, strict=True)
+        return np.hstack([function(part, array[:, at]) for part, at in pieces])
+
+    def _total(self, function: Callable[[Layer, np.ndarray], np.ndarray], array: np.ndarray) -> np.ndarray:
+        pieces = zip(self.parts, self.columns, strict=True)
+        return np.sum([function(part, array[:, at]) for part, at in pieces], axis=0)
+
+
+def joined(layers: Sequence[Layer]) -> Layer:
+    """Put layers side by side; layers of one plain kind make a layer of that kind, which kernels know.
+
+    Examples
+    --------
+    >>> from gibbsian.models.joined_layer import joined
+    >>> from gibbsian.models.layers import BinaryLayer, SpinLayer
+    >>> joined([BinaryLayer(3), BinaryLayer(2)])
+    BinaryLayer(n_units=5)
+    >>> joined([BinaryLayer(3), SpinLayer(2)]).width
+    5
+    """
+    if len(layers) == 1:
+        return layers[0]
+    for plain in (BinaryLayer, SpinLayer):
+        if all(type(layer) is plain for layer in layers):
+            return plain(sum(layer.n_units for layer in layers))
+    return JoinedLayer(tuple(layers))
+
+
+def _runs(lengths: Sequence[int]) -> tuple[slice, ...]:
+    ends = np.cumsum(lengths).tolist()
+    return tuple(slice(end - length, end) for end, length in zip(ends, lengths, strict=True))
+
+
+__all__ = ["JoinedLayer", "joined"]

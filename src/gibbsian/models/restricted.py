@@ -1,0 +1,257 @@
+"""The restricted Boltzmann machine: two layers, and weights between them only (YK15, "RBM")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from gibbsian.domain import DOMAINS
+from gibbsian.errors import ArgumentError
+from gibbsian.graphs import Graph
+from gibbsian.models.layers import Layer
+from gibbsian.models.pairwise import PairwiseModel
+
+
+@dataclass(frozen=True, eq=False)
+class RestrictedModel:
+    """``P(v, h) = exp((b . v + c . h + v W h) / T) / Z`` over the values of two layers.
+
+    The visible marginal is ``P(v) = exp(log_weights(v)) / Z``, the hidden units summed out.
+
+    Parameters
+    ----------
+    visible, hidden : Layer
+        The kinds and numbers of units.
+    theta : ndarray
+        Visible biases b, hidden biases c, then the weights W row by row (``visible.width`` rows of ``hidden.width``).
+        float64 or float32; products are made in that precision.
+    temperature : float
+        T of YK15: energies, a layer's own measure included, are divided by it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.models.layers import BinaryLayer
+    >>> from gibbsian.models.restricted import RestrictedModel
+    >>> rbm = RestrictedModel.build(BinaryLayer(2), BinaryLayer(1), weights=[[1.0], [-1.0]])
+    >>> rbm.hidden_means(np.array([[1.0, 0.0]])).round(4)          # 1 / (1 + exp(-1))
+    array([[0.7311]])
+    """
+
+    visible: Layer
+    hidden: Layer
+    theta: np.ndarray
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.temperature) and self.temperature > 0):
+            raise ArgumentError(f"temperature={self.temperature!r} must be a positive number")
+        theta = np.asarray(self.theta)
+        if theta.dtype != np.float32:
+            theta = theta.astype(np.float64)
+        v, h = self.visible.width, self.hidden.width
+        if theta.shape != (v + h + v * h,):
+            raise ArgumentError(
+                f"theta has shape {theta.shape}, but {v} visible and {h} hidden columns need {v + h + v * h} parameters"
+            )
+        object.__setattr__(self, "theta", theta)
+
+    @classmethod
+    def build(
+        cls,
+        visible: Layer,
+        hidden: Layer,
+        visible_biases: Any = None,
+        hidden_biases: Any = None,
+        weights: Any = None,
+        temperature: float = 1.0,
+    ) -> Self:
+        """Put a model together from its parts; what is left out is zero.
+
+        Examples
+        --------
+        >>> from gibbsian.models.layers import SpinLayer
+        >>> from gibbsian.models.restricted import RestrictedModel
+        >>> RestrictedModel.build(SpinLayer(3), SpinLayer(2)).theta.size
+        11
+        """
+        shapes = {"visible_biases": visible.width, "hidden_biases": hidden.width}
+        b = _part("visible_biases", visible_biases, (shapes["visible_biases"],))
+        c = _part("hidden_biases", hidden_biases, (shapes["hidden_biases"],))
+        w = _part("weights", weights, (visible.width, hidden.width))
+        return cls(visible, hidden, np.concatenate([b, c, w.ravel()]), temperature)
+
+    def replace(self, theta: np.ndarray) -> Self:
+        """Return the same layers with other parameters."""
+        return type(self)(self.visible, self.hidden, theta, self.temperature)
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+    @property
+    def visible_biases(self) -> np.ndarray:
+        """The biases b."""
+        return self.theta[: self.visible.width]
+
+    @property
+    def hidden_biases(self) -> np.ndarray:
+        """The biases c."""
+        return self.theta[self.visible.width : self.visible.width + self.hidden.width]
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """The matrix W, shape ``(visible.width, hidden.width)``: a view of theta."""
+        return self.theta[self.visible.width + self.hidden.width :].reshape(self.visible.width, self.hidden.width)
+
+    @property
+    def n_variables(self) -> int:
+        """Number of visible units."""
+        return self.visible.n_units
+
+    @cached_property
+    def _tempered(self) -> tuple[Layer, Layer]:
+        return self.visible.tempered(self.temperature), self.hidden.tempered(self.temperature)
+
+    # -- one layer given the other ----------------------------------------------------------------------------------
+    def hidden_fields(self, v: np.ndarray) -> np.ndarray:
+        """Return the fields ``(c + v W) / T`` of the hidden units."""
+        return self._fields(self._numbers(v) @ self.weights, self.hidden_biases)
+
+    def visible_fields(self, h: np.ndarray) -> np.ndarray:
+        """Return the fields ``(b + W h) / T`` of the visible units."""
+        return self._fields(self._numbers(h) @ self.weights.T, self.visible_biases)
+
+    def hidden_means(self, v: np.ndarray) -> np.ndarray:
+        """Return ``E[h | v]``."""
+        return self._tempered[1].means(self.hidden_fields(v))
+
+    def visible_means(self, h: np.ndarray) -> np.ndarray:
+        """Return ``E[v | h]``."""
+        return self._tempered[0].means(self.visible_fields(h))
+
+    def hidden_means_at(self, fields: np.ndarray) -> np.ndarray:
+        """Return the means of hidden units whose fields are known."""
+        return self._tempered[1].means(fields)
+
+    def draw_hidden_at(self, fields: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw hidden units whose fields are known."""
+        return self._tempered[1].draw(fields, rng)
+
+    def draw_visible_at(self, fields: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw visible units whose fields are known."""
+        return self._tempered[0].draw(fields, rng)
+
+    def draw_hidden(self, v: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw from ``P(h | v)``."""
+        return self._tempered[1].draw(self.hidden_fields(v), rng)
+
+    def draw_visible(self, h: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw from ``P(v | h)``."""
+        return self._tempered[0].draw(self.visible_fields(h), rng)
+
+    def _fields(self, products: np.ndarray, biases: np.ndarray) -> np.ndarray:
+        products += biases
+        if self.temperature != 1.0:
+            products /= self.temperature
+        return products
+
+    def _numbers(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(values, dtype=self.theta.dtype)
+
+    # -- distribution -----------------------------------------------------------------------------------------------
+    def energy(self, v: np.ndarray, h: np.ndarray) -> np.ndarray:
+        """Return ``E(v, h)`` of each pair of rows, the layers' own measures included.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gibbsian.models.layers import SpinLayer
+        >>> from gibbsian.models.restricted import RestrictedModel
+        >>> rbm = RestrictedModel.build(SpinLayer(1), SpinLayer(1), [0.5], [0.0], [[2.0]])
+        >>> rbm.energy(np.array([[1.0]]), np.array([[-1.0]]))
+        array([1.5])
+        """
+        v, h = np.asarray(v, dtype=np.float64), np.asarray(h, dtype=np.float64)
+        products = np.einsum("mj,mj->m", v @ self.weights, h)
+        measures = self.visible.log_measure(v) + self.hidden.log_measure(h)
+        return -(v @ self.visible_biases + h @ self.hidden_biases + products + measures)
+
+    def log_weights(self, v: np.ndarray) -> np.ndarray:
+        """Return ``log sum_h exp(-E(v, h) / T)`` of each row: log P(v) + log Z."""
+        v = np.asarray(v, dtype=np.float64)
+        linear = (v @ self.visible_biases + self.visible.log_measure(v)) / self.temperature
+        return linear + self._tempered[1].log_normaliser(self.hidden_fields(v))
+
+    def hidden_log_weights(self, h: np.ndarray) -> np.ndarray:
+        """Return ``log sum_v exp(-E(v, h) / T)`` of each row: log P(h) + log Z."""
+        h = np.asarray(h, dtype=np.float64)
+        linear = (h @ self.hidden_biases + self.hidden.log_measure(h)) / self.temperature
+        return linear + self._tempered[0].log_normaliser(self.visible_fields(h))
+
+    def free_energy(self, v: np.ndarray) -> np.ndarray:
+        """Return ``F(v) = -T log sum_h exp(-E(v, h) / T)`` of each row."""
+        return -self.temperature * self.log_weights(v)
+
+    def mean_statistics(self, v: np.ndarray, h: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
+        """Return the means of v, h and ``v h^T`` over pairs of rows, in the layout of theta.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gibbsian.models.layers import SpinLayer
+        >>> from gibbsian.models.restricted import RestrictedModel
+        >>> rbm = RestrictedModel.build(SpinLayer(1), SpinLayer(1))
+        >>> rbm.mean_statistics(np.array([[1.0], [1.0]]), np.array([[0.5], [0.1]])).tolist()
+        [1.0, 0.3, 0.3]
+        """
+        shares = np.full(len(v), 1.0 / len(v)) if shares is None else shares / shares.sum()
+        weighted = v * shares[:, None]
+        return np.concatenate([weighted.sum(axis=0), shares @ h, (weighted.T @ h).ravel()])
+
+    # -- other forms of the same distribution -----------------------------------------------------------------------
+    def transposed(self) -> RestrictedModel:
+        """Return the machine with the layers exchanged: what holds for one side holds for the other.
+
+        Examples
+        --------
+        >>> from gibbsian.models.layers import BinaryLayer, SpinLayer
+        >>> from gibbsian.models.restricted import RestrictedModel
+        >>> RestrictedModel.build(BinaryLayer(3), SpinLayer(2)).transposed().visible
+        SpinLayer(n_units=2)
+        """
+        return RestrictedModel.build(
+            self.hidden, self.visible, self.hidden_biases, self.visible_biases, self.weights.T, self.temperature
+        )
+
+    def to_pairwise(self) -> PairwiseModel:
+        """Return the joint law of both layers, hidden units last, as a pairwise model on the bipartite graph.
+
+        Examples
+        --------
+        >>> from gibbsian.models.layers import SpinLayer
+        >>> from gibbsian.models.restricted import RestrictedModel
+        >>> RestrictedModel.build(SpinLayer(2), SpinLayer(1)).to_pairwise().graph.n_edges
+        2
+        """
+        v, h = self.visible.n_units, self.hidden.n_units
+        if self.visible.kind != self.hidden.kind or self.visible.kind not in DOMAINS:
+            raise ArgumentError("to_pairwise needs two spin or two binary layers: one coding holds for all variables")
+        i, j = np.divmod(np.arange(v * h), h)
+        graph = Graph(v + h, np.column_stack([i, v + j]))
+        biases = np.concatenate([self.visible_biases, self.hidden_biases])
+        return PairwiseModel.build(graph, biases, self.weights.ravel(), DOMAINS[self.visible.kind], self.temperature)
+
+
+def _part(name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:
+    if given is None:
+        return np.zeros(shape)
+    part = np.asarray(given)
+    if part.dtype != np.float32:
+        part = part.astype(np.float64)
+    if part.shape != shape or not np.isfinite(part).all():
+        raise ArgumentError(f"{name} has shape {part.shape}: give finite numbers of shape {shape}")
+    return part
+
+
+__all__ = ["RestrictedModel"]

@@ -1,0 +1,159 @@
+"""Every registered clamped expectation, on every kind of model, against sums over all completions."""
+
+import dataclasses
+
+import numba
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.expectations import CLAMPED, Expectation
+from gibbsian.objectives import Likelihood
+from gibbsian.storage import pack, unpack
+from holes import holed
+from systems import all_states, models_with_domains, random_model_of, sampled_data
+
+MANY = {"chains": {"copies": 40, "burn_in": 60}, "spatial": {"copies": 40, "burn_in": 60}}
+
+
+@pytest.fixture(params=CLAMPED.names())
+def name(request):
+    return request.param
+
+
+@pytest.fixture(params=models_with_domains(5), ids=lambda pair: f"{pair[0]}-{pair[1].name}")
+def system(request, rng):
+    """A model and data that hide one column and a third of the other cells."""
+    kind, domain = request.param
+    graph = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
+    model = random_model_of(kind, graph, rng, domain, scale=0.5, temperature=1.3)
+    return model, holed(sampled_data(model, 30, rng), rng, 0.3, hidden=[0])
+
+
+def phase(expectation, model, data, seed=0):
+    return expectation(model, expectation.init(model, data, np.random.default_rng(seed)))
+
+
+def by_enumeration(model, data):
+    """Mean statistics and log-evidence, row by row and completion by completion."""
+    states = all_states(model.n_variables, model.domain)
+    log_weights = model.log_weights(states)
+    mean, evidence = np.zeros_like(model.theta), 0.0
+    for row, holes, weight in zip(data.states, data.missing, data.weights / data.total_weight, strict=True):
+        fits = ((states == row) | holes).all(axis=1)
+        total = np.logaddexp.reduce(log_weights[fits])
+        mean += weight * model.mean_statistics(states[fits], np.exp(log_weights[fits] - total))
+        evidence += weight * total
+    return mean, evidence
+
+
+def test_keeps_the_contract(name):
+    assert isinstance(CLAMPED.create(name), Expectation)
+
+
+def test_mean_is_within_its_error_of_the_sum_over_completions(name, system):
+    model, data = system
+    truth, evidence = by_enumeration(model, data)
+    estimate, _ = phase(CLAMPED.create(name, **MANY.get(name, {})), model, data)
+    assert estimate.mean.shape == estimate.stderr.shape == model.theta.shape
+    if not CLAMPED.trait(name, "consistent", True):
+        assert np.abs(estimate.mean - truth).max() < 0.2
+        assert estimate.log_partition < evidence
+        return
+    assert np.all(np.abs(estimate.mean - truth) <= 4.5 * estimate.stderr + 1e-10)
+    assert estimate.stderr.max() < 0.05
+    if estimate.log_partition is not None:
+        assert estimate.log_partition == pytest.approx(evidence, abs=1e-10)
+
+
+def test_complete_rows_are_their_own_statistics(name, system):
+    model, data = system
+    whole = dataclasses.replace(data, missing=None)
+    estimate, _ = phase(CLAMPED.create(name), model, whole)
+    np.testing.assert_allclose(estimate.mean, model.mean_statistics(whole.states, whole.weights), atol=1e-12)
+    assert not estimate.stderr.any()
+
+
+def test_rows_of_no_weight_count_for_nothing(name, system):
+    model, data = system
+    weights = np.where(np.arange(data.n_states) % 3 == 0, 0.0, data.weights)
+    kept = np.flatnonzero(weights > 0)
+    with_zeros = dataclasses.replace(data, weights=weights)
+    without = dataclasses.replace(
+        data,
+        states=data.states[kept],
+        weights=weights[kept],
+        missing=data.missing[kept],
+        row_of=np.searchsorted(kept, data.row_of[np.isin(data.row_of, kept)]),
+    )
+    expectation = CLAMPED.create(name, **MANY.get(name, {}))
+    first, second = (phase(expectation, model, each)[0] for each in (with_zeros, without))
+    noise = np.hypot(first.stderr, second.stderr)
+    assert np.all(np.abs(first.mean - second.mean) <= 5 * noise + 1e-6)
+
+
+def test_same_seed_same_bits_on_any_number_of_threads(name, system):
+    model, data = system
+    several = numba.get_num_threads()
+    first, _ = phase(CLAMPED.create(name), model, data)
+    numba.set_num_threads(1)
+    try:
+        second, _ = phase(CLAMPED.create(name), model, data)
+    finally:
+        numba.set_num_threads(several)
+    assert np.array_equal(first.mean, second.mean)
+
+
+def test_state_goes_through_a_checkpoint(name, system):
+    model, data = system
+    expectation = CLAMPED.create(name)
+    _, state = phase(expectation, model, data)
+    again = unpack(expectation.init(model, data, np.random.default_rng(9)), pack(state))
+    assert np.array_equal(expectation(model, state)[0].mean, expectation(model, again)[0].mean)
+
+
+def test_clamped_less_free_is_the_gradient_of_the_marginal_likelihood(system):
+    """YK15's rule, by central differences of the exact marginal likelihood."""
+    model, data = system
+    clamped, _ = phase(CLAMPED.create("exact"), model, data)
+    free, _ = gb.expectations.Exact()(model, None)
+
+    def likelihood(theta):
+        current = model.replace(theta)
+        states = all_states(model.n_variables, model.domain)
+        return by_enumeration(current, data)[1] - np.logaddexp.reduce(current.log_weights(states))
+
+    steps = 1e-5 * np.eye(model.theta.size)
+    slopes = [(likelihood(model.theta + step) - likelihood(model.theta - step)) / 2e-5 for step in steps]
+    np.testing.assert_allclose((clamped.mean - free.mean) / model.temperature, slopes, atol=1e-8)
+    value, gradient = Likelihood().bind(model, data)(model.theta)
+    assert free.log_partition - clamped.log_partition == pytest.approx(value, abs=1e-12)
+    np.testing.assert_allclose((free.mean - clamped.mean) / model.temperature, gradient, atol=1e-12)
+
+
+def test_pair_regions_are_summed_exactly_however_strong_the_fields(domain, rng):
+    """The model of two missing cells and their present neighbour is the whole region, so nothing is sampled."""
+    for scale in (0.5, 4.0, 40.0):
+        model = random_model_of("pairwise", gb.graphs.complete(3), rng, domain, scale=scale)
+        data = holed(gb.Dataset.read(all_states(3, domain), coding=domain.name), rng, hidden=[0, 2])
+        estimate, _ = phase(CLAMPED.create("spatial", copies=2), model, data)
+        truth, _ = by_enumeration(model, data)
+        edge = model.graph.edges.tolist().index([0, 2]) + 3
+        if domain.name == "spin":
+            assert estimate.mean[edge] == pytest.approx(truth[edge], abs=1e-10)
+        assert np.isfinite(estimate.mean).all()
+
+
+def test_chains_on_sparse_and_dense_graphs_take_the_same_path(rng):
+    """A grid of 70 variables goes along its edges; as part of the complete graph, through the full matrix."""
+    grid = random_model_of("pairwise", gb.graphs.grid(7, 10), rng, scale=0.3)
+    full = gb.graphs.complete(70)
+    couplings = {tuple(edge): w for edge, w in zip(grid.graph.edges.tolist(), grid.couplings, strict=True)}
+    dense = gb.PairwiseModel.build(full, grid.biases, [couplings.get(tuple(edge), 0.0) for edge in full.edges.tolist()])
+    assert dense.is_dense
+    assert not grid.is_dense
+    states = np.where(rng.random((20, 70)) < 0.5, -1.0, 1.0)
+    data = holed(gb.Dataset.read(states, coding="spin"), rng, 0.4)
+    for name in ("chains", "spatial", "mean-field"):
+        first, second = (phase(CLAMPED.create(name), model, data)[0].mean[:70] for model in (grid, dense))
+        np.testing.assert_allclose(first, second, atol=1e-7)

@@ -1,0 +1,47 @@
+"""Small restricted machines of every kind that can be enumerated without any shortcut."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, Layer, SpinLayer
+from gibbsian.models.restricted import RestrictedModel
+
+DISCRETE = ("binary", "spin", "categorical")
+# Kinds of the visible and of the hidden layer.
+PAIRS = [(v, h) for v in (*DISCRETE, "gaussian") for h in DISCRETE] + [("binary", "gaussian")]
+
+
+def layer_of(kind: str, n_units: int) -> Layer:
+    if kind == "gaussian":
+        return GaussianLayer(n_units, tuple(0.6 + 0.2 * i for i in range(n_units)))
+    if kind == "categorical":
+        return CategoricalLayer([2 + i % 2 for i in range(n_units)])
+    return BinaryLayer(n_units) if kind == "binary" else SpinLayer(n_units)
+
+
+def random_machine(
+    visible: str | Layer, hidden: str | Layer, rng, n_visible=5, n_hidden=4, scale=0.8, temperature=1.0
+) -> RestrictedModel:
+    v = layer_of(visible, n_visible) if isinstance(visible, str) else visible
+    h = layer_of(hidden, n_hidden) if isinstance(hidden, str) else hidden
+    theta = rng.normal(scale=scale, size=v.width + h.width + v.width * h.width)
+    return RestrictedModel(v, h, theta, temperature)
+
+
+def all_values(layer: Layer) -> np.ndarray:
+    return layer.enumerate(0, int(layer.n_states))
+
+
+def joint_law(model: RestrictedModel) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Values of both layers, their probabilities (visible by hidden) and log Z, from the energies alone."""
+    v, h = all_values(model.visible), all_values(model.hidden)
+    pairs = np.repeat(v, len(h), axis=0), np.tile(h, (len(v), 1))
+    log_weights = -model.energy(*pairs).reshape(len(v), len(h)) / model.temperature
+    log_partition = float(np.logaddexp.reduce(log_weights.ravel()))
+    return v, h, np.exp(log_weights - log_partition), log_partition
+
+
+def statistics_of(v: np.ndarray, h: np.ndarray, law: np.ndarray) -> np.ndarray:
+    """E[v], E[h], E[v h^T] in the layout of theta, from a joint law."""
+    return np.concatenate([law.sum(axis=1) @ v, law.sum(axis=0) @ h, (v.T @ law @ h).ravel()])

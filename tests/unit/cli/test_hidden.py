@@ -1,0 +1,108 @@
+"""``--model hidden``: from the table to every question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gibbsian as gb
+from cli_runner import answer, printed, refused
+
+NAMES = ["a", "b", "c"]
+ROWS = [[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]] * 25
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    table = pd.DataFrame(np.where(ROWS, "yes", "no"), columns=NAMES).astype(object)
+    table.to_csv(tmp_path / "xor.csv", index=False)
+    table.loc[::7, "c"] = "?"
+    table.to_csv(tmp_path / "holes.csv", index=False)
+    return tmp_path
+
+
+def fit(folder: Path, *flags: object, data: str = "xor.csv") -> tuple[object, ...]:
+    settings = ("--model", "hidden", "--l2", 1e-4, "--seed", 1)
+    return ("fit", folder / data, "--out", folder / "m.gibbs", *settings, *flags)
+
+
+def test_fit_gives_the_library_s_own_answer(folder):
+    told = answer(*fit(folder, "--hidden", 2, "--graph", "semi-restricted"))
+    frame = pd.read_csv(folder / "xor.csv")
+    own = gb.HiddenBoltzmannMachine(2, "semi-restricted", l2=1e-4, random_state=1).fit(frame)
+    machine = gb.load(folder / "m.gibbs")
+    np.testing.assert_allclose(machine.model_.theta, own.model_.theta, atol=1e-10)
+    assert told["hidden"] == ["h0", "h1"]
+    assert told["provenance"]["learner"] == "mle"
+    assert told["provenance"]["missing_cells"] == 0
+
+
+def test_questions(folder):
+    printed(*fit(folder, "--hidden", 1, "--quiet", data="holes.csv"))
+    model = folder / "m.gibbs"
+    shown = answer("show", model)
+    assert (shown["names"], shown["hidden"]) == (NAMES, ["h0"])
+    assert set(shown["biases"]) == {*NAMES, "h0"}
+    assert "3 columns and 1 hidden unit" in printed("show", model)
+    scored = answer("score", model, folder / "xor.csv")["mean_log_likelihood"]
+    assert scored == pytest.approx(gb.load(model).score(pd.read_csv(folder / "xor.csv")), abs=1e-12)
+    assert scored > -1.5
+    between = answer("score", model, folder / "xor.csv", "--method", "ais", "-n", 50, "--betas", 200, "--seed", 0)
+    assert between["mean_log_likelihood"]["lower"] <= scored <= between["mean_log_likelihood"]["upper"]
+    assert answer("score", model, folder / "xor.csv", "--pseudo")["mean_log_pseudolikelihood"] > -0.2
+    sampled = answer("sample", model, "-n", 4, "--seed", 0)
+    assert (sampled["columns"], len(sampled["values"])) == (NAMES, 4)
+    filled = answer("impute", model, folder / "holes.csv")
+    assert filled["values"] == pd.read_csv(folder / "xor.csv").to_numpy().tolist()
+    pairs = answer("expect", model)["pairs"]
+    assert {"first": "c", "second": "h0"}.items() <= pairs[-1].items()
+
+
+@pytest.mark.parametrize("learner", ["em", "mle"])
+def test_learners_and_starts(folder, learner):
+    flags = ("--hidden", 1, "--learner", learner, "--n-init", 2, "--tol", 1e-3)
+    assert answer(*fit(folder, *flags))["provenance"]["learner"] == learner
+    assert answer("score", folder / "m.gibbs", folder / "xor.csv")["mean_log_likelihood"] > -1.5
+
+
+@pytest.mark.parametrize("flags", [("--clamped", "mean-field"), ("--clamped", "exact", "--learner", "em")])
+def test_clamped_phases_have_a_name(folder, flags):
+    told = answer(*fit(folder, "--hidden", 1, *flags))
+    assert told["provenance"]["learner"] == "em"
+    machine = gb.load(folder / "m.gibbs")
+    assert machine.clamped == flags[1]
+    own = gb.HiddenBoltzmannMachine(1, "complete", "em", clamped=flags[1], l2=1e-4, random_state=1)
+    own.fit(pd.read_csv(folder / "xor.csv"))
+    np.testing.assert_allclose(machine.model_.theta, own.model_.theta, atol=1e-10)
+
+
+def test_a_file_of_edges_may_name_hidden_units(folder):
+    (folder / "edges.csv").write_text("first,second\na,b\na,h0\nb,h0\nc,h0\n")
+    answer(*fit(folder, "--hidden", 1, "--graph", folder / "edges.csv"))
+    assert gb.load(folder / "m.gibbs").model_.graph.edges.tolist() == [[0, 1], [0, 3], [1, 3], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--hidden", "2,3"), "--hidden 2,3 gives 2 layers"),
+        (("--hidden", "two"), "--hidden two must be a whole number"),
+        (("--hidden", "0"), "--hidden 0 must be a whole number"),
+        (("--hidden", "1", "--learner", "mple"), "with hidden units use one of em, mle, pcd"),
+        (("--hidden", "1", "--clamped", "gibbs"), "is not known: use one of auto, chains, exact"),
+        (("--hidden", "1", "--clamped", "chains", "--learner", "mle"), "use one of em, pcd"),
+        (("--hidden", "1", "--graph", "empty"), "hidden unit 'h0' has no edge"),
+        (("--hidden", "1", "--start", "bethe"), "--start does not belong to --model hidden"),
+    ],
+    ids=["layers", "word", "none", "learner", "clamped", "clamped-mle", "graph", "start"],
+)
+def test_refusals(folder, flags, words):
+    assert words in refused(*fit(folder, *flags))
+
+
+def test_a_machine_of_columns_has_no_restricted_graph(folder):
+    sentence = refused("fit", folder / "xor.csv", "--out", folder / "m", "--graph", "restricted")
+    assert "restricted is not known" in sentence

@@ -1,0 +1,340 @@
+"""Deep machines as estimators: scikit-learn's contract, kinds of units, files, missing cells, resuming."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import gibbsian as gb
+from gibbsian.diagnostics.partition import LogPartitionInterval
+from gibbsian.errors import ArgumentError, ConvergenceWarning, MissingValuesError
+from gibbsian.layered import deep_likelihood
+from gibbsian.layered.deep_likelihood import LogLikelihoodBound
+from gibbsian.models.belief_network import BeliefNetwork
+from gibbsian.models.deep import DeepModel
+from gibbsian.storage import Checkpoint
+
+SMALL = {"n_components": (4, 3), "n_iter": 3, "random_state": 0}
+MACHINES = {"dbn": gb.DeepBeliefNetwork, "dbm": gb.DeepBoltzmannMachine}
+
+
+RANDOM = "random minibatches: weights and repeated rows agree in law"
+
+
+@parametrize_with_checks(
+    [
+        gb.DeepBeliefNetwork((4, 3), n_iter=2, fine_tune=2, visible="gaussian"),
+        gb.DeepBoltzmannMachine((4, 3), n_iter=2, pretrain=2, visible="gaussian"),
+    ],
+    expected_failed_checks=lambda machine: {
+        "check_sample_weight_equivalence_on_dense_data": RANDOM,
+        "check_sample_weight_equivalence_on_sparse_data": RANDOM,
+    },
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def two_groups(n_rows=200, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.repeat(rng.random((n_rows, 2)) < 0.5, 3, axis=1).astype(int)
+
+
+def tables():
+    rng = np.random.default_rng(1)
+    X = two_groups()
+    return {
+        "binary": X,
+        "spin": 2 * X - 1,
+        "words": np.where(X, "yes", "no"),
+        "categories": np.array([["a", "b", "c"], ["x", "y", "z"]])[[0, 1], rng.integers(0, 3, (100, 2))],
+        "shares": np.clip(X + rng.normal(0, 0.1, X.shape), 0, 1),
+        "gaussian": X + rng.normal(0, 0.3, X.shape),
+    }
+
+
+@pytest.mark.parametrize("table", tables())
+@pytest.mark.parametrize("name", MACHINES)
+def test_every_kind_of_visible_unit(name, table, tmp_path):
+    X = tables()[table]
+    settings = {"visible": "gaussian"} if table == "gaussian" else {}
+    machine = MACHINES[name](**SMALL, **settings).fit(X)
+    top = machine.transform(X)
+    assert top.shape == (len(X), 3)
+    assert ((top >= 0) & (top <= 1)).all()
+    drawn = machine.sample(20, random_state=1)
+    assert drawn.shape == (20, X.shape[1])
+    if table not in ("shares", "gaussian"):
+        assert set(drawn.ravel().tolist()) <= set(X.ravel().tolist())
+    scores = machine.score_samples(X[:30])
+    truth = machine.log_likelihood(X[:30], exact=True).per_row()
+    assert np.isfinite(scores).all()
+    # a bound by mean field always, by draws up to their error
+    assert (scores <= truth + (1e-6 if name == "dbm" else 0.3)).all()
+    path = tmp_path / "machine.gibbs"
+    machine.save(path)
+    again = gb.load(path)
+    assert type(again) is MACHINES[name]
+    assert again.n_components == (4, 3)
+    np.testing.assert_array_equal(again.score_samples(X[:30]), scores)
+    np.testing.assert_array_equal(again.transform(X), top)
+    assert again.result_.reason == machine.result_.reason
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_learns_two_groups(name):
+    X = two_groups(400)
+    settings = {"n_iter": 60, "batch_size": 20, "learning_rate": 0.2}
+    machine = MACHINES[name]((6, 4), random_state=0, **settings).fit(X)
+    found = machine.log_likelihood(X)
+    assert found.exact
+    # independent columns have -6 log 2 = -4.16, the truth has -2 log 2 = -1.39
+    assert found.lower > -2.2
+    drawn = machine.sample(500, random_state=0)
+    assert (drawn[:, 0] == drawn[:, 1]).mean() > 0.85
+
+
+@pytest.mark.parametrize("layers", [3, (3,), (3, 2, 2), np.array([4, 2])], ids=["number", "one", "three", "array"])
+@pytest.mark.parametrize("name", MACHINES)
+def test_any_number_of_layers(name, layers):
+    machine = MACHINES[name](layers, n_iter=2, random_state=0).fit(two_groups(50))
+    sizes = tuple(np.atleast_1d(layers).tolist())
+    assert [part.shape[1] for part in machine.transform_layers(two_groups(5))] == list(sizes)
+    assert np.isfinite(machine.score(two_groups(20)))
+
+
+def test_model_kinds_and_stories():
+    X = two_groups(60)
+    dbn = gb.DeepBeliefNetwork(**SMALL, fine_tune=0).fit(X)
+    assert isinstance(dbn.model_, BeliefNetwork)
+    np.testing.assert_array_equal(dbn.model_.pairs[0].upward_weights, dbn.model_.pairs[0].downward_weights)
+    tuned = gb.DeepBeliefNetwork(**SMALL, fine_tune=2).fit(X)
+    assert not np.array_equal(tuned.model_.pairs[0].upward_weights, tuned.model_.pairs[0].downward_weights)
+    assert tuned.n_iter_ == 8
+    dbm = gb.DeepBoltzmannMachine(**SMALL, pretrain=0).fit(X)
+    assert isinstance(dbm.model_, DeepModel)
+    assert dbm.result_.reason == "trained for 3 epochs"
+    assert gb.DeepBoltzmannMachine(**SMALL).fit(X).result_.reason.endswith("2 layers, then 3 epochs together")
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_same_seed_same_machine(name):
+    X = two_groups(60)
+    one, two = (MACHINES[name](**SMALL).fit(X) for _ in range(2))
+    np.testing.assert_array_equal(one.model_.theta, two.model_.theta)
+    np.testing.assert_array_equal(one.sample(5), two.sample(5))
+
+
+@pytest.mark.parametrize("stop_at", [2, 5, 8])
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_resumed_fit_has_the_same_bits(name, stop_at, tmp_path):
+    """The fit has two machines of three epochs and three (or ten) together: a break in each stage."""
+    X = two_groups(60).astype(float)
+    X[::7, 2] = np.nan
+    joint = {"fine_tune": 3} if name == "dbn" else {"pretrain": 3}
+    whole = MACHINES[name](**SMALL, **joint).fit(X)
+    path = tmp_path / "fit.checkpoint"
+
+    class Interrupted(Exception):
+        pass
+
+    def stop(step, info):
+        if step == stop_at:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        MACHINES[name](**SMALL, **joint, callback=stop, checkpoint=Checkpoint(path, every=1)).fit(X)
+    again = MACHINES[name](**SMALL, **joint, checkpoint=Checkpoint(path, every=1, resume=True)).fit(X)
+    assert again.result_.provenance["resumed_at_step"] == stop_at - 1
+    np.testing.assert_array_equal(again.model_.theta, whole.model_.theta)
+
+
+def test_missing_cells():
+    X = two_groups(150).astype(object)
+    rng = np.random.default_rng(0)
+    X[rng.random(X.shape) < 0.1] = None
+    dbm = gb.DeepBoltzmannMachine(**SMALL).fit(X)
+    assert dbm.transform(X).shape == (150, 3)
+    assert np.isfinite(dbm.score_samples(X)).all()
+    nothing = dbm.score_samples([[None] * 6])
+    assert -1.0 < nothing[0] <= 1e-9
+    dbn = gb.DeepBeliefNetwork(**SMALL).fit(X)
+    with pytest.raises(MissingValuesError, match="a hidden unit"):
+        dbn.score_samples(X)
+    with pytest.raises(MissingValuesError, match="transform needs complete rows"):
+        dbn.transform(X)
+
+
+def test_a_belief_network_says_who_can_fill_missing_cells():
+    dbn = gb.DeepBeliefNetwork(**SMALL).fit(two_groups(50))
+    for question in ("impute", "predict_proba"):
+        assert not hasattr(dbn, question)
+        with pytest.raises(AttributeError, match="DeepBoltzmannMachine or a RestrictedBoltzmannMachine"):
+            getattr(dbn, question)
+    with pytest.raises(MissingValuesError, match="'x1' is missing, but the likelihood of a belief network needs"):
+        dbn.log_likelihood([[0, None, 0, 0, 0, 0]])
+
+
+def test_a_deep_boltzmann_machine_fills_missing_cells():
+    """Near the exact conditional law where units above tell of both groups; the present cells as they are."""
+    X = two_groups(400)
+    dbm = gb.DeepBoltzmannMachine((6, 4), n_iter=60, batch_size=20, learning_rate=0.2, random_state=0).fit(X)
+    rows = np.array([[1, None, 1, 0, None, 0], [0, 0, None, 1, 1, None]], dtype=object)
+    found = dbm.predict_proba(rows)
+    for row, probabilities in zip(rows, found, strict=True):
+        holes = [i for i, cell in enumerate(row) if cell is None]
+        filled = np.tile(np.where([cell is None for cell in row], 0, row), (4, 1)).astype(int)
+        filled[:, holes] = [[0, 0], [0, 1], [1, 0], [1, 1]]
+        law = np.exp(dbm.log_likelihood(filled, exact=True).per_row())
+        truth = law @ filled / law.sum()
+        np.testing.assert_allclose(probabilities, truth, atol=0.05)
+    assert dbm.impute(rows).tolist() == [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
+
+
+def test_missing_categories_and_frames_are_filled():
+    rng = np.random.default_rng(0)
+    words = np.array(["red", "green", "blue"])[rng.integers(0, 3, 300)]
+    frame = pd.DataFrame({"a": words, "b": words})
+    dbm = gb.DeepBoltzmannMachine((8, 3), n_iter=60, batch_size=20, learning_rate=0.3, random_state=0).fit(frame)
+    holed = pd.DataFrame({"a": ["red", "blue"], "b": [None, "blue"]})
+    assert dbm.predict_proba(holed).shape == (2, 2, 3)
+    pd.testing.assert_frame_equal(dbm.impute(holed), pd.DataFrame({"a": ["red", "blue"], "b": ["red", "blue"]}))
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_an_interval_holds_the_truth_and_a_bound_has_no_upper_side(name, monkeypatch):
+    X = two_groups(100)
+    machine = MACHINES[name](**SMALL).fit(X)
+    truth = machine.log_likelihood(X, exact=True)
+    assert truth.exact
+    found = machine.score_interval(X, n_samples=100, betas=200)
+    assert found.lower <= truth.lower <= found.upper < found.lower + 0.5
+    monkeypatch.setattr(deep_likelihood, "_MOST_TERMS", 0)
+    bound = machine.score_interval(X, n_samples=100, betas=200)
+    assert bound.lower < truth.lower
+    assert bound.upper == np.inf
+
+
+def test_binary_chunks_teach_at_the_default_rate():
+    X = two_groups(3000)
+    dbm = gb.DeepBoltzmannMachine((6, 4), random_state=0)
+    for chunk in np.split(X, 30):
+        dbm.partial_fit(chunk)
+    assert dbm.score(X) > -6 * np.log(2) + 0.5
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_rate_that_runs_to_infinity_is_named(name):
+    """A fit ends at the last finite parameters, with a warning; a chunk that leaves none is refused."""
+    X = two_groups(100) + np.random.default_rng(0).normal(0, 0.3, (100, 6))
+    machine = MACHINES[name](**SMALL, learning_rate=1e200, visible="gaussian")
+    with pytest.warns(ConvergenceWarning, match="lower the rate of the steps"):
+        assert np.isfinite(clone(machine).fit(X).model_.theta).all()
+    if name == "dbm":
+        with pytest.raises(ArgumentError, match=r"lower learning_rate=1e\+200"):
+            machine.partial_fit(X)
+        assert not hasattr(machine, "model_")
+
+
+def test_weights_of_rows_count():
+    X = np.array([[0, 0, 1], [1, 1, 0]])
+    often = gb.DeepBoltzmannMachine((2, 2), n_iter=60, random_state=0).fit(X, sample_weight=[30.0, 10.0])
+    shares = np.exp(often.log_likelihood(X).per_row())
+    assert shares[0] > 2 * shares[1]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_held_out_rows_are_scored_with_a_bound(name):
+    machine = MACHINES[name](**SMALL, held_out=0.25).fit(two_groups(80))
+    assert machine.result_.held_out.n_rows == 20
+    assert machine.result_.held_out.kind == "lower bound on the log-likelihood"
+    assert np.isfinite(machine.result_.held_out.score)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_log_partition_and_words(name):
+    X = two_groups(50)
+    machine = MACHINES[name](**SMALL).fit(X)
+    bracket = machine.log_partition("ais", n_samples=50, betas=50)
+    assert isinstance(bracket, LogPartitionInterval)
+    assert bracket.lower - 0.1 < machine.log_partition() < bracket.upper + 0.1
+    bound = machine.log_likelihood(X, exact=False)
+    assert isinstance(bound, LogLikelihoodBound)
+    assert str(bound).startswith("mean log-likelihood at least")
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_pipeline(name):
+    X = two_groups(200)
+    y = X[:, 0] ^ X[:, 5]
+    model = make_pipeline(MACHINES[name]((8, 8), n_iter=20, random_state=0), LogisticRegression()).fit(X, y)
+    assert model.predict(X).shape == y.shape
+    assert model[:-1].get_feature_names_out().tolist()[0] == f"{MACHINES[name].__name__.lower()}0"
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_pandas_output(name):
+    machine = MACHINES[name](**SMALL).set_output(transform="pandas").fit(two_groups(50))
+    assert list(machine.transform(two_groups(5)).columns) == [f"{MACHINES[name].__name__.lower()}{j}" for j in range(3)]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_single_precision(name):
+    machine = MACHINES[name](**SMALL, dtype="float32").fit(two_groups(50))
+    assert machine.model_.theta.dtype == np.float32
+    assert np.isfinite(machine.score(two_groups(20)))
+
+
+@pytest.mark.parametrize("kind", ["auto", "gaussian"])
+def test_chunks_teach_as_they_arrive(kind):
+    rng = np.random.default_rng(0)
+    X = two_groups(3000) + (rng.normal(0, 0.3, (3000, 6)) if kind == "gaussian" else 0)
+    dbm = gb.DeepBoltzmannMachine((6, 4), batch_size=20, learning_rate=0.5, random_state=0, visible=kind)
+    first = dbm.partial_fit(X[:100]).score(X[:200])
+    for chunk in np.split(X[100:], 29):
+        dbm.partial_fit(chunk)
+    assert dbm.score(X[:200]) > first + 0.5
+    assert dbm.result_.reason == "learned from 3000 rows in 30 chunks"
+    assert len(dbm.history_["log_reconstruction"]) == 30
+    with pytest.raises(ArgumentError, match="call fit"):
+        dbm.set_params(n_components=(5, 4)).partial_fit(X[:10])
+
+
+def test_partial_fit_goes_on_after_a_fit_and_a_load(tmp_path):
+    X = two_groups(100)
+    dbm = gb.DeepBoltzmannMachine(**SMALL).fit(X)
+    dbm.save(tmp_path / "m.gibbs")
+    for machine in (dbm, gb.load(tmp_path / "m.gibbs").set_params(random_state=0)):
+        before = machine.model_.theta
+        machine.partial_fit(X)
+        assert 0 < np.abs(machine.model_.theta - before).max() < 1.0
+        assert machine.result_.reason.endswith("1 chunk after a fit")
+
+
+def test_mistakes_are_named():
+    X = two_groups(20)
+    with pytest.raises(ArgumentError, match="n_components=0 must be the numbers"):
+        gb.DeepBeliefNetwork(0).fit(X)
+    with pytest.raises(ArgumentError, match="n_components='64' must be"):
+        gb.DeepBoltzmannMachine("64").fit(X)
+    with pytest.raises(ArgumentError, match="fine_tune=-1 must be a whole number, at least 0"):
+        gb.DeepBeliefNetwork(**SMALL, fine_tune=-1).fit(X)
+    with pytest.raises(ArgumentError, match=r"pretrain=1.5 must be"):
+        gb.DeepBoltzmannMachine(**SMALL, pretrain=1.5).fit(X)
+    with pytest.raises(ArgumentError, match="carried='both' is not known"):
+        gb.DeepBeliefNetwork(**SMALL, carried="both").fit(X)
+    with pytest.raises(ArgumentError, match="which can be probabilities"):
+        gb.DeepBeliefNetwork(**SMALL, carried="means").fit(2 * X - 1)
+    machine = gb.DeepBoltzmannMachine(**SMALL).fit(X)
+    with pytest.raises(ArgumentError, match="method='magic' is not known"):
+        machine.sample(method="magic")
+    with pytest.raises(ArgumentError, match="leave it out"):
+        machine.sample(method="exact", n_steps=3)
+    with pytest.raises(ArgumentError, match="leave them out"):
+        machine.log_partition("exact", betas=10)

@@ -1,0 +1,207 @@
+"""log Z and likelihoods of deep machines: annealing brackets the truth, bounds lie below it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from gibbsian.diagnostics.partition import LogPartitionInterval
+from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
+from gibbsian.layered import exact
+from gibbsian.layered.annealing import LayerAnnealing
+from gibbsian.layered.deep_annealing import log_partition_interval
+from gibbsian.layered.deep_likelihood import (
+    LogLikelihoodBound,
+    deep_log_likelihood,
+    deep_log_partition,
+    mean_field_bounds,
+    recognition_bounds,
+)
+from gibbsian.layered.rows import LayerRows
+from gibbsian.layered.sampling import gibbs_steps
+from gibbsian.models.belief_network import BeliefNetwork
+from gibbsian.models.deep import DeepModel
+from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
+
+STACKS = {
+    "binary-3": (BinaryLayer(6), BinaryLayer(5), BinaryLayer(4)),
+    "spin-4": (SpinLayer(4), SpinLayer(3), SpinLayer(3), SpinLayer(2)),
+    "mixed": (CategoricalLayer((3, 2)), BinaryLayer(3), SpinLayer(3)),
+}
+
+
+def random_machine(layers, seed=0, temperature=1.2, scale=0.8):
+    rng = np.random.default_rng(seed)
+    return DeepModel(layers, scale * rng.standard_normal(DeepModel.build(layers).theta.size), temperature)
+
+
+def random_network(layers, seed=0, scale=0.8):
+    rng = np.random.default_rng(seed)
+    return BeliefNetwork(layers, scale * rng.standard_normal(BeliefNetwork.zeros(layers).theta.size), 1.2)
+
+
+def all_rows(model):
+    return LayerRows(model.visible.decode(model.visible.enumerate(0, int(model.visible.n_states))))
+
+
+@pytest.mark.parametrize(("name", "summed"), [("binary-3", "visible"), ("spin-4", "hidden"), ("mixed", "visible")])
+def test_annealing_brackets_log_partition_over_twenty_seeds(name, summed):
+    model = random_machine(STACKS[name])
+    truth = model.log_partition()
+    annealing = LayerAnnealing(n_walkers=75, betas=80, summed=summed)
+    inside, errors = 0, []
+    for seed in range(20):
+        interval = log_partition_interval(model, "exact", annealing, rng=seed, warn=False)
+        inside += interval.lower <= truth <= interval.upper
+        below, above = interval.stderrs
+        errors += [(interval.forward.log_partition - truth) / below, (interval.reverse.log_partition - truth) / above]
+    # two standard errors on the side of each run: a miss in about twenty
+    assert inside >= 17
+    assert np.abs(errors).max() < 4.5
+    assert abs(np.mean(errors)) < 1.0
+
+
+def test_annealing_starts_at_the_rates_of_rows():
+    model = random_machine(STACKS["binary-3"], seed=1)
+    rows = LayerRows(np.random.default_rng(0).integers(0, 2, (50, 6)))
+    annealing = LayerAnnealing(n_walkers=100, betas=300, base=rows)
+    interval = log_partition_interval(model, annealing=annealing, rng=1, burn_in=200)
+    assert interval.lower - 0.05 < model.log_partition() < interval.upper + 0.05
+    assert interval.upper - interval.lower < 0.5
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_exact_likelihood_sums_to_one(name):
+    for model in (random_machine(STACKS[name]), random_network(STACKS[name])):
+        found = deep_log_likelihood(model, all_rows(model))
+        assert found.exact
+        assert logsumexp(found.per_row()) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_mean_field_bound_lies_below_the_likelihood(name):
+    model = random_machine(STACKS[name], seed=2)
+    rows = all_rows(model)
+    truth = deep_log_likelihood(model, rows, exact=True)
+    found = deep_log_likelihood(model, rows, exact=False)
+    assert isinstance(found, LogLikelihoodBound)
+    assert not found.exact
+    assert (found.per_row() <= truth.per_row() + 1e-9).all()
+    assert found.lower > truth.lower - 2.0
+    assert "at least" in found.describe()
+    assert "exact log Z" in found.describe()
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_recognition_bound_lies_below_and_grows_with_the_draws(name):
+    network = random_network(STACKS[name], seed=3, scale=0.3)
+    rows = all_rows(network)
+    truth = network.log_weights(network.visible.encode(rows.states))
+    few = np.mean([recognition_bounds(network, rows, 2, rng=seed)[0] for seed in range(100)], axis=0)
+    many, errors = recognition_bounds(network, rows, 2000, rng=1)
+    assert few.mean() < many.mean()
+    assert (np.abs(many - truth) < 5 * errors + 1e-3).all()
+    found = deep_log_likelihood(network, rows, exact=False, n_samples=50, rng=2)
+    assert found.lower < deep_log_likelihood(network, rows, exact=True).lower
+    assert "draws a row from the recognition weights" in str(found)
+
+
+def test_common_random_numbers_leave_rows_alone():
+    network = random_network(STACKS["binary-3"], seed=3)
+    rows = all_rows(network)
+    whole, _ = recognition_bounds(network, rows, 20, rng=0, common=True)
+    backwards, _ = recognition_bounds(network, rows.take(np.arange(rows.n_rows)[::-1]), 20, rng=0, common=True)
+    np.testing.assert_allclose(backwards[::-1], whole, atol=1e-12)
+
+
+def test_variational_bound_is_right_on_average():
+    """The mean of log P(v, h) - log Q(h | v) over Q, by enumeration, is what two draws estimate from below."""
+    network = random_network((BinaryLayer(3), BinaryLayer(2), BinaryLayer(2)), seed=4)
+    rows = all_rows(network)
+    v = network.visible.encode(rows.states)
+    hidden = network.layers[1].enumerate(0, 4)
+    values = [np.repeat(v, 4, axis=0), np.tile(hidden, (len(v), 1))]
+    log_q = network.log_recognition(values)
+    variational = (np.exp(log_q) * (network.log_joint(values) - log_q)).reshape(len(v), 4).sum(axis=1)
+    truth = network.log_weights(v)
+    draws = np.array([recognition_bounds(network, rows, 2, rng=seed)[0] for seed in range(300)])
+    spread = draws.std(axis=0) / np.sqrt(300)
+    assert (variational <= draws.mean(axis=0) + 4 * spread).all()
+    assert (draws.mean(axis=0) <= truth + 4 * spread).all()
+
+
+def test_missing_cells_are_bounded_or_refused():
+    model = random_machine(STACKS["binary-3"], seed=5)
+    rows = LayerRows(np.zeros((4, 6), np.int8), missing=np.eye(4, 6, dtype=bool))
+    found = deep_log_likelihood(model, rows)
+    assert isinstance(found, LogLikelihoodBound)
+    ones = np.eye(4, 6)
+    truth = np.logaddexp(model.log_weights(np.zeros((4, 6))), model.log_weights(ones)) - model.log_partition()
+    assert (found.per_row() <= truth + 1e-9).all()
+    with pytest.raises(MissingValuesError, match="complete rows"):
+        deep_log_likelihood(random_network(STACKS["binary-3"]), rows, exact=False)
+    with pytest.raises(MissingValuesError, match="without missing cells"):
+        deep_log_likelihood(model, rows, exact=True)
+
+
+def test_gaussian_rows_have_densities():
+    model = random_machine((GaussianLayer(1, (0.7,)), BinaryLayer(3), BinaryLayer(2)), seed=6)
+    grid = np.linspace(-20, 20, 4001)
+    found = deep_log_likelihood(model, grid[:, None], exact=False)
+    mass = np.trapezoid(np.exp(found.per_row()), grid)
+    assert 0.5 < mass < 1.0
+    exactly = deep_log_likelihood(model, grid[:, None], exact=True)
+    assert np.trapezoid(np.exp(exactly.per_row()), grid) == pytest.approx(1.0, abs=1e-8)
+
+
+def test_interval_is_reported_where_log_partition_is_out_of_reach():
+    layers = (BinaryLayer(30), BinaryLayer(28), BinaryLayer(10))
+    rng = np.random.default_rng(0)
+    model = DeepModel(layers, 0.1 * rng.standard_normal(DeepModel.build(layers).theta.size))
+    rows = LayerRows(rng.integers(0, 2, (20, 30)))
+    annealing = LayerAnnealing(n_walkers=50, betas=100)
+    found = deep_log_likelihood(model, rows, annealing=annealing, rng=0, exact=False, warn=False)
+    assert isinstance(found.log_partition, LogPartitionInterval)
+    assert found.lower <= found.pessimistic <= found.optimistic + 1.0
+    assert found.upper == np.inf
+    assert "too large in expectation" in found.describe()
+    with pytest.raises(TooExpensiveError, match="bracket it by annealing"):
+        deep_log_partition(model, exact=True)
+    with pytest.raises(ArgumentError, match="rows has 3 columns"):
+        deep_log_likelihood(model, np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_block_gibbs_keeps_the_exact_law(name):
+    """Odd and even layers in turn, from exact draws: the moments stay where they are."""
+    model = random_machine(STACKS[name], seed=7)
+    folded = model.folded()
+    rng = np.random.default_rng(0)
+    n = 20_000
+    values = gibbs_steps(folded, exact.LayerEnumeration(folded).sample(n, rng)[0], 3, rng)
+    statistics = folded.mean_statistics(values, folded.draw_hidden(values, rng))
+    truth = exact.moments(folded).statistics
+    # statistics are bounded by 1, so their errors by 1 / sqrt(n)
+    assert np.abs(statistics - truth).max() < 4.5 / np.sqrt(n)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_layers_drawn_from_their_neighbours_keep_the_exact_law(name):
+    model = random_machine(STACKS[name], seed=8)
+    rng = np.random.default_rng(1)
+    n = 20_000
+    values = model.unfold_values(*exact.LayerEnumeration(model.folded()).sample(n, rng))
+    for place in (*model.odd, *model.even):
+        values[place] = model.draw(place, values, rng)
+    even, odd = model.fold_values(values)
+    statistics = model.unfold(model.folded().mean_statistics(even, odd))
+    truth = model.unfold(exact.moments(model.folded()).statistics)
+    assert np.abs(statistics - truth).max() < 4.5 / np.sqrt(n)
+
+
+def test_mean_field_bounds_of_blocks_agree():
+    model = random_machine(STACKS["binary-3"], seed=9)
+    rows = LayerRows(np.random.default_rng(2).integers(0, 2, (2100, 6)))
+    bounds = mean_field_bounds(model, rows)
+    np.testing.assert_allclose(bounds[1500:1510], mean_field_bounds(model, rows.take(np.arange(1500, 1510))), atol=1e-4)

@@ -1,0 +1,147 @@
+"""Stacking: what a deep machine is made of, what goes up, and that learning together raises the bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from gibbsian.errors import ArgumentError
+from gibbsian.layered import exact
+from gibbsian.layered.deep_likelihood import mean_field_bounds, recognition_bounds
+from gibbsian.layered.deep_training import DeepLearner
+from gibbsian.layered.rows import LayerRows
+from gibbsian.layered.stacking import Stacking, halved_stack, train_stack
+from gibbsian.layered.start import start_model
+from gibbsian.layered.training import RestrictedLearner, train_restricted
+from gibbsian.layered.wake_sleep import WakeSleep
+from gibbsian.models.belief_network import BeliefNetwork
+from gibbsian.models.deep import DeepModel
+from gibbsian.models.joined_layer import joined
+from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
+from gibbsian.models.restricted import RestrictedModel
+
+
+def random_restricted(visible, hidden, rng):
+    size = visible.width + hidden.width + visible.width * hidden.width
+    return RestrictedModel(visible, hidden, rng.standard_normal(size), 1.4)
+
+
+@pytest.mark.parametrize("visible", [BinaryLayer(3), CategoricalLayer((2, 3)), GaussianLayer(2, (0.5, 2.0))])
+@pytest.mark.parametrize("sizes", [(2, 3), (2, 3, 4)], ids=["two", "three"])
+def test_a_deep_start_has_half_of_every_machine(visible, sizes):
+    """E(v, h_1, .., h_L) is half of the sum of the machines' energies, the ends being there twice."""
+    rng = np.random.default_rng(0)
+    layers = [visible, *map(BinaryLayer, sizes)]
+    machines = []
+    for place in range(len(sizes)):
+        lower, upper = layers[place : place + 2]
+        lower = joined([lower, lower]) if place == 0 else lower
+        upper = joined([upper, upper]) if place == len(sizes) - 1 else upper
+        machines.append(random_restricted(lower, upper, rng))
+    deep = halved_stack(layers, machines, 1.4)
+    values = [layer.draw(np.zeros((5, layer.width)), rng) for layer in layers]
+    ends = [np.hstack([values[0]] * 2), *values[1:-1], np.hstack([values[-1]] * 2)]
+    total = sum(machine.energy(ends[k], ends[k + 1]) for k, machine in enumerate(machines))
+    np.testing.assert_allclose(deep.energy(values), 0.5 * total, atol=1e-12)
+
+
+def test_one_hidden_layer_is_the_restricted_machine():
+    rng = np.random.default_rng(1)
+    machine = random_restricted(BinaryLayer(3), BinaryLayer(2), rng)
+    deep = halved_stack([BinaryLayer(3), BinaryLayer(2)], [machine], 1.4)
+    np.testing.assert_array_equal(deep.theta, machine.theta)
+
+
+def test_the_lowest_machine_of_a_network_learns_from_the_rows_alone():
+    rows = LayerRows(np.random.default_rng(2).integers(0, 2, (80, 5)).astype(np.int8))
+    learner = RestrictedLearner(n_epochs=4, batch_size=20)
+    shallow = train_stack(Stacking(learner), BeliefNetwork.zeros([BinaryLayer(5), BinaryLayer(3)]), rows, rng_of(0))
+    layers = [BinaryLayer(5), BinaryLayer(3), BinaryLayer(2)]
+    deep = train_stack(Stacking(learner), BeliefNetwork.zeros(layers), rows, rng_of(0)).model
+    lowest = deep.pairs[0]
+    np.testing.assert_array_equal(lowest.downward_weights, shallow.model.top.weights)
+    np.testing.assert_array_equal(lowest.upward_weights, shallow.model.top.weights)
+    np.testing.assert_array_equal(lowest.upward_biases, shallow.model.top.hidden_biases)
+
+
+def rng_of(seed):
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("carried", ["samples", "means"])
+def test_machines_above_learn_the_law_of_the_units_below(carried):
+    """One hidden unit copies the column; the machine above it must find its share."""
+    rng = np.random.default_rng(3)
+    rows = LayerRows(np.repeat(rng.random((2000, 1)) < 0.8, 6, axis=1).astype(np.int8))
+    layers = [BinaryLayer(6), BinaryLayer(1), BinaryLayer(1)]
+    learner = Stacking(RestrictedLearner(n_epochs=60, batch_size=50, learning_rate=0.3), carried=carried)
+    network = train_stack(learner, BeliefNetwork.zeros(layers), rows, rng).model
+    up = network.upward_means(np.array([[1.0] * 6, [0.0] * 6]))[1].ravel()
+    assert abs(up[0] - up[1]) > 0.9
+    moments = exact.moments(network.top).statistics
+    share = moments[0] if up[0] > up[1] else 1.0 - moments[0]
+    assert abs(share - 0.8) < 0.06
+
+
+def test_missing_cells_are_filled_for_the_layers_above():
+    rng = np.random.default_rng(4)
+    groups = np.repeat(rng.random((300, 1)) < 0.5, 4, axis=1) ^ (rng.random((300, 4)) < 0.1)
+    states = groups.astype(np.int8) * 2 - 1
+    rows = LayerRows(states, missing=rng.random(states.shape) < 0.2)
+    layers = [SpinLayer(4), SpinLayer(3), SpinLayer(2)]
+    for model, joint in (
+        (BeliefNetwork.zeros(layers), WakeSleep(n_epochs=3, batch_size=20)),
+        (DeepModel.build(layers), DeepLearner(n_epochs=3, batch_size=20)),
+    ):
+        fit = train_stack(Stacking(RestrictedLearner(n_epochs=20, batch_size=20), joint), model, rows, rng_of(0))
+        assert len(fit.trace) == 43
+        whole = model.replace(fit.model.theta)
+        log_z = exact.log_partition(whole.folded() if isinstance(whole, DeepModel) else whole.top)
+        assert whole.log_weights(states.astype(float)).mean() - log_z > -2.4  # independent: -2.77
+
+
+@pytest.fixture(scope="module")
+def digits():
+    images, _ = load_digits(return_X_y=True)
+    cells = (images > 7).astype(np.int8)
+    return LayerRows(cells[:900]), LayerRows(cells[900:1200])
+
+
+LAYERS = (BinaryLayer(64), BinaryLayer(12), BinaryLayer(8))
+GREEDY = RestrictedLearner(n_epochs=15, batch_size=20)
+
+
+def test_learning_together_raises_the_bound_of_a_deep_boltzmann_machine(digits):
+    rows, test = digits
+
+    def bound(model):
+        return mean_field_bounds(model, test).mean() - exact.log_partition(model.folded())
+
+    start = train_stack(Stacking(GREEDY), DeepModel.build(LAYERS), rows, rng_of(0)).model
+    joint = DeepLearner(n_epochs=15, learning_rate=0.1, batch_size=20)
+    end = train_stack(Stacking(GREEDY, joint), DeepModel.build(LAYERS), rows, rng_of(0)).model
+    assert bound(end) > bound(start) + 0.2
+    shallow = train_restricted(GREEDY, start_model(*LAYERS[:2], rows, rng_of(0)), rows, rng_of(0)).model
+    assert bound(start) > exact.log_likelihood(shallow, test.states).mean() - 1.0
+
+
+def test_fine_tuning_raises_the_bound_of_a_belief_network(digits):
+    rows, test = digits
+
+    def bound(network):
+        return recognition_bounds(network, test, 20, rng=0)[0].mean() - exact.log_partition(network.top)
+
+    start = train_stack(Stacking(GREEDY), BeliefNetwork.zeros(LAYERS), rows, rng_of(0)).model
+    joint = WakeSleep(n_epochs=15, learning_rate=0.1, batch_size=20)
+    end = train_stack(Stacking(GREEDY, joint), BeliefNetwork.zeros(LAYERS), rows, rng_of(0)).model
+    assert bound(end) > bound(start) + 0.2
+
+
+def test_mistakes_are_named():
+    rows = LayerRows(np.array([[1, -1], [-1, 1]]))
+    layers = [SpinLayer(2), SpinLayer(2), SpinLayer(2)]
+    with pytest.raises(ArgumentError, match="carried='all' is not known"):
+        Stacking(carried="all")
+    with pytest.raises(ArgumentError, match="can be probabilities"):
+        train_stack(Stacking(carried="means"), BeliefNetwork.zeros(layers), rows, rng_of(0))

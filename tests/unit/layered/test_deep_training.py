@@ -1,0 +1,279 @@
+"""Learning deep machines: gradients against finite differences of exact bounds, resuming, weights, missing cells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from gibbsian.errors import ArgumentError, DataError, MissingValuesError
+from gibbsian.layered import exact
+from gibbsian.layered.deep_mean_field import MeanField, log_weight_bound
+from gibbsian.layered.deep_training import DeepLearner, centred_gradient
+from gibbsian.layered.epochs import minibatches, train_epochs
+from gibbsian.layered.phases import FreeMoments, NoChains
+from gibbsian.layered.rows import LayerRows
+from gibbsian.layered.wake_sleep import WakeSleep, up_down_gradient
+from gibbsian.models.belief_network import BeliefNetwork
+from gibbsian.models.deep import DeepModel
+from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
+from gibbsian.optimizers import Decay
+from gibbsian.storage import Checkpoint
+
+STACKS = {
+    "binary-3": (BinaryLayer(3), BinaryLayer(2), BinaryLayer(2)),
+    "spin-4": (SpinLayer(2), SpinLayer(2), SpinLayer(3), SpinLayer(2)),
+    "categories": (CategoricalLayer((3, 2)), BinaryLayer(2), SpinLayer(3)),
+    "gaussian": (GaussianLayer(2, (0.5, 2.0)), BinaryLayer(3), BinaryLayer(2)),
+}
+
+
+class ExactPhase:
+    """The free phase by enumeration."""
+
+    def init(self, model, rows, rng):
+        return NoChains()
+
+    def __call__(self, model, state, values, rng):
+        statistics = exact.moments(model).statistics
+        v, h = model.visible.width, model.hidden.width
+        moments = FreeMoments(statistics[:v], statistics[v : v + h], statistics[v + h :].reshape(v, h))
+        return moments, state
+
+
+def random_machine(layers, seed=0, temperature=1.3, scale=0.7):
+    rng = np.random.default_rng(seed)
+    return DeepModel(layers, scale * rng.standard_normal(DeepModel.build(layers).theta.size), temperature)
+
+
+def random_rows(layer, n_rows, seed=0, missing=0.0):
+    rng = np.random.default_rng(seed)
+    states = layer.decode(layer.draw(np.zeros((n_rows, layer.width)), rng))
+    return LayerRows(states, missing=rng.random(states.shape) < missing if missing else None)
+
+
+def mean_bound(model, rows):
+    mean_field = MeanField(max_iter=3000, tol=1e-13)
+    missing = rows.missing
+    if missing is not None:
+        missing = missing[:, getattr(model.visible, "unit_of_column", np.arange(model.visible.width))]
+    posterior = mean_field(model, model.visible.encode(rows.states), missing)
+    return log_weight_bound(model, posterior).mean() - exact.log_partition(model.folded())
+
+
+def finite_differences(function, theta, step=1e-5):
+    slopes = np.empty_like(theta)
+    for k in range(theta.size):
+        move = step * (np.arange(theta.size) == k)
+        slopes[k] = (function(theta + move) - function(theta - move)) / (2 * step)
+    return slopes
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("name", STACKS)
+def test_gradient_is_that_of_the_bound(name, missing):
+    if name == "gaussian" and missing:
+        pytest.skip("Gaussian units need every number")
+    model, rows = random_machine(STACKS[name]), random_rows(STACKS[name][0], 6, missing=missing)
+    learner = DeepLearner(free_phase=ExactPhase(), centred=False, mean_field=MeanField(3000, 1e-13))
+    rng = np.random.default_rng(0)
+    found = learner.direction(model, learner.start(model, rows, rng), rows, rng).gradient
+    truth = finite_differences(lambda theta: mean_bound(model.replace(theta), rows), model.theta)
+    np.testing.assert_allclose(found, truth, atol=2e-7)
+
+
+def test_centred_gradient_is_the_gradient_in_centred_coordinates():
+    """With ``b_l = a_l - sum W mu`` the slope by a and W, carried back to b and W, is the centred direction."""
+    model, rng = random_machine(STACKS["spin-4"]), np.random.default_rng(1)
+    offsets, gradient = rng.random(9), rng.standard_normal(model.theta.size)
+    centres = np.split(offsets, np.cumsum([layer.width for layer in model.layers])[:-1])
+
+    def outwards(centred):
+        biases, weights = model.split(centred)
+        biases = [part.copy() for part in biases]
+        for place, matrix in enumerate(weights):
+            biases[place] -= matrix @ centres[place + 1]
+            biases[place + 1] -= centres[place] @ matrix
+        return np.concatenate([*biases, *(matrix.ravel() for matrix in weights)])
+
+    jacobian = np.column_stack([outwards(unit) for unit in np.eye(model.theta.size)])
+    np.testing.assert_allclose(
+        centred_gradient(model, gradient, offsets), jacobian @ (jacobian.T @ gradient), atol=1e-12
+    )
+
+
+def random_network(layers, seed=0):
+    theta = 0.7 * np.random.default_rng(seed).standard_normal(BeliefNetwork.zeros(layers).theta.size)
+    return BeliefNetwork(layers, theta, 1.3)
+
+
+def joint_states(network, visible):
+    """Every state of the layers below the top, the visible one from a list, with the place of each in the list."""
+    values, places = [visible], np.arange(len(visible))
+    for layer in network.layers[1:-1]:
+        every = layer.enumerate(0, int(layer.n_states))
+        values = [np.repeat(part, len(every), axis=0) for part in values]
+        places = np.repeat(places, len(every))
+        values.append(np.tile(every, (len(places) // len(every), 1)))
+    return values, places
+
+
+@pytest.mark.parametrize("name", ["binary-3", "spin-4"])
+def test_up_down_gradient_is_that_of_both_bounds(name):
+    """Wake: of the variational bound by the weights down and the top; sleep: of E_P[log Q(h | v)] by those up."""
+    network = random_network(STACKS[name])
+    rows = network.visible.enumerate(0, 3)
+    awake, places = joint_states(network, rows)
+    asleep, _ = joint_states(network, network.visible.enumerate(0, int(network.visible.n_states)))
+
+    def log_z(at):
+        return logsumexp(at.top.log_weights(at.top.visible.enumerate(0, int(at.top.visible.n_states))))
+
+    wake = np.exp(network.log_recognition(awake)) / len(rows)
+    sleep = np.exp(network.log_joint(asleep) - log_z(network))
+    assert wake.sum() == pytest.approx(1.0)
+    assert sleep.sum() == pytest.approx(1.0)
+
+    def both(theta):
+        at = network.replace(theta)
+        return wake @ at.log_joint(awake) - log_z(at) + sleep @ at.log_recognition(asleep)
+
+    slopes = finite_differences(both, network.theta)
+    found = up_down_gradient(network, awake, asleep, (wake, sleep))
+    # every part is a positive definite change of coordinates away: undo the centring of each
+    pairs, top = network.split(slopes.copy())
+    expected = []
+    for place, pair in enumerate(pairs):
+        above, below = wake @ awake[place + 1], sleep @ asleep[place]
+        down = pair.downward_weights - np.outer(pair.downward_biases, above)
+        up = pair.upward_weights - np.outer(below, pair.upward_biases)
+        expected += [pair.downward_biases - down @ above, pair.upward_biases - below @ up, down.ravel(), up.ravel()]
+    v, h = network.top.visible.width, network.top.hidden.width
+    b, c, w = top[:v], top[v : v + h], top[v + h :].reshape(v, h)
+    mu, nu = wake @ awake[-1], wake @ network.top.hidden_means(awake[-1])
+    w = w - np.outer(mu, c) - np.outer(b, nu)
+    expected += [b - w @ nu, c - mu @ w, w.ravel()]
+    np.testing.assert_allclose(found, np.concatenate(expected), atol=1e-7)
+    assert len(np.unique(places)) == len(rows)
+
+
+def digits_like(n_rows=120, n_units=8, seed=0):
+    rng = np.random.default_rng(seed)
+    prototypes = rng.random((3, n_units)) < 0.5
+    flips = rng.random((n_rows, n_units)) < 0.1
+    return LayerRows((prototypes[rng.integers(3, size=n_rows)] ^ flips).astype(np.int8))
+
+
+LEARNERS = {
+    "dbm": (DeepLearner(n_epochs=6, learning_rate=0.1, batch_size=20, momentum=0.5), DeepModel.build),
+    "wake-sleep": (WakeSleep(n_epochs=6, learning_rate=0.1, batch_size=20, momentum=0.5), BeliefNetwork.zeros),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_resumed_fit_has_the_same_bits(name, tmp_path):
+    learner, build = LEARNERS[name]
+    rows, start = digits_like(), build([BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)])
+    start = start.replace(0.1 * np.random.default_rng(5).standard_normal(start.theta.size))
+    whole = train_epochs(learner, start, rows, np.random.default_rng(0))
+    path = tmp_path / "fit.checkpoint"
+
+    class Interrupted(Exception):
+        pass
+
+    def stop(step, info):
+        if step == 4:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        train_epochs(learner, start, rows, np.random.default_rng(0), callback=stop, checkpoint=Checkpoint(path, 1))
+    checkpoint = Checkpoint(path, every=1, resume=True)
+    again = train_epochs(learner, start, rows, np.random.default_rng(0), checkpoint=checkpoint)
+    assert again.provenance["resumed_at_step"] == 3
+    np.testing.assert_array_equal(again.model.theta, whole.model.theta)
+    assert again.reason == whole.reason == "trained for 6 epochs"
+    assert len(again.trace) == 6
+    done = train_epochs(learner, start, rows, np.random.default_rng(0), checkpoint=checkpoint)
+    np.testing.assert_array_equal(done.model.theta, whole.model.theta)
+
+
+@pytest.mark.parametrize("free_phase", ["pcd", "cd"])
+def test_training_raises_the_exact_likelihood(free_phase):
+    rows = digits_like(n_rows=300)
+    rng = np.random.default_rng(1)
+    layers = [BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)]
+    start = DeepModel(layers, 0.05 * rng.standard_normal(DeepModel.build(layers).theta.size))
+    learner = DeepLearner(n_epochs=60, learning_rate=0.2, batch_size=20, free_phase=free_phase)
+    values = rows.states.astype(float)
+
+    def likelihood(model):
+        return model.log_weights(values).mean() - model.log_partition()
+
+    independent = np.log(np.where(values == 1, values.mean(0), 1 - values.mean(0))).sum(axis=1).mean()
+    model = train_epochs(learner, start, rows, rng).model
+    assert likelihood(model) > independent + 0.3
+    assert likelihood(start) < independent
+
+
+def test_wake_sleep_raises_the_bound():
+    rows = digits_like(n_rows=300)
+    rng = np.random.default_rng(2)
+    layers = [BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)]
+    start = BeliefNetwork(layers, 0.1 * rng.standard_normal(BeliefNetwork.zeros(layers).theta.size))
+    values = rows.states.astype(float)
+
+    def likelihood(network):
+        return network.log_weights(values).mean() - exact.log_partition(network.top)
+
+    trained = train_epochs(WakeSleep(n_epochs=60, learning_rate=0.2, batch_size=20), start, rows, rng).model
+    assert likelihood(trained) > likelihood(start) + 1.0
+
+
+def test_weights_of_rows_stand_for_repeated_rows():
+    rows = LayerRows(np.array([[0], [1], [2]]), weights=np.array([2.0, 0.0, 3.0]))
+    seen = np.concatenate([batch.states.ravel() for batch in minibatches(rows, 2, np.random.default_rng(0))])
+    assert sorted(seen) == [0, 0, 2, 2, 2]
+
+
+def test_penalties_act_on_weights_only():
+    rows, rng = digits_like(), np.random.default_rng(3)
+    start = DeepModel.build([BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)])
+    start = start.replace(0.1 * rng.standard_normal(start.theta.size))
+    learner = DeepLearner(n_epochs=10, learning_rate=0.1, batch_size=20)
+    sparse = train_epochs(replace(learner, l1=5.0), start, rows, np.random.default_rng(0)).model
+    assert all((matrix == 0).all() for matrix in sparse.weights)
+    assert (sparse.biases[0] != 0).all()
+    small = train_epochs(replace(learner, l2=5.0), start, rows, np.random.default_rng(0)).model
+    free = train_epochs(learner, start, rows, np.random.default_rng(0)).model
+    assert np.abs(small.weights[0]).max() < np.abs(free.weights[0]).max()
+
+
+def test_single_precision_stays_single():
+    rows = digits_like()
+    layers = [BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)]
+    for learner, build in LEARNERS.values():
+        template = build(layers)
+        start = template.replace(template.theta.astype(np.float32))
+        fitted = train_epochs(replace(learner, n_epochs=2, l1=0.01, l2=0.01), start, rows, np.random.default_rng(0))
+        assert fitted.model.theta.dtype == np.float32
+
+
+def test_mistakes_are_named():
+    rows, rng = digits_like(), np.random.default_rng(0)
+    model = DeepModel.build([BinaryLayer(7), BinaryLayer(4)])
+    with pytest.raises(DataError, match="7 visible units but the rows have 8"):
+        DeepLearner().init(model, rows, rng)
+    with pytest.raises(ArgumentError, match="momentum=1 must be"):
+        DeepLearner(momentum=1)
+    with pytest.raises(ArgumentError, match="schedule='fast' must be"):
+        WakeSleep(schedule="fast")
+    with pytest.raises(ArgumentError, match="free_phase=3 must be"):
+        DeepLearner(free_phase=3)
+    with pytest.raises(ArgumentError, match="learning_rate=0 must be positive"):
+        DeepLearner(learning_rate=0)
+    holes = replace(rows, missing=np.ones(rows.states.shape, bool))
+    with pytest.raises(MissingValuesError, match="fill them first"):
+        WakeSleep().init(BeliefNetwork.zeros([BinaryLayer(8), BinaryLayer(4)]), holes, rng)
+    assert DeepLearner(schedule=Decay(1.0, 10)).rate_after(10, 100) == pytest.approx(0.025)

@@ -1,0 +1,145 @@
+"""Exact sums over one layer against plain summation over both."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import gibbsian as gb
+from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.layered.exact import (
+    LayerEnumeration,
+    can_sum,
+    gradient,
+    log_likelihood,
+    log_partition,
+    moments,
+    predict_cost,
+)
+from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
+from gibbsian.models.restricted import RestrictedModel
+from layered_systems import DISCRETE, PAIRS, joint_law, random_machine, statistics_of
+
+BOTH_DISCRETE = [(v, h) for v in DISCRETE for h in DISCRETE]
+
+
+@pytest.mark.parametrize(("visible", "hidden"), BOTH_DISCRETE)
+@pytest.mark.parametrize("side", ["visible", "hidden"])
+@pytest.mark.parametrize("temperature", [1.0, 1.7])
+def test_log_partition_and_moments_are_those_of_plain_summation(rng, visible, hidden, side, temperature):
+    model = random_machine(visible, hidden, rng, temperature=temperature)
+    v, h, law, truth = joint_law(model)
+    answer = moments(model, side)
+    assert abs(answer.log_partition - truth) < 1e-12
+    np.testing.assert_allclose(answer.statistics, statistics_of(v, h, law), atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["binary", "spin"])
+def test_agrees_with_exact_inference_on_the_pairwise_form(rng, kind):
+    model = random_machine(kind, kind, rng, n_visible=9, n_hidden=7, temperature=0.8)
+    reference = gb.inference.exact(model.to_pairwise()).moments()
+    answer = moments(model)
+    assert abs(answer.log_partition - reference.log_partition) < 1e-11
+    np.testing.assert_allclose(answer.statistics, reference.statistics, atol=1e-12)
+
+
+@pytest.mark.parametrize(("visible", "hidden"), [("binary", "binary"), ("spin", "binary"), ("spin", "spin")])
+def test_sums_over_visibles_equal_sums_over_hiddens_across_several_tiles(rng, visible, hidden):
+    model = random_machine(visible, hidden, rng, n_visible=15, n_hidden=13, scale=1.5)
+    by_visible, by_hidden = moments(model, "visible"), moments(model, "hidden")
+    assert abs(by_visible.log_partition - by_hidden.log_partition) < 1e-10
+    np.testing.assert_allclose(by_visible.statistics, by_hidden.statistics, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [20.0, 150.0, 3000.0])
+@pytest.mark.parametrize(("visible", "hidden"), [("binary", "binary"), ("spin", "spin"), ("binary", "spin")])
+def test_large_fields_do_not_overflow(rng, scale, visible, hidden):
+    """Some units within the products' reach, some beyond it, some at both ends at once."""
+    model = random_machine(visible, hidden, rng, n_visible=9, n_hidden=8, scale=1.0)
+    weights = model.weights * np.linspace(0.0, scale, 9)[:, None]
+    model = RestrictedModel.build(model.visible, model.hidden, None, model.hidden_biases, weights)
+    v, h, law, truth = joint_law(model)
+    for side in ("visible", "hidden"):
+        answer = moments(model, side)
+        assert abs(answer.log_partition - truth) < 1e-12 * abs(truth)
+        np.testing.assert_allclose(answer.statistics, statistics_of(v, h, law), atol=1e-8)
+
+
+def test_gaussian_visible_against_quadrature(rng):
+    model = random_machine(GaussianLayer(1, (0.7,)), "binary", rng, n_hidden=3, temperature=1.3)
+    grid = np.linspace(-25, 25, 200_001)[:, None]
+    weights = np.exp(model.log_weights(grid))
+    step = grid[1, 0] - grid[0, 0]
+    answer = moments(model)
+    assert abs(answer.log_partition - np.log(weights.sum() * step)) < 1e-9
+    shares = weights / weights.sum()
+    np.testing.assert_allclose(
+        answer.statistics, model.mean_statistics(grid, model.hidden_means(grid), shares), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize(("visible", "hidden"), PAIRS)
+def test_gradient_is_the_slope_of_the_log_likelihood(rng, visible, hidden):
+    model = random_machine(visible, hidden, rng, n_visible=3, n_hidden=3, scale=0.4, temperature=1.4)
+    states = model.visible.decode(model.draw_visible(np.zeros((6, model.hidden.width)), rng))
+    shares = rng.dirichlet(np.ones(6))
+    slope = gradient(model, states, shares)
+    direction = rng.normal(size=model.theta.size)
+    ends = [shares @ log_likelihood(model.replace(model.theta + step * direction), states) for step in (1e-5, -1e-5)]
+    assert abs((ends[0] - ends[1]) / 2e-5 - slope @ direction) < 1e-7
+
+
+@pytest.mark.parametrize("visible", DISCRETE)
+def test_probabilities_add_up_to_one(rng, visible):
+    model = random_machine(visible, "spin", rng)
+    states = model.visible.decode(model.visible.enumerate(0, int(model.visible.n_states)))
+    assert abs(np.exp(log_likelihood(model, states)).sum() - 1.0) < 1e-12
+
+
+@pytest.mark.parametrize("side", ["visible", "hidden"])
+@pytest.mark.parametrize(("visible", "hidden"), [("binary", "spin"), ("categorical", "binary")])
+def test_samples_have_the_exact_law(rng, visible, hidden, side):
+    model = random_machine(visible, hidden, rng, n_visible=2, n_hidden=2)
+    v, h, law, _ = joint_law(model)
+    drawn_v, drawn_h = LayerEnumeration(model, side).sample(20_000, rng)
+    found = (drawn_v[:, None] == v).all(axis=2), (drawn_h[:, None] == h).all(axis=2)
+    counts = found[0].astype(float).T @ found[1].astype(float)
+    assert stats.chisquare(counts.ravel(), 20_000 * law.ravel()).pvalue > 1e-3
+
+
+def test_single_precision_parameters_are_summed_in_double(rng):
+    model = random_machine("binary", "binary", rng, 12, 8)
+    single = model.replace(model.theta.astype(np.float32))
+    double = model.replace(single.theta.astype(np.float64))
+    assert log_partition(single) == log_partition(double)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_moments_do_not_depend_on_threads(n_threads):
+    import numba
+
+    model = random_machine("binary", "spin", np.random.default_rng(3), 30, 14)
+    before = numba.get_num_threads()
+    reference = moments(model).statistics
+    numba.set_num_threads(min(n_threads, before))
+    try:
+        assert (moments(model).statistics == reference).all()
+    finally:
+        numba.set_num_threads(before)
+
+
+def test_sizes_beyond_the_limit_are_refused_before_anything_is_allocated(monkeypatch):
+    large = RestrictedModel.build(BinaryLayer(784), BinaryLayer(26))
+    assert not can_sum(large)
+    with pytest.raises(TooExpensiveError, match="26 hidden units"):
+        log_partition(large)
+    with pytest.raises(ArgumentError, match="Gaussian layer"):
+        log_partition(RestrictedModel.build(GaussianLayer(3), BinaryLayer(3)), "visible")
+    with pytest.raises(ArgumentError, match="side='left'"):
+        log_partition(large, "left")
+    many = RestrictedModel.build(SpinLayer(500), CategoricalLayer([4] * 12))
+    assert can_sum(many, max_seconds=1e9)
+    assert not can_sum(many, max_seconds=1.0)
+    assert predict_cost(many).seconds > 1.0
+    monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.1")
+    with pytest.raises(TooExpensiveError, match="MiB"):
+        log_partition(RestrictedModel.build(BinaryLayer(64), BinaryLayer(25)))

@@ -1,0 +1,48 @@
+"""Block Gibbs chains of restricted machines."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gibbsian.errors import ArgumentError
+from gibbsian.layered.exact import LayerEnumeration, log_likelihood
+from gibbsian.layered.sampling import draw, gibbs_steps
+from layered_systems import PAIRS, all_values, random_machine
+
+
+@pytest.mark.parametrize(("visible", "hidden"), PAIRS)
+def test_steps_keep_the_exact_law(rng, visible, hidden):
+    """Chains that start at the law stay there: moments within their errors."""
+    model = random_machine(visible, hidden, rng, 4, 3, scale=0.5, temperature=1.2)
+    engine = LayerEnumeration(model)
+    v, _ = engine.sample(20_000, rng)
+    moved = gibbs_steps(model, v, 3, rng)
+    found = model.mean_statistics(moved, model.hidden_means(moved))
+    h = model.hidden_means(moved)
+    rows = np.concatenate([moved, h, np.einsum("mi,mj->mij", moved, h).reshape(len(v), -1)], axis=1)
+    error = rows.std(axis=0) / np.sqrt(20_000)
+    assert (np.abs(found - engine.moments.statistics) < 4.5 * error + 1e-12).all()
+
+
+def test_draws_have_the_law(rng):
+    model = random_machine("binary", "spin", rng, 3, 2, scale=0.7)
+    states = draw(model, 20_000, rng, n_chains=2000, burn_in=50, thin=20)
+    assert states.shape == (2000, 10, 3)
+    assert states.dtype == np.int8
+    numbers = states.reshape(-1, 3) @ [1, 2, 4]
+    expected = np.exp(log_likelihood(model, all_values(model.visible)))
+    assert stats.chisquare(np.bincount(numbers, minlength=8), 20_000 * expected).pvalue > 1e-3
+
+
+def test_same_seed_same_draws(rng):
+    model = random_machine("spin", "spin", rng)
+    first, second = (draw(model, 10, 3, n_chains=5, burn_in=2) for _ in range(2))
+    assert (first == second).all()
+
+
+def test_bad_arguments_are_refused(rng):
+    model = random_machine("spin", "spin", rng)
+    with pytest.raises(ArgumentError, match="thin=0"):
+        draw(model, 5, thin=0)
+    with pytest.raises(ArgumentError, match="values has shape"):
+        draw(model, 5, n_chains=5, values=np.ones((4, 5)))

@@ -1,0 +1,137 @@
+"""Layers against sums over all values: normalisers, means and draws of every kind, in both precisions."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from gibbsian.errors import ArgumentError
+from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer, as_layer
+from layered_systems import all_values
+
+LAYERS = {
+    "binary": BinaryLayer(4),
+    "spin": SpinLayer(4),
+    "categorical": CategoricalLayer((2, 3, 5)),
+    "gaussian": GaussianLayer(3, (0.5, 1.0, 2.0)),
+}
+DISCRETE = ["binary", "spin", "categorical"]
+
+
+@pytest.fixture(params=LAYERS)
+def layer(request):
+    return LAYERS[request.param]
+
+
+@pytest.fixture
+def fields(layer, rng):
+    return rng.normal(scale=2.0, size=(6, layer.width))
+
+
+@pytest.mark.parametrize("kind", DISCRETE)
+def test_normaliser_and_means_are_sums_over_all_values(kind, rng):
+    layer = LAYERS[kind]
+    fields, values = rng.normal(scale=2.0, size=(6, layer.width)), all_values(layer)
+    assert len(np.unique(values, axis=0)) == layer.n_states
+    log_weights = fields @ values.T
+    np.testing.assert_allclose(layer.log_normaliser(fields), logsumexp(log_weights, axis=1), rtol=1e-13)
+    law = np.exp(log_weights - logsumexp(log_weights, axis=1, keepdims=True))
+    np.testing.assert_allclose(layer.means(fields), law @ values, atol=1e-14)
+
+
+def test_gaussian_normaliser_and_means_are_integrals():
+    layer, fields = GaussianLayer(1, (0.7,)), np.array([[-1.5], [0.0], [2.0]])
+    line = np.linspace(-12, 12, 200_001)[:, None]
+    weights = np.exp(fields @ line.T + layer.log_measure(line))
+    totals = np.trapezoid(weights, line.ravel(), axis=1)
+    np.testing.assert_allclose(layer.log_normaliser(fields), np.log(totals), rtol=1e-9)
+    np.testing.assert_allclose(
+        layer.means(fields).ravel(), np.trapezoid(weights * line.ravel(), line.ravel(), axis=1) / totals, atol=1e-9
+    )
+
+
+def test_means_are_derivatives_of_the_normaliser(layer, fields):
+    step = 1e-6
+    for column in range(layer.width):
+        shift = step * np.eye(layer.width)[column]
+        slope = (layer.log_normaliser(fields + shift) - layer.log_normaliser(fields - shift)) / (2 * step)
+        np.testing.assert_allclose(layer.means(fields)[:, column], slope, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_draws_have_the_means(layer, rng, dtype):
+    n = 40_000
+    one = rng.normal(size=layer.width).astype(dtype)
+    draws = layer.draw(np.tile(one, (n, 1)), rng)
+    assert draws.dtype == dtype
+    draws = draws.astype(np.float64)
+    errors = (draws.mean(axis=0) - layer.means(one[None])[0]) / (draws.std(axis=0) / np.sqrt(n))
+    assert np.abs(errors).max() < 4.5
+
+
+def test_gaussian_draws_have_the_deviations(rng):
+    draws = LAYERS["gaussian"].draw(np.ones((40_000, 3)), rng)
+    np.testing.assert_allclose(draws.std(axis=0), [0.5, 1.0, 2.0], rtol=4.5 / np.sqrt(80_000))
+
+
+@pytest.mark.parametrize("kind", DISCRETE)
+def test_joint_draws_follow_the_product_law(kind, rng):
+    layer = LAYERS[kind]
+    fields, values = rng.normal(scale=0.5, size=(1, layer.width)), all_values(layer)
+    law = np.exp(fields @ values.T - layer.log_normaliser(fields)[:, None])[0]
+    draws, n = layer.draw(np.repeat(fields, 30_000, axis=0), rng), 30_000
+    counts = np.array([(draws == value).all(axis=1).sum() for value in values])
+    assert counts.sum() == n
+    chi_square = np.sum((counts - n * law) ** 2 / (n * law))
+    assert abs(chi_square - (len(law) - 1)) < 4.5 * np.sqrt(2 * (len(law) - 1))
+
+
+@pytest.mark.parametrize("kind", DISCRETE)
+def test_extreme_fields_saturate_without_overflow(kind):
+    layer = LAYERS[kind]
+    with np.errstate(all="raise"):
+        for size in (800.0, 1e6):
+            fields = size * (1.0 + np.arange(layer.width))[None]
+            fields[0, ::2] *= -1
+            means, draws = layer.means(fields), layer.draw(fields, np.random.default_rng(0))
+            np.testing.assert_allclose(means, draws, atol=1e-300)
+            np.testing.assert_allclose(layer.log_normaliser(fields), (fields * draws).sum(axis=1), rtol=1e-15)
+
+
+def test_fields_of_means_and_back(layer, fields):
+    small = 0.5 * fields
+    np.testing.assert_allclose(layer.means(layer.fields_of(layer.means(small))), layer.means(small), rtol=1e-10)
+
+
+def test_states_and_values_and_back(layer, fields, rng):
+    values = layer.draw(fields, rng)
+    np.testing.assert_array_equal(layer.encode(layer.decode(values)), values)
+
+
+def test_many_categories_keep_their_codes():
+    layer = CategoricalLayer((300,))
+    codes = np.array([[299], [128], [0]])
+    np.testing.assert_array_equal(layer.decode(layer.encode(codes)), codes)
+
+
+def test_long_layers_take_one_logarithm_for_many_units(rng):
+    fields = rng.normal(size=(3, 2500))
+    np.testing.assert_allclose(
+        BinaryLayer(2500).log_normaliser(fields), np.logaddexp(0, fields).sum(axis=1), rtol=1e-13
+    )
+    spins = SpinLayer(2500).log_normaliser(fields)
+    np.testing.assert_allclose(spins, np.logaddexp(fields, -fields).sum(axis=1), rtol=1e-13)
+
+
+def test_temperature_widens_numbers_and_leaves_discrete_units():
+    assert GaussianLayer(1, (2.0,)).tempered(4.0).deviations == (4.0,)
+    assert BinaryLayer(3).tempered(4.0) == BinaryLayer(3)
+
+
+def test_kinds_are_known_by_name():
+    assert [as_layer(kind, 2) for kind in ("binary", "spin", "gaussian")] == [
+        BinaryLayer(2),
+        SpinLayer(2),
+        GaussianLayer(2),
+    ]
+    with pytest.raises(ArgumentError, match="positive numbers"):
+        GaussianLayer(2, (1.0, -1.0))

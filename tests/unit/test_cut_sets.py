@@ -1,0 +1,117 @@
+"""Missing cells summed out with cut sets: every answer against the sum over all completions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.expectations import ClampedExact
+from gibbsian.inference import cut_sets
+from gibbsian.inference.completions import complete_in_all_ways
+from gibbsian.inference.missing import clamped_moments, heavy_states, light_parts, log_evidence
+from holes import holed
+from systems import random_model
+
+RESTRICTED = [(i, j) for i in range(5) for j in range(5, 9)]
+GRAPHS = {
+    "complete": gb.graphs.complete(9),
+    "restricted": gb.graphs.from_edges(RESTRICTED, 9),
+    "semi-restricted": gb.graphs.from_edges(RESTRICTED + [(i, j) for i in range(5) for j in range(i)], 9),
+    "path": gb.graphs.grid(1, 9),
+    "grid": gb.graphs.grid(3, 3),
+    "wide-grid": gb.graphs.grid(5, 14),
+    "empty": gb.graphs.from_edges([], 9),
+}
+
+
+@pytest.fixture(params=GRAPHS)
+def system(request, domain, rng):
+    """A model at T = 1.4, and rows of which four columns are hidden and a fifth of the other cells missing."""
+    graph = GRAPHS[request.param]
+    model = random_model(graph, rng, domain, scale=0.7, temperature=1.4)
+    states = domain.from_codes(rng.integers(0, 2, (40, graph.n_nodes)).astype(np.int8))
+    share, hidden = (0.1, range(3)) if graph.n_nodes > 9 else (0.2, range(5, 9))
+    return model, holed(gb.Dataset.read(states, coding=domain.name), rng, share, hidden)
+
+
+def expectation(model, data):
+    clamped = ClampedExact()
+    return clamped(model, clamped.init(model, data, np.random.default_rng(0)))[0]
+
+
+def row_by_row(model, data):
+    """Exact inference on the missing cells of each row."""
+    pairs = [clamped_moments(model, data, r, 60.0) for r in range(data.n_states)]
+    shares = data.weights / data.total_weight
+    return np.array([value for value, _ in pairs]), shares @ np.array([statistics for _, statistics in pairs])
+
+
+def test_evidence_statistics_and_probabilities(system):
+    model, data = system
+    evidence, statistics = row_by_row(model, data)
+    estimate = expectation(model, data)
+    np.testing.assert_allclose(log_evidence(model, data), evidence, atol=1e-11)
+    np.testing.assert_allclose(estimate.mean, statistics, atol=1e-12)
+    assert estimate.log_partition == pytest.approx(np.average(evidence, weights=data.weights), abs=1e-11)
+    for part in light_parts(model, data):
+        if model.n_variables < 10:
+            listed = complete_in_all_ways(data, part.which).fill_probabilities(model)
+            np.testing.assert_allclose(part.fill_probabilities(model), listed, atol=1e-12)
+
+
+def test_what_is_left_to_single_rows_makes_no_difference(system, monkeypatch):
+    model, data = system
+    together = expectation(model, data)
+    monkeypatch.setattr(cut_sets, "LARGEST_CUT", 1)
+    one_by_one = expectation(model, data)
+    np.testing.assert_allclose(together.mean, one_by_one.mean, atol=1e-12)
+    assert together.log_partition == pytest.approx(one_by_one.log_partition, abs=1e-11)
+
+
+def test_rows_come_in_parts(system, monkeypatch):
+    model, data = system
+    whole = expectation(model, data)
+    monkeypatch.setattr(cut_sets, "ROWS_AT_ONCE", 7)
+    parts = expectation(model, data)
+    np.testing.assert_allclose(whole.mean, parts.mean, atol=1e-13)
+    assert whole.log_partition == pytest.approx(parts.log_partition, abs=1e-12)
+
+
+def test_no_cut_is_needed_between_cells_that_do_not_interact(system):
+    """The rest of the missing cells has no edge inside, and no cell is in the cut set for nothing."""
+    model, data = system
+    cuts, heavy = cut_sets.split_by_cut(model, data)
+    joined = model.coupling_matrix != 0
+    for r in range(len(cuts.which)):
+        cells, k = cuts.cells[cuts.pointers[r] : cuts.pointers[r + 1]], cuts.n_cut[r]
+        assert not joined[np.ix_(cells[k:], cells[k:])].any()
+        assert joined[np.ix_(cells[:k], cells)].any(axis=1).all()
+    assert np.array_equal(np.sort(np.concatenate([cuts.which, heavy])), np.arange(data.n_states))
+    assert np.array_equal(heavy_states(model, data), heavy)
+
+
+@pytest.mark.parametrize("scale", [5.0, 50.0, 500.0])
+def test_strong_fields_stay_finite_and_right(domain, rng, scale):
+    model = random_model(gb.graphs.complete(7), rng, domain, scale=scale)
+    states = domain.from_codes(rng.integers(0, 2, (20, 7)).astype(np.int8))
+    data = holed(gb.Dataset.read(states, coding=domain.name), rng, 0.3, hidden=[4, 5, 6])
+    evidence, statistics = row_by_row(model, data)
+    np.testing.assert_allclose(log_evidence(model, data), evidence, rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(expectation(model, data).mean, statistics, atol=1e-9)
+
+
+def test_models_without_biases_and_many_hidden_units(domain, rng):
+    """Two thousand hidden units: the product of their sums would overflow."""
+    graph = gb.graphs.from_edges([(0, j) for j in range(1, 2001)], 2001)
+    model = gb.PairwiseModel.zeros(graph, domain, bias=False)
+    model = model.replace(rng.normal(size=2000))
+    present = np.array([domain.low, domain.high])
+    data = gb.Dataset.read(np.column_stack([present, np.full((2, 2000), np.nan)]), coding=domain.name)
+    fields = present[:, None] * model.theta
+    levels = np.array([domain.low, domain.high])
+    expected = np.logaddexp(fields * levels[0], fields * levels[1])
+    order = np.argsort(data.states[:, 0])
+    np.testing.assert_allclose(log_evidence(model, data)[order], expected.sum(axis=1), rtol=1e-13)
+    means = levels[0] + domain.gap / (1 + np.exp(-domain.gap * fields))
+    np.testing.assert_allclose(expectation(model, data).mean, (present[:, None] * means).mean(axis=0), atol=1e-13)

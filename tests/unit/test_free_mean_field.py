@@ -1,0 +1,114 @@
+"""Mean field and belief propagation as expectations: bounds, trees, and the same answers by every road."""
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.errors import ArgumentError, ConvergenceWarning
+from gibbsian.expectations import Bethe, MeanField
+from gibbsian.expectations.factor_messages import FactorisedLaw, FactorMessages
+from systems import exact_law, models_with_domains, random_model, random_model_of
+
+TREE = gb.graphs.from_edges([(0, 1), (1, 2), (1, 3), (3, 4), (3, 5)], 6)
+
+
+def estimate(expectation, model, seed=0):
+    return expectation(model, expectation.init(model, None, np.random.default_rng(seed)))[0]
+
+
+@pytest.mark.parametrize(("kind", "domain"), models_with_domains(6), ids=lambda part: getattr(part, "name", part))
+def test_bethe_is_exact_on_trees_of_every_model(kind, domain, rng):
+    model = random_model_of(kind, TREE, rng, domain, temperature=0.7)
+    states, probabilities, log_partition = exact_law(model)
+    found = estimate(Bethe(tol=1e-12), model)
+    np.testing.assert_allclose(found.mean, model.mean_statistics(states, probabilities), atol=1e-10)
+    assert found.log_partition == pytest.approx(log_partition, abs=1e-10)
+    assert found.diagnostics["converged"]
+
+
+@pytest.mark.parametrize(("kind", "domain"), models_with_domains(6), ids=lambda part: getattr(part, "name", part))
+def test_mean_field_is_a_lower_bound_that_never_falls(kind, domain, rng):
+    model = random_model_of(kind, gb.graphs.complete(6), rng, domain, scale=0.4, temperature=1.4)
+    expectation = MeanField(most_sweeps=1, warn=False)
+    state, bounds = expectation.init(model, None, rng), []
+    for _ in range(30):
+        found, state = expectation(model, state)
+        bounds.append(found.log_partition)
+        assert found.diagnostics["free_energy"] == -found.log_partition
+    assert np.diff(bounds).min() >= -1e-12
+    assert bounds[-1] < exact_law(model)[2]
+
+
+def test_compiled_roads_agree_with_those_on_factors(domain, rng):
+    for graph in (gb.graphs.complete(5), gb.graphs.grid(2, 3)):
+        model = random_model(graph, rng, domain, scale=0.2, temperature=1.4)
+        law = FactorisedLaw(model.factors(), np.zeros(FactorisedLaw.size(model)))
+        law.settle(1000, 1e-13)
+        found = estimate(MeanField(tol=1e-13), model)
+        np.testing.assert_allclose(found.mean, model.statistics_from(law.marginal), atol=1e-10)
+        assert found.log_partition == pytest.approx(law.bound(), abs=1e-10)
+        passing = FactorMessages(model.factors(), np.zeros(FactorMessages.size(model)))
+        passing.settle(1000, 1e-13, 0.0)
+        found = estimate(Bethe(tol=1e-13), model)
+        np.testing.assert_allclose(found.mean, model.statistics_from(passing.marginal), atol=1e-10)
+        assert found.log_partition == pytest.approx(passing.log_partition(), abs=1e-10)
+
+
+def test_sparse_and_dense_roads_agree(rng):
+    """On 70 variables a grid takes the road along the edges; a few more edges in a dense model change nothing."""
+    grid = random_model(gb.graphs.grid(7, 10), rng, scale=0.2)
+    assert not grid.is_dense
+    full = gb.graphs.complete(70)
+    couplings = {tuple(edge): w for edge, w in zip(grid.graph.edges.tolist(), grid.couplings, strict=True)}
+    dense = gb.PairwiseModel.build(full, grid.biases, [couplings.get(tuple(edge), 0.0) for edge in full.edges.tolist()])
+    assert dense.is_dense
+    for expectation in (MeanField(), Bethe()):
+        first, second = estimate(expectation, grid), estimate(expectation, dense)
+        np.testing.assert_allclose(first.mean[:70], second.mean[:70], atol=1e-8)
+        assert first.log_partition == pytest.approx(second.log_partition, abs=1e-8)
+
+
+def test_bethe_is_nearer_than_mean_field_on_weak_loops(rng):
+    model = random_model(gb.graphs.grid(3, 3), rng, scale=0.3)
+    states, probabilities, log_partition = exact_law(model)
+    truth = model.mean_statistics(states, probabilities)
+    naive, bethe = (estimate(expectation, model) for expectation in (MeanField(), Bethe()))
+    assert np.abs(bethe.mean - truth).max() < 0.1 * np.abs(naive.mean - truth).max()
+    assert abs(bethe.log_partition - log_partition) < 0.1 * abs(naive.log_partition - log_partition)
+
+
+@pytest.mark.parametrize("expectation", [MeanField(), Bethe()], ids=["mean-field", "bethe"])
+def test_strong_couplings_do_not_overflow(expectation):
+    model = gb.PairwiseModel.build(gb.graphs.grid(1, 3), [400.0, 0.0, 0.0], [800.0, -700.0])
+    found = estimate(expectation, model)
+    np.testing.assert_allclose(found.mean, [1.0, 1.0, -1.0, 1.0, -1.0])
+    assert found.log_partition == pytest.approx(1900.0)
+
+
+def test_what_does_not_settle_is_said(rng):
+    model = random_model(gb.graphs.complete(6), rng)
+    for expectation in (MeanField(most_sweeps=1), Bethe(most_sweeps=1)):
+        with pytest.warns(ConvergenceWarning, match="did not settle in most_sweeps=1"):
+            found = estimate(expectation, model)
+        assert not found.diagnostics["converged"]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Bethe(damping=1.0), "damping=1.0"),
+        (lambda: Bethe(most_sweeps=0), "most_sweeps=0"),
+        (lambda: MeanField(tol=-1.0), "tol=-1.0"),
+    ],
+)
+def test_wrong_settings_are_refused(make, words):
+    with pytest.raises(ArgumentError, match=words):
+        make()
+
+
+def test_a_model_without_edges_is_exact():
+    model = gb.PairwiseModel.build(gb.graphs.from_edges([], 3), [0.3, -0.2, 0.0], [])
+    for expectation in (MeanField(), Bethe()):
+        found = estimate(expectation, model)
+        np.testing.assert_allclose(found.mean, np.tanh([0.3, -0.2, 0.0]), atol=1e-12)
+        assert found.log_partition == pytest.approx(np.log(2 * np.cosh([0.3, -0.2, 0.0])).sum())

@@ -1,0 +1,92 @@
+"""Pictures of machines with hidden layers show what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.errors import ArgumentError
+from gibbsian.plots_layers import filters, free_energies, reconstructions, samples, training_curves
+
+RBM = gb.RestrictedBoltzmannMachine
+
+
+@pytest.fixture(scope="module")
+def rows() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 2, (60, 6))
+
+
+@pytest.fixture(scope="module")
+def rbm(rows):
+    return RBM(5, n_iter=5, held_out=0.2, random_state=0).fit(rows)
+
+
+def tiles(ax, shape):
+    """The images of a mosaic, by row and column."""
+    picture = np.ma.filled(ax.images[0].get_array().astype(float), np.nan)
+    height, width = shape
+    return [
+        [picture[i : i + height, j : j + width] for j in range(0, picture.shape[1], width + 1)]
+        for i in range(0, picture.shape[0], height + 1)
+    ]
+
+
+def test_filters_are_the_weights_strongest_first(rbm):
+    shown = [tile for row in tiles(filters(rbm, (2, 3)), (2, 3)) for tile in row]
+    order = np.argsort(-np.square(rbm.components_).sum(axis=1))
+    for tile, unit in zip(shown, order, strict=False):
+        np.testing.assert_allclose(tile.ravel(), rbm.components_[unit])
+    low, high = filters(rbm, (2, 3)).images[0].get_clim()
+    assert low == -high == pytest.approx(-np.abs(rbm.components_).max())
+    assert filters(rbm, (2, 3), n=2).get_title() == "filters of 2 strongest of 5 hidden units"
+
+
+def test_samples_are_those_of_the_machine(rbm):
+    shown = [tile.ravel() for row in tiles(samples(rbm, (2, 3), n=4, random_state=3), (2, 3)) for tile in row]
+    np.testing.assert_array_equal(shown[:4], rbm.sample(4, random_state=3))
+
+
+def test_labels_become_numbers():
+    words = np.array([["no", "yes", "yes", "no"], ["yes", "no", "no", "yes"]] * 10)
+    machine = RBM(2, n_iter=2, random_state=0).fit(words)
+    assert samples(machine, n=3).images[0].get_clim() in ((0.0, 1.0), (0, 1))
+    first = tiles(reconstructions(machine, words, n=2), (2, 2))[0][0]
+    np.testing.assert_array_equal(first.ravel(), [0, 1, 1, 0])
+
+
+def test_reconstructions_stand_below_their_rows(rbm, rows):
+    above, below = tiles(reconstructions(rbm, rows, (2, 3), n=4), (2, 3))
+    np.testing.assert_array_equal([tile.ravel() for tile in above], rows[:4])
+    np.testing.assert_allclose([tile.ravel() for tile in below], rbm.reconstruct(rows[:4]))
+
+
+def test_free_energies_are_histograms_of_their_rows(rbm, rows):
+    ax = free_energies(rbm, {"fit": rows, "held out": rows[:10]}, sampled=False)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["fit: 60 rows", "held out: 10 rows"]
+    low, high = ax.dataLim.intervalx
+    energies = rbm.free_energy(rows)
+    assert low == pytest.approx(energies.min())
+    assert high == pytest.approx(energies.max())
+    with pytest.raises(ArgumentError, match="data holds no rows"):
+        free_energies(rbm, {}, sampled=False)
+
+
+def test_curves_are_the_history(rbm):
+    lines = training_curves(rbm).get_lines()
+    np.testing.assert_array_equal(lines[0].get_ydata(), rbm.history_["log_likelihood"])
+    np.testing.assert_array_equal(lines[1].get_ydata(), rbm.history_["held_out_log_likelihood"])
+    assert len(lines[0].get_xdata()) == 6
+
+
+def test_numbers_have_curves_of_their_reconstruction():
+    machine = RBM(2, visible="gaussian", n_iter=3, random_state=0).fit(np.random.default_rng(0).normal(size=(40, 4)))
+    assert training_curves(machine).get_ylabel() == "reconstruction error"
+    assert filters(machine).get_title() == "filters of 2 hidden units"
+
+
+def test_shapes_that_do_not_fit_are_refused(rbm):
+    with pytest.raises(ArgumentError, match=r"6 columns are no image of 2 x 2: give shape=\(height, width\)"):
+        filters(rbm)
+    with pytest.raises(ArgumentError, match="n=0"):
+        samples(rbm, (2, 3), n=0)

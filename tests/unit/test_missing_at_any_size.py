@@ -1,0 +1,88 @@
+"""Missing cells where the exact likelihood is out of reach: "auto" samples them, other learners say who could."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.errors import MissingValuesError
+from gibbsian.estimators.fitting import choose_learner
+from gibbsian.samplers import draw
+from systems import random_model
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Rows of 30 densely coupled spins, whole, and with every eighth cell missing."""
+    rng = np.random.default_rng(5)
+    model = gb.PairwiseModel.build(
+        gb.graphs.complete(30), rng.normal(scale=0.2, size=30), rng.normal(scale=0.1, size=435)
+    )
+    states = draw(model, 1000, rng, n_chains=100, burn_in=200).reshape(-1, 30)[:1000]
+    return model, states.astype(float), np.where(rng.random(states.shape) < 0.125, np.nan, states)
+
+
+class TestPairwise:
+    @pytest.mark.filterwarnings("ignore::gibbsian.errors.ConvergenceWarning")
+    def test_auto_learns_by_chains_and_nearly_as_well_as_from_whole_rows(self, rows):
+        truth, whole, holed = rows
+        machine = gb.BoltzmannMachine(l2=1e-3, max_iter=200, random_state=0).fit(holed)
+        assert machine.result_.provenance["learner"] == "pcd"
+        assert machine.result_.provenance["missing_cells"] == np.isnan(holed).sum()
+        best = gb.BoltzmannMachine(learner="mple", l2=1e-3).fit(whole)
+
+        def error(model):
+            return np.sqrt(np.mean((model.couplings - truth.couplings) ** 2))
+
+        zeros = np.sqrt(np.mean(truth.couplings**2))
+        assert error(best.model_) < 0.5 * zeros
+        assert error(machine.model_) < 1.35 * error(best.model_)  # 0.77 of the pairs are seen in a row
+        # missing cells are filled with what they were more often than by the columns' majority
+        hidden = np.isnan(holed)
+        right = (machine.impute(holed) == whole)[hidden].mean()
+        majority = (np.sign(np.nanmean(holed, axis=0)) == whole)[hidden].mean()
+        assert right > majority + 0.02
+
+    @pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "1-smci", "bethe", "rple"])
+    def test_learners_that_need_whole_rows_name_those_that_do_not(self, rows, learner):
+        with pytest.raises(MissingValuesError, match=r"complete.*'pcd'") as refusal:
+            gb.BoltzmannMachine(learner=learner, l2=0.1).fit(rows[2][:50])
+        assert str(refusal.value).count(". ") == 0
+
+
+def test_auto_stays_exact_where_that_is_quick(rng, domain):
+    model = random_model(gb.graphs.complete(6), rng, domain)
+    states = gb.inference.exact(model).sample(100, rng)
+    data = gb.Dataset.read(np.where(rng.random(states.shape) < 0.2, np.nan, states), coding=domain.name)
+    assert choose_learner("auto", model, data) == "mle"
+    assert choose_learner("auto", model, gb.Dataset.read(states, coding=domain.name)) == "mle"
+    assert choose_learner("mple", model, data) == "mple"
+
+
+def test_auto_counts_what_rows_with_many_missing_cells_cost(rng):
+    """A tree is summed in no time; every row with a clique of missing cells is not."""
+    chain, clique = (gb.PairwiseModel.zeros(graph) for graph in (gb.graphs.grid(1, 30), gb.graphs.complete(24)))
+    for model, expected in ((chain, "mle"), (clique, "pcd")):
+        states = np.where(rng.random((200, model.n_variables)) < 0.5, 1.0, -1.0)
+        states[:, 2:] = np.where(rng.random(states[:, 2:].shape) < 0.9, np.nan, states[:, 2:])
+        assert choose_learner("auto", model, gb.Dataset.read(states, coding="spin")) == expected
+
+
+@pytest.mark.filterwarnings("ignore::gibbsian.errors.ConvergenceWarning")
+@pytest.mark.parametrize("machine", [gb.PottsMachine, gb.HigherOrderBoltzmannMachine], ids=lambda kind: kind.__name__)
+def test_other_machines_learn_by_chains_what_they_learn_exactly(machine, monkeypatch):
+    rng = np.random.default_rng(1)
+    opinion = rng.integers(0, 3, (600, 1))
+    codes = np.where(rng.random((600, 4)) < 0.5, opinion, rng.integers(0, 3, (600, 4))).astype(object)
+    if machine is gb.HigherOrderBoltzmannMachine:
+        codes = codes // 2
+    codes[rng.random(codes.shape) < 0.2] = None
+    codes = codes[~np.equal(codes, None).all(axis=1)]
+    settings = {"learner": "auto", "l2": 0.01, "random_state": 0}
+    exact = machine(**settings).fit(codes)
+    monkeypatch.setattr("gibbsian.estimators.fitting.PATIENT_SECONDS", 0.0)
+    sampled = machine(**settings, max_iter=300).fit(codes)
+    assert [fitted.result_.provenance["learner"] for fitted in (exact, sampled)] == ["mle", "pcd"]
+    assert sampled.score(codes) > exact.score(codes) - 0.005
+    np.testing.assert_allclose(sampled.predict_proba(codes), exact.predict_proba(codes), atol=0.1)
