@@ -15,6 +15,7 @@ from gibbsian.cli.demo import demo
 from gibbsian.cli.fit import fit
 from gibbsian.cli.guard import INTERRUPTED, say
 from gibbsian.cli.questions import expect, impute, sample, score
+from gibbsian.cli.reproduce import reproduce
 from gibbsian.cli.show import show
 from gibbsian.cli.structure import intervals, structure
 
@@ -44,7 +45,7 @@ def _options(
     pass
 
 
-for command in (fit, compare, structure, intervals, score, sample, expect, impute, show, demo):
+for command in (fit, compare, structure, intervals, score, sample, expect, impute, show, demo, reproduce):
     app.command()(command)
 
 

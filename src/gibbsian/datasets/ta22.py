@@ -59,7 +59,7 @@ class TrueSample:
         """Return ``KL(p_d || p)``: how far another distribution is from the rows."""
         states, counts = self.counted()
         shares = counts / counts.sum()
-        return float(shares @ np.log(shares / probabilities[SpanBasis((2,) * N_VARIABLES).indices(states)]))
+        return float(shares @ np.log(shares / probabilities[SpanBasis((2,) * states.shape[1]).indices(states)]))
 
 
 def make_ta22(name: str, random_state: RandomState = None) -> TrueSample:

@@ -1,0 +1,188 @@
+"""``gibbsian reproduce``: the papers' figures and tables, and their claims held against the numbers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gibbsian.cli.guard import INTERRUPTED, guarded, say
+from gibbsian.cli.options import Json, Quiet
+from gibbsian.cli.output import print_json, print_table
+from gibbsian.errors import ArgumentError, StorageError
+
+if TYPE_CHECKING:
+    from gibbsian.papers.report import Report
+
+ALL = "all"
+PAGE = "index.html"
+MOST_WARNINGS = 3  # of one experiment that are printed; the others are in its JSON file
+
+
+@guarded
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME...", help="Experiments such as y18-fig2a; `all` for every one.")
+    ] = None,
+    show_list: Annotated[bool, typer.Option("--list", help="Name the experiments, and run none.")] = False,
+    trials: Annotated[int, typer.Option(min=1, help="Independent trials; heavy experiments make fewer.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same result, on any number of workers.")] = 0,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where tables, pictures and finished trials go.")] = Path(
+        "results"
+    ),
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; as many as there are cores.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run figures and tables of the papers and check the papers' claims; an interrupted run goes on when repeated."""
+    if show_list:
+        _print_list(json)
+        return
+    chosen = _chosen(names or [])
+    if out.exists() and not out.is_dir():
+        raise StorageError(f"--out {out} is a file: give the name of a directory")
+    reports = []
+    for report, files in _run(chosen, trials, seed, out, workers, show=not quiet):
+        reports.append(report)
+        for sentence in report.results.warnings[:MOST_WARNINGS]:
+            say(f"warning: {report.name}: {sentence}")
+        if not quiet and not json:
+            _print(report, files)
+    page = _write_page(reports, out) if ALL in (names or []) else None
+    if json:
+        print_json(_summary(reports, page))
+    elif not quiet:
+        _print_end(reports, page)
+
+
+# -- which experiments ------------------------------------------------------------------------------------------------
+def _print_list(json: bool) -> None:
+    from gibbsian.papers.experiment import EXPERIMENTS
+    from gibbsian.papers.report import in_order
+
+    parts = ("paper", "item", "title", "scale")
+    listed = in_order(
+        [
+            {"experiment": name, **{part: getattr(experiment, part) for part in parts}}
+            for name, experiment in ((name, EXPERIMENTS.create(name)) for name in EXPERIMENTS)
+        ]
+    )
+    if json:
+        print_json(listed)
+        return
+    columns = ("name", "paper", "item", "shows", "a trial")
+    print_table("gibbsian reproduce NAME", columns, [tuple(entry.values()) for entry in listed])
+
+
+def _chosen(names: Sequence[str]) -> list[str]:
+    """Return the experiments that are meant, each once, or say which the user may have meant."""
+    import difflib
+
+    from gibbsian.papers.experiment import EXPERIMENTS
+
+    if not names:
+        raise ArgumentError("name at least one experiment, or all: gibbsian reproduce --list shows them")
+    known = EXPERIMENTS.names()
+    for name in names:
+        if name not in (*known, ALL):
+            near = difflib.get_close_matches(name, known, n=3) or [other for other in known if other.startswith(name)]
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            raise ArgumentError(f"no experiment is called {name}: {hint}gibbsian reproduce --list shows them all")
+    return known if ALL in names else list(dict.fromkeys(names))
+
+
+# -- running ----------------------------------------------------------------------------------------------------------
+def _run(
+    names: list[str], trials: int, seed: int, out: Path, workers: int | None, show: bool
+) -> Iterator[tuple[Report, list[Path]]]:
+    """Run, and write down each experiment as it ends; Ctrl-C says what is kept and how to go on."""
+    from gibbsian.papers.report import Report
+    from gibbsian.papers.runner import count_trials, run_many
+
+    n_done: dict[str, tuple[int, int]] = {}
+    with _progress(show) as move:
+
+        def progress(name: str, done: int, total: int) -> None:
+            n_done[name] = done, total
+            move(name, *map(sum, zip(*n_done.values(), strict=True)))
+
+        try:
+            for name, results in run_many(names, trials, seed, out, workers, progress):
+                report = Report.of(name, results, trials)
+                yield report, report.write(out)
+        except KeyboardInterrupt:
+            kept, wanted = count_trials(names, trials, seed, out)
+            say(f"interrupted: {kept} of {wanted} trials are kept in {out}, and the same command goes on from there")
+            raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def _progress(show: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Show one bar over all trials on stderr; gives what moves it."""
+    if not (show and sys.stderr.isatty()):
+        yield lambda name, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("trials"),
+        TimeElapsedColumn(),
+    )
+    # Tables are printed above the bar; where they go to a file or a pipe they must not be led to the terminal.
+    redirected = sys.stdout.isatty()
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=redirected) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda name, done, total: bar.update(task, description=name, completed=done, total=total)
+
+
+def _write_page(reports: list[Report], out: Path) -> Path:
+    from gibbsian.papers.page import page
+    from gibbsian.storage import write_atomically
+
+    target = out / PAGE
+    write_atomically(target, page([report.record() for report in reports], out).encode())
+    return target
+
+
+# -- telling ----------------------------------------------------------------------------------------------------------
+def _print(report: Report, files: list[Path]) -> None:
+    from gibbsian.papers.report import frame_cells
+
+    experiment, results = report.experiment, report.results
+    print(f"{report.name}: {experiment.paper} {experiment.item}, {experiment.title}")
+    scale = f"; a trial: {experiment.scale}" if experiment.scale else ""
+    print(f"{results.n_trials} trials, seed {results.seed}, {results.seconds:.1f} s of one core{scale}\n")
+    for table in report.tables:
+        columns, rows = frame_cells(table.frame)
+        print_table(table.name + (f" ({table.note})" if table.note else ""), columns, rows)
+    for sentence in report.sentences():
+        print(sentence)
+    print(f"{report.summary}; written: {', '.join(map(str, files))}\n")
+
+
+def _print_end(reports: list[Report], page: Path | None) -> None:
+    from gibbsian.papers.report import count_of_claims
+
+    if len(reports) > 1:
+        holds = [verdict.holds for report in reports for verdict in report.verdicts]
+        print(f"{len(reports)} experiments: {count_of_claims(holds)}")
+    if page is not None:
+        print(f"all on one page: {page}")
+
+
+def _summary(reports: list[Report], page: Path | None) -> dict[str, Any]:
+    holds = [verdict.holds for report in reports for verdict in report.verdicts]
+    return {
+        "experiments": [report.record() for report in reports],
+        "claims": len(holds),
+        "claims_that_hold": sum(holds),
+        "page": page,
+    }

@@ -1,0 +1,153 @@
+"""Finished trials on disk, one line each, so that a run that was cut off goes on where it stopped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.metadata
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gibbsian
+from gibbsian.papers.experiment import EXPERIMENTS
+from gibbsian.papers.workers import Found
+from gibbsian.storage import write_atomically
+
+FOLDER = ".trials"
+FORMAT = 1
+# What a trial's numbers cannot depend on: how they are asked for, drawn, told and judged.
+_OTHER_ROOMS = ("cli", "papers", "plots")
+_OTHER_MODULES = ("drawing", "experiment", "verdicts")
+_IMPORT = re.compile(r"gibbsian\.papers(?:\.| import )(\w+)")
+
+
+class TrialFile:
+    """The trials of one experiment and seed that are done.
+
+    The first line says what made them; trials of another version of the program are not mixed in but made anew.
+    A line that was cut off in the middle counts as not written.
+
+    Parameters
+    ----------
+    out : Path
+        The directory of the results.
+    name : str
+        The experiment.
+    seed : int
+        The seed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from gibbsian.papers.trial_files import TrialFile
+    >>> from gibbsian.papers.workers import Found
+    >>> out = pathlib.Path(tempfile.mkdtemp())
+    >>> TrialFile(out, "h06-fig1", 0).append(4, Found({"error": np.array([0.1])}, seconds=1.0))
+    >>> TrialFile(out, "h06-fig1", 0).done[4].values
+    {'error': array([0.1])}
+    """
+
+    def __init__(self, out: Path, name: str, seed: int):
+        self.path = out / FOLDER / f"{name}-{seed}.jsonl"
+        self.header = fingerprint(name, seed)
+        self.done = self._read()
+
+    def append(self, index: int, found: Found) -> None:
+        """Write down a trial at once."""
+        with self.path.open("ab") as file:
+            file.write(_as_line(index, found))
+        self.done[index] = found
+
+    def _read(self) -> dict[int, Found]:
+        """Read what is there, and leave behind a file that ends with a whole line."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        content = self.path.read_bytes() if self.path.exists() else b""
+        header = _json_line(self.header)
+        if not content.startswith(header):
+            write_atomically(self.path, header)
+            return {}
+        done, whole = {}, len(header)
+        for line in content[len(header) :].splitlines(keepends=True):
+            try:
+                index, found = _from_line(line)
+            except ValueError:
+                break
+            done[index] = found
+            whole += len(line)
+        if whole < len(content):
+            write_atomically(self.path, content[:whole])
+        return done
+
+
+def fingerprint(name: str, seed: int) -> dict[str, Any]:
+    """Return what the numbers of a trial follow from: the experiment, the seed, our sources and the libraries.
+
+    Examples
+    --------
+    >>> from gibbsian.papers.trial_files import fingerprint
+    >>> fingerprint("h06-fig1", 0) == fingerprint("h06-fig1", 0)
+    True
+    """
+    return {
+        "format": FORMAT,
+        "experiment": name,
+        "seed": seed,
+        "gibbsian": gibbsian.__version__,
+        "sources": _hash_of_sources(EXPERIMENTS.factory(name).__module__.rpartition(".")[2]),
+        **{library: importlib.metadata.version(library) for library in ("numpy", "scipy", "numba", "scikit-learn")},
+    }
+
+
+@cache
+def _hash_of_sources(module: str) -> str:
+    """Hash the sources of the library, and of a module of this room with those of the room that it imports."""
+    root = Path(gibbsian.__file__).parent
+    library = [path for path in root.rglob("*.py") if not path.relative_to(root).parts[0].startswith(_OTHER_ROOMS)]
+    digest = hashlib.sha256()
+    for path in sorted(library) + _with_imports(module):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _with_imports(module: str) -> list[Path]:
+    """Return the files of a module of this room and of those that it needs, in alphabetical order."""
+    found, wanted = set(), [Path(__file__).with_name(f"{module}.py")]
+    while wanted:
+        path = wanted.pop()
+        if path in found or not path.exists():
+            continue
+        found.add(path)
+        names = _IMPORT.findall(path.read_text(encoding="utf-8"))
+        wanted += [path.with_name(f"{name}.py") for name in names if name not in _OTHER_MODULES]
+    return sorted(found)
+
+
+def _as_line(index: int, found: Found) -> bytes:
+    values = {key: [value.shape, base64.b64encode(value.tobytes()).decode()] for key, value in found.values.items()}
+    return _json_line({"trial": index, "seconds": found.seconds, "warnings": list(found.warnings), "values": values})
+
+
+def _from_line(line: bytes) -> tuple[int, Found]:
+    """Read a trial; ValueError where the line is not a whole one."""
+    if not line.endswith(b"\n"):
+        raise ValueError("cut off")
+    read = json.loads(line)
+    values = {key: _array(shape, data) for key, (shape, data) in read["values"].items()}
+    return read["trial"], Found(values, read["seconds"], tuple(read["warnings"]))
+
+
+def _array(shape: list[int], data: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(data), dtype=np.float64).reshape(shape)
+
+
+def _json_line(value: dict[str, Any]) -> bytes:
+    return json.dumps(value).encode() + b"\n"
+
+
+__all__ = ["FOLDER", "TrialFile", "fingerprint"]

@@ -1,0 +1,50 @@
+"""Every figure and table with few trials: it runs, is drawn and told, and claims that are safe at that size hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from gibbsian.papers import ta22_methods
+from gibbsian.papers.experiment import EXPERIMENTS
+from gibbsian.papers.report import PAPERS, Report
+from gibbsian.papers.runner import run, run_many
+from gibbsian.papers.trial_files import FOLDER
+
+ASKED = 4  # heavy experiments make one
+TIMED_TABLE = ("ta22-table1", "ta22-fig3", "ta22-fig4")
+
+
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in TIMED_TABLE])
+def test_an_experiment_runs_and_its_safe_claims_hold(name, tmp_path):
+    check(name, run(name, ASKED, 0, tmp_path, workers=1), tmp_path)
+
+
+def test_figures_of_one_table_share_its_trials(tmp_path, monkeypatch):
+    """TA22 Table 1 and its figures; chains a twentieth as long, which only makes BM-PCD worse than it is."""
+    monkeypatch.setattr(ta22_methods, "PCD_STEPS", 500)
+    found = dict(run_many(TIMED_TABLE, ASKED, 0, tmp_path, workers=1))
+    assert {name: results.n_trials for name, results in found.items()} == dict.fromkeys(TIMED_TABLE, 1)
+    for name, results in found.items():
+        check(name, results, tmp_path)
+        assert results["seconds"].tobytes() == found["ta22-table1"]["seconds"].tobytes()
+    assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["ta22-table1-0.jsonl"]
+
+
+def check(name, results, tmp_path):
+    report = Report.of(name, results, ASKED)
+    files = report.write(tmp_path)
+    assert all(path.stat().st_size > 0 for path in files)
+    assert report.tables
+    assert all(len(table.frame) for table in report.tables)
+    for claim, verdict in zip(report.experiment.claims, report.verdicts, strict=True):
+        if claim.trials <= results.n_trials:
+            assert verdict.holds != claim.misprint, f"{claim.text}: {verdict}"
+
+
+def test_experiments_have_papers_claims_and_names_of_their_paper():
+    for name in EXPERIMENTS:
+        experiment = EXPERIMENTS.create(name)
+        assert experiment.paper in PAPERS
+        assert name.startswith(f"{experiment.paper.lower()}-")
+        assert experiment.claims
+        assert experiment.trials_of(200) <= 200

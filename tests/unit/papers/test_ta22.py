@@ -1,0 +1,88 @@
+"""TA22's experiments: the methods agree with enumeration, and the claims judge the numbers they are given."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from gibbsian.data import Dataset
+from gibbsian.datasets.ta22 import TA22_NAMES, TrueSample, network_probabilities
+from gibbsian.domain import SPIN
+from gibbsian.full_span import SpanBasis
+from gibbsian.graphs import complete
+from gibbsian.learners import as_learner, train
+from gibbsian.models import PairwiseModel
+from gibbsian.papers import ta22
+from gibbsian.papers.experiment import Results
+from gibbsian.papers.ta22_methods import METHODS, direct_integration, persistent_chains
+
+
+def small_sample(n=5, n_rows=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    p = network_probabilities(2, rng, n_variables=n)
+    states = SpanBasis((2,) * n).digits(rng.choice(p.size, n_rows, p=p)).astype(np.int8)
+    return TrueSample("small", states, p)
+
+
+def test_direct_integration_is_the_maximum_of_the_likelihood(rng):
+    sample = small_sample()
+    spins = Dataset.read(2 * sample.states - 1, coding="spin")
+    solution = train(as_learner("mle"), PairwiseModel.zeros(complete(5), SPIN), spins, rng, tol=1e-10).model
+    logs = solution.log_weights(2 * SpanBasis((2,) * 5).digits(np.arange(32)).astype(np.int8) - 1)
+    expected = np.exp(logs - logs.max())
+    assert np.allclose(direct_integration(sample, 0).probabilities, expected / expected.sum(), atol=1e-7)
+
+
+def test_persistent_chains_come_near_direct_integration():
+    sample = small_sample()
+    best = sample.empirical_divergence(direct_integration(sample, 0).probabilities)
+    found = sample.empirical_divergence(persistent_chains(sample, 0).probabilities)
+    assert best < found < best + 0.1
+
+
+def invented(**changes):
+    """Numbers of a run in which every claim holds."""
+    n_data, n_models = len(TA22_NAMES), len(METHODS)
+    true = np.tile([0.1, 1.0, 1.5, 0.05], (n_data, 1))
+    true[ta22.ISING, :] = [0.01, 0.02, 0.1, 0.005]
+    true[[2, 4], 0] = 0.4
+    functions = np.tile([40.0, 210.0, 210.0, 35.0], (n_data, 1))
+    functions[[3, 5], 0] = [100.0, 190.0]
+    seconds = np.tile([2.0, 3.0, 1.0, 2.0], (n_data, 1))
+    seconds[5, 0] = 5.0
+    values = {"data divergence": true + 2.0, "true divergence": true, "functions": functions, "seconds": seconds}
+    values |= changes
+    assert values["seconds"].shape == (n_data, n_models)
+    return Results({name: np.stack([value] * 3) for name, value in values.items()}, seed=0)
+
+
+def test_every_claim_can_hold_and_fail():
+    good = invented()
+    bad = invented(
+        **{
+            "true divergence": np.tile([1.0, 0.5, 0.6, 2.0], (6, 1)),
+            "data divergence": np.full((6, 4), 0.1),
+            "functions": np.full((6, 4), 210.0),
+            "seconds": np.array([100.0, 70.0, 90.0, 1.0]) * np.arange(6, 0, -1)[:, None],
+        }
+    )
+    for claim in ta22.table_1().claims:
+        assert claim.check(good).holds, claim.text
+        assert not claim.check(bad).holds, claim.text
+
+
+def test_pictures_and_tables_hold_all_models_and_data():
+    results = invented()
+    for experiment in (ta22.table_1(), ta22.figure_3(), ta22.figure_4()):
+        (table,) = experiment.tables(results)
+        assert len(table.frame) == len(TA22_NAMES) * len(METHODS)
+        figure = Figure()
+        experiment.draw(results, figure)
+        assert figure.axes[0].get_legend_handles_labels()[1][-1] == "FL newton (ours)"
+    assert table.frame.loc[0, "true divergence"] == pytest.approx(0.01)
+
+
+def test_theorem_3_holds_for_few_networks():
+    experiment = ta22.theorem_3()
+    results = Results.of_trials([experiment.trial(np.random.default_rng(seed)) for seed in range(3)], 0)
+    assert all(claim.check(results).holds for claim in experiment.claims)
+    assert np.array_equal(experiment.trial(np.random.default_rng(2))["divergence"], results["divergence"][2])

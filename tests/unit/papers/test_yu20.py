@@ -1,0 +1,187 @@
+"""YU20: every figure and theorem with a few trials, against facts measured by an independent implementation."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.backends.numba import spatial_learning as kernels
+from gibbsian.expectations.contrastive import spread_over_rows
+from gibbsian.learners import LEARNERS
+from gibbsian.optimizers import Ascent
+from gibbsian.papers.experiment import EXPERIMENTS, Results
+from gibbsian.papers.yu20 import GRID, draw_network
+from gibbsian.papers.yu20_figure_5 import N_BETAS, SIZES, errors_on, second_order
+from gibbsian.papers.yu20_figure_7 import METHODS, STEPS, draw_data, exact_solution, learn
+from gibbsian.papers.yu20_theorems import conditional_means, draw_system, variances
+from gibbsian.rng import chain_streams
+from gibbsian.samplers.annealing import Annealing
+
+N_TRIALS = {"yu20-fig5a": 4, "yu20-fig5b": 4, "yu20-fig5c": 3, "yu20-fig7a": 2, "yu20-fig7b": 2}
+N_TRIALS |= {"yu20-theorem1": 4, "yu20-theorem2": 4}
+
+
+@cache
+def results_of(name: str) -> Results:
+    trial = EXPERIMENTS.create(name).trial
+    return Results.of_trials([trial(np.random.default_rng([20, number])) for number in range(N_TRIALS[name])], seed=20)
+
+
+@pytest.mark.parametrize("name", N_TRIALS)
+def test_safe_claims_hold(name):
+    claims, results = EXPERIMENTS.create(name).claims, results_of(name)
+    for claim in claims:
+        verdict = claim.check(results)
+        assert verdict.numbers
+        assert verdict.holds or claim.trials > N_TRIALS[name], f"{claim.text}: {verdict}"
+
+
+@pytest.mark.parametrize("name", ["yu20-fig5a", "yu20-fig7a", "yu20-theorem1", "yu20-theorem2"])
+def test_a_trial_follows_from_its_generator(name):
+    again = EXPERIMENTS.create(name).trial(np.random.default_rng([20, 0]))
+    for key, values in again.items():
+        np.testing.assert_array_equal(values, results_of(name)[key][0])
+
+
+@pytest.mark.parametrize("name", N_TRIALS)
+def test_tables_and_pictures_are_made(name):
+    from matplotlib.figure import Figure
+
+    experiment, results = EXPERIMENTS.create(name), results_of(name)
+    assert all(len(table.frame) for table in experiment.tables(results))
+    figure = Figure(figsize=experiment.size)
+    experiment.draw(results, figure)
+    assert figure.axes
+
+
+def test_figure_5a_agrees_with_an_independent_implementation():
+    published = {
+        "mci": (0.241, 0.077, 0.0245),
+        "1-smci": (0.0156, 0.0051, 0.0015),
+        "s2-smci": (0.0044, 0.0014, 0.00043),
+        "2-smci": (0.0020, 0.00066, 0.00020),
+        "ais": (0.241, 0.077, 0.0245),
+    }
+    results = results_of("yu20-fig5a")
+    for method, errors in published.items():
+        ratio = results.mean(method) / errors
+        assert np.all((ratio > 0.6) & (ratio < 1.6)), method
+    assert np.all(results.mean("forest-smci") < 1.5 * np.array([0.00073, 0.00023, 0.00007]))
+
+
+@pytest.mark.parametrize("kind", ["grid", 0.2, 0.4], ids=str)
+def test_second_order_with_shared_boundaries_is_the_general_one(kind):
+    rng = np.random.default_rng(9)
+    network = draw_network(kind, rng)
+    samples = [gb.inference.exact(network).sample(size, rng) for size in (3, 8)]
+    for found, rows in zip(second_order(network, samples), samples, strict=True):
+        np.testing.assert_allclose(found, gb.expectations.spatial_statistics(network, rows, 2).mean, atol=1e-12)
+
+
+def test_fewer_temperatures_leave_the_weights_as_even():
+    """The paper anneals over 10,000 inverse temperatures, we over 500."""
+    network = draw_network(0.4, np.random.default_rng(10))
+    sizes = [
+        Annealing(200, betas, base="uniform").forward(network, 0).effective_sample_size for betas in (N_BETAS, 10_000)
+    ]
+    assert min(sizes) > 0.98 * 200
+
+
+def test_errors_fall_like_the_root_of_the_samples():
+    results = results_of("yu20-fig5b")
+    for method in ("mci", "1-smci", "s2-smci"):
+        slope = np.polyfit(np.log(SIZES), np.log(results.mean(method)), 1)[0]
+        assert slope == pytest.approx(-0.5, abs=0.12)
+
+
+def test_errors_on_takes_the_methods_asked_for():
+    rng = np.random.default_rng(11)
+    assert list(errors_on(draw_network("grid", rng), rng, ["1-smci"], [5])) == ["1-smci"]
+
+
+KINDS = {kernels.FIRST: 1, kernels.SEMI_SECOND: "s2", kernels.FOREST: "forest"}
+
+
+@pytest.mark.parametrize("copies", [0, 3])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"region-{KINDS[kind]}")
+def test_compiled_learning_takes_the_path_of_the_library(kind, copies):
+    """YU20 Algorithm 2 by the learners, chain by chain with the same random numbers."""
+    data = draw_data("grid", np.random.default_rng(12))
+    settings = {"optimizer": Ascent(rate=0.02), "centred": False, "region": KINDS[kind]}
+    if copies:
+        learner = LEARNERS.create("smci-pcd", copies=copies, average=False, **settings)
+    else:
+        learner = LEARNERS.create("smci", **settings)
+    start = gb.PairwiseModel.zeros(GRID)
+    state = learner.init(start, data, np.random.default_rng(13))
+    for _ in range(20):
+        state, _ = learner.step(state)
+    rows, _ = spread_over_rows(data, max(copies, 1) * data.n_rows)
+    streams = np.ascontiguousarray(chain_streams(np.random.default_rng(13), len(rows)).T)
+    spins = np.ascontiguousarray(rows.T, dtype=float)
+    moments = start.mean_statistics(data.states, data.weights)
+    graph, target = (*GRID.csr, GRID.edges), np.zeros(GRID.n_edges)
+    distances, theta = kernels.learning_curve(kind, moments, spins, streams, copies > 0, 0.02, 20, 10, 1, graph, target)
+    np.testing.assert_allclose(theta, state.progress.theta, atol=1e-12)
+    assert distances[-1] == pytest.approx(np.abs(theta[GRID.n_nodes :]).mean())
+
+
+def test_compiled_persistent_chains_are_those_of_pcd():
+    """Plain PCD matches the moments of its chains: a long run wanders about the exact solution."""
+    data = draw_data("grid", np.random.default_rng(14))
+    best = exact_solution(data)
+    errors = learn("pcd e=10", data, best, np.random.default_rng(15))
+    assert errors[0] == pytest.approx(np.abs(best).mean())
+    assert errors[-20:].mean() == pytest.approx(0.0036, rel=0.4)
+
+
+def test_figure_7_agrees_with_an_independent_implementation():
+    """Errors at t = 2000, matched and mismatched; single trials scatter, so the bands are wide."""
+    published = {
+        "1-smci e=1": (0.00129, 0.00154),
+        "1-smci e=5": (0.00058, 0.00073),
+        "1-smci e=10": (0.00040, 0.00051),
+        "s2-smci e=1": (0.00047, 0.00066),
+        "s2-smci e=5": (0.00021, 0.00031),
+        "pcd e=1": (0.0115, 0.0115),
+        "pcd e=5": (0.0053, 0.0053),
+    }
+    for name, errors in published.items():
+        for figure, error in zip(("yu20-fig7a", "yu20-fig7b"), errors, strict=True):
+            late = results_of(figure)[name][:, -20:].mean()
+            assert 0.4 * error < late < 2.5 * error, (figure, name)
+
+
+def test_an_infinite_maximum_leaves_a_trial_without_values():
+    rows = np.tile([[1, 1], [-1, -1]], (25, 10))  # neighbours always agree
+    assert np.isnan(exact_solution(gb.Dataset.read(rows, coding="spin"))).all()
+
+
+def test_curves_of_figure_7_have_a_point_for_every_step_noted():
+    results = results_of("yu20-fig7b")
+    assert all(results[name].shape == (N_TRIALS["yu20-fig7b"], len(STEPS)) for name in METHODS)
+
+
+@pytest.mark.parametrize("kind", ["3x4 grid", "triples"])
+def test_tables_of_the_theorems_give_the_library_s_estimates(kind):
+    """E[f | outside] from the table of all states, against the library's sum over the region."""
+    rng = np.random.default_rng(16)
+    model, number, target, region = draw_system(kind, rng), 1234, (0, 1), (0, 1, 2, 5)
+    states = np.array([[(number >> shift) & 1 for shift in range(11, -1, -1)]])
+    every = np.array(list(np.ndindex((2,) * 12))) * 2 - 1
+    log_weights = model.log_weights(every.astype(np.int8))
+    table = (np.exp(log_weights) / np.exp(log_weights).sum()).reshape((2,) * 12)
+    values = (every[:, 0] * every[:, 1]).astype(float).reshape((2,) * 12)
+    found = conditional_means(table, values, region).ravel()[number]
+    rule = {target: region}
+    usual = gb.expectations.expect_of(
+        model, lambda a, b: a * b, target, (2 * states - 1).astype(np.int8), lambda graph, wanted: rule[wanted]
+    )
+    assert found == pytest.approx(float(usual.mean), abs=1e-12)
+
+
+def test_variance_of_the_whole_region_is_zero():
+    table = np.full((2, 2), 0.25)
+    values = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    np.testing.assert_allclose(variances(table, values, [(), (0, 1)]), [1.0, 0.0])
