@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench format clean setup
+.PHONY: demo test lint bench reproduce format clean setup
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gibbsian needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -29,6 +29,10 @@ lint: $(READY)  ## style, types, import layers
 format: $(READY)
 	$(BIN)/ruff check --fix src tests benchmarks
 	$(BIN)/ruff format src tests benchmarks
+
+reproduce: $(READY)  ## every figure and table of the papers, and docs/reproduce.md with them
+	$(BIN)/gibbsian reproduce all --out results
+	$(BIN)/python -m gibbsian.papers.docs results docs
 
 bench: $(READY)  ## speed, as ratios within one run
 	$(BIN)/python benchmarks/run.py
