@@ -64,7 +64,8 @@ class Registry:
     def create(self, name: str, **settings: Any) -> Any:
         """Build the part called `name`."""
         factory = self.factory(name)
-        check_settings(f"{self.kind}={name!r}", factory, settings)
+        if settings:  # to look at a signature costs more than most parts do
+            check_settings(f"{self.kind}={name!r}", factory, settings)
         return factory(**settings)
 
     def factory(self, name: str) -> Callable[..., Any]:

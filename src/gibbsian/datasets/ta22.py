@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -47,6 +48,10 @@ class TrueSample:
 
     def counted(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the distinct rows and how often each was drawn."""
+        return self._counted
+
+    @cached_property
+    def _counted(self) -> tuple[np.ndarray, np.ndarray]:
         return np.unique(self.states, axis=0, return_counts=True)
 
     def divergence(self, probabilities: np.ndarray) -> float:

@@ -61,7 +61,7 @@ def _method(name: str, label: str, kind: int, copies: int, ours: bool = False) -
 METHODS = dict(
     [_method("1-smci", "1-SMCI", kernels.FIRST, copies) for copies in (0, *COPIES)]
     + [_method("s2-smci", "s2-SMCI", kernels.SEMI_SECOND, copies) for copies in (0, *COPIES)]
-    + [_method("pcd", "PCD", kernels.PLAIN, copies, ours=True) for copies in COPIES]
+    + [_method("pcd", "for comparison: PCD", kernels.PLAIN, copies) for copies in COPIES]
     + [_method("forest-smci", "forest SMCI", kernels.FOREST, 1, ours=True)]
 )
 # what is learned once more without model error beside figure 7b, and how many trials it takes to see the difference
