@@ -180,9 +180,10 @@ def claim_sentence(claim: Claim, verdict: Verdict, n_trials: int) -> str:
     >>> from gibbsian.papers.report import claim_sentence
     >>> verdict = Verdict(False, "1 of 2 trials")
     >>> claim_sentence(Claim("forests win", "here", lambda results: verdict, trials=50, ours=True), verdict, n_trials=2)
-    'forests win (ours): does not hold (1 of 2 trials); 2 trials are few, ask for 50'
+    'forests win (ours): does not hold (1 of 2 trials); with 2 trials that may be chance, from 50 on hardly'
     """
-    doubt = "" if verdict.holds or n_trials >= claim.trials else f"; {n_trials} trials are few, ask for {claim.trials}"
+    safe = verdict.holds or n_trials >= claim.trials
+    doubt = "" if safe else f"; with {n_trials} trials that may be chance, from {claim.trials} on hardly"
     return f"{claim.text}{' (ours)' * claim.ours}: {verdict}{doubt}"
 
 

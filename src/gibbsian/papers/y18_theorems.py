@@ -192,7 +192,7 @@ def theorem_2() -> Experiment:
     claims = (
         *(
             Claim(f"P(|e| <= eps) of 1-SMCI is not below that of MPLE, N = {n_rows}", SOURCE, _check(k), trials)
-            for k, (n_rows, trials) in reversed(list(enumerate(zip(SIZES, (200, 200, 200, 2), strict=True))))
+            for k, (n_rows, trials) in reversed(list(enumerate(zip(SIZES, (20, 20, 20, 2), strict=True))))
         ),
     )
     return Experiment(

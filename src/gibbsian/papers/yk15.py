@@ -322,7 +322,8 @@ def _likelihood_rises(results: Results) -> Verdict:
 
 def _add_up(results: Results) -> Verdict:
     gap = results["sum"].max()
-    return Verdict(bool(gap < 1e-12), f"to {gap:.1e} in {results.n_trials} trials")
+    # logarithms as large as 1e4 at the smallest variance leave 12 digits
+    return Verdict(bool(gap < 1e-10), f"to {gap:.1e} in {results.n_trials} trials")
 
 
 def _posterior(results: Results) -> Verdict:

@@ -17,7 +17,7 @@ def test_claims_are_said_with_their_verdicts(report):
     assert report.summary == "1 of 2 claims holds"
     assert report.sentences() == [
         "it is so: holds (3 of 3 trials)",
-        "it is not (ours): does not hold (<0 & 1>); 3 trials are few, ask for 100",
+        "it is not (ours): does not hold (<0 & 1>); with 3 trials that may be chance, from 100 on hardly",
     ]
     assert count_of_claims([True] * 3) == "3 of 3 claims hold"
     assert count_of_claims([False]) == "the claim does not hold"
