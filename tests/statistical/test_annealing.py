@@ -141,3 +141,19 @@ def test_expectations_are_covered_by_their_errors(model):
         z.append((estimate.mean - truth) / estimate.stderr)
     assert 0.85 < np.std(z) < 1.15
     assert abs(np.mean(z)) < 0.2
+
+
+def test_a_way_back_that_ends_below_the_way_there_is_not_taken_for_an_upper_side():
+    """Two far modes, and a start that knows the lighter one only: the reverse run misses a part of Z."""
+    model = gb.PairwiseModel.build(gb.graphs.complete(8), [0.4] * 8, [1.0] * 28)
+    down = np.full((50, 8), -1, np.int8)
+    interval = gb.diagnostics.log_partition_interval(
+        model, down, Annealing(n_walkers=200, betas=1000), rng=0, warn=False
+    )
+    truth = gb.inference.exact(model).log_partition()
+    assert interval.crossed
+    assert "log Z may be above both" in interval.trouble
+    assert interval.reverse.log_partition < truth - 0.1
+    assert interval.lower < truth < interval.upper
+    annealing = Annealing(n_walkers=200, betas=1000)
+    assert not gb.diagnostics.log_partition_interval(model, "exact", annealing, rng=0).crossed

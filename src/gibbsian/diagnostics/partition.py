@@ -60,8 +60,19 @@ class LogPartitionInterval:
     def _ends(self) -> tuple[float, ...]:
         """Both estimates among them: by chance the forward one may be the larger."""
         below, above = self.stderrs
-        estimates = self.forward.log_partition, self.reverse.log_partition
-        return *estimates, estimates[0] - self.n_errors * below, estimates[1] + self.n_errors * above
+        there, back = self.forward.log_partition, self.reverse.log_partition
+        ends = there, back, there - self.n_errors * below, back + self.n_errors * above
+        return (*ends, there + self.n_errors * below) if self.crossed else ends
+
+    @property
+    def crossed(self) -> bool:
+        """Whether the way back ends below the way there beyond their errors.
+
+        The way there hardly ever ends above log Z, so the way back did not start at the model's law: there may be
+        states that its start has not found, and log Z may be larger than both say.
+        """
+        gap = self.forward.log_partition - self.reverse.log_partition
+        return bool(gap > MOST_ERRORS_APART * float(np.hypot(*self.stderrs)) + 1e-8)
 
     @property
     def lower(self) -> float:
@@ -83,6 +94,11 @@ class LogPartitionInterval:
         """Say why the two sides do not settle log Z, or None where they agree within their errors."""
         gap = self.reverse.log_partition - self.forward.log_partition
         error = float(np.hypot(*self.stderrs))
+        if self.crossed:
+            return (
+                f"the reverse estimate of log Z is {-gap:.3g} below the forward one, so the reverse run did not start "
+                "at the model's law, and log Z may be above both"
+            )
         # a gap of rounding errors is none, whatever their ratio
         if abs(gap) > MOST_ERRORS_APART * error + 1e-8:
             return (
