@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.learners import as_learner, train
+from gibbsian.learners import as_learner, run
 from gibbsian.optimizers import Ascent
 
 GRID = gb.graphs.grid(4, 5)
@@ -35,11 +35,11 @@ def test_chains_beat_fixed_samples_and_copies_help(matched):
     for seed in range(4):
         data = one_data_set(matched, seed)
         start = gb.PairwiseModel.zeros(GRID)
-        best = train(as_learner("mle"), start, data, np.random.default_rng(0), tol=1e-6)
+        best = run(as_learner("mle"), start, data, np.random.default_rng(0), tol=1e-6)
         if np.abs(best.model.theta).max() > 10:
             continue  # the maximum of the likelihood is at infinity
         for name, learner in learners((1, 10)).items():
-            fitted = train(learner, start, data, np.random.default_rng(seed), max_iter=STEPS)
+            fitted = run(learner, start, data, np.random.default_rng(seed), max_iter=STEPS)
             error = np.abs(fitted.model.couplings - best.model.couplings).mean()
             errors.setdefault(name, []).append(float(error))
     mean = {name: float(np.mean(values)) for name, values in errors.items()}

@@ -1,0 +1,30 @@
+"""The answers of many small fits, frozen before the library was refactored; `frozen_fits.py` says how to store them."""
+
+import numpy as np
+import pytest
+
+from golden.frozen_fits import FITS, answers_of, stored_answers
+
+STORED = stored_answers()
+
+
+def test_registry_and_file_have_the_same_names():
+    assert sorted(FITS) == sorted(STORED)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_answers_are_those_of_the_file(name):
+    stored, fit = STORED[name], FITS[name]
+    found = answers_of(name)
+    assert sorted(found) == sorted(stored), f"{name} answers other questions than the file"
+    failures = []
+    for key, value in found.items():
+        expected = np.asarray(stored[key], dtype=float)
+        if value.shape != expected.shape:
+            failures.append(f"{name}: {key} has shape {value.shape}, in the file {expected.shape}")
+            continue
+        try:
+            np.testing.assert_allclose(value, expected, rtol=fit.rtol, atol=fit.atol)
+        except AssertionError as error:
+            failures.append(f"{name}: {key} differs from the file{error}")
+    assert not failures, "\n".join(failures)
