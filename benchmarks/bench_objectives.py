@@ -9,7 +9,7 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.backends.numba.flip_losses import logistic
-from gibbsian.learners import ObjectiveLearner, train
+from gibbsian.learners import ObjectiveLearner, run
 from gibbsian.objectives import OBJECTIVES, FlipCostObjective, Pseudolikelihood
 from gibbsian.objectives.flip_costs import over_rows
 from timing import interleaved
@@ -85,7 +85,7 @@ def dense_fit(n: int, n_rows: int) -> None:
     steps = []
 
     def fit() -> None:
-        result = train(learner, model, data, rng, tol=1e-5)
+        result = run(learner, model, data, rng, tol=1e-5)
         assert result.converged, result.reason
         steps.append(int(result.trace.column("evaluations")[-1]))
 

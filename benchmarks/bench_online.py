@@ -99,7 +99,7 @@ def learn(path: Path) -> None:
     learner = Online(batch_size=max(1, stream.n_rows // STEPS))
     rng = np.random.default_rng(0)
     steps = learner.steps(stream)
-    result = gb.learners.train(learner, model, stream, rng, max_iter=steps)  # type: ignore[arg-type]
+    result = gb.learners.run(learner, model, stream, rng, max_iter=steps)  # type: ignore[arg-type]
     seconds = time.perf_counter() - started
     spins, _ = result.model.to_domain("spin")
     truth = np.zeros(graph.n_edges)
@@ -127,7 +127,7 @@ def peak_memory() -> int:
 
 def compile_kernels() -> None:
     data = gb.Dataset.read(np.random.default_rng(0).integers(0, 2, (100, 3)))
-    gb.learners.train(gb.learners.as_learner("mple"), gb.PairwiseModel.zeros(gb.graphs.complete(3), data.domain), data,
+    gb.learners.run(gb.learners.as_learner("mple"), gb.PairwiseModel.zeros(gb.graphs.complete(3), data.domain), data,
                       np.random.default_rng(0))  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def compare_growing(n: int = 100, n_rows: int = 200_000) -> None:
         told = []
         for learner in (gb.learners.as_learner("mple"), Growing("mple")):
             started = time.process_time()
-            result = gb.learners.train(learner, model, data, np.random.default_rng(0), tol=tol)
+            result = gb.learners.run(learner, model, data, np.random.default_rng(0), tol=tol)
             told.append((time.process_time() - started, int(result.trace.rows[-1][4]), result.model.theta))
         (plain, plain_work, theta), (grown, grown_work, other) = told
         print(

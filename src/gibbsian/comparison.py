@@ -109,7 +109,7 @@ def compare(
     True
     """
     if not 0 < held_out < 1:
-        raise ArgumentError(f"held_out={held_out} must be a share of the rows between 0 and 1")
+        raise ArgumentError("must be a share of the rows between 0 and 1", argument="held_out", value=held_out)
     rng = as_generator(random_state)
     coding = settings.get("coding", machine().coding)
     training, test = Dataset.read(data, coding=coding).split(1 - held_out, rng)

@@ -119,7 +119,7 @@ class Categories:
     def __post_init__(self) -> None:
         for i, size in enumerate(self.sizes):
             if not 1 <= size <= MOST_VALUES:
-                raise CodingError(f"variable {i} has {size} values: from 1 to {MOST_VALUES} are possible")
+                raise CodingError(f"variable {i} has {size} values", f"from 1 to {MOST_VALUES} are possible")
         if self.values is not None and tuple(map(len, self.values)) != tuple(self.sizes):
             raise CodingError("values must hold as many numbers for each variable as sizes says")
 
@@ -128,7 +128,7 @@ class Categories:
         """Give every variable the same real values."""
         numbers = tuple(float(value) for value in values)
         if len(set(numbers)) < len(numbers):
-            raise CodingError(f"values={values} names a number twice: give each once")
+            raise CodingError("names a number twice", "give each once", argument="values", value=values)
         return cls((len(numbers),) * n_variables, (numbers,) * n_variables)
 
     @property
@@ -150,7 +150,7 @@ class Categories:
     def levels(self, n_variables: int) -> tuple[np.ndarray, ...]:
         """Return the numbers that stand for the values of each variable in products."""
         if self.values is None:
-            raise CodingError("categories have no order and no numbers: use a model of tables, or give values")
+            raise CodingError("categories have no order and no numbers", "use a model of tables, or give values")
         return tuple(np.array(numbers) for numbers in self.values)
 
     def to_codes(self, states: np.ndarray) -> np.ndarray:
@@ -188,8 +188,8 @@ def require_two_values(domain: AnyDomain) -> Domain:
     """
     if isinstance(domain, Categories):
         raise CodingError(
-            f"this needs two-valued variables, but they are {domain.name} with up to {max(domain.sizes)} values: use "
-            "PottsMachine, or HigherOrderBoltzmannMachine with values="
+            f"this needs two-valued variables, but they are {domain.name} with up to {max(domain.sizes)} values",
+            "use PottsMachine, or HigherOrderBoltzmannMachine with `values=`",
         )
     return domain
 
@@ -288,7 +288,7 @@ class CategoryCoding:
     def __post_init__(self) -> None:
         for column, labels in enumerate(self.labels):
             if len(set(zip(map(type, labels), labels, strict=True))) < len(labels):
-                raise CodingError(f"the labels {labels} of column {column} name a value twice: give each once")
+                raise CodingError(f"the labels {labels} of column {column} name a value twice", "give each once")
         if tuple(map(len, self.labels)) != self.domain.sizes:
             raise CodingError("labels must hold as many for each column as the domain has values")
 
@@ -399,18 +399,23 @@ def as_coding(coding: str | tuple[Any, Any] | Coding) -> Coding:
             return CODINGS[coding]
         if coding in MANY_VALUED:
             raise CodingError(
-                f"coding={coding!r} is for variables with many values: read the data with Dataset.read and learn it "
-                "with PottsMachine or HigherOrderBoltzmannMachine"
+                "is for variables with many values",
+                "read the data with `Dataset.read` and learn it with PottsMachine or HigherOrderBoltzmannMachine",
+                argument="coding",
+                value=coding,
             )
         raise CodingError(
-            f"coding={coding!r} is not known: use one of {', '.join(CODINGS)}, or a pair (low, high) of labels"
+            "is not known",
+            f"use one of {', '.join(CODINGS)}, or a pair (low, high) of labels",
+            argument="coding",
+            value=coding,
         )
     try:
         low, high = coding
     except (TypeError, ValueError):
-        raise CodingError(f"coding={coding!r} must be a name or a pair (low, high) of labels") from None
+        raise CodingError("must be a name or a pair (low, high) of labels", argument="coding", value=coding) from None
     if low == high:
-        raise CodingError(f"coding={coding!r} needs two different labels")
+        raise CodingError("needs two different labels", argument="coding", value=coding)
     for known in CODINGS.values():
         if (type(low), low, type(high), high) == (type(known.low), known.low, type(known.high), known.high):
             return known

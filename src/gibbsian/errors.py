@@ -1,11 +1,82 @@
-"""Named errors and warnings.
+"""Named errors and warnings, which carry their parts.
 
-Every message is one sentence that names the column, argument or file and says what to do about it.
-This module imports nothing, so that any other may use it.
+Each has a reason and, where there is one, the argument at fault with its value and a remedy. ``str`` words them for
+Python; the command line words them in flags (`sentence`). Code that a reader may type stands between backticks in the
+text, so that each can spell it its own way. This module imports nothing of the library, so that any other may use it.
 """
 
+from __future__ import annotations
 
-class GibbsianError(Exception):
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+# Frames of these packages are ours or run ours (pipelines, searches): a warning points at whoever called them.
+OUR_PACKAGES = ("gibbsian", "sklearn")
+_CODE = re.compile(r"`([^`]*)`")
+_NOT_GIVEN: Any = object()
+
+
+class Message:
+    """What errors and warnings say, in parts.
+
+    Parameters
+    ----------
+    reason : str
+        What is wrong, as the rest of a sentence about the argument, or as a whole one.
+    remedy : str, default=""
+        What to do about it.
+    argument : str, optional
+        The setting at fault.
+    value : Any, optional
+        What it was given.
+
+    Examples
+    --------
+    >>> from gibbsian.errors import ArgumentError
+    >>> error = ArgumentError("must be at least 1", argument="max_iter", value=0, remedy="leave `max_iter` out")
+    >>> str(error)
+    'max_iter=0 must be at least 1: leave max_iter out'
+    >>> error.sentence(lambda code: "--" + code.replace("_", "-").replace("=", " "))
+    '--max-iter 0 must be at least 1: leave --max-iter out'
+    """
+
+    def __init__(self, reason: str = "", remedy: str = "", *, argument: str | None = None, value: Any = _NOT_GIVEN):
+        super().__init__(reason)  # type: ignore[call-arg]  # of the exception beside it
+        self.reason = reason
+        self.remedy = remedy
+        self.argument = argument
+        self.value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
+
+    def sentence(self, spell: Callable[[str], str] = str) -> str:
+        """Word the parts, with every piece of code spelled by `spell`."""
+        given = "" if self.value is _NOT_GIVEN else f"={self.value!r}"
+        subject = "" if self.argument is None else f"`{self.argument}{given}` "
+        text = f"{subject}{self.reason}" + (f": {self.remedy}" if self.remedy else "")
+        return _CODE.sub(lambda found: spell(found[1]), text)
+
+    def also(self, remedy: str) -> str:
+        """Return the remedy with another one after it."""
+        return f"{self.remedy}, or {remedy}" if self.remedy else remedy
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+    def __reduce__(self) -> Any:
+        return _rebuilt, (type(self), self.reason, self.remedy, self.argument, self.value is not _NOT_GIVEN, self.value)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+def _rebuilt(kind: type, reason: str, remedy: str, argument: str | None, given: bool, value: Any) -> Any:
+    """Put a message together again after a journey between processes."""
+    return kind(reason, remedy, argument=argument, value=value if given else _NOT_GIVEN)
+
+
+class GibbsianError(Message, Exception):
     """Base class of every error that gibbsian raises on purpose.
 
     Examples
@@ -56,7 +127,7 @@ class StorageError(GibbsianError, OSError):
     """A file could not be written; what stood there before is unchanged."""
 
 
-class GibbsianWarning(UserWarning):
+class GibbsianWarning(Message, UserWarning):
     """Base class of every warning that gibbsian gives.
 
     Examples
@@ -85,3 +156,22 @@ class MixingWarning(GibbsianWarning):
 
 class MissingValuesWarning(GibbsianWarning):
     """Rows or cells were left out because they carry no information."""
+
+
+def notify(warning: GibbsianWarning) -> None:
+    """Warn at the nearest line outside the library, however deep inside it the warning arises.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gibbsian.errors import DegenerateDataWarning, notify
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     notify(DegenerateDataWarning("class 1 has lost all its rows", "ask for fewer classes"))
+    >>> str(caught[0].message)
+    'class 1 has lost all its rows: ask for fewer classes'
+    """
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in OUR_PACKAGES:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)

@@ -118,7 +118,7 @@ class Graph:
     def _distances(self, target: int | Iterable[int], limit: int) -> np.ndarray:
         """Breadth-first distances from the target up to `limit`; -1 beyond."""
         if limit < 0:
-            raise GraphError(f"k={limit} must be zero or positive")
+            raise GraphError("must be zero or positive", argument="k", value=limit)
         front = np.unique(np.asarray(list(target) if isinstance(target, Iterable) else [target], dtype=np.int64))
         if front.size and (front[0] < 0 or front[-1] >= self.n_nodes):
             raise GraphError(f"target {front.tolist()} names a node outside 0..{self.n_nodes - 1}")
@@ -246,7 +246,7 @@ def random(n_nodes: int, p: float, random_state: RandomState = None) -> Graph:
     """
     _check_size(n_nodes)
     if not 0 <= p <= 1:
-        raise GraphError(f"p={p} must be a probability between 0 and 1")
+        raise GraphError("must be a probability between 0 and 1", argument="p", value=p)
     rng = as_generator(random_state)
     n_pairs = n_nodes * (n_nodes - 1) // 2
     chosen = np.sort(rng.choice(n_pairs, rng.binomial(n_pairs, p), replace=False))
@@ -322,8 +322,9 @@ def as_graph(graph: Any, names: Sequence[Hashable]) -> Graph:
         return from_edges(graph, names)
     except TypeError:
         raise GraphError(
-            f"graph={graph!r} must be 'complete', 'empty', 'grid:RxC', 'chain', "
-            "a Graph, a networkx graph or a list of pairs"
+            "must be 'complete', 'empty', 'grid:RxC', 'chain', a Graph, a networkx graph or a list of pairs",
+            argument="graph",
+            value=graph,
         ) from None
 
 
@@ -346,14 +347,19 @@ def named_graph(word: str, n_nodes: int) -> Graph:
     rows, _, columns = shape.partition("x")
     if kind == "grid" and rows.isdigit() and columns.isdigit():
         return grid(int(rows), int(columns))
-    raise GraphError(f"graph={word!r} is not known: use 'complete', 'empty', 'chain' or 'grid:RxC', or give the edges")
+    raise GraphError(
+        "is not known",
+        "use 'complete', 'empty', 'chain' or 'grid:RxC', or give the edges",
+        argument="graph",
+        value=word,
+    )
 
 
 def _canonical(pairs: np.ndarray) -> np.ndarray:
     """Sort ends and edges, and keep each edge once."""
     loops = pairs[pairs[:, 0] == pairs[:, 1]]
     if len(loops):
-        raise GraphError(f"edge {loops[0].tolist()} joins a node to itself: leave it out (biases are separate)")
+        raise GraphError(f"edge {loops[0].tolist()} joins a node to itself", "leave it out (biases are separate)")
     return np.unique(np.sort(pairs, axis=1), axis=0).astype(np.int64)
 
 

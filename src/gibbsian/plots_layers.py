@@ -56,8 +56,9 @@ def filters(machine: Any, shape: tuple[int, int] | None = None, n: int = 100, ax
     layer: Any = getattr(getattr(machine, "model_", None), "visible", None)
     if getattr(layer, "kind", "") == "categorical":
         raise ArgumentError(
-            f"the filters of {layer.n_units} columns of categories have a weight for each of {layer.width} values, "
-            "which are no image: draw machine.components_ otherwise"
+            f"the filters of {layer.n_units} columns of categories have a weight for each of {layer.width} "
+            "values, which are no image",
+            "draw machine.components_ otherwise",
         )
     shape = _image_shape(weights.shape[1], shape)
     order = np.argsort(-np.square(weights).sum(axis=1), kind="stable")[:n]
@@ -172,7 +173,7 @@ def free_energies(machine: Any, data: Mapping[str, Any], sampled: bool = True, a
     if sampled:
         sets["samples"] = machine.free_energy(machine.sample(N_SAMPLES))
     if not sets:
-        raise ArgumentError("data holds no rows: give a mapping from labels to rows, or sampled=True")
+        raise ArgumentError("data holds no rows", "give a mapping from labels to rows, or `sampled=True`")
     edges = np.histogram_bin_edges(np.concatenate(list(sets.values())), bins=N_BINS).tolist()
     for k, (label, energies) in enumerate(sets.items()):
         colour = HISTOGRAM_COLOURS[k % len(HISTOGRAM_COLOURS)]
@@ -215,8 +216,9 @@ def training_curves(machine: Any, ax: Axes | None = None) -> Axes:
     figure = next((name for name in CURVES if name in history), None)
     if figure is None:
         raise ArgumentError(
-            "the machine has no curve to draw, because its layers never learned together (fine_tune=0, or a fit that "
-            "was stopped before): result_.trace has the epochs of each layer alone"
+            "the machine has no curve to draw, because its layers never learned together (fine_tune=0, "
+            "or a fit that was stopped before)",
+            "result_.trace has the epochs of each layer alone",
         )
     ax = _axes(ax, (7.0, 4.2))
     told = figure.replace("log_", "log-").replace("_", " ")
@@ -236,7 +238,7 @@ def training_curves(machine: Any, ax: Axes | None = None) -> Axes:
 def _require(machine: Any, method: str) -> None:
     if not hasattr(machine, method):
         raise ArgumentError(
-            f"a {type(machine).__name__} has no {method}: draw this picture of a RestrictedBoltzmannMachine"
+            f"a {type(machine).__name__} has no {method}", "draw this picture of a RestrictedBoltzmannMachine"
         )
 
 
@@ -251,10 +253,12 @@ def _image_shape(n_columns: int, shape: tuple[int, int] | None) -> tuple[int, in
         shape = side, side
     whole = isinstance(shape, Sequence | np.ndarray) and all(isinstance(size, int | np.integer) for size in shape)
     if not whole or len(shape) != 2 or min(shape) < 1:
-        raise ArgumentError(f"shape={shape!r} must be the height and the width of the images, such as (28, 28)")
+        raise ArgumentError(
+            "must be the height and the width of the images, such as (28, 28)", argument="shape", value=shape
+        )
     height, width = shape
     if height * width != n_columns:
-        raise ArgumentError(f"{n_columns} columns are no image of {height} x {width}: give shape=(height, width)")
+        raise ArgumentError(f"{n_columns} columns are no image of {height} x {width}", "give shape=(height, width)")
     return height, width
 
 

@@ -141,7 +141,9 @@ def free_energy_trace(result: Any, ax: Axes | None = None) -> Axes:
         check_is_fitted(result)
     result = getattr(result, "result_", result)
     if not isinstance(result, EMResult):
-        raise ArgumentError(f"result={type(result).__name__} has no trace: give a fitted mixture or its result_")
+        raise ArgumentError(
+            "has no trace", "give a fitted mixture or its result_", argument="result", value=type(result).__name__
+        )
     ax = _axes(ax, (7.0, 4.2))
     steps = np.arange(result.n_steps)
     for stage in dict.fromkeys(result.stages.tolist()):

@@ -72,7 +72,7 @@ class Registry:
         """Return the class or function registered as `name`."""
         self._discover()
         if name not in self._factories:
-            raise ArgumentError(f"{self.kind}={name!r} is not known: use one of {', '.join(self.names())}")
+            raise ArgumentError(f"{self.kind}={name!r} is not known", f"use one of {', '.join(self.names())}")
         return self._factories[name]
 
     def trait(self, name: str, trait: str, default: Any = None) -> Any:
@@ -110,4 +110,4 @@ def check_settings(what: str, factory: Callable[..., Any], settings: Collection[
     known = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL]
     if unknown := [name for name in settings if name not in known]:
         takes = f"it takes {', '.join(known)}" if known else "it takes none"
-        raise ArgumentError(f"{what} has no setting {', '.join(unknown)}: {takes}")
+        raise ArgumentError(f"{what} has no setting {', '.join(unknown)}", f"{takes}")

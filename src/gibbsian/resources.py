@@ -79,7 +79,7 @@ def require_memory(n_bytes: float, what: str, instead: str) -> None:
     limit = memory_limit()
     if n_bytes > limit:
         raise TooExpensiveError(
-            f"{what} needs {format_bytes(n_bytes)} but {format_bytes(limit)} may be used: {instead}"
+            f"{what} needs {format_bytes(n_bytes)} but {format_bytes(limit)} may be used", f"{instead}"
         )
 
 

@@ -32,13 +32,13 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     """
     if random_state is None or isinstance(random_state, int | np.integer):
         if random_state is not None and random_state < 0:
-            raise ArgumentError(f"random_state={random_state} must be zero or positive")
+            raise ArgumentError("must be zero or positive", argument="random_state", value=random_state)
         return np.random.default_rng(random_state)
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**31 - 1, size=4))
-    raise ArgumentError(f"random_state={random_state!r} must be None, an int or a numpy Generator")
+    raise ArgumentError("must be None, an int or a numpy Generator", argument="random_state", value=random_state)
 
 
 def chain_streams(rng: np.random.Generator, n_chains: int) -> np.ndarray:

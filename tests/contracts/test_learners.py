@@ -11,7 +11,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ConvergenceWarning
-from gibbsian.learners import LEARNERS, Learner, train
+from gibbsian.learners import LEARNERS, Learner, run
 from gibbsian.storage import Checkpoint
 from systems import exact_law, models_with_domains, random_model, random_model_of, sampled_data
 
@@ -61,7 +61,7 @@ def test_general_learners_come_near_the_law_of_every_model(learner, model, domai
     data = sampled_data(truth, 1000, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = train(LEARNERS.create(learner), truth.replace(0 * truth.theta), data, rng, max_iter=120)
+        result = run(LEARNERS.create(learner), truth.replace(0 * truth.theta), data, rng, max_iter=120)
     p, q = exact_law(truth)[1], exact_law(result.model)[1]
     assert p @ np.log(p / q) < 0.1 * (p @ np.log(p * p.size))
 
@@ -79,12 +79,12 @@ def test_resumed_fit_has_the_bits_of_an_uninterrupted_one(name, rng, tmp_path):
     start = model.replace(np.zeros_like(model.theta))
     learner = LEARNERS.create(name)
     limits = {"tol": 1e-9, "max_iter": 40}
-    whole = train(learner, start, data, np.random.default_rng(3), **limits)
+    whole = run(learner, start, data, np.random.default_rng(3), **limits)
     path = tmp_path / "fit.checkpoint"
     assert len(whole.trace) > 4
     few = {**limits, "max_iter": 4}
-    train(learner, start, data, np.random.default_rng(3), **few, checkpoint=Checkpoint(path, every=2))
-    rest = train(learner, start, data, np.random.default_rng(3), **limits, checkpoint=Checkpoint(path, resume=True))
+    run(learner, start, data, np.random.default_rng(3), **few, callbacks=[Checkpoint(path, every=2)])
+    rest = run(learner, start, data, np.random.default_rng(3), **limits, callbacks=[Checkpoint(path, resume=True)])
     assert rest.provenance["resumed_at_step"] == 4
     assert np.array_equal(rest.model.theta, whole.model.theta)
     assert len(rest.trace) == len(whole.trace)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.learners import ObjectiveLearner, train
+from gibbsian.learners import ObjectiveLearner, run
 from gibbsian.objectives import OBJECTIVES, Objective, value_and_gradient
 from systems import dataset_of, exact_law, models_with_domains, random_model, random_model_of, sampled_data
 
@@ -54,7 +54,7 @@ def test_exact_probabilities_as_weights_give_back_the_parameters(objective, grap
     states, probabilities, _ = exact_law(truth)
     data = gb.Dataset.read(states, coding=domain.name, sample_weight=probabilities)
     start = truth.replace(np.zeros_like(truth.theta))
-    result = train(ObjectiveLearner(objective), start, data, rng, tol=1e-10)
+    result = run(ObjectiveLearner(objective), start, data, rng, tol=1e-10)
     np.testing.assert_allclose(result.model.theta, truth.theta, atol=1e-6)
 
 
@@ -83,7 +83,7 @@ def test_exact_probabilities_as_weights_give_back_the_law_of_every_model(objecti
     states, probabilities, _ = exact_law(any_model)
     data = dataset_of(states, any_model.domain, sample_weight=probabilities)
     start = any_model.replace(np.zeros_like(any_model.theta))
-    result = train(ObjectiveLearner(objective), start, data, rng, tol=1e-9)
+    result = run(ObjectiveLearner(objective), start, data, rng, tol=1e-9)
     np.testing.assert_allclose(exact_law(result.model)[1], probabilities, atol=1e-6)
 
 

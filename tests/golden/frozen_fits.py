@@ -86,7 +86,7 @@ def train_tables(name: str, cliques: list[tuple[int, ...]], rows: np.ndarray, **
     """Learn a Markov random field of tables, which has no estimator; return the result of the fit."""
     data = gb.Dataset.read(rows, coding="categorical")
     model = gb.MarkovRandomField.on_cliques(cliques, data.n_variables, data.domain)
-    return gb.learners.train(learner(name, l2=0.01), model, data, np.random.default_rng(SEED), **limits)
+    return gb.learners.run(learner(name, l2=0.01), model, data, np.random.default_rng(SEED), **limits)
 
 
 def exact_log_partition(model: Any) -> float:

@@ -5,7 +5,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
-from gibbsian.learners import ObjectiveLearner, as_learner, train
+from gibbsian.learners import ObjectiveLearner, as_learner, run
 from gibbsian.objectives import Pseudolikelihood
 from gibbsian.optimizers import LBFGS, Adam, Ascent, Decay, GradientStep
 from gibbsian.storage import Checkpoint
@@ -16,7 +16,7 @@ def bowl(scale):
     return lambda theta: (float(scale @ theta**2) / 2, scale * theta)
 
 
-def run(optimizer, function, theta, l1, steps):
+def steps_of(optimizer, function, theta, l1, steps):
     state = optimizer.init(function, theta, l1)
     for _ in range(steps):
         state, info = optimizer.step(function, state, l1)
@@ -46,14 +46,14 @@ def test_adam_follows_its_published_recursion():
 
 def test_adam_does_not_see_the_scale_of_the_gradient():
     starts = np.array([1.0, -2.0, 0.5])
-    points = [run(Adam(0.05), bowl(scale * np.ones(3)), starts, np.zeros(3), 30)[0].theta for scale in (1.0, 1e4)]
+    points = [steps_of(Adam(0.05), bowl(scale * np.ones(3)), starts, np.zeros(3), 30)[0].theta for scale in (1.0, 1e4)]
     np.testing.assert_allclose(points[0], points[1], atol=1e-6)
 
 
 def test_adam_finds_the_minimum_of_the_objective(problem, rng):
     model, data = problem
-    slow = train(ObjectiveLearner(Pseudolikelihood(), "adam"), model, data, rng, tol=1e-6, max_iter=20_000)
-    fast = train(as_learner("mple"), model, data, rng, tol=1e-8)
+    slow = run(ObjectiveLearner(Pseudolikelihood(), "adam"), model, data, rng, tol=1e-6, max_iter=20_000)
+    fast = run(as_learner("mple"), model, data, rng, tol=1e-8)
     assert slow.converged
     np.testing.assert_allclose(slow.model.theta, fast.model.theta, atol=1e-5)
 
@@ -61,8 +61,8 @@ def test_adam_finds_the_minimum_of_the_objective(problem, rng):
 @pytest.mark.parametrize("strength", [0.02, 0.1, 10.0])
 def test_adam_with_l1_finds_the_zeros_of_the_orthant_method(problem, rng, strength):
     model, data = problem
-    slow = train(as_learner("mple", optimizer="adam", l1=strength), model, data, rng, tol=1e-6, max_iter=20_000)
-    fast = train(as_learner("mple", l1=strength), model, data, rng, tol=1e-8)
+    slow = run(as_learner("mple", optimizer="adam", l1=strength), model, data, rng, tol=1e-6, max_iter=20_000)
+    fast = run(as_learner("mple", l1=strength), model, data, rng, tol=1e-8)
     assert slow.converged
     assert np.array_equal(slow.model.theta == 0, fast.model.theta == 0)
     np.testing.assert_allclose(slow.model.theta, fast.model.theta, atol=1e-5)
@@ -71,9 +71,9 @@ def test_adam_with_l1_finds_the_zeros_of_the_orthant_method(problem, rng, streng
 @pytest.mark.parametrize("optimizer", [Adam(0.02), Adam(0.05, Decay()), Ascent(0.2, Decay())], ids=repr)
 def test_interrupted_fit_goes_on_with_the_same_bits(problem, optimizer, tmp_path):
     learner, path = as_learner("mple", optimizer=optimizer), tmp_path / "fit.checkpoint"
-    whole = train(learner, *problem, np.random.default_rng(0), max_iter=30)
-    train(learner, *problem, np.random.default_rng(0), max_iter=11, checkpoint=Checkpoint(path, every=11))
-    rest = train(learner, *problem, np.random.default_rng(0), max_iter=30, checkpoint=Checkpoint(path, resume=True))
+    whole = run(learner, *problem, np.random.default_rng(0), max_iter=30)
+    run(learner, *problem, np.random.default_rng(0), max_iter=11, callbacks=[Checkpoint(path, every=11)])
+    rest = run(learner, *problem, np.random.default_rng(0), max_iter=30, callbacks=[Checkpoint(path, resume=True)])
     assert rest.provenance["resumed_at_step"] == 11
     assert np.array_equal(rest.model.theta, whole.model.theta)
 
@@ -87,7 +87,7 @@ def test_decay_is_the_schedule_of_robbins_and_monro():
 @pytest.mark.parametrize("make", [Ascent, Adam])
 def test_trace_shows_the_falling_rate(problem, rng, make):
     optimizer = make(0.1, Decay(power=1.0, delay=2))
-    result = train(ObjectiveLearner(Pseudolikelihood(), optimizer), *problem, rng, max_iter=5)
+    result = run(ObjectiveLearner(Pseudolikelihood(), optimizer), *problem, rng, max_iter=5)
     np.testing.assert_allclose(result.trace.column("step_size"), 0.1 / (1 + np.arange(5) / 2))
 
 

@@ -10,7 +10,7 @@ import gibbsian as gb
 from gibbsian.errors import ArgumentError, ConvergenceWarning
 from gibbsian.expectations import Exact
 from gibbsian.expectations.contrastive import PersistentChains, RestartedChains
-from gibbsian.learners import LEARNERS, MomentMatching, as_learner, train
+from gibbsian.learners import LEARNERS, MomentMatching, as_learner, run
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.optimizers import LBFGS, Adam, Ascent, Decay
 from gibbsian.samplers import as_sampler
@@ -196,7 +196,7 @@ def test_pcd_ends_at_the_maximum_of_the_likelihood_within_its_noise(case):
     start = model.replace(np.zeros_like(model.theta))
     noises = []
     learner = as_learner("pcd", n_chains=1000, l2=0.01)
-    result = train(
+    result = run(
         learner,
         start,
         data,
@@ -220,7 +220,7 @@ def test_cd_and_pcd_come_to_rest_each_at_its_own_point():
     start, data = misfit(rng, strength=4.0)
     law = law_of(data)
     statistics = expected_statistics(start, law)
-    best = train(as_learner("mle"), start, data, rng, tol=1e-8).model.theta
+    best = run(as_learner("mle"), start, data, rng, tol=1e-8).model.theta
 
     def expected_step(theta):
         return statistics - expected_statistics(start, law @ sweep_kernel(start.replace(theta), "gibbs"))
@@ -238,12 +238,12 @@ def test_cd_and_pcd_come_to_rest_each_at_its_own_point():
 
 def test_more_chains_make_a_finer_answer(rng):
     start, data = misfit(rng)
-    best = train(as_learner("mle"), start, data, rng, tol=1e-8).model.theta
+    best = run(as_learner("mle"), start, data, rng, tol=1e-8).model.theta
     distances = []
     for n_chains in (10, 1000):
         learner = as_learner("pcd", n_chains=n_chains)
         answers = [
-            train(learner, start, data, np.random.default_rng(seed), max_iter=200).model.theta for seed in range(3)
+            run(learner, start, data, np.random.default_rng(seed), max_iter=200).model.theta for seed in range(3)
         ]
         distances.append(np.mean([np.linalg.norm(theta - best) for theta in answers]))
     assert distances[1] < 0.4 * distances[0]
@@ -251,12 +251,12 @@ def test_more_chains_make_a_finer_answer(rng):
 
 def test_mean_of_the_iterates_is_nearer_than_the_last(rng):
     start, data = misfit(rng)
-    best = train(as_learner("mle"), start, data, rng, tol=1e-8).model.theta
+    best = run(as_learner("mle"), start, data, rng, tol=1e-8).model.theta
     errors = {}
     for average in (True, False):
         learner = as_learner("pcd", optimizer=Ascent(0.2), average=average, min_steps=2000)
         answers = [
-            train(learner, start, data, np.random.default_rng(seed), max_iter=600).model.theta for seed in range(3)
+            run(learner, start, data, np.random.default_rng(seed), max_iter=600).model.theta for seed in range(3)
         ]
         errors[average] = np.mean([np.linalg.norm(theta - best) for theta in answers])
     assert errors[True] < 0.5 * errors[False]
@@ -264,11 +264,11 @@ def test_mean_of_the_iterates_is_nearer_than_the_last(rng):
 
 def test_falling_rate_settles_without_averaging(rng):
     start, data = misfit(rng)
-    best = train(as_learner("mle"), start, data, rng, tol=1e-8).model.theta
+    best = run(as_learner("mle"), start, data, rng, tol=1e-8).model.theta
     distances = []
     for decay in (None, Decay(power=0.9, delay=100)):
         learner = as_learner("pcd", optimizer=Ascent(0.3, decay), average=False)
-        result = train(learner, start, data, np.random.default_rng(2), max_iter=1000)
+        result = run(learner, start, data, np.random.default_rng(2), max_iter=1000)
         distances.append(np.linalg.norm(result.model.theta - best))
     assert distances[1] < 0.5 * distances[0]
 
@@ -279,8 +279,8 @@ def test_lasso_sets_the_same_couplings_to_zero_as_the_likelihood(name):
     truth = gb.PairwiseModel.build(gb.graphs.complete(4), np.full(4, 0.3), [0.8, 0, 0, 0, 0, -0.8])
     data = sampled_data(truth, 2000, rng)
     start = truth.replace(np.zeros_like(truth.theta))
-    exact = train(as_learner("mle", l1=0.1), start, data, rng, tol=1e-8).model
-    found = train(as_learner(name, l1=0.1), start, data, rng, max_iter=3000).model
+    exact = run(as_learner("mle", l1=0.1), start, data, rng, tol=1e-8).model
+    found = run(as_learner(name, l1=0.1), start, data, rng, max_iter=3000).model
     assert np.array_equal(found.couplings == 0, exact.couplings == 0)
     assert (exact.couplings == 0).sum() == 4
     np.testing.assert_allclose(found.theta, exact.theta, atol=0.1)
@@ -294,7 +294,7 @@ def test_weights_count_as_repetition(name, rng):
     repeated = gb.Dataset.read(np.repeat(x, counts, axis=0), coding="spin")
     learner = as_learner(name, n_chains=200)
     start = gb.PairwiseModel.zeros(gb.graphs.complete(3))
-    fits = [train(learner, start, data, np.random.default_rng(0), max_iter=30) for data in (weighted, repeated)]
+    fits = [run(learner, start, data, np.random.default_rng(0), max_iter=30) for data in (weighted, repeated)]
     assert np.array_equal(fits[0].model.theta, fits[1].model.theta)
 
 
@@ -302,7 +302,7 @@ def test_finished_fit_is_not_continued_on_resume(case, tmp_path):
     model, data = case
     learner, path = as_learner("cd", l2=0.01), tmp_path / "fit.checkpoint"
     runs = [
-        train(learner, model, data, np.random.default_rng(0), checkpoint=Checkpoint(path, every=1, resume=resume))
+        run(learner, model, data, np.random.default_rng(0), callbacks=[Checkpoint(path, every=1, resume=resume)])
         for resume in (False, True)
     ]
     assert runs[0].converged
@@ -312,14 +312,14 @@ def test_finished_fit_is_not_continued_on_resume(case, tmp_path):
 
 def test_fit_does_not_end_in_the_noise_before_its_time(case):
     model, data = case
-    result = train(as_learner("cd", l2=0.01, min_steps=300), model, data, np.random.default_rng(0), max_iter=1000)
+    result = run(as_learner("cd", l2=0.01, min_steps=300), model, data, np.random.default_rng(0), max_iter=1000)
     assert len(result.trace) >= 300
 
 
 def test_exact_moments_with_adam_end_at_the_maximum_of_the_likelihood(rng):
     start, data = misfit(rng)
-    matched = train(MomentMatching("exact", "adam"), start, data, rng, tol=1e-6, max_iter=20_000)
-    best = train(as_learner("mle"), start, data, rng, tol=1e-8)
+    matched = run(MomentMatching("exact", "adam"), start, data, rng, tol=1e-6, max_iter=20_000)
+    best = run(as_learner("mle"), start, data, rng, tol=1e-8)
     assert matched.converged
     np.testing.assert_allclose(matched.model.theta, best.model.theta, atol=1e-4)
 

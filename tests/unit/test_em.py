@@ -7,7 +7,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.learners import EM, as_learner, break_symmetry, train
+from gibbsian.learners import EM, as_learner, break_symmetry, run
 from gibbsian.objectives import Likelihood
 from gibbsian.storage import Checkpoint
 from holes import holed
@@ -29,7 +29,7 @@ def problem(kind, domain, seed):
 def test_exact_likelihood_never_falls(kind, domain, seed):
     start, data = problem(kind, domain, seed)
     penalties = [{}, {"l2": 0.02}, {"l1": 0.02}][seed % 3]
-    result = train(EM(**penalties), start, data, np.random.default_rng(0), max_iter=12)
+    result = run(EM(**penalties), start, data, np.random.default_rng(0), max_iter=12)
     values = result.trace.column("value")
     assert np.diff(values).max(initial=0.0) <= 1e-10
     theta = result.model.theta
@@ -51,7 +51,7 @@ def test_extrapolation_saves_most_steps_and_never_goes_up(clamped, seed):
     start = break_symmetry(gb.PairwiseModel.zeros(gb.graphs.complete(4)), data, rng, scale=0.5)
     learner = EM(clamped, l2=1e-4)
     plain, fast = (
-        train(dataclasses.replace(learner, accelerated=way), start, data, np.random.default_rng(0), max_iter=3000)
+        run(dataclasses.replace(learner, accelerated=way), start, data, np.random.default_rng(0), max_iter=3000)
         for way in (False, True)
     )
     assert plain.converged
@@ -67,7 +67,7 @@ def test_extrapolation_saves_most_steps_and_never_goes_up(clamped, seed):
 def test_mean_field_bound_never_rises_and_bounds_the_likelihood(kind, domain, seed):
     start, data = problem(kind, domain, seed)
     few = dataclasses.replace(gb.expectations.ClampedMeanField(), most_sweeps=1 + seed)
-    result = train(EM(few), start, data, np.random.default_rng(0), max_iter=6)
+    result = run(EM(few), start, data, np.random.default_rng(0), max_iter=6)
     values = result.trace.column("value")
     assert np.diff(values).max(initial=0.0) <= 1e-10
     assert values[-1] >= Likelihood().bind(start, data)(result.model.theta)[0] - 1e-10
@@ -91,7 +91,7 @@ def test_ends_where_exact_likelihood_does(domain, rng):
     truth = random_model(gb.graphs.complete(4), rng, domain, scale=0.4)
     data = holed(sampled_data(truth, 400, rng), rng, 0.2)
     start = truth.replace(0 * truth.theta)
-    best, found = (train(as_learner(name), start, data, rng, tol=1e-8) for name in ("mle", "em"))
+    best, found = (run(as_learner(name), start, data, rng, tol=1e-8) for name in ("mle", "em"))
     assert found.converged, found.reason
     np.testing.assert_allclose(found.model.theta, best.model.theta, atol=1e-5)
 
@@ -100,8 +100,8 @@ def test_sampled_e_steps_end_within_their_noise(rng):
     truth = random_model(gb.graphs.complete(4), rng, scale=0.4)
     data = holed(sampled_data(truth, 400, rng), rng, 0.2)
     start = truth.replace(0 * truth.theta)
-    best = train(as_learner("mle"), start, data, rng)
-    found = train(EM("chains"), start, data, np.random.default_rng(0), max_iter=200)
+    best = run(as_learner("mle"), start, data, rng)
+    found = run(EM("chains"), start, data, np.random.default_rng(0), max_iter=200)
     assert found.converged
     assert "Monte Carlo noise" in found.reason
     function = Likelihood().bind(start, data)
@@ -112,10 +112,10 @@ def test_sampled_e_steps_end_within_their_noise(rng):
 def test_resumed_fit_has_the_bits_of_an_uninterrupted_one(clamped, rng, tmp_path):
     start, data = problem("pairwise", gb.domain.SPIN, 1)
     learner, limits = EM(clamped), {"tol": 1e-12, "max_iter": 9}
-    whole = train(learner, start, data, np.random.default_rng(3), **limits)
+    whole = run(learner, start, data, np.random.default_rng(3), **limits)
     path = tmp_path / "em.checkpoint"
-    train(learner, start, data, np.random.default_rng(3), tol=1e-12, max_iter=4, checkpoint=Checkpoint(path, every=2))
-    rest = train(learner, start, data, np.random.default_rng(3), **limits, checkpoint=Checkpoint(path, resume=True))
+    run(learner, start, data, np.random.default_rng(3), tol=1e-12, max_iter=4, callbacks=[Checkpoint(path, every=2)])
+    rest = run(learner, start, data, np.random.default_rng(3), **limits, callbacks=[Checkpoint(path, resume=True)])
     assert np.array_equal(rest.model.theta, whole.model.theta)
 
 

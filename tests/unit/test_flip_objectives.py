@@ -8,7 +8,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.backends.numba.flip_losses import half_exponential, logistic, squared_sigmoid
-from gibbsian.learners import ObjectiveLearner, train
+from gibbsian.learners import ObjectiveLearner, run
 from gibbsian.models import LocalStates
 from gibbsian.objectives import (
     OBJECTIVES,
@@ -208,7 +208,7 @@ class TestSkippingData:
         error = {}
         for skip in (False, True):
             learner = ObjectiveLearner(ProbabilityFlow(skip_data=skip), l2=1e-6)
-            fitted = train(learner, start, data, rng, max_iter=200).model
+            fitted = run(learner, start, data, rng, max_iter=200).model
             error[skip] = np.abs(fitted.theta - truth.theta).max()
         assert error[False] < 0.1
         assert error[True] > 1.0

@@ -364,7 +364,7 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path, rng):
     gb.FullSpan(checkpoint=Checkpoint(path, every=1)).fit(parities(rng))
     for other in (gb.FullSpan("newton"), gb.FullSpan(epsilon=1e-3), gb.FullSpan(l2=0.01)):
         with pytest.raises(FileFormatError, match="checkpoint of another fit"):
-            other.set_params(checkpoint=Checkpoint(path, resume=True)).fit(parities(np.random.default_rng(20061)))
+            other.set_params(callbacks=[Checkpoint(path, resume=True)]).fit(parities(np.random.default_rng(20061)))
 
 
 def test_ctrl_c_leaves_a_usable_model(rng):

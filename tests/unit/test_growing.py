@@ -7,7 +7,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
-from gibbsian.learners import ObjectiveLearner, as_learner, train
+from gibbsian.learners import ObjectiveLearner, as_learner, run
 from gibbsian.learners.growing import Growing
 from gibbsian.objectives import Pseudolikelihood
 from gibbsian.storage import Checkpoint
@@ -40,7 +40,7 @@ def problem(rng):
 
 
 def fit(learner, problem, **settings):
-    return train(learner, *problem, np.random.default_rng(1), **{"tol": 1e-7, **settings})
+    return run(learner, *problem, np.random.default_rng(1), **{"tol": 1e-7, **settings})
 
 
 @pytest.mark.parametrize("penalty", [{}, {"l1": 0.02}, {"l2": 0.1}])
@@ -73,7 +73,7 @@ def test_a_loose_tolerance_is_met_on_all_rows(problem):
 def test_small_data_go_to_the_learner_as_they_are(problem):
     model, data = problem
     few = data.take(np.arange(300))
-    plain, grown = (train(x, model, few, np.random.default_rng(0), tol=1e-8) for x in (as_learner("mple"), Growing()))
+    plain, grown = (run(x, model, few, np.random.default_rng(0), tol=1e-8) for x in (as_learner("mple"), Growing()))
     assert Growing().sizes(300) == []
     assert np.array_equal(plain.model.theta, grown.model.theta)
 
@@ -84,8 +84,8 @@ def test_resumed_fit_has_the_bits_of_an_uninterrupted_one(problem, optimizer, tm
     limits = {"tol": 1e-12, "max_iter": 9}
     whole = fit(learner, problem, **limits)
     path = tmp_path / "fit.checkpoint"
-    fit(learner, problem, **{**limits, "max_iter": 4}, checkpoint=Checkpoint(path, every=2))
-    rest = fit(learner, problem, **limits, checkpoint=Checkpoint(path, resume=True))
+    fit(learner, problem, **{**limits, "max_iter": 4}, callbacks=[Checkpoint(path, every=2)])
+    rest = fit(learner, problem, **limits, callbacks=[Checkpoint(path, resume=True)])
     assert rest.provenance["resumed_at_step"] == 4
     assert np.array_equal(rest.model.theta, whole.model.theta)
     assert np.array_equal(rest.trace.to_array()[:, :5], whole.trace.to_array()[:, :5])

@@ -10,7 +10,7 @@ from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.expectations import ClampedChains, ClampedExact, as_clamped
 from gibbsian.expectations.clamped import present_means
 from gibbsian.inference.missing import is_quick
-from gibbsian.learners import MomentMatching, as_learner, break_symmetry, train
+from gibbsian.learners import MomentMatching, as_learner, break_symmetry, run
 from gibbsian.objectives import Likelihood
 from gibbsian.storage import Checkpoint
 from holes import holed
@@ -37,8 +37,8 @@ def exclusive_or(rng, n_hidden=2):
 def test_missing_cells_by_chains_agree_with_exact_likelihood(name, clamped, domain, rng):
     start, data = missing_problem(rng, domain)
     function = Likelihood().bind(start, data)
-    best = train(as_learner("mle"), start, data, rng)
-    found = train(as_learner(name, clamped=clamped), start, data, np.random.default_rng(1), max_iter=200)
+    best = run(as_learner("mle"), start, data, rng)
+    found = run(as_learner(name, clamped=clamped), start, data, np.random.default_rng(1), max_iter=200)
     # twice the excess is chi-squared over the number of rows: the noise of 500 chains is that of so many rows
     assert function(found.model.theta)[0] < function(best.model.theta)[0] + 0.005
     assert function(start.theta)[0] > function(best.model.theta)[0] + 0.05
@@ -48,8 +48,8 @@ def test_missing_cells_by_chains_agree_with_exact_likelihood(name, clamped, doma
 def test_every_chain_learner_takes_missing_cells(name, domain, rng):
     start, data = missing_problem(rng, domain)
     function = Likelihood().bind(start, data)
-    found = train(as_learner(name), start, data, np.random.default_rng(1), max_iter=120)
-    best = function(train(as_learner("mle"), start, data, rng).model.theta)[0]
+    found = run(as_learner(name), start, data, np.random.default_rng(1), max_iter=120)
+    best = function(run(as_learner("mle"), start, data, rng).model.theta)[0]
     assert function(found.model.theta)[0] - best < 0.1 * (function(start.theta)[0] - best)
 
 
@@ -60,16 +60,16 @@ def test_every_model_learns_from_rows_with_missing_cells(kind, domain, rng):
     start = truth.replace(0 * truth.theta)
     function = Likelihood().bind(start, data)
     learner = as_learner("pcd", clamped="chains", l2=1e-3)
-    found = train(learner, start, data, np.random.default_rng(1), max_iter=100)
-    best = function(train(as_learner("mle", l2=1e-3), start, data, rng, max_iter=200).model.theta)[0]
+    found = run(learner, start, data, np.random.default_rng(1), max_iter=100)
+    best = function(run(as_learner("mle", l2=1e-3), start, data, rng, max_iter=200).model.theta)[0]
     assert function(found.model.theta)[0] - best < 0.2 * (function(start.theta)[0] - best)
 
 
 def test_hidden_units_by_chains_reach_the_score_of_exact_likelihood(rng):
     start, data = exclusive_or(rng)
     function = Likelihood().bind(start, data)
-    best = train(as_learner("mle", l2=1e-3), start, data, rng, max_iter=500)
-    found = train(as_learner("pcd", l2=1e-3, clamped="chains"), start, data, np.random.default_rng(2), max_iter=1500)
+    best = run(as_learner("mle", l2=1e-3), start, data, rng, max_iter=500)
+    found = run(as_learner("pcd", l2=1e-3, clamped="chains"), start, data, np.random.default_rng(2), max_iter=1500)
     independent = 3 * np.log(2)  # the best that three variables without hidden units can do
     assert function(best.model.theta)[0] < independent - 0.2
     assert function(found.model.theta)[0] < function(best.model.theta)[0] + 0.02
@@ -77,9 +77,9 @@ def test_hidden_units_by_chains_reach_the_score_of_exact_likelihood(rng):
 
 def test_exact_phases_end_at_the_maximum(domain, rng):
     start, data = missing_problem(rng, domain)
-    best = train(as_learner("mle"), start, data, rng, tol=1e-9)
+    best = run(as_learner("mle"), start, data, rng, tol=1e-9)
     learner = MomentMatching("exact", gb.optimizers.Ascent(rate=0.5), centred=True, clamped="exact")
-    found = train(learner, start, data, rng, tol=1e-7, max_iter=3000)
+    found = run(learner, start, data, rng, tol=1e-7, max_iter=3000)
     assert found.converged
     np.testing.assert_allclose(found.model.theta, best.model.theta, atol=1e-4)
 
@@ -88,7 +88,7 @@ def test_noise_of_the_clamped_phase_counts(rng):
     """With an exact free phase the only noise is that of the clamped chains, and the fit ends within it."""
     start, data = missing_problem(rng)
     learner = MomentMatching("exact", "adam", average=True, min_steps=50, clamped=ClampedChains(copies=4))
-    found = train(learner, start, data, np.random.default_rng(0), max_iter=2000)
+    found = run(learner, start, data, np.random.default_rng(0), max_iter=2000)
     assert found.converged
     assert "Monte Carlo noise" in found.reason
 
@@ -99,10 +99,10 @@ def test_noise_of_the_clamped_phase_counts(rng):
 def test_resumed_fit_has_the_bits_of_an_uninterrupted_one(name, clamped, rng, tmp_path):
     start, data = missing_problem(rng)
     learner = as_learner(name, clamped=clamped)
-    whole = train(learner, start, data, np.random.default_rng(3), max_iter=10)
+    whole = run(learner, start, data, np.random.default_rng(3), max_iter=10)
     path = tmp_path / "fit.checkpoint"
-    train(learner, start, data, np.random.default_rng(3), max_iter=4, checkpoint=Checkpoint(path, every=2))
-    rest = train(learner, start, data, np.random.default_rng(3), max_iter=10, checkpoint=Checkpoint(path, resume=True))
+    run(learner, start, data, np.random.default_rng(3), max_iter=4, callbacks=[Checkpoint(path, every=2)])
+    rest = run(learner, start, data, np.random.default_rng(3), max_iter=10, callbacks=[Checkpoint(path, resume=True)])
     assert np.array_equal(rest.model.theta, whole.model.theta)
 
 

@@ -181,5 +181,5 @@ def test_a_learned_third_order_term_is_the_planted_one(rng):
     states, probabilities, _ = exact_law(planted)
     data = gb.Dataset.read(states, sample_weight=probabilities)
     for name in ("mple", "rm", "mpf", "mle"):
-        result = gb.learners.train(gb.learners.LEARNERS.create(name), model, data, rng, tol=1e-10)
+        result = gb.learners.run(gb.learners.LEARNERS.create(name), model, data, rng, tol=1e-10)
         np.testing.assert_allclose(result.model.theta, planted.theta, atol=1e-7)

@@ -5,7 +5,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
-from gibbsian.learners import MomentMatching, ObjectiveLearner, as_learner, train
+from gibbsian.learners import MomentMatching, ObjectiveLearner, as_learner, run
 from gibbsian.objectives import Likelihood, Pseudolikelihood
 from gibbsian.optimizers import Ascent
 from systems import random_model, sampled_data
@@ -19,14 +19,14 @@ def problem(rng):
 
 def test_convergence_is_said_plainly(problem, rng):
     model, data = problem
-    result = train(as_learner("mple"), model, data, rng, tol=1e-6)
+    result = run(as_learner("mple"), model, data, rng, tol=1e-6)
     assert result.converged
     steps = len(result.trace)
     assert result.reason == f"converged after {steps} steps: gradient {result.trace.column('gradient_norm')[-1]:.2g}"
 
 
 def test_running_out_of_steps_says_what_to_do(problem, rng):
-    result = train(as_learner("mple"), *problem, rng, max_iter=2)
+    result = run(as_learner("mple"), *problem, rng, max_iter=2)
     assert not result.converged
     assert result.reason.startswith("stopped at max_iter=2, gradient ")
     assert result.reason.endswith("raise max_iter")
@@ -34,13 +34,13 @@ def test_running_out_of_steps_says_what_to_do(problem, rng):
 
 def test_steps_that_are_too_long_are_blamed(problem, rng):
     learner = as_learner("mple", optimizer=Ascent(rate=30.0))
-    result = train(learner, *problem, rng, max_iter=50)
+    result = run(learner, *problem, rng, max_iter=50)
     assert not result.converged
     assert "lower the rate" in result.reason
 
 
 def test_more_than_rounding_allows_is_said(problem, rng):
-    result = train(as_learner("mple"), *problem, rng, tol=1e-30)
+    result = run(as_learner("mple"), *problem, rng, tol=1e-30)
     assert not result.converged
     assert "rounding" in result.reason
     assert result.trace.column("gradient_norm")[-1] < 1e-7
@@ -49,8 +49,8 @@ def test_more_than_rounding_allows_is_said(problem, rng):
 def test_plain_ascent_and_quasi_newton_meet(problem, rng):
     model, data = problem
     for objective in (Pseudolikelihood(), Likelihood()):
-        slow = train(ObjectiveLearner(objective, Ascent(rate=0.2)), model, data, rng, tol=1e-8, max_iter=20_000)
-        fast = train(ObjectiveLearner(objective), model, data, rng, tol=1e-8)
+        slow = run(ObjectiveLearner(objective, Ascent(rate=0.2)), model, data, rng, tol=1e-8, max_iter=20_000)
+        fast = run(ObjectiveLearner(objective), model, data, rng, tol=1e-8)
         assert slow.converged
         np.testing.assert_allclose(slow.model.theta, fast.model.theta, atol=1e-6)
         assert len(fast.trace) < len(slow.trace)
@@ -58,21 +58,21 @@ def test_plain_ascent_and_quasi_newton_meet(problem, rng):
 
 def test_moment_matching_with_exact_moments_is_maximum_likelihood(problem, rng):
     model, data = problem
-    matched = train(MomentMatching("exact", Ascent(rate=0.3)), model, data, rng, tol=1e-8, max_iter=20_000)
-    likelihood = train(as_learner("mle"), model, data, rng, tol=1e-8)
+    matched = run(MomentMatching("exact", Ascent(rate=0.3)), model, data, rng, tol=1e-8, max_iter=20_000)
+    likelihood = run(as_learner("mle"), model, data, rng, tol=1e-8)
     np.testing.assert_allclose(matched.model.theta, likelihood.model.theta, atol=1e-6)
 
 
 def test_moment_matching_with_l2_is_penalised_likelihood(problem, rng):
     model, data = problem
-    matched = train(MomentMatching("exact", Ascent(rate=0.3), l2=0.2), model, data, rng, tol=1e-8, max_iter=20_000)
-    likelihood = train(as_learner("mle", l2=0.2), model, data, rng, tol=1e-8)
+    matched = run(MomentMatching("exact", Ascent(rate=0.3), l2=0.2), model, data, rng, tol=1e-8, max_iter=20_000)
+    likelihood = run(as_learner("mle", l2=0.2), model, data, rng, tol=1e-8)
     np.testing.assert_allclose(matched.model.theta, likelihood.model.theta, atol=1e-6)
 
 
 def test_trace_has_every_step(problem, rng):
     seen = []
-    result = train(as_learner("mple"), *problem, rng, callback=lambda step, info: seen.append((step, info.value)))
+    result = run(as_learner("mple"), *problem, rng, callbacks=[EachStep(lambda step)], info: seen.append((step, info.value)))
     frame = result.trace.to_frame()
     assert frame["step"].tolist() == [step for step, _ in seen] == list(range(1, len(frame) + 1))
     assert frame["value"].tolist() == [value for _, value in seen]
@@ -99,4 +99,4 @@ def test_bad_settings_are_named(make, words):
 @pytest.mark.parametrize(("setting", "words"), [({"max_iter": 0}, "max_iter=0"), ({"tol": 0.0}, "tol=0")])
 def test_bad_limits_are_named(problem, rng, setting, words):
     with pytest.raises(ArgumentError, match=words):
-        train(as_learner("mple"), *problem, rng, **setting)
+        run(as_learner("mple"), *problem, rng, **setting)

@@ -166,11 +166,11 @@ class TestAnswers:
         data = gb.Dataset.read(fitted.sample(200, random_state=2), coding=fitted.coding_)
         settings = {**fitted.get_params(), "l2": 0.1, "coding": fitted.coding_, **_undeclared(fitted)}
         path = tmp_path / "c"
-        whole = type(fitted)(**settings).set_params(checkpoint=Checkpoint(path, every=2)).fit(data)
-        resumed = type(fitted)(**settings).set_params(checkpoint=Checkpoint(path, resume=True)).fit(data)
+        whole = type(fitted)(**settings).set_params(callbacks=[Checkpoint(path, every=2)]).fit(data)
+        resumed = type(fitted)(**settings).set_params(callbacks=[Checkpoint(path, resume=True)]).fit(data)
         np.testing.assert_array_equal(resumed.model_.theta, whole.model_.theta)
         with pytest.raises(FileFormatError, match="another fit"):
-            type(fitted)(**settings).set_params(checkpoint=Checkpoint(path, resume=True), temperature=2.0).fit(data)
+            type(fitted)(**settings).set_params(callbacks=[Checkpoint(path, resume=True)], temperature=2.0).fit(data)
 
 
 def _undeclared(machine):

@@ -13,7 +13,7 @@ from gibbsian.errors import (
     MissingValuesError,
     TooExpensiveError,
 )
-from gibbsian.learners import LEARNERS, as_learner, train
+from gibbsian.learners import LEARNERS, as_learner, run
 from gibbsian.learners.mean_field import InverseMeanField, warm_start
 from systems import exact_law, random_model, sampled_data
 
@@ -27,7 +27,7 @@ def exact_data(model):
 
 def learned(name, model, data, l2=0.0):
     rng = np.random.default_rng(0)
-    return train(as_learner(name, l2=l2), model.replace(np.zeros_like(model.theta)), data, rng).model.theta
+    return run(as_learner(name, l2=l2), model.replace(np.zeros_like(model.theta)), data, rng).model.theta
 
 
 def random_tree(n, rng):
@@ -208,8 +208,8 @@ def test_warm_start_is_near_the_maximum_and_saves_steps(name, domain):
     data = sampled_data(truth, 2000, rng)
     zero = truth.replace(np.zeros_like(truth.theta))
     start = warm_start(name, zero, data)
-    cold = train(as_learner("mle"), zero, data, rng, tol=1e-7)
-    warm = train(as_learner("mle"), start, data, rng, tol=1e-7)
+    cold = run(as_learner("mle"), zero, data, rng, tol=1e-7)
+    warm = run(as_learner("mle"), start, data, rng, tol=1e-7)
     best = cold.model.theta
     assert np.linalg.norm(start.theta - best) < 0.6 * np.linalg.norm(best)
     np.testing.assert_allclose(warm.model.theta, best, atol=1e-5)

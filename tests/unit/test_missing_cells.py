@@ -14,7 +14,7 @@ from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
 from gibbsian.inference.completions import complete_in_all_ways, count_completions, value_indicators, value_offsets
 from gibbsian.inference.missing import log_evidence
-from gibbsian.learners import as_learner, train
+from gibbsian.learners import as_learner, run
 from gibbsian.models import HigherOrderModel, MarkovRandomField
 from gibbsian.objectives import Likelihood
 from gibbsian.objectives.curvature import curvature
@@ -163,7 +163,7 @@ def test_learning_ends_where_moments_match(system, optimizer, rng):
     names = tuple(f"x{i}" for i in range(len(sizes)))
     states = model.domain.from_codes(states)
     data = Dataset(states, counts.astype(float), None, coding_of(model.domain), names, np.arange(len(states)))
-    result = train(as_learner("mle", optimizer=optimizer), model, data, rng, tol=1e-8)
+    result = run(as_learner("mle", optimizer=optimizer), model, data, rng, tol=1e-8)
     assert result.converged
     expected = model.mean_statistics(data.states, data.weights)
     np.testing.assert_allclose(exact(result.model).moments().statistics, expected, atol=1e-7)

@@ -7,7 +7,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, ConvergenceWarning, MissingValuesError
-from gibbsian.learners import as_learner, train
+from gibbsian.learners import as_learner, run
 from gibbsian.learners.directed import LOSSES, DirectedModel
 from gibbsian.learners.nodewise import Nodewise, noise_level
 from systems import exact_law, random_model, sampled_data
@@ -107,7 +107,7 @@ def test_sparse_graph_regresses_on_neighbours_only(loss, rng):
     states, probabilities, _ = exact_law(truth)
     data = gb.Dataset.read(states, sample_weight=probabilities)
     start = truth.replace(np.zeros_like(truth.theta))
-    fitted = train(as_learner(loss), start, data, rng, tol=1e-10).model
+    fitted = run(as_learner(loss), start, data, rng, tol=1e-10).model
     np.testing.assert_allclose(fitted.theta, truth.theta, atol=1e-7)
 
 
@@ -131,8 +131,8 @@ def test_warm_start_from_the_solution_needs_one_step(loss, rng):
     """On two variables both directions have the same solution, so the symmetric model is the directed minimum."""
     data = sampled_data(random_model(gb.graphs.complete(2), rng), 300, rng)
     start = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-    first = train(as_learner(loss), start, data, rng, tol=1e-7)
-    again = train(as_learner(loss), first.model, data, rng, tol=1e-6)
+    first = run(as_learner(loss), start, data, rng, tol=1e-7)
+    again = run(as_learner(loss), first.model, data, rng, tol=1e-6)
     assert len(again.trace) == 1 < len(first.trace)
 
 

@@ -6,7 +6,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.data.stream import DataStream
 from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
-from gibbsian.learners import as_learner, train
+from gibbsian.learners import as_learner, run
 from gibbsian.learners.centring import Centring
 from gibbsian.learners.online import Online, update
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
@@ -23,7 +23,7 @@ def learned(domain, rng):
     truth = random_model(gb.graphs.complete(5), rng, domain, scale=0.4)
     data = sampled_data(truth, 20_000, rng)
     start = truth.replace(np.zeros_like(truth.theta))
-    return start, data, train(as_learner("mple"), start, data, rng, tol=1e-8).model.theta
+    return start, data, run(as_learner("mple"), start, data, rng, tol=1e-8).model.theta
 
 
 def sampling_errors(model, data):
@@ -35,7 +35,7 @@ def sampling_errors(model, data):
 def test_comes_as_close_to_the_full_fit_as_the_rows_make_sense(learned, optimizer):
     start, data, target = learned
     learner = Online(optimizer=optimizer, batch_size=100)
-    result = train(learner, start, data, np.random.default_rng(0), max_iter=learner.steps(data, passes=10))
+    result = run(learner, start, data, np.random.default_rng(0), max_iter=learner.steps(data, passes=10))
     distance = (result.model.theta - target) / sampling_errors(start, data)
     assert np.sqrt(np.mean(distance**2)) < 2.0
     assert result.converged, result.reason
@@ -45,7 +45,7 @@ def test_comes_as_close_to_the_full_fit_as_the_rows_make_sense(learned, optimize
 def test_few_steps_are_not_called_converged(learned):
     start, data, _ = learned
     learner = Online(batch_size=500)
-    result = train(learner, start, data, np.random.default_rng(0), max_iter=learner.steps(data))
+    result = run(learner, start, data, np.random.default_rng(0), max_iter=learner.steps(data))
     assert not result.converged
     assert "raise max_iter" in result.reason
 
@@ -54,7 +54,7 @@ def test_a_constant_rate_is_not_called_converged(learned):
     """Large steps average to a gradient of zero beside the optimum."""
     start, data, target = learned
     learner = Online(optimizer=Ascent(rate=1.0), batch_size=50)
-    result = train(learner, start, data, np.random.default_rng(0), max_iter=800)
+    result = run(learner, start, data, np.random.default_rng(0), max_iter=800)
     assert np.sqrt(np.mean(((result.model.theta - target) / sampling_errors(start, data)) ** 2)) > 2.0
     assert not result.converged
 
@@ -65,7 +65,7 @@ def test_average_is_closer_than_the_last_step(learned):
     errors = []
     for averaging in (True, False):
         learner = Online(optimizer=Ascent(rate=0.3), batch_size=50, averaging=averaging)
-        result = train(learner, start, data, np.random.default_rng(0), max_iter=400)
+        result = run(learner, start, data, np.random.default_rng(0), max_iter=400)
         errors.append(np.linalg.norm((result.model.theta - target) / sampling_errors(start, data)))
     assert errors[0] < 0.6 * errors[1]
 
@@ -78,8 +78,8 @@ def test_from_disk_as_from_memory(tmp_path, rng):
     assert stream.window_rows < 6000
     start = truth.replace(np.zeros_like(truth.theta))
     learner = Online(batch_size=100)
-    result = train(learner, start, stream, np.random.default_rng(0), max_iter=learner.steps(stream, passes=2))
-    full = train(as_learner("mple"), start, data, rng, tol=1e-8).model.theta
+    result = run(learner, start, stream, np.random.default_rng(0), max_iter=learner.steps(stream, passes=2))
+    full = run(as_learner("mple"), start, data, rng, tol=1e-8).model.theta
     assert np.sqrt(np.mean((result.model.theta - full) ** 2)) < 2.0 / np.sqrt(30_000)
 
 
@@ -92,7 +92,7 @@ def test_stream_resumes_to_the_same_bits(tmp_path, rng):
 
     def run(max_iter, checkpoint=None):
         stream = DataStream.open(tmp_path / "rows.npy", memory=20_000)
-        return train(learner, start, stream, np.random.default_rng(3), max_iter=max_iter, checkpoint=checkpoint)
+        return run(learner, start, stream, np.random.default_rng(3), max_iter=max_iter, checkpoint=checkpoint)
 
     whole = run(45)
     run(31, Checkpoint(path, every=31))  # in the second pass, inside a window
@@ -120,7 +120,7 @@ def test_one_chunk_is_one_pass_of_the_learner(rng):
     """`update` and the learner's own steps are the same computation."""
     data = sampled_data(random_model(gb.graphs.complete(3), rng), 900, rng)
     start, learner = gb.PairwiseModel.zeros(gb.graphs.complete(3)), Online(batch_size=100)
-    result = train(learner, start, data, np.random.default_rng(4), max_iter=9)
+    result = run(learner, start, data, np.random.default_rng(4), max_iter=9)
     model, _ = update(learner, None, start, data, np.random.default_rng(4))
     assert np.array_equal(model.theta, result.model.theta)
 
@@ -129,9 +129,9 @@ def test_penalties_reach_the_full_fit_with_exact_zeros(rng):
     truth = random_model(gb.graphs.grid(2, 3), rng, scale=0.8)
     data = sampled_data(truth, 20_000, rng)
     start = gb.PairwiseModel.zeros(gb.graphs.complete(6))
-    full = train(as_learner("mple", l1=0.1, l2=0.05), start, data, rng, tol=1e-8).model
+    full = run(as_learner("mple", l1=0.1, l2=0.05), start, data, rng, tol=1e-8).model
     learner = Online(batch_size=200, l1=0.1, l2=0.05)
-    online = train(learner, start, data, np.random.default_rng(0), max_iter=1500).model
+    online = run(learner, start, data, np.random.default_rng(0), max_iter=1500).model
     assert (full.couplings == 0).any()
     assert not online.couplings[full.couplings == 0].any()
     # it stops within the noise of the rows: allow three sampling errors of a spin's parameter
@@ -143,9 +143,9 @@ def test_weights_count(rng):
     rows = data.states[data.row_of]
     doubled = gb.Dataset.read(rows, sample_weight=np.where(rows[:, 0] > 0, 3.0, 1.0))
     start = gb.PairwiseModel.zeros(gb.graphs.complete(3))
-    target = train(as_learner("mple"), start, doubled, rng).model.theta
+    target = run(as_learner("mple"), start, doubled, rng).model.theta
     learner = Online(batch_size=100)
-    result = train(learner, start, doubled, np.random.default_rng(0), max_iter=learner.steps(doubled, passes=20))
+    result = run(learner, start, doubled, np.random.default_rng(0), max_iter=learner.steps(doubled, passes=20))
     np.testing.assert_allclose(result.model.theta, target, atol=0.04)
 
 

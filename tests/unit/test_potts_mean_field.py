@@ -5,12 +5,12 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.learners import as_learner, train
+from gibbsian.learners import as_learner, run
 from systems import random_model, sampled_data
 
 
 def solve(model, data, rng, name="mean-field", **settings):
-    return train(as_learner(name, **settings), model, data, rng).model
+    return run(as_learner(name, **settings), model, data, rng).model
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.3])

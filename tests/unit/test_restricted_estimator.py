@@ -546,11 +546,11 @@ class TestFiles:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            RBM(3, **settings, checkpoint=Checkpoint(tmp_path / "c", every=3), callback=stop).fit(X)
-        resumed = RBM(3, **settings, checkpoint=Checkpoint(tmp_path / "c", resume=True)).fit(X)
+            RBM(3, **settings, callbacks=[Checkpoint(tmp_path / "c", every=3)], callback=stop).fit(X)
+        resumed = RBM(3, **settings, callbacks=[Checkpoint(tmp_path / "c", resume=True)]).fit(X)
         assert resumed.result_.provenance["resumed_at_step"] == 6
         np.testing.assert_array_equal(resumed.model_.theta, whole.model_.theta)
         for name, curve in whole.history_.items():
             np.testing.assert_array_equal(resumed.history_[name], curve)
         with pytest.raises(FileFormatError, match="checkpoint of another fit"):
-            RBM(4, **settings, checkpoint=Checkpoint(tmp_path / "c", resume=True)).fit(X)
+            RBM(4, **settings, callbacks=[Checkpoint(tmp_path / "c", resume=True)]).fit(X)

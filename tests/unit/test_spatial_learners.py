@@ -5,7 +5,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.domain import BINARY, SPIN, Categories
-from gibbsian.learners import MomentMatching, as_learner, train
+from gibbsian.learners import MomentMatching, as_learner, run
 from gibbsian.learners.clique_centring import CliqueCentring
 from gibbsian.optimizers import Anderson, Ascent
 from systems import exact_law, random_model
@@ -22,7 +22,7 @@ def grid_data():
 
 def fit(data, learner, graph=GRID, seed=0, **limits):
     start = gb.PairwiseModel.zeros(graph, data.domain)
-    return train(learner, start, data, np.random.default_rng(seed), **limits)
+    return run(learner, start, data, np.random.default_rng(seed), **limits)
 
 
 @pytest.mark.parametrize("name", ["1-smci", "s2-smci"])
@@ -60,9 +60,9 @@ def test_coding_does_not_change_the_distribution(order):
     truth = zeros.replace(rng.normal(scale=0.25, size=zeros.theta.size))
     states, law, _ = exact_law(truth)
     data = gb.Dataset.read(states[rng.choice(len(states), 2000, p=law)], coding="spin")
-    spin = train(as_learner("1-smci"), zeros, data, rng, tol=1e-9)
+    spin = run(as_learner("1-smci"), zeros, data, rng, tol=1e-9)
     binary_zeros = gb.models.HigherOrderModel.of_order(5, order, BINARY)
-    binary = train(as_learner("1-smci"), binary_zeros, data.convert("binary"), rng, tol=1e-9)
+    binary = run(as_learner("1-smci"), binary_zeros, data.convert("binary"), rng, tol=1e-9)
     assert binary.converged
     np.testing.assert_allclose(binary.model.to_domain(SPIN)[0].theta, spin.model.theta, atol=1e-6)
 
@@ -74,7 +74,7 @@ def test_exact_weights_give_back_many_valued_models(name, rng):
     truth = zeros.replace(rng.normal(scale=0.4, size=zeros.theta.size)).zero_sum()
     states, law, _ = exact_law(truth)
     data = gb.Dataset.read(states, coding="categorical", sample_weight=law)
-    result = train(as_learner(name), zeros, data, rng, tol=1e-9)
+    result = run(as_learner(name), zeros, data, rng, tol=1e-9)
     assert result.converged
     np.testing.assert_allclose(result.model.zero_sum().theta, truth.theta, atol=1e-6)
 

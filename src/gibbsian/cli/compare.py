@@ -48,11 +48,11 @@ def _compare(
 
     kind, flags = find(model), given(flags)
     if model not in COMPARED_MODELS:
-        raise ArgumentError(f"--model {model} has no choice of learners: use one of {', '.join(COMPARED_MODELS)}")
+        raise ArgumentError(f"--model {model} has no choice of learners", f"use one of {', '.join(COMPARED_MODELS)}")
     refuse_foreign(flags, model, [flag for flag in COMPARED_FLAGS if flag in (*kind.flags, *ANY_MODEL)])
     names = [name.strip() for name in learners.split(",") if name.strip()]
     if not names:
-        raise ArgumentError("--learners names none: give at least one")
+        raise ArgumentError("--learners names none", "give at least one")
     for name in names:
         LEARNERS.factory(name)  # a wrong name is refused before anything is fitted
     order = FitOrder(data, kind.load(), flags)
@@ -73,7 +73,7 @@ def _compare(
     else:
         _print(rows)
     if all(row.machine is None for row in rows):
-        raise ArgumentError("no learner could fit these data: see the reasons above")
+        raise ArgumentError("no learner could fit these data", "see the reasons above")
 
 
 compare = with_flags(guarded(_compare), COMPARED_FLAGS, owners_of_flags())

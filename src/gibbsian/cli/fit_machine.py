@@ -51,7 +51,9 @@ def fit_machine(order: FitOrder) -> Any:
             name, learner = _make_learner(machine, table, flags)
             machine.set_params(**{**plain, "learner": Stoppable(learner, stop)})
         elif {"optimizer", "rate", "region"} & set(flags):
-            raise ArgumentError("--memory learns by minibatches, without --optimizer, --rate or --region: leave it out")
+            raise ArgumentError(
+                "--memory learns by minibatches, without --optimizer, --rate or --region", "leave it out"
+            )
         machine.set_params(callback=callback).fit(table)
     machine.result_ = replace(machine.result_, provenance=_told(machine, name))
     # the file keeps what was asked for: later data pass the threshold or the separator too
@@ -76,7 +78,7 @@ def _one_layer(text: str) -> int:
     """The number of hidden units of a machine that has no layers."""
     numbers = parse_hidden(text)
     if len(numbers) > 1:
-        raise ArgumentError(f"--hidden {text} gives {len(numbers)} layers, but this model has one: give one number")
+        raise ArgumentError(f"--hidden {text} gives {len(numbers)} layers, but this model has one", "give one number")
     return numbers[0]
 
 
@@ -95,7 +97,7 @@ def read_data(order: FitOrder) -> Any:
     options = {"coding": _coding(order), "binarize": flags.get("binarize"), "drop": flags.get("drop", ())}
     if "memory" in flags:
         if "weights" in flags or "complete_rows" in flags:
-            raise ArgumentError("--memory learns from the disk, without --weights or --complete-rows: leave them out")
+            raise ArgumentError("--memory learns from the disk, without --weights or --complete-rows", "leave them out")
         return DataStream.open(order.data, **options, memory=flags["memory"])
     table = Dataset.read(
         order.data,
@@ -119,7 +121,10 @@ def _coding(order: FitOrder) -> Any:
     if coding == "auto":
         return own
     raise ArgumentError(
-        f"coding={order.flags['coding']} is of two-valued columns: use {own} or values, or leave it out"
+        "is of two-valued columns",
+        f"use {own} or values, or leave it out",
+        argument="coding",
+        value=order.flags["coding"],
     )
 
 
@@ -134,10 +139,12 @@ def _structure(order: FitOrder, names: tuple[str, ...]) -> dict[str, Any]:
     """The settings that say what interacts: a graph, or cliques of a file or of a graph."""
     flags = order.flags
     if len({"cliques", "graph"} & set(flags)) == 2:
-        raise ArgumentError("--cliques and --graph both say what interacts: give one of them")
+        raise ArgumentError("--cliques and --graph both say what interacts", "give one of them")
     if "cliques" in flags:
         if "order" in flags:
-            raise ArgumentError("--cliques lists what interacts, so there is nothing for --order to say: leave it out")
+            raise ArgumentError(
+                "--cliques lists what interacts, so there is nothing for --order to say", "leave it out"
+            )
         return {"cliques": read_cliques(flags["cliques"], names)}
     if "graph" not in flags:
         return {}
@@ -186,10 +193,10 @@ def _read_edges(path: Path, names: tuple[str, ...]) -> list[tuple[Any, ...]]:
             raise GraphError(f"line {number} of {path} holds {len(cells)} names instead of the two of an edge")
         first, second = _members(cells, names)
         if first == second:
-            raise GraphError(f"line {number} of {path} joins {first!r} to itself: leave it out")
+            raise GraphError(f"line {number} of {path} joins {first!r} to itself", "leave it out")
         edges.append((first, second))
     if not edges:
-        raise GraphError(f"{path} holds no edges: for none at all use --graph empty")
+        raise GraphError(f"{path} holds no edges", "for none at all use --graph empty")
     return edges
 
 
@@ -209,7 +216,7 @@ def read_cliques(path: Path, names: tuple[str, ...]) -> list[tuple[Any, ...]]:
         raise GraphError(f"--cliques {path} is not a file")
     cliques = [_members([cell for cell in cells if cell], names) for _, cells in _lines(path, "cliques")]
     if not cliques:
-        raise GraphError(f"{path} holds no cliques: give one a line, as names of columns")
+        raise GraphError(f"{path} holds no cliques", "give one a line, as names of columns")
     return cliques
 
 
@@ -225,7 +232,7 @@ def _lines(path: Path, what: str) -> list[tuple[int, list[str]]]:
         with path.open(newline="", encoding="utf-8-sig") as file:
             stripped = [[cell.strip() for cell in row] for row in csv.reader(file)]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise GraphError(f"{path} cannot be read as a CSV file of {what}: {error}") from None
+        raise GraphError(f"{path} cannot be read as a CSV file of {what}", f"{error}") from None
     return [(number, cells) for number, cells in enumerate(stripped, start=1) if any(cells)]
 
 
@@ -242,7 +249,7 @@ def _check_overwritable(path: Path) -> None:
     except FileFormatError:
         kind = "something else"
     if kind != "checkpoint":
-        raise ArgumentError(f"--checkpoint {path} exists and is no checkpoint: give another name")
+        raise ArgumentError(f"--checkpoint {path} exists and is no checkpoint", "give another name")
 
 
 def checkpoint_of(flags: dict[str, Any]) -> Any:
@@ -275,12 +282,12 @@ def _make_learner(machine: Any, data: Any, flags: dict[str, Any]) -> tuple[str, 
     settings: dict[str, Any] = machine._learner_settings(name)
     if "region" in flags:
         if "region" not in takes:
-            raise ArgumentError(f"--learner {name} takes no --region: leave it out, or use --learner smci")
+            raise ArgumentError(f"--learner {name} takes no --region", "leave it out, or use --learner smci")
         region = flags["region"]
         settings["region"] = int(region) if region.isdigit() else region
     if "optimizer" in flags or "rate" in flags:
         if "optimizer" not in takes:
-            raise ArgumentError(f"--learner {name} takes no --optimizer or --rate: leave them out")
+            raise ArgumentError(f"--learner {name} takes no --optimizer or --rate", "leave them out")
         settings["optimizer"] = _make_optimizer(name, flags)
     return name, LEARNERS.create(name, **settings)
 

@@ -155,8 +155,8 @@ def refuse_foreign(flags: Iterable[str], model: str, takes: Iterable[str]) -> No
         names, them = ", ".join(map(as_flag, foreign)), "them" if len(foreign) > 1 else "it"
         verb = "do" if len(foreign) > 1 else "does"
         raise ArgumentError(
-            f"{names} {verb} not belong to --model {model}, which takes {', '.join(map(as_flag, known))}: "
-            f"leave {them} out"
+            f"{names} {verb} not belong to --model {model}, which takes {', '.join(map(as_flag, known))}",
+            f"leave {them} out",
         )
 
 

@@ -21,56 +21,11 @@ FAILED, BUG, INTERRUPTED = 1, 70, 130
 _FLAGS = {name: f"--{name.replace('_', '-')}" for name in FLAGS}
 _FLAGS |= {name: f"--{name}" for name in ("model", "method", "rule", "level", "fraction", "betas")}
 _FLAGS |= {"sampler": "--method", "expectation": "--method", "n_samples": "--samples", "weight_column": "--weights"}
-_FLAGS |= {"n_components": "--components", "n_epochs": "--epochs"}
+_FLAGS |= {"n_components": "--components", "n_epochs": "--epochs", "sample_weight": "the column of weights"}
 _FLAGS |= {"n_chains": "--chains", "n_steps": "--chain-steps", "n_iter": "--epochs", "learning_rate": "--rate"}
-_ARGUMENT = re.compile(rf"\b({'|'.join(_FLAGS)})=(\[[^\]]*\]|\([^)]*\)|'[^']*'|[^\s,;:()]+)")
-_PHRASES = {
-    "held_out= is for": "--held-out is for",
-    "(n_samples=": "(rows: ",
-    "set exact=False for both sides of it": "use --method ais",
-    "set exact=False for a lower bound": "leave --method out",
-    " (of scores: score_interval)": "",
-    " (of scores: log_likelihood)": "",
-    "leave n_samples= out": "leave --samples out",
-    "n_samples and betas belong": "--samples and --betas belong",
-    "or give names=": "(the first line must name the columns)",
-    "sample_weight holds": "the weights hold",
-    "sample_weight": "the column of weights",
-    "for others use Dataset.read": "leave out --memory for others",
-    "read the data with Dataset.read and use learner='mle'": "leave out --memory and use --learner mle",
-    "Dataset.complete_rows()": "--complete-rows",
-    "raise max_iter": "raise --max-iter",
-    "raise tol": "raise --tol",
-    "weight_column names": "--weights names",
-    "weights names the column": "--weights names the column",
-    "drop names": "--drop names",
-    "columns names the column": "the model needs the column",
-    "lower the rate of the steps (the learner's optimizer=Adam(rate=...))": "lower --rate",
-    "lower the rate of the steps (learning_rate=)": "lower --rate",
-    "lower the rate of the steps": "lower --rate",
-    "or use a BoltzmannMachine": "or use --model pairwise",
-    "a DataStream is learned by a BoltzmannMachine: read rows into memory with Dataset.read": "leave --memory out",
-    "ask for log_partition() or score()": "leave --method out",
-    "or give the edges": "or name a CSV file of edges",
-    "max_seconds=60": "60 s",
-    "coding='categorical' and PottsMachine": "--model potts",
-    "PottsMachine (categories) or HigherOrderBoltzmannMachine(coding='values') (numbers)": (
-        "--model potts (categories) or --model higher-order --coding values (numbers)"
-    ),
-    "use a model of tables, or give values": "use --model potts, or give numbers",
-    "use PottsMachine, or HigherOrderBoltzmannMachine with values=": "use --model potts, or higher-order with --values",
-    "declared (categories=)": "declared (--categories)",
-    "categories names": "--categories names",
-    "raise order=, list cliques=, or keep bias=True": "raise --order, or leave --no-bias out",
-    "go on from it with start=, or give checkpoint= to be able to resume to the same bits": (
-        "give --checkpoint to be able to resume"
-    ),
-}
-_PATTERNS = {
-    re.compile(r"Dataset\.(?:read\(\.\.\.\)\.)?convert\([^)]*\)+"): "--convert",
-    re.compile(r"raise n_sweeps=\d+ or burn_in=\d+|raise betas=\d+ or n_walkers="): "raise --samples",
-    re.compile(r"checkpoint=Checkpoint\('([^']*)', resume=True\)"): r"--checkpoint \1 --resume",
-}
+# What Python does by a call and the command line by a flag.
+_CALLS = {"Dataset.complete_rows": "--complete-rows", "Dataset.convert": "--convert", "Dataset.read": "no --memory"}
+_SETTING = re.compile(r"(\w+)(?:=(.*))?", re.DOTALL)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -109,27 +64,23 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def in_flags(sentence: str) -> str:
-    """Rewrite a library message in the words of the command line.
+def in_flags(code: str) -> str:
+    """Spell a piece of Python as the command line does.
 
     Examples
     --------
     >>> from gibbsian.cli.guard import in_flags
-    >>> in_flags("drop the column (drop=['id']) or add a penalty such as l2=0.01")
-    'drop the column (--drop id) or add a penalty such as --l2 0.01'
-    >>> in_flags("declare coding=('low', 'high')")
-    'declare --coding low,high'
+    >>> in_flags("drop=['id']"), in_flags("max_iter"), in_flags("coding=('low', 'high')")
+    ('--drop id', '--max-iter', '--coding low,high')
     """
-    for phrase, flag in _PHRASES.items():
-        sentence = sentence.replace(phrase, flag)
-    for pattern, flag in _PATTERNS.items():
-        sentence = pattern.sub(flag, sentence)
-    return _ARGUMENT.sub(_as_flag, sentence)
-
-
-def _as_flag(match: re.Match[str]) -> str:
-    words = [word.strip().strip("'\"") for word in match[2].strip("[]()").split(",")]
-    return f"{_FLAGS[match[1]]} {','.join(words)}"
+    call = code.partition("(")[0]
+    if call in _CALLS:
+        return _CALLS[call]
+    setting = _SETTING.fullmatch(code)
+    if setting is None or setting[1] not in _FLAGS:
+        return code
+    words = [word.strip().strip("'\"") for word in (setting[2] or "").strip("[]()").split(",")]
+    return f"{_FLAGS[setting[1]]} {','.join(words)}".rstrip()
 
 
 def say(sentence: str) -> None:
@@ -139,8 +90,8 @@ def say(sentence: str) -> None:
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
     """Print our warnings as a line; others the way Python does."""
-    if issubclass(category, GibbsianWarning):
-        say(f"warning: {in_flags(str(message))}")
+    if isinstance(message, GibbsianWarning):
+        say(f"warning: {message.sentence(in_flags)}")
     else:
         print(warnings.formatwarning(message, category, *where[:2]), file=sys.stderr, end="")
 
@@ -154,7 +105,7 @@ def _explain(error: BaseException) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     if isinstance(error, GibbsianError):
-        say(f"error: {in_flags(str(error))}")
+        say(f"error: {error.sentence(in_flags)}")
         return FAILED
     if isinstance(error, OSError) and not isinstance(error, StorageError):
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)

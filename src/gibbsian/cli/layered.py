@@ -99,7 +99,7 @@ def _read_to_fit(machine: Any, order: FitOrder) -> Any:
         return table
     whole = np.flatnonzero(~table.rows.missing.any(axis=1))
     if not len(whole):
-        raise ArgumentError(f"--complete-rows leaves no row of {order.data}: leave it out")
+        raise ArgumentError(f"--complete-rows leaves no row of {order.data}", "leave it out")
     return replace(table, rows=replace(table.rows.take(whole), missing=None))
 
 
@@ -126,7 +126,7 @@ def read_rows(machine: Any, path: Path, weights: str | None = None, convert: boo
     options: dict[str, Any] = {"columns": machine.names_, "weight_column": weights, "binarize": machine.binarize}
     if convert:
         if not isinstance(machine.coding_, Coding):
-            raise ArgumentError("--convert rewrites two-valued columns, and the model's are others: leave it out")
+            raise ArgumentError("--convert rewrites two-valued columns, and the model's are others", "leave it out")
         read = Dataset.read(path, columns=machine.names_, weight_column=weights)
         source, options = read.convert(machine.coding_), {}
     data = read_again(source, machine.model_.visible.kind, machine.coding_, **options)

@@ -22,7 +22,7 @@ def read_rows(machine: Any, path: Path, weights: str | None = None, convert: boo
 
     options = machine._column_options()
     if convert and not machine.coding_.domain.two_valued:
-        raise ArgumentError("--convert rewrites two-valued columns, and the model's have more values: leave it out")
+        raise ArgumentError("--convert rewrites two-valued columns, and the model's have more values", "leave it out")
     data = Dataset.read(
         path,
         columns=_columns(machine, path, options.get("one_hot")),

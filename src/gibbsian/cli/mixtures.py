@@ -42,7 +42,7 @@ def _value(name: str, value: Any) -> Any:
 def read_rows(machine: Any, path: Path, weights: str | None = None, convert: bool = False) -> tuple[Any, Rows]:
     """Read data in the mixture's columns; other columns are left aside."""
     if convert:
-        raise ArgumentError("--convert rewrites two-valued columns, which a mixture does not have: leave it out")
+        raise ArgumentError("--convert rewrites two-valued columns, which a mixture does not have", "leave it out")
     names = getattr(machine, "feature_names_in_", None)
     return machine, _read(path, machine, None if names is None else names.tolist(), weights)
 
@@ -60,7 +60,9 @@ def sample_rows(machine: Any, n: int, method: str) -> tuple[list[str], Any]:
     import numpy as np
 
     if method not in ("auto", "exact"):
-        raise ArgumentError(f"method={method!r} is not known: a mixture is sampled exactly, leave it out")
+        raise ArgumentError(
+            "is not known", "a mixture is sampled exactly, leave it out", argument="method", value=method
+        )
     rows, classes = machine.sample(n)
     # as objects the classes stay whole numbers beside real ones
     return [*_names(machine), "class"], np.column_stack([rows.astype(object), classes.astype(object)])

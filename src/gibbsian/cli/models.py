@@ -193,7 +193,7 @@ def find(name: str) -> ModelKind:
     gibbsian.errors.ArgumentError: model='magic' is not known: use one of pairwise, higher-order, potts, ...
     """
     if name not in MODELS:
-        raise ArgumentError(f"model={name!r} is not known: use one of {', '.join(MODELS)}")
+        raise ArgumentError("is not known", f"use one of {', '.join(MODELS)}", argument="model", value=name)
     return MODELS[name]
 
 
@@ -242,6 +242,7 @@ def require_answer(question: str, machine: Any) -> ModelKind:
         able = " and ".join([", ".join(sorted(kind.family.questions)), "show"])
         others = ", ".join(other for other, known in MODELS.items() if question in known.family.questions)
         raise ArgumentError(
-            f"gibbsian {question} cannot be asked of this model, {name}: it answers {able}; ask {question} of {others}"
+            f"gibbsian {question} cannot be asked of this model, {name}",
+            f"it answers {able}; ask {question} of {others}",
         )
     return kind

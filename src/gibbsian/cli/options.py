@@ -50,8 +50,10 @@ def parse_coding(text: str) -> Any:
     labels = [label.strip() for label in text.split(",")]
     if len(labels) != 2 or "" in labels:
         raise CodingError(
-            f"coding={text} is not known: use one of auto, {', '.join((*CODINGS, *MANY_VALUED))}, "
-            "or two labels LOW,HIGH with a comma between"
+            "is not known",
+            f"use one of auto, {', '.join((*CODINGS, *MANY_VALUED))}, or two labels LOW,HIGH with a comma between",
+            argument="coding",
+            value=text,
         )
     return tuple(int(label) if label.lstrip("+-").isdigit() else label for label in labels)
 

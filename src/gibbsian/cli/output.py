@@ -115,9 +115,9 @@ def check_target(path: Path | None, formats: Sequence[str] = (), flag: str = "--
     if formats and path.suffix.lower() not in formats:
         raise ArgumentError(f"{flag} {path} must end in one of {', '.join(formats)}")
     if path.is_dir():
-        raise StorageError(f"{flag} {path} is a directory: give the name of a file in it")
+        raise StorageError(f"{flag} {path} is a directory", "give the name of a file in it")
     if not path.parent.is_dir():
-        raise StorageError(f"{flag} {path}: the directory {path.parent} does not exist, create it first")
+        raise StorageError(f"{flag} {path}", f"the directory {path.parent} does not exist, create it first")
 
 
 def check_distinct(**files: Path | None) -> None:
@@ -138,7 +138,7 @@ def check_distinct(**files: Path | None) -> None:
             continue
         place = path.resolve()
         if place in seen:
-            raise ArgumentError(f"--{name} {path} is the {seen[place]} file: give another name")
+            raise ArgumentError(f"--{name} {path} is the {seen[place]} file", "give another name")
         seen[place] = name
 
 

@@ -56,15 +56,15 @@ def score(
     kind = require_answer("score", machine)
     for flag, asked, can in (("--pseudo", pseudo, "pseudo_score"), ("--method", method, "score_interval")):
         if asked and not hasattr(machine, can):
-            raise ArgumentError(f"{flag} belongs to machines with a log Z, which this model is not: leave it out")
+            raise ArgumentError(f"{flag} belongs to machines with a log Z, which this model is not", "leave it out")
     if per_row and not hasattr(machine, "score_samples"):
-        raise ArgumentError("--per-row gives log-likelihoods, which a clustering does not have: leave it out")
+        raise ArgumentError("--per-row gives log-likelihoods, which a clustering does not have", "leave it out")
     machine, rows = kind.family.read(machine, data, weights, convert)
     if method is None and not (per_row or pseudo) and getattr(machine, "needs_interval", False):
         method = "ais"  # one number would be the optimistic or the pessimistic one
     if pseudo and rows.n_missing:
         raise MissingValuesError(
-            f"--pseudo needs complete rows, but {rows.n_missing} cells are missing: leave it out, or such rows"
+            f"--pseudo needs complete rows, but {rows.n_missing} cells are missing", "leave it out, or such rows"
         )
     if method == "ais":
         _print_interval(machine.score_interval(rows.table, rows.weights, samples, betas), rows.n_rows, json)
@@ -87,17 +87,17 @@ def _check_score(
     per_row: bool, pseudo: bool, method: str | None, samples: int | None, betas: int | None, out: Path | None
 ) -> None:
     if method not in (None, "exact", "ais"):
-        raise ArgumentError(f"method={method!r} is not known: use one of exact, ais")
+        raise ArgumentError("is not known", "use one of exact, ais", argument="method", value=method)
     if pseudo and method is not None:
-        raise ArgumentError("--pseudo needs no log Z: leave --method out")
+        raise ArgumentError("--pseudo needs no log Z", "leave --method out")
     if per_row and (pseudo or method == "ais"):
         raise ArgumentError(
-            f"--per-row gives one number for each row: leave {'--pseudo' if pseudo else '--method'} out"
+            "--per-row gives one number for each row", f"leave {'--pseudo' if pseudo else '--method'} out"
         )
     if method != "ais" and (samples is not None or betas is not None):
-        raise ArgumentError("--samples and --betas belong to --method ais: leave them out")
+        raise ArgumentError("--samples and --betas belong to --method ais", "leave them out")
     if out is not None and not per_row:
-        raise ArgumentError("--out writes the log-likelihood of each row: add --per-row")
+        raise ArgumentError("--out writes the log-likelihood of each row", "add --per-row")
     check_target(out, TABLE_FORMATS)
 
 
@@ -270,7 +270,7 @@ def _estimate(machine: Any, method: str, samples: int | None) -> Any:
     if samples is None:
         return machine.expect(method)
     if "n_samples" not in inspect.signature(machine.expect).parameters:
-        raise ArgumentError("--samples belongs to methods that draw them, but this model is exact: leave it out")
+        raise ArgumentError("--samples belongs to methods that draw them, but this model is exact", "leave it out")
     return machine.expect(method, n_samples=samples)
 
 

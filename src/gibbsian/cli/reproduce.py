@@ -44,7 +44,7 @@ def reproduce(
         return
     chosen = _chosen(names or [])
     if out.exists() and not out.is_dir():
-        raise StorageError(f"--out {out} is a file: give the name of a directory")
+        raise StorageError(f"--out {out} is a file", "give the name of a directory")
     reports = []
     for report, files in _run(chosen, trials, seed, out, workers, show=not quiet):
         reports.append(report)
@@ -85,13 +85,13 @@ def _chosen(names: Sequence[str]) -> list[str]:
     from gibbsian.papers.experiment import EXPERIMENTS
 
     if not names:
-        raise ArgumentError("name at least one experiment, or all: gibbsian reproduce --list shows them")
+        raise ArgumentError("name at least one experiment, or all", "gibbsian reproduce --list shows them")
     known = EXPERIMENTS.names()
     for name in names:
         if name not in (*known, ALL):
             near = difflib.get_close_matches(name, known, n=3) or [other for other in known if other.startswith(name)]
             hint = f"did you mean {' or '.join(near)}? " if near else ""
-            raise ArgumentError(f"no experiment is called {name}: {hint}gibbsian reproduce --list shows them all")
+            raise ArgumentError(f"no experiment is called {name}", f"{hint}gibbsian reproduce --list shows them all")
     return known if ALL in names else list(dict.fromkeys(names))
 
 

@@ -43,7 +43,7 @@ def show(
     from gibbsian.estimators import load
 
     if picture is None and (draw or shape):
-        raise ArgumentError("--draw and --shape belong to a picture: add --picture FILE")
+        raise ArgumentError("--draw and --shape belong to a picture", "add --picture FILE")
     check_target(picture, PICTURES, "--picture")
     check_distinct(model=model, picture=picture)
     machine = load(model).set_params(random_state=seed)
@@ -72,17 +72,17 @@ def _write_picture(machine: Any, name: str, path: Path, draw: str | None, shape:
         *(["couplings"] if hasattr(machine, "couplings_") else ()),
     ]
     if not able:
-        raise ArgumentError(f"a {name} model has no picture here: leave --picture out, or see gibbsian.plots")
+        raise ArgumentError(f"a {name} model has no picture here", "leave --picture out, or see gibbsian.plots")
     what = able[0] if draw is None else draw
     if what not in able:
-        raise ArgumentError(f"--draw {what} is not known of a {name} model: use one of {', '.join(able)}")
+        raise ArgumentError(f"--draw {what} is not known of a {name} model", f"use one of {', '.join(able)}")
     ax = plots.heat_map(machine) if what == "couplings" else draw_picture(machine, what, shape)
     plots.save_figure(ax, path)
 
 
 def _log_partition(machine: Any, name: str, method: str) -> Any:
     if not hasattr(machine, "log_partition"):
-        raise ArgumentError(f"a {name} model has no log Z to print: leave --method out")
+        raise ArgumentError(f"a {name} model has no log Z to print", "leave --method out")
     return machine.log_partition(method)
 
 

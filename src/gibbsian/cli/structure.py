@@ -133,7 +133,7 @@ def _check_same_data(machine: Any, data: Any) -> None:
     same = np.allclose(given.mean, fitted.mean, rtol=0, atol=1e-9, equal_nan=True)
     if not (same and np.allclose(given.count, fitted.count)):
         raise ArgumentError(
-            "the data is not that which the model was fitted to (its means differ): intervals need the same rows"
+            "the data is not that which the model was fitted to (its means differ)", "intervals need the same rows"
         )
 
 

@@ -32,7 +32,7 @@ def table_from_array(source: Any) -> Table:
     check_shape(array.shape)
     names = [f"x{j}" for j in range(array.shape[1])]
     if array.dtype.kind == "c":
-        raise DataError("Complex data not supported: give real numbers or labels")
+        raise DataError("Complex data not supported", "give real numbers or labels")
     if array.dtype.kind in "biuf":
         require_memory(array.size * BYTES_PER_CELL, f"reading {array.shape[0]} x {array.shape[1]} cells", INSTEAD)
         return Table(tuple(names), array)
@@ -43,7 +43,7 @@ def table_from_array(source: Any) -> Table:
 
 def _as_array(source: Any) -> np.ndarray:
     if hasattr(source, "toarray") and hasattr(source, "nnz"):
-        raise DataError("Sparse data is not supported: pass a dense array, for example X.toarray()")
+        raise DataError("Sparse data is not supported", "pass a dense array, for example X.toarray()")
     if isinstance(source, np.ma.MaskedArray):
         array = source.data.astype(np.float64 if source.dtype.kind in "iuf" else object)
         array[np.ma.getmaskarray(source)] = np.nan
@@ -52,18 +52,19 @@ def _as_array(source: Any) -> np.ndarray:
         return np.asarray(source)
     except ValueError as error:
         if "inhomogeneous" in str(error):
-            raise DataError("the rows of the list have different lengths: give every row the same columns") from None
+            raise DataError("the rows of the list have different lengths", "give every row the same columns") from None
         raise
 
 
 def _refuse_dimensions(array: np.ndarray) -> None:
     # scikit-learn's own words, which its users and its estimator checks know
     if array.ndim > 2:
-        raise DataError(f"Found array with dim {array.ndim}, while dim <= 2 is required: give one row per state")
+        raise DataError(f"Found array with dim {array.ndim}, while dim <= 2 is required", "give one row per state")
     kind = "scalar" if array.ndim == 0 else "1D"
     raise DataError(
-        f"Expected 2D array, got {kind} array instead (shape={array.shape}). Reshape your data either using "
-        "array.reshape(-1, 1) if it has a single column or array.reshape(1, -1) if it is a single row."
+        f"Expected 2D array, got {kind} array instead (shape={array.shape}). Reshape your "
+        "data either using array.reshape(-1, 1) if it has a single column or array.reshape(1, "
+        "-1) if it is a single row."
     )
 
 

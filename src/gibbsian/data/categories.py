@@ -116,13 +116,13 @@ def numbers_common_to(labels: Sequence[Labels], names: Sequence[str]) -> tuple[f
         words = [label for label in known if isinstance(label, bool | str)]
         if words:
             raise CodingError(
-                f"column {name!r} holds {words[0]!r}, but coding='values' needs numbers: use coding='categorical'"
+                f"column {name!r} holds {words[0]!r}, but `coding='values'` needs numbers", "use `coding='categorical'`"
             )
     numbers = sorted({label for known in labels for label in known})
     if len(numbers) > MOST_VALUES:
         raise DataError(
-            f"the columns hold {len(numbers)} different numbers, but up to {MOST_VALUES} values are possible: "
-            "round them or cut them into bins (pandas.cut)"
+            f"the columns hold {len(numbers)} different numbers, but up to {MOST_VALUES} values are possible",
+            "round them or cut them into bins (pandas.cut)",
         )
     return tuple(numbers)
 
@@ -151,7 +151,7 @@ def _recognised(name: str, column: Factor) -> Labels:
         if len(labels) > MOST_VALUES:
             _check_number(name, int(used.sum()))
     if not labels:
-        raise DataError(f"column {name!r} has no observed cell: drop the column (drop=[{name!r}])")
+        raise DataError(f"column {name!r} has no observed cell", f"drop the column (drop=[{name!r}])")
     order = labels if column.declared else sorted(labels, key=lambda key: (isinstance(key, str), key))
     return tuple(labels[key] for key in order)
 
@@ -201,28 +201,28 @@ def _declared(
     """The labels of each column as far as they were declared, None where they are to be recognised."""
     if isinstance(coding, CategoryCoding):
         if values is not None or categories is not None:
-            raise ArgumentError("values and categories are part of a CategoryCoding: give one or the other")
+            raise ArgumentError("values and categories are part of a CategoryCoding", "give one or the other")
         if len(coding.labels) != len(names):
             raise CodingError(f"the data has {len(names)} columns but the coding is of {len(coding.labels)}")
         return coding.labels
     if coding == "values":
         if categories is not None:
-            raise ArgumentError("categories do not go with coding='values': give the numbers as values=")
+            raise ArgumentError("categories do not go with `coding='values'`", "give the numbers as `values=`")
         if values is not None:
             return [_as_numbers(values)] * len(names)
         found = [_recognised(name, column) for name, column in zip(names, columns, strict=True)]
         return [numbers_common_to(found, names)] * len(names)
     if values is not None:
-        raise ArgumentError("values= goes with coding='values': for categories give categories=")
+        raise ArgumentError("`values=` goes with `coding='values'`", "for categories give `categories=`")
     return _listed(names, categories)
 
 
 def _as_numbers(values: Sequence[float]) -> Labels:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ArgumentError(f"values={values!r} must hold two or more numbers")
+        raise ArgumentError("must hold two or more numbers", argument="values", value=values)
     keys = [label_key(value) for value in values]
     if len(keys) < 2 or not all(isinstance(key, float) and np.isfinite(key) for key in keys):
-        raise ArgumentError(f"values={values!r} must hold two or more numbers")
+        raise ArgumentError("must hold two or more numbers", argument="values", value=values)
     return tuple(as_label(value, key) for value, key in zip(values, keys, strict=True) if key is not None)
 
 
@@ -239,12 +239,14 @@ def _listed(names: Sequence[str], categories: Any) -> Sequence[Labels | None]:
 
 def _as_labels(categories: Any) -> Labels:
     if isinstance(categories, str) or not isinstance(categories, Iterable):
-        raise ArgumentError(f"categories={categories!r} must list the labels, or map columns to their labels")
+        raise ArgumentError(
+            "must list the labels, or map columns to their labels", argument="categories", value=categories
+        )
     labels = []
     for value in categories:
         token = canonical(value)
         if token is None:
-            raise ArgumentError(f"categories holds {value!r}, which stands for a missing cell: leave it out")
+            raise ArgumentError(f"categories holds {value!r}, which stands for a missing cell", "leave it out")
         labels.append(as_label(value, token))
     return tuple(labels)
 
@@ -261,8 +263,8 @@ def _coding_of(labels: Sequence[Labels], coding: str | CategoryCoding) -> Catego
 def _check_number(name: str, count: int) -> None:
     if count > MOST_VALUES:
         raise DataError(
-            f"column {name!r} holds {count} different values, but up to {MOST_VALUES} are possible: cut it into bins "
-            f"(pandas.cut), merge rare values, or drop the column (drop=[{name!r}])"
+            f"column {name!r} holds {count} different values, but up to {MOST_VALUES} are possible",
+            f"cut it into bins (pandas.cut), merge rare values, or drop the column (drop=[{name!r}])",
         )
 
 

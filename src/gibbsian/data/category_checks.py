@@ -7,7 +7,6 @@ every direction; L1 holds the couplings only, so a value that never occurs stays
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -31,7 +30,7 @@ from gibbsian.data.findings import (
     warn_of_duplicates,
     warn_of_empty_rows,
 )
-from gibbsian.errors import ConstantColumnError, DegenerateDataWarning, GraphError, MaximumDoesNotExistError
+from gibbsian.errors import ConstantColumnError, DegenerateDataWarning, GraphError, MaximumDoesNotExistError, notify
 from gibbsian.graphs import Graph
 from gibbsian.resources import require_memory
 
@@ -109,14 +108,14 @@ def _judge_constant(data: Dataset, constant: tuple[str, ...], l2: float) -> None
     several = [name for name in constant if len(data.coding.labels_of(data.names.index(name))) > 1]
     if several and l2 == 0:
         raise ConstantColumnError(
-            f"{columns_have(several, limit=len(several))} one value only, so no finite bias is the most likely: "
-            f"drop {them(several)}, declare that value alone, or add a penalty such as l2=0.01"
+            f"{columns_have(several, limit=len(several))} one value only, so no finite bias is the most likely",
+            f"drop {them(several)}, declare that value alone, or add a penalty such as `l2=0.01`",
         )
     if constant:
-        warnings.warn(
-            f"{columns_have(constant)} one value only and so no part in any interaction: drop {them(constant)}",
-            DegenerateDataWarning,
-            stacklevel=4,
+        notify(
+            DegenerateDataWarning(
+                f"{columns_have(constant)} one value only and so no part in any interaction", f"drop {them(constant)}"
+            )
         )
 
 
@@ -126,11 +125,11 @@ def _warn_of_identifiers(data: Dataset, shown: list[np.ndarray]) -> None:
     several = [np.count_nonzero(rows) > 10 for rows in shown]
     unique = names_where(data, np.array(several) & (np.array(alone) > 0.5 * np.array([rows.sum() for rows in shown])))
     if unique:
-        warnings.warn(
-            f"{columns_have(unique)} a value of its own in most rows, which is no category: cut numbers into bins "
-            f"(pandas.cut), or drop {them(unique)}",
-            DegenerateDataWarning,
-            stacklevel=4,
+        notify(
+            DegenerateDataWarning(
+                f"{columns_have(unique)} a value of its own in most rows, which is no category",
+                f"cut numbers into bins (pandas.cut), or drop {them(unique)}",
+            )
         )
 
 
@@ -147,8 +146,8 @@ def _judge_unseen(data: Dataset, shown: list[np.ndarray], constant: set[str], l2
     if l2 > 0:
         return [f"{clauses}: the penalty alone keeps the biases finite"]
     raise MaximumDoesNotExistError(
-        f"the likelihood has no finite maximum, because {clauses}: leave such values out of the categories, or add a "
-        "penalty such as l2=0.01"
+        f"the likelihood has no finite maximum, because {clauses}",
+        "leave such values out of the categories, or add a penalty such as `l2=0.01`",
     )
 
 
@@ -162,7 +161,7 @@ def _judge_rare(data: Dataset, shown: list[np.ndarray], l2: float) -> list[str]:
         return []
     sentence = f"{listed(rare, 'other value', 'other values')}: their parameters are poorly determined"
     if l2 == 0:
-        warnings.warn(f"{sentence}; merge them or add a penalty such as l2=0.01", DegenerateDataWarning, stacklevel=4)
+        notify(DegenerateDataWarning(f"{sentence}; merge them or add a penalty such as `l2=0.01`"))
     return [sentence]
 
 
@@ -239,14 +238,14 @@ def _never(data: Dataset, i: int, j: int, filled: np.ndarray, shown: list[np.nda
 def _judge_pairs(pairs: _Pairs, unpenalised: bool) -> list[str]:
     if pairs.apart and unpenalised:
         raise MaximumDoesNotExistError(
-            f"{pairs.apart[0]} never observed in the same row, so nothing determines their coupling: add a penalty "
-            "such as l2=0.01, or leave the edge out of the graph"
+            f"{pairs.apart[0]} never observed in the same row, so nothing determines their coupling",
+            "add a penalty such as `l2=0.01`, or leave the edge out of the graph",
         )
     certain = listed(pairs.certain, "other pair of columns", "other pairs of columns")
     if pairs.certain and unpenalised:
         raise MaximumDoesNotExistError(
-            f"the likelihood has no finite maximum, because {certain}: add a penalty such as l2=0.01, merge rare "
-            "values, or drop columns"
+            f"the likelihood has no finite maximum, because {certain}",
+            "add a penalty such as `l2=0.01`, merge rare values, or drop columns",
         )
     notes = [f"{certain}: the penalty alone keeps the parameters finite"] if pairs.certain else []
     if pairs.doubtful:

@@ -78,8 +78,8 @@ def preflight_cliques(data: Dataset, cliques: Sequence[Clique], *, l1: float = 0
         (held if l2 > 0 or (l1 > 0 and len(clique) > 1) else free).append(reason)
     if free:
         raise MaximumDoesNotExistError(
-            f"the likelihood has no finite maximum, because {listed(free, 'other clique', 'other cliques')}: add a "
-            "penalty such as l2=0.01, leave such cliques out, or drop or merge columns"
+            f"the likelihood has no finite maximum, because {listed(free, 'other clique', 'other cliques')}",
+            "add a penalty such as `l2=0.01`, leave such cliques out, or drop or merge columns",
         )
     if held:
         notes.append(f"{listed(held, 'other clique', 'other cliques')}: the penalty alone keeps the parameters finite")

@@ -84,7 +84,7 @@ def label_tokens(coding: Coding) -> tuple[Token, Token]:
     """
     low, high = canonical(coding.low), canonical(coding.high)
     if low is None or high is None:
-        raise CodingError(f"coding {coding.describe()} has a label that stands for a missing value: choose another")
+        raise CodingError(f"coding {coding.describe()} has a label that stands for a missing value", "choose another")
     if low == high:
         raise CodingError(f"coding {coding.describe()} has labels that differ in letter case or spaces only")
     return low, high
@@ -135,8 +135,8 @@ def check_coding(data: Any, coding: AnyCoding, who: str = "the model") -> None:
     """
     if not same_coding(data.coding, coding):
         raise CodingError(
-            f"{who} was fitted on {coding.describe()} data but this data is {data.coding.describe()}: "
-            f"convert it with Dataset.convert({_declaration(coding)})"
+            f"{who} was fitted on {coding.describe()} data but this data is {data.coding.describe()}",
+            f"convert it with `Dataset.convert({_declaration(coding)})`",
         )
 
 
@@ -248,8 +248,9 @@ def _recognise(names: Sequence[str], scan: _Scan) -> Coding:
             return CODINGS[name]
     one, other = _disagreeing(fits)
     raise CodingError(
-        f"columns use different codings: {names[one]!r} holds {_shown(scan, one)} "
-        f"but {names[other]!r} holds {_shown(scan, other)}: write all columns in one coding, or drop some (drop=[...])"
+        "columns use different codings",
+        f"{names[one]!r} holds {_shown(scan, one)} but {names[other]!r} holds {_shown(scan, other)}: "
+        "write all columns in one coding, or drop some (drop=[...])",
     )
 
 
@@ -290,7 +291,7 @@ def binarized(table: Table, coding: Coding, threshold: float) -> tuple[np.ndarra
     [[False, True]]
     """
     if isinstance(threshold, bool) or not isinstance(threshold, Real) or not np.isfinite(threshold):
-        raise ArgumentError(f"binarize={threshold!r} must be a number")
+        raise ArgumentError("must be a number", argument="binarize", value=threshold)
     numbers = table.cells if isinstance(table.cells, np.ndarray) else _numbers_of(table.names, table.cells)
     if numbers.dtype.kind != "f":
         return numbers > threshold, None, coding

@@ -161,7 +161,7 @@ class Dataset:
         if columns is not None:
             table = table.select([columns] if isinstance(columns, str) else list(columns))
         if table.shape[1] == 0:
-            raise DataError("no columns are left to model: drop fewer of them")
+            raise DataError("no columns are left to model", "drop fewer of them")
         if one_hot is not None:
             table = table_of_dummies(table, one_hot)
         row_weights = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
@@ -180,8 +180,9 @@ class Dataset:
         """Check a data set that was read before."""
         if any(option is not None for option in table_options):
             raise ArgumentError(
-                "names, binarize, columns, drop, weight_column, values, categories and one_hot belong to the reading "
-                "of a table: the data is a Dataset already"
+                "names, binarize, columns, drop, `weight_column`, values, categories and `one_hot` "
+                "belong to the reading of a table",
+                "the data is a Dataset already",
             )
         if isinstance(coding, CategoryCoding):
             data = data._relabelled(coding, declared_by)
@@ -193,8 +194,8 @@ class Dataset:
                 check_coding(data, declared, declared_by)
             elif not same_coding(data.coding, declared):
                 raise CodingError(
-                    f"coding {declared.describe()} was declared but the Dataset is {data.coding.describe()}: "
-                    "convert it with Dataset.convert"
+                    f"coding {declared.describe()} was declared but the Dataset is {data.coding.describe()}",
+                    "convert it with `Dataset.convert`",
                 )
         if sample_weight is None:
             return data  # type: ignore[return-value]
@@ -296,8 +297,8 @@ class Dataset:
         for name, labels in zip(self.names, self.labels, strict=True):
             if len(labels) != 2:
                 raise CodingError(
-                    f"column {name!r} has {len(labels)} values, so it cannot be written as {target.describe()}: "
-                    "drop it, or read the data with binarize=threshold"
+                    f"column {name!r} has {len(labels)} values, so it cannot be written as {target.describe()}",
+                    "drop it, or read the data with `binarize=threshold`",
                 )
         return replace(self, states=_in_domain(self.domain.to_codes(self.states) == 1, target.domain), coding=target)
 
@@ -354,7 +355,8 @@ class Dataset:
         column = self.names[int(np.flatnonzero(self.missing.any(axis=0))[0])]
         raise MissingValuesError(
             f"{who} needs complete rows but {holed} of {self.n_rows} rows {have} missing cells "
-            f"(first in column {column!r}): {instead}use Dataset.complete_rows()"
+            f"(first in column {column!r})",
+            f"{instead}use `Dataset.complete_rows()`",
         )
 
     # -- parts --------------------------------------------------------------------------------------------------------
@@ -369,7 +371,7 @@ class Dataset:
         """
         rows = np.arange(self.n_rows)[np.asarray(rows)]
         if rows.size == 0:
-            raise DataError("no rows were chosen: choose 1 or more")
+            raise DataError("no rows were chosen", "choose 1 or more")
         kept, row_of = np.unique(self.row_of[rows], return_inverse=True)
         row_weights = None if self.row_weights is None else self.row_weights[rows]
         missing = None if self.missing is None else self.missing[kept]
@@ -396,7 +398,8 @@ class Dataset:
         complete = ~self.missing[self.row_of].any(axis=1)
         if not complete.any():
             raise MissingValuesError(
-                f"every one of the {self.n_rows} rows has a missing cell: drop the columns with the most missing cells"
+                f"every one of the {self.n_rows} rows has a missing cell",
+                "drop the columns with the most missing cells",
             )
         return self.take(complete)
 
@@ -411,10 +414,12 @@ class Dataset:
         (348, 87)
         """
         if not 0 < fraction < 1:
-            raise ArgumentError(f"fraction={fraction} must lie between 0 and 1")
+            raise ArgumentError("must lie between 0 and 1", argument="fraction", value=fraction)
         n_train = round(fraction * self.n_rows)
         if not 0 < n_train < self.n_rows:
-            raise DataError(f"fraction={fraction} of {self.n_rows} rows leaves one part empty: give more rows")
+            raise DataError(
+                f"of {self.n_rows} rows leaves one part empty", "give more rows", argument="fraction", value=fraction
+            )
         order = as_generator(random_state).permutation(self.n_rows)
         return self.take(np.sort(order[:n_train])), self.take(np.sort(order[n_train:]))
 
@@ -426,7 +431,7 @@ def _settled(coding: Any, values: Any, categories: Any, one_hot: Any) -> Any:
             isinstance(coding, CategoryCoding) or coding in MANY_VALUED
         ):
             raise ArgumentError(
-                f"values, categories and one_hot are for variables with many values, not for coding={coding!r}"
+                f"values, categories and `one_hot` are for variables with many values, not for `coding={coding!r}`"
             )
         return coding
     if values is not None:
@@ -445,6 +450,6 @@ def _take_weights(table: Table, weight_column: str | None, sample_weight: Any) -
     if weight_column is None:
         return table, sample_weight
     if sample_weight is not None:
-        raise ArgumentError("sample_weight and weight_column were both given: give one of them")
+        raise ArgumentError("`sample_weight` and `weight_column` were both given", "give one of them")
     weights = table.numbers(weight_column, "weight_column")
     return table.without([weight_column], "weight_column"), weights

@@ -49,16 +49,16 @@ def read_file(path: Path, names: Sequence[str] | None = None) -> Table:
     }  # fmt: skip
     path, key = _split_key(path)
     if path.is_dir():
-        raise DataError(f"'{path}' is a folder: name one of the files in it")
+        raise DataError(f"'{path}' is a folder", "name one of the files in it")
     if not path.exists():
-        raise DataError(f"file '{path}' was not found: check the path")
+        raise DataError(f"file '{path}' was not found", "check the path")
     if path.suffix.lower() not in readers:
-        raise DataError(f"file '{path}' has the unknown extension {path.suffix!r}: use one of {', '.join(readers)}")
+        raise DataError(f"file '{path}' has the unknown extension {path.suffix!r}", f"use one of {', '.join(readers)}")
     if path.stat().st_size == 0:
         raise DataError(f"file '{path}' is empty (0 bytes)")
     table = readers[path.suffix.lower()](path, names) if key is None else _read_npz(path, names, key)
     if table.shape[0] == 0:
-        raise DataError(f"file '{path}' has no rows (a header only): it needs 1 row or more")
+        raise DataError(f"file '{path}' has no rows (a header only)", "it needs 1 row or more")
     return table
 
 
@@ -94,10 +94,11 @@ def _read_text(path: Path, names: Sequence[str] | None) -> Table:
         if ragged:
             row = ragged[0]
             raise DataError(
-                f"file '{path}' is ragged: the row {row.text!r:.60} has {row.actual_columns} fields "
-                f"but the first line has {row.expected_columns}"
+                f"file '{path}' is ragged",
+                f"the row {row.text!r:.60} has {row.actual_columns} fields but the first line has "
+                f"{row.expected_columns}",
             ) from None
-        raise DataError(f"file '{path}' cannot be read as a table: {error}") from None
+        raise DataError(f"file '{path}' cannot be read as a table", f"{error}") from None
     return table_from_arrow(table.rename_columns([name.strip() for name in table.column_names]))
 
 
@@ -107,7 +108,7 @@ def _first_lines(path: Path) -> list[str]:
         with path.open(encoding="utf-8-sig") as lines:
             first = list(islice((line.rstrip("\n") for line in lines if line.strip()), 2))
     except UnicodeDecodeError:
-        raise DataError(f"file '{path}' is not UTF-8 text: save it as UTF-8") from None
+        raise DataError(f"file '{path}' is not UTF-8 text", "save it as UTF-8") from None
     if not first:
         raise DataError(f"file '{path}' is empty (blank lines only)")
     return first
@@ -139,7 +140,9 @@ def _names_if_headless(path: Path, header: list[str], names: Sequence[str] | Non
         return None
     if names is None:
         shown = ", ".join(header[:4]) + (", ..." if len(header) > 4 else "")
-        raise DataError(f"the first line of '{path}' holds values ({shown}): add a row of column names or give names=")
+        raise DataError(
+            f"the first line of '{path}' holds values ({shown})", "add a row of column names or give `names=`"
+        )
     if len(names) != len(header):
         raise DataError(f"names has {len(names)} entries but '{path}' has {len(header)} columns")
     return list(names)
@@ -166,7 +169,7 @@ def table_from_arrow(table: Any, declared: Collection[str] = ()) -> Table:
             columns.append(_arrow_column(table.column(name), name, name in declared))
         except ArrowException:
             raise DataError(
-                f"column {name!r} holds {table.column(name).type}, not numbers or labels: drop the column"
+                f"column {name!r} holds {table.column(name).type}, not numbers or labels", "drop the column"
             ) from None
     return table_of_columns(kept, columns)
 
@@ -200,7 +203,7 @@ def _read_parquet(path: Path, names: Sequence[str] | None) -> Table:
         _too_large(path, size.num_rows * size.num_columns * BYTES_PER_PARQUET_CELL)
         table = parquet.ParquetFile(path).read()
     except (ArrowException, OSError) as error:
-        raise DataError(f"file '{path}' is not a readable Parquet file: {_first_sentence(error)}") from None
+        raise DataError(f"file '{path}' is not a readable Parquet file", f"{_first_sentence(error)}") from None
     stored_as_categories = [field.name for field in table.schema if types.is_dictionary(field.type)]
     return table_from_arrow(table, stored_as_categories)
 
@@ -210,7 +213,7 @@ def _read_npy(path: Path, names: Sequence[str] | None) -> Table:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)  # never more in memory than is looked at
     except (ValueError, OSError, EOFError) as error:
-        raise DataError(f"file '{path}' is not a readable .npy file: {_first_sentence(error)}") from None
+        raise DataError(f"file '{path}' is not a readable .npy file", f"{_first_sentence(error)}") from None
     return table_from_array(array)
 
 
@@ -232,7 +235,7 @@ def _read_npz(path: Path, names: Sequence[str] | None, key: str | None = None) -
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"file '{path}' is not a readable .npz file: {_first_sentence(error)}") from None
+        raise DataError(f"file '{path}' is not a readable .npz file", f"{_first_sentence(error)}") from None
     table = table_from_array(array)
     return table if stored_names is None else Table(as_names(stored_names), table.cells)
 
@@ -241,7 +244,7 @@ def _array_key(path: Path, arrays: Any, wanted: str | None) -> str:
     listed = ", ".join(arrays.files) or "it is empty"
     if wanted is not None:
         if wanted not in arrays.files:
-            raise DataError(f"file '{path}' holds no array {wanted!r} ({listed}): name one of them")
+            raise DataError(f"file '{path}' holds no array {wanted!r} ({listed})", "name one of them")
         return wanted
     for key in ARRAY_KEYS:
         if key in arrays.files:
@@ -249,8 +252,8 @@ def _array_key(path: Path, arrays: Any, wanted: str | None) -> str:
     flat = [key for key in arrays.files if arrays[key].ndim == 2]
     if len(flat) != 1:
         raise DataError(
-            f"file '{path}' holds {len(flat)} two-dimensional arrays ({listed}): name one of them as "
-            f"{path.name}:{flat[0] if flat else 'x'}, or save the data under the key 'x'"
+            f"file '{path}' holds {len(flat)} two-dimensional arrays ({listed})",
+            f"name one of them as {path.name}:{flat[0] if flat else 'x'}, or save the data under the key 'x'",
         )
     return flat[0]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data.dataset import Dataset
-from gibbsian.errors import DataError, DegenerateDataWarning, MissingValuesWarning
+from gibbsian.errors import DataError, DegenerateDataWarning, MissingValuesWarning, notify
 
 # Names listed in a message before it counts the rest.
 LISTED = 3
@@ -66,7 +65,7 @@ def report_of(data: Dataset, n_empty: int, **findings: Any) -> PreflightReport:
 def check_rows(data: Dataset) -> None:
     """Refuse a single row."""
     if data.n_rows < 2:
-        raise DataError(f"n_samples = {data.n_rows} is too few to fit: give at least 2 rows")
+        raise DataError(f"`n_samples` = {data.n_rows} is too few to fit", "give at least 2 rows")
 
 
 def counted_rows(data: Dataset) -> np.ndarray:
@@ -86,13 +85,13 @@ def warn_of_empty_rows(data: Dataset) -> int:
     """Warn of rows without an observed cell, refuse if all are such, and count them."""
     empty = np.flatnonzero(empty_rows(data))
     if len(empty) == data.n_rows:
-        raise DataError(f"all cells of all {data.n_rows} rows are missing: there is nothing to fit")
+        raise DataError(f"all cells of all {data.n_rows} rows are missing", "there is nothing to fit")
     if len(empty):
         what = "1 row carries" if len(empty) == 1 else f"{len(empty)} rows carry"
-        warnings.warn(
-            f"{what} no information because all cells are missing (first: row {empty[0]}): left out of the fit",
-            MissingValuesWarning,
-            stacklevel=3,
+        notify(
+            MissingValuesWarning(
+                f"{what} no information because all cells are missing (first: row {empty[0]})", "left out of the fit"
+            )
         )
     return len(empty)
 
@@ -101,7 +100,9 @@ def check_observed(data: Dataset, observed_rows: np.ndarray) -> None:
     """Refuse a column that no row of positive weight shows."""
     unseen = names_where(data, observed_rows == 0)
     if unseen:
-        raise DataError(f"{columns_have(unseen)} no observed cell in any row of positive weight: drop {them(unseen)}")
+        raise DataError(
+            f"{columns_have(unseen)} no observed cell in any row of positive weight", f"drop {them(unseen)}"
+        )
 
 
 # -- pairs ------------------------------------------------------------------------------------------------------------
@@ -109,10 +110,10 @@ def warn_of_duplicates(duplicates: tuple[tuple[str, str, str], ...]) -> tuple[tu
     """Warn of pairs of columns that say the same, and return them."""
     if duplicates:
         clauses = [f"{first!r} and {second!r} are {kind} in every row" for first, second, kind in duplicates]
-        warnings.warn(
-            f"columns {listed(clauses, 'other pair', 'other pairs')}: their parameters cannot be told apart",
-            DegenerateDataWarning,
-            stacklevel=3,
+        notify(
+            DegenerateDataWarning(
+                f"columns {listed(clauses, 'other pair', 'other pairs')}", "their parameters cannot be told apart"
+            )
         )
     return duplicates
 

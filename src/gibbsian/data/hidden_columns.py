@@ -120,15 +120,16 @@ def graph_with_hidden(graph: Any, names: Sequence[Hashable], n_hidden: int) -> G
         graph = _by_word(graph, n_visible, n_hidden)
     if isinstance(graph, Graph) and graph.n_nodes != len(names):
         raise GraphError(
-            f"the graph has {graph.n_nodes} nodes but the machine has {len(names)} units, {n_visible} columns and then "
-            f"{n_hidden} hidden: give a node to each"
+            f"the graph has {graph.n_nodes} nodes but the machine has {len(names)} units, {n_visible} "
+            f"columns and then {n_hidden} hidden",
+            "give a node to each",
         )
     found = as_graph(graph, names)
     alone = np.flatnonzero(found.degrees[n_visible:] == 0)
     if len(alone):
         raise GraphError(
-            f"hidden unit {names[n_visible + alone[0]]!r} has no edge, so it changes nothing: join it to a column or "
-            "lower n_hidden"
+            f"hidden unit {names[n_visible + alone[0]]!r} has no edge, so it changes nothing",
+            "join it to a column or lower `n_hidden`",
         )
     return found
 

@@ -106,7 +106,7 @@ class Cuts:
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
-            raise ArgumentError(f"batch_size={self.batch_size} must be at least 1")
+            raise ArgumentError("must be at least 1", argument="batch_size", value=self.batch_size)
 
     def __len__(self) -> int:
         return max(1, round(self.n_rows / self.batch_size))

@@ -36,7 +36,7 @@ def table_from_one_hot(array: Any, names: Sequence[str] | None = None) -> Table:
     check_shape(array.shape[:2])
     n_rows, n, q = array.shape
     if not 1 <= q <= MOST_VALUES:
-        raise DataError(f"the one-hot array has {q} values a variable: from 1 to {MOST_VALUES} are possible")
+        raise DataError(f"the one-hot array has {q} values a variable", f"from 1 to {MOST_VALUES} are possible")
     require_memory(n_rows * n * BYTES_PER_VARIABLE, f"reading {n_rows} x {n} one-hot cells", INSTEAD)
     words = as_names([f"x{j}" for j in range(n)] if names is None else names)
     if len(words) != n:
@@ -73,7 +73,9 @@ def table_of_dummies(table: Table, groups: Groups) -> Table:
         name = group_of.get(column, column)
         if name in kept:
             if column not in group_of:
-                raise DataError(f"one_hot makes a variable {name!r}, but the data has a column of that name: rename it")
+                raise DataError(
+                    f"`one_hot` makes a variable {name!r}, but the data has a column of that name", "rename it"
+                )
             continue
         kept[name] = _joined(table, name, named[name], groups) if column in group_of else _plain(table, place)
     return Table(tuple(kept), list(kept.values()))
@@ -87,12 +89,16 @@ def _separated(names: Sequence[str], separator: str) -> dict[str, list[str]]:
         if found and variable and value:
             groups.setdefault(variable, []).append(name)
     if not groups:
-        raise ArgumentError(f"one_hot={separator!r} stands in no column's name: give the separator or a mapping")
+        raise ArgumentError(
+            "stands in no column's name", "give the separator or a mapping", argument="one_hot", value=separator
+        )
     for variable, columns in groups.items():
         if len(columns) == 1:
             raise DataError(
-                f"one_hot={separator!r} finds one column only, {columns[0]!r}, for the variable {variable!r}: keep the "
-                "column of every value (no drop_first), or give one_hot a mapping from variables to columns"
+                f"finds one column only, {columns[0]!r}, for the variable {variable!r}",
+                "keep the column of every value (no drop_first), or give `one_hot` a mapping from variables to columns",
+                argument="one_hot",
+                value=separator,
             )
     return groups
 
@@ -105,7 +111,7 @@ def _checked(table: Table, groups: Mapping[str, Sequence[str]]) -> dict[str, lis
         for column in columns:
             table.place(column, f"one_hot[{name!r}]")
             if column in owner:
-                raise ArgumentError(f"one_hot has the column {column!r} in {owner[column]!r} and in {name!r}")
+                raise ArgumentError(f"`one_hot` has the column {column!r} in {owner[column]!r} and in {name!r}")
             owner[column] = name
     return {str(name): list(columns) for name, columns in groups.items()}
 
@@ -150,16 +156,16 @@ def _factor(name: str, numbers: np.ndarray, columns: Sequence[str], labels: Sequ
     if foreign.any():
         row, k = np.argwhere(foreign)[0]
         raise DataError(
-            f"column {columns[k]!r} of the one-hot variable {name!r} holds {_shown(numbers[row, k])} at row {row}: "
-            "one-hot columns hold 0 and 1 only"
+            f"column {columns[k]!r} of the one-hot variable {name!r} holds {_shown(numbers[row, k])} at row {row}",
+            "one-hot columns hold 0 and 1 only",
         )
     count = np.count_nonzero(ones, axis=1)
     if count.max(initial=0) > 1:
         row = int(np.argmax(count > 1))
         first, second = (columns[k] for k in np.flatnonzero(ones[row])[:2])
         raise DataError(
-            f"row {row} has a one in both {first!r} and {second!r}, which are values of the one variable {name!r}: "
-            "a row has one value at most"
+            f"row {row} has a one in both {first!r} and {second!r}, which are values of the one variable {name!r}",
+            "a row has one value at most",
         )
     return as_factor(list(labels), np.where(count == 1, ones.argmax(axis=1), -1), name, declared=True)
 

@@ -21,8 +21,6 @@ nothing: it becomes a note.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from gibbsian.backends.parallel import n_threads
@@ -55,6 +53,7 @@ from gibbsian.errors import (
     DegenerateDataWarning,
     GraphError,
     MaximumDoesNotExistError,
+    notify,
 )
 from gibbsian.graphs import Graph
 from gibbsian.models import Model
@@ -173,15 +172,15 @@ def _judge_constant(constant: tuple[str, ...], bias: bool, l2: float) -> None:
     if not constant or not bias:
         return
     if l2 > 0:
-        warnings.warn(
-            f"{columns_have(constant)} one value only: the penalty alone keeps the biases finite",
-            DegenerateDataWarning,
-            stacklevel=3,
+        notify(
+            DegenerateDataWarning(
+                f"{columns_have(constant)} one value only", "the penalty alone keeps the biases finite"
+            )
         )
         return
     raise ConstantColumnError(
-        f"{columns_have(constant, limit=len(constant))} one value only, so no finite bias is the most likely: "
-        f"drop {them(constant)} or add a penalty such as l2=0.01"
+        f"{columns_have(constant, limit=len(constant))} one value only, so no finite bias is the most likely",
+        f"drop {them(constant)} or add a penalty such as `l2=0.01`",
     )
 
 
@@ -189,10 +188,11 @@ def _warn_of_nearly_constant(data: Dataset, low_rows: np.ndarray, high_rows: np.
     rarer = np.minimum(low_rows, high_rows)
     nearly = names_where(data, (rarer > 0) & (rarer < RARE_ROWS) & (rarer < RARE_SHARE * (low_rows + high_rows)))
     if nearly:
-        warnings.warn(
-            f"{columns_have(nearly)} the rarer value in fewer than {RARE_ROWS} rows: parameters are poorly determined",
-            DegenerateDataWarning,
-            stacklevel=3,
+        notify(
+            DegenerateDataWarning(
+                f"{columns_have(nearly)} the rarer value in fewer than {RARE_ROWS} rows",
+                "parameters are poorly determined",
+            )
         )
     return nearly
 
@@ -204,15 +204,16 @@ def _judge_cells(data: Dataset, graph: Graph, cells: PairCells, unpenalised: boo
     if apart.any() and unpenalised:
         first, second = (data.names[node] for node in graph.edges[np.flatnonzero(apart)[0]])
         raise MaximumDoesNotExistError(
-            f"columns {first!r} and {second!r} are never observed in the same row, so nothing determines their "
-            "coupling: add a penalty such as l2=0.01, or leave the edge out of the graph"
+            f"columns {first!r} and {second!r} are never observed in the same row, so nothing "
+            "determines their coupling",
+            "add a penalty such as `l2=0.01`, or leave the edge out of the graph",
         )
     certain = _unbounded_edges(data, cells.possible, bias)
     if certain.any() and unpenalised:
         reasons = _reasons(data, graph, cells.possible, certain, bias)
         raise MaximumDoesNotExistError(
-            f"the likelihood has no finite maximum, because {listed(reasons, 'other pair', 'other pairs')}: "
-            "add a penalty such as l2=0.01, or drop or merge columns"
+            f"the likelihood has no finite maximum, because {listed(reasons, 'other pair', 'other pairs')}",
+            "add a penalty such as `l2=0.01`, or drop or merge columns",
         )
     notes = []
     if certain.any():
@@ -235,8 +236,8 @@ def _judge_triangles(data: Dataset, graph: Graph) -> None:
     spelled = [data.coding.labels_of(node)[int(spin > 0)] for node, spin in zip(nodes, pattern, strict=True)]
     shown = ", ".join(f"{data.names[node]!r}={label}" for node, label in zip(nodes, spelled, strict=True))
     raise MaximumDoesNotExistError(
-        f"the likelihood has no finite maximum, because {shown} never occur together, nor do their opposites: "
-        "add a penalty such as l2=0.01, or drop one of these columns"
+        f"the likelihood has no finite maximum, because {shown} never occur together, nor do their opposites",
+        "add a penalty such as `l2=0.01`, or drop one of these columns",
     )
 
 

@@ -46,9 +46,9 @@ def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
     elif _is_frame_of(source, "pandas"):
         table = _from_pandas(source)
     elif hasattr(source, "collect") and type(source).__module__.startswith("polars"):
-        raise DataError("a LazyFrame holds no rows yet: collect() it first")
+        raise DataError("a LazyFrame holds no rows yet", "collect() it first")
     elif hasattr(source, "window_rows"):
-        raise DataError("a DataStream is learned by fit: for anything else read rows into memory with Dataset.read")
+        raise DataError("a DataStream is learned by fit", "for anything else read rows into memory with `Dataset.read`")
     else:
         table = table_from_array(source)
     check_shape(table.shape)
@@ -84,7 +84,7 @@ def _pandas_column(column: Any, name: str) -> np.ndarray | Factor:
     if isinstance(dtype, types.CategoricalDtype):
         return as_factor(list(dtype.categories), column.cat.codes.to_numpy(), name, declared=True)
     if types.is_complex_dtype(dtype):
-        raise DataError(f"Complex data not supported: column {name!r} holds complex numbers")
+        raise DataError("Complex data not supported", f"column {name!r} holds complex numbers")
     if types.is_bool_dtype(dtype):
         return column.to_numpy(dtype=bool) if not column.isna().any() else factorise(column.astype(object), name)
     if types.is_numeric_dtype(dtype):

@@ -57,11 +57,11 @@ def open_row_file(path: Path) -> RowFile:
     """
     kinds: dict[str, type[NpyRows] | type[ParquetRows]] = {".npy": NpyRows, ".parquet": ParquetRows}
     if not path.exists() or path.is_dir():
-        raise DataError(f"file '{path}' was not found: check the path")
+        raise DataError(f"file '{path}' was not found", "check the path")
     if path.suffix.lower() not in kinds:
         raise DataError(
-            f"file '{path}' cannot be read in pieces: a stream reads {' and '.join(kinds)} files, "
-            "for others use Dataset.read"
+            f"file '{path}' cannot be read in pieces",
+            f"a stream reads {' and '.join(kinds)} files, for others use `Dataset.read`",
         )
     file: RowFile = kinds[path.suffix.lower()](path)
     check_shape((file.n_rows, len(file.names)))
@@ -78,14 +78,14 @@ class NpyRows:
     def _header(self) -> tuple[tuple[int, ...], int]:
         array = self._map()
         if array.ndim != 2:
-            raise DataError(f"file '{self.path}' holds an array of {array.ndim} dimensions: a table has two")
+            raise DataError(f"file '{self.path}' holds an array of {array.ndim} dimensions", "a table has two")
         return array.shape, array.itemsize * array.shape[1]
 
     def _map(self) -> np.ndarray:
         try:
             return np.load(self.path, mmap_mode="r", allow_pickle=False)
         except (ValueError, OSError, EOFError) as error:
-            raise DataError(f"file '{self.path}' is not a readable .npy file: {error}") from None
+            raise DataError(f"file '{self.path}' is not a readable .npy file", f"{error}") from None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class ParquetRows:
         try:
             return parquet.ParquetFile(self.path)
         except (ArrowException, OSError) as error:
-            raise DataError(f"file '{self.path}' is not a readable Parquet file: {error}") from None
+            raise DataError(f"file '{self.path}' is not a readable Parquet file", f"{error}") from None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -146,8 +146,8 @@ class ParquetRows:
         groups = self._metadata[1]
         if max(groups) > most_rows:
             raise DataError(
-                f"file '{self.path}' has a row group of {max(groups)} rows but memory is for {most_rows}: "
-                "raise memory= or write the file with smaller row groups"
+                f"file '{self.path}' has a row group of {max(groups)} rows but memory is for {most_rows}",
+                "raise `memory=` or write the file with smaller row groups",
             )
         ends = np.cumsum(groups).tolist()
         return [(end - size, end) for end, size in zip(ends, groups, strict=True) if size]
@@ -165,7 +165,7 @@ class ParquetRows:
                     yield start, table_from_arrow(ArrowTable.from_batches([part])).select(names)
                     start += part.num_rows
             except (ArrowException, OSError) as error:
-                raise DataError(f"file '{self.path}' is damaged near row {start}: {error}") from None
+                raise DataError(f"file '{self.path}' is damaged near row {start}", f"{error}") from None
 
     def _group_at(self, start: int) -> int:
         ends = np.cumsum(self._metadata[1])

@@ -131,7 +131,7 @@ class DataStream:
         """
         paths = [source] if isinstance(source, str | os.PathLike) else list(source)
         if not paths:
-            raise DataError("no files were given: give 1 or more")
+            raise DataError("no files were given", "give 1 or more")
         files = tuple(open_row_file(Path(path)) for path in paths)
         chosen = _chosen(files, columns, drop)
         named = chosen if names is None else as_names(names)
@@ -175,7 +175,10 @@ class DataStream:
         """All pieces as file, first row and end."""
         if self.window_rows < PIECES_PER_WINDOW:
             raise ArgumentError(
-                f"memory={self.memory} is too small for {self.n_variables} columns: give some megabytes"
+                f"is too small for {self.n_variables} columns",
+                "give some megabytes",
+                argument="memory",
+                value=self.memory,
             )
         return [(file, *piece) for file in self.files for piece in file.pieces(self._most_rows(file))]
 
@@ -248,13 +251,13 @@ class DataStream:
         where = f"in column {self.names[column]!r} at row {first_row + row} (counted from 0)"
         if trouble[row, column] == _MISSING:
             raise MissingValuesError(
-                f"file '{file.path}' has a missing cell {where}, and learning by minibatches needs complete rows: "
-                "leave out such rows or columns, or read the data with Dataset.read and use learner='mle'"
+                f"file '{file.path}' has a missing cell {where}, and learning by minibatches needs complete rows",
+                "leave out such rows or columns, or read the data with `Dataset.read` and use `learner='mle'`",
             )
         how = " that was recognised in the first rows: declare coding=..." if self.recognised else ": declare another"
         raise CodingError(
-            f"file '{file.path}' holds {_spelling(table, row, column)} {where}, "
-            f"which is not a value of the coding {self.coding.describe()}{how} or mend the file"
+            f"file '{file.path}' holds {_spelling(table, row, column)} {where}, which is not a "
+            f"value of the coding {self.coding.describe()}{how} or mend the file"
         )
 
     # -- one pass -----------------------------------------------------------------------------------------------------
@@ -417,13 +420,13 @@ def _chosen(
     for other in files[1:]:
         if other.names != first.names:
             raise DataError(
-                f"file '{other.path}' has other columns than '{first.path}': give files with the same columns"
+                f"file '{other.path}' has other columns than '{first.path}'", "give files with the same columns"
             )
     header = Table(first.names, np.empty((0, len(first.names)))).without([drop] if isinstance(drop, str) else drop)
     if columns is not None:
         header = header.select([columns] if isinstance(columns, str) else list(columns))
     if not header.names:
-        raise DataError("no columns are left to model: drop fewer of them")
+        raise DataError("no columns are left to model", "drop fewer of them")
     return header.names
 
 
@@ -455,7 +458,7 @@ def as_bytes(memory: int | str) -> int:
             raise ValueError
         amount = int(float(match[1]) * _UNITS[match[2] or ""])
     except ValueError:
-        raise ArgumentError(f"memory={memory!r} must be a number of bytes or like '2GB'") from None
+        raise ArgumentError("must be a number of bytes or like '2GB'", argument="memory", value=memory) from None
     if amount < 1:
-        raise ArgumentError(f"memory={memory!r} must be positive")
+        raise ArgumentError("must be positive", argument="memory", value=memory)
     return amount

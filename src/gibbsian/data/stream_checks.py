@@ -49,7 +49,7 @@ def preflight_stream(
     if graph.n_nodes != stream.n_variables:
         raise GraphError(f"the graph has {graph.n_nodes} nodes but the data has {stream.n_variables} columns")
     if stream.n_rows < 2:
-        raise DataError(f"n_samples = {stream.n_rows} is too few to fit: give at least 2 rows")
+        raise DataError(f"`n_samples` = {stream.n_rows} is too few to fit", "give at least 2 rows")
     counts = stream.summary(pairs=stream.n_variables <= MOST_COLUMNS_FOR_PAIRS)
     named: Any = stream  # the sentences need names, coding and domain only
     check_observed(named, counts.low + counts.high)
@@ -73,9 +73,9 @@ def _check_complete(stream: DataStream, counts: StreamSummary) -> None:
     if counts.missing.any():
         column = stream.names[int(np.flatnonzero(counts.missing)[0])]
         raise MissingValuesError(
-            f"{int(counts.missing.sum())} cells of the stream are missing (first in column {column!r}), and learning "
-            "by minibatches needs complete rows: leave out such rows or columns, or read the data with Dataset.read "
-            "and use learner='mle'"
+            f"{int(counts.missing.sum())} cells of the stream are missing (first in column {column!r}), "
+            "and learning by minibatches needs complete rows",
+            "leave out such rows or columns, or read the data with `Dataset.read` and use `learner='mle'`",
         )
 
 

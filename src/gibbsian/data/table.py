@@ -40,7 +40,7 @@ def canonical(value: Any) -> Token | None:
     if isinstance(value, str):
         return _canonical_word(value)
     if isinstance(value, complex | np.complexfloating):
-        raise DataError("Complex data not supported: give real numbers or labels")
+        raise DataError("Complex data not supported", "give real numbers or labels")
     if hasattr(value, "isoformat"):  # dates and times are text to us
         return value.isoformat().lower()
     number = float(value)
@@ -259,7 +259,7 @@ def as_names(names: Iterable[Hashable]) -> tuple[str, ...]:
     repeated = [name for name, count in Counter(words).items() if count > 1]
     if repeated:
         raise DataError(
-            f"the column name {repeated[0]!r} occurs {words.count(repeated[0])} times: "
-            "give every column its own name (is the header row missing?)"
+            f"the column name {repeated[0]!r} occurs {words.count(repeated[0])} times",
+            "give every column its own name (is the header row missing?)",
         )
     return words

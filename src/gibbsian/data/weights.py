@@ -25,20 +25,22 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     try:
         weights = np.array(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError("sample_weight must be a list of numbers, one per row") from None
+        raise DataError("`sample_weight` must be a list of numbers, one per row") from None
     if weights.ndim != 1:
-        raise DataError(f"Sample weights must be 1D array or scalar: sample_weight has shape {weights.shape}")
+        raise DataError("Sample weights must be 1D array or scalar", f"`sample_weight` has shape {weights.shape}")
     if len(weights) != n_rows:
         raise DataError(
-            f"sample_weight has {len(weights)} entries but the data has {n_rows} rows (sample_weight.shape)"
+            f"`sample_weight` has {len(weights)} entries but the data has {n_rows} rows (`sample_weight`.shape)"
         )
     for bad, what in ((~np.isfinite(weights), "finite"), (weights < 0, "zero or positive")):
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
-            raise DataError(f"sample_weight holds {weights[row]} at row {row}: weights must be {what}")
+            raise DataError(f"`sample_weight` holds {weights[row]} at row {row}", f"weights must be {what}")
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):
-            raise DataError("sample_weight has a sum beyond the largest number: divide all weights by the same factor")
+            raise DataError(
+                "`sample_weight` has a sum beyond the largest number", "divide all weights by the same factor"
+            )
     if not weights.any():
-        raise DataError("sample_weight is zero for every row: give at least one row a positive weight")
+        raise DataError("`sample_weight` is zero for every row", "give at least one row a positive weight")
     return weights

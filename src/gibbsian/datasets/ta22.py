@@ -89,7 +89,7 @@ def make_ta22(name: str, random_state: RandomState = None) -> TrueSample:
     True
     """
     if name not in TA22_NAMES:
-        raise ArgumentError(f"name={name!r} must be one of {', '.join(TA22_NAMES)}")
+        raise ArgumentError(f"must be one of {', '.join(TA22_NAMES)}", argument="name", value=name)
     rng = as_generator(random_state)
     system, size = name[:-1], name[-1]
     probabilities = ising_probabilities() if system == _ISING else network_probabilities(_PARENTS[system], rng)

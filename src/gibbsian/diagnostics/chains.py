@@ -155,8 +155,8 @@ def _by_quantity(statistic: Callable[..., np.ndarray], draws: np.ndarray, stuck:
     values = np.asarray(draws, dtype=np.float64)
     if values.ndim not in (2, 3) or values.shape[1] < MIN_DRAWS:
         raise ArgumentError(
-            f"draws has shape {values.shape}: use (n_chains, n_draws) or (n_chains, n_draws, n_quantities) with at "
-            f"least {MIN_DRAWS} draws"
+            f"draws has shape {values.shape}",
+            f"use (`n_chains`, n_draws) or (`n_chains`, n_draws, n_quantities) with at least {MIN_DRAWS} draws",
         )
     table = values.reshape(*values.shape[:2], -1)
     frozen = np.ptp(table, axis=1).max(axis=0) == 0

@@ -81,9 +81,11 @@ def maximum_exists(
     """
     programmes = {"likelihood": _face_programme, "pseudolikelihood": _flip_programme}
     if objective not in programmes:
-        raise ArgumentError(f"objective={objective!r} is not known: use one of {', '.join(programmes)}")
+        raise ArgumentError(
+            "is not known", f"use one of {', '.join(programmes)}", argument="objective", value=objective
+        )
     if data.domain != model.domain:
-        raise ArgumentError(f"the data is {data.domain.name} but the model is {model.domain.name}: convert the data")
+        raise ArgumentError(f"the data is {data.domain.name} but the model is {model.domain.name}", "convert the data")
     data.require_complete("maximum_exists")
     states = data.states[data.weights > 0]
     sizes = model.domain.cardinalities(model.n_variables)

@@ -7,7 +7,6 @@ the model.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logsumexp
 
 from gibbsian.data import Dataset
-from gibbsian.errors import ArgumentError, MixingWarning
+from gibbsian.errors import ArgumentError, MixingWarning, notify
 from gibbsian.inference import exact
 from gibbsian.models.base import Model
 from gibbsian.models.states import checked_states
@@ -203,11 +202,7 @@ def log_partition_interval(
     states, start = _starts(model, samples, chosen.n_walkers, generator, burn_in)
     interval = LogPartitionInterval(forward, chosen.reverse(model, states, generator), start)
     if warn and interval.trouble:
-        warnings.warn(
-            f"{interval.trouble}: raise the number of temperatures, betas={forward.n_betas}",
-            MixingWarning,
-            stacklevel=2,
-        )
+        notify(MixingWarning(interval.trouble, f"raise the number of temperatures, `betas={forward.n_betas}`"))
     return interval
 
 
@@ -215,7 +210,9 @@ def _checked_samples(model: Model, samples: str | np.ndarray | Dataset) -> str |
     """Refuse what the way back cannot start from before the way there is made."""
     if isinstance(samples, str):
         if samples not in ("gibbs", "exact"):
-            raise ArgumentError(f"samples={samples!r} is not known: use 'gibbs', 'exact', states or a Dataset")
+            raise ArgumentError(
+                "is not known", "use 'gibbs', 'exact', states or a Dataset", argument="samples", value=samples
+            )
         return samples
     if isinstance(samples, Dataset):
         samples.require_complete("annealing from data")

@@ -200,9 +200,9 @@ class AnswersMixin:
             annealing = _annealing(n_samples, betas)
             return log_partition_interval(self.model_, annealing=annealing, rng=as_generator(self.random_state))
         if method != "exact":
-            raise ArgumentError(f"method={method!r} is not known: use one of exact, ais")
+            raise ArgumentError("is not known", "use one of exact, ais", argument="method", value=method)
         if n_samples is not None or betas is not None:
-            raise ArgumentError("n_samples and betas belong to method='ais': leave them out")
+            raise ArgumentError("`n_samples` and betas belong to `method='ais'`", "leave them out")
         return self._exact_log_partition()
 
     def _exact_evidence(self, data: Dataset) -> np.ndarray:
@@ -216,7 +216,9 @@ class AnswersMixin:
         try:
             return exact(self.model_).log_partition()
         except TooExpensiveError as error:
-            raise TooExpensiveError(f"{error}, or bracket log Z by method='ais' (of scores: score_interval)") from None
+            raise TooExpensiveError(
+                f"{error}, or bracket log Z by `method='ais'` (of scores: score_interval)"
+            ) from None
 
     def expect(self, method: str | Expectation = "auto", n_samples: int | None = None) -> Estimate:
         """Return the expected statistics of the model, in the layout of ``model_.theta``, with standard errors.
@@ -340,8 +342,8 @@ def _with_samples(expectation: Any, method: Any, n_samples: int) -> Any:
     if "n_walkers" in known:
         return dataclasses.replace(expectation, n_walkers=n_samples)
     if "n_sweeps" not in known:
-        raise ArgumentError(f"method={method!r} draws no samples: leave n_samples= out")
+        raise ArgumentError("draws no samples", "leave `n_samples=` out", argument="method", value=method)
     if n_samples < 2:
-        raise ArgumentError(f"n_samples={n_samples} must be at least 2")
+        raise ArgumentError("must be at least 2", argument="n_samples", value=n_samples)
     n_chains = int(np.clip(np.sqrt(n_samples), 2, MOST_CHAINS))
     return dataclasses.replace(expectation, n_chains=n_chains, n_sweeps=-(-n_samples // n_chains))

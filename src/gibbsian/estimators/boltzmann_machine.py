@@ -12,7 +12,6 @@ from gibbsian.estimators.online import OnlineMixin
 from gibbsian.estimators.pairwise_tables import PairwiseTablesMixin
 from gibbsian.graphs import as_graph
 from gibbsian.learners import Learner
-from gibbsian.learners.driver import Callback
 from gibbsian.models import PairwiseModel
 from gibbsian.rng import RandomState
 from gibbsian.storage import Checkpoint
@@ -100,7 +99,7 @@ class BoltzmannMachine(PairwiseTablesMixin, ConvertibleMixin, OnlineMixin, Machi
         start: Any = None,
         held_out: float = 0.0,
         checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-        callback: Callback | None = None,
+        callback: Any = None,
         random_state: RandomState = None,
     ):
         self.graph = graph

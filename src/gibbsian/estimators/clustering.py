@@ -8,12 +8,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClusterMixin
 
-from gibbsian.errors import ArgumentError, DegenerateDataWarning
+from gibbsian.errors import ArgumentError, DegenerateDataWarning, notify
 from gibbsian.estimators.mixture_base import HiddenClassEstimator
 from gibbsian.mixtures import EMResult, KMeansPartition, KMeansProblem, OnlineState, WeightedRows
 from gibbsian.mixtures.em import best_of, iterate
 from gibbsian.mixtures.kmeans import energy, nearest_mean
-from gibbsian.mixtures.notices import notify
 from gibbsian.mixtures.online_kmeans import show
 from gibbsian.mixtures.rows import check_squares, collapse, unit_rows, without_direction
 from gibbsian.mixtures.seeds import spread_rows
@@ -215,8 +214,10 @@ class OnlineKMeans(_MeansEstimator):
             self._ready(fitting=True)
             if self.n_components != len(self.wins_):
                 raise ArgumentError(
-                    f"n_components={self.n_components} but there are {len(self.wins_)} units already: "
-                    "call fit, or partial_fit on a new OnlineKMeans"
+                    f"but there are {len(self.wins_)} units already",
+                    "call fit, or partial_fit on a new OnlineKMeans",
+                    argument="n_components",
+                    value=self.n_components,
                 )
         rows = self._rows(X, fitting=first)
         weights = self._row_weights(rows, sample_weight)
@@ -240,7 +241,7 @@ class OnlineKMeans(_MeansEstimator):
         lost = np.flatnonzero(state.wins == 0)
         if whole and len(lost):
             said = f"unit {lost[0]} has won no row in the last epoch and stays where it was: ask for fewer units"
-            notify(said, DegenerateDataWarning)
+            notify(DegenerateDataWarning(said))
         self.wins_ = state.wins
         mixture = KMeansPartition(state.means, energies[-1])
         reason = f"showed the rows {len(energies)} times"

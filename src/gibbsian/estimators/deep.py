@@ -21,7 +21,6 @@ from gibbsian.layered.scaling import ColumnScale
 from gibbsian.layered.stacking import Stacking
 from gibbsian.layered.start import start_deep
 from gibbsian.layered.wake_sleep import WakeSleep
-from gibbsian.learners.driver import Callback
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import Layer
@@ -107,7 +106,7 @@ class DeepBeliefNetwork(DeepMachineEstimator):
         held_out: float = 0.0,
         dtype: str = "float64",
         checkpoint: Any = None,
-        callback: Callback | None = None,
+        callback: Any = None,
     ):
         self.n_components = n_components
         self.learning_rate = learning_rate
@@ -258,7 +257,7 @@ class DeepBoltzmannMachine(MissingCellsMixin, DeepMachineEstimator, ChunkedMachi
         held_out: float = 0.0,
         dtype: str = "float64",
         checkpoint: Any = None,
-        callback: Callback | None = None,
+        callback: Any = None,
     ):
         self.n_components = n_components
         self.learning_rate = learning_rate

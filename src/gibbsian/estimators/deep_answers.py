@@ -129,16 +129,16 @@ class DeepAnswersMixin(TransformerMixin, UpperLogPartitionMixin):
         check_is_fitted(self)
         check_whole_number("n_samples", n_samples)
         if method not in ("auto", "exact", "gibbs"):
-            raise ArgumentError(f"method={method!r} is not known: use one of auto, exact, gibbs")
+            raise ArgumentError("is not known", "use one of auto, exact, gibbs", argument="method", value=method)
         if n_steps is not None:
             check_whole_number("n_steps", n_steps)
             if method == "exact":
-                raise ArgumentError("n_steps belongs to method='gibbs': leave it out")
+                raise ArgumentError("n_steps belongs to `method='gibbs'`", "leave it out")
         rng = as_generator(self.random_state if random_state is None else random_state)
         machine = self._summable
         quick = can_sum(machine) and predict_cost(machine).seconds <= QUICK_SECONDS
         if method == "exact" and not can_sum(machine):
-            raise TooExpensiveError(f"{self._why_not_summed()}: draw with method='gibbs'")
+            raise TooExpensiveError(f"{self._why_not_summed()}", "draw with `method='gibbs'`")
         if method == "exact" or (method == "auto" and quick and n_steps is None):
             values = LayerEnumeration(machine).sample(n_samples, rng)[0]
         else:
@@ -232,7 +232,7 @@ class DeepAnswersMixin(TransformerMixin, UpperLogPartitionMixin):
         annealing = self._annealing(rows, n_samples, betas)
         rng = as_generator(self.random_state)
         if exact and not can_sum(self._summable):
-            raise TooExpensiveError(f"{self._why_not_summed()}: set exact=False for a lower bound")
+            raise TooExpensiveError(f"{self._why_not_summed()}", "set `exact=False` for a lower bound")
         try:
             return deep_log_likelihood(
                 self.model_, rows, annealing=annealing, rng=rng, exact=exact, exact_log_partition=summed
@@ -240,7 +240,7 @@ class DeepAnswersMixin(TransformerMixin, UpperLogPartitionMixin):
         except TooExpensiveError as error:
             if not exact:
                 raise
-            raise TooExpensiveError(f"{str(error).partition(': ')[0]}: set exact=False for a lower bound") from None
+            raise TooExpensiveError(f"{str(error).partition(': ')[0]}", "set `exact=False` for a lower bound") from None
 
     def score_interval(
         self, X: Any, sample_weight: Any = None, n_samples: int | None = None, betas: int | None = None
@@ -293,7 +293,7 @@ class DeepAnswersMixin(TransformerMixin, UpperLogPartitionMixin):
         annealing = self._annealing(None, n_samples, betas)
         if exact and not can_sum(self._summable):
             raise TooExpensiveError(
-                f"{self._why_not_summed()}: bracket log Z by method='ais' (of scores: log_likelihood)"
+                f"{self._why_not_summed()}", "bracket log Z by `method='ais'` (of scores: log_likelihood)"
             )
         return deep_log_partition(self.model_, annealing, as_generator(self.random_state), exact=exact)
 
@@ -327,8 +327,8 @@ class DeepAnswersMixin(TransformerMixin, UpperLogPartitionMixin):
         if rows.missing is not None and rows.missing.any():
             row, column = np.argwhere(rows.missing)[0]
             raise MissingValuesError(
-                f"row {row}, column {self.names_[column]!r} is missing, but {what} needs complete rows: fill it with "
-                "a DeepBoltzmannMachine or a RestrictedBoltzmannMachine, in which it is a hidden unit"
+                f"row {row}, column {self.names_[column]!r} is missing, but {what} needs complete rows",
+                "fill it with a DeepBoltzmannMachine or a RestrictedBoltzmannMachine, in which it is a hidden unit",
             )
         return self.model_.visible.encode(rows.states)
 

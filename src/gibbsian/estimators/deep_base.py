@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gibbsian.errors import ArgumentError, ConvergenceWarning, MissingValuesError
+from gibbsian.errors import ArgumentError, ConvergenceWarning, MissingValuesError, notify
 from gibbsian.estimators.deep_answers import DeepAnswersMixin
 from gibbsian.estimators.fitting import check_hooks
 from gibbsian.estimators.layered_base import LayeredMachine
@@ -67,15 +66,15 @@ class DeepMachineEstimator(DeepAnswersMixin, LayeredMachine):
         start, scale = self._start(data, rows, rng)
         if isinstance(start, BeliefNetwork) and held_out is not None and not len(_complete_rows(held_out)):
             raise MissingValuesError(
-                f"all {held_out.n_rows} rows held out have missing cells, and a belief network scores complete rows "
-                "only: hold out more (held_out=), or none"
+                f"all {held_out.n_rows} rows held out have missing cells, and a belief network scores "
+                "complete rows only",
+                "hold out more (held_out=), or none",
             )
         rows = rows if scale is None else scale.standard(rows)
-        checkpoint = self._checkpoint(learner, start, rows)
         train = train_stack if isinstance(learner, Stacking) else train_epochs
-        result = train(self._guard(learner), start, rows, rng, callback=self._callback(), checkpoint=checkpoint)
+        result = train(self._guard(learner), start, rows, rng, callbacks=self._callbacks())
         if not result.converged:
-            warnings.warn(result.reason, ConvergenceWarning, stacklevel=4)
+            notify(ConvergenceWarning(result.reason))
         told = {**self._told(result, data), "greedy_epochs": self._greedy_epochs}
         model: Any = self._in_data_units(result.model, scale)
         result = replace(result, model=model, provenance=told, penalised=self._penalised)
@@ -114,8 +113,9 @@ class DeepMachineEstimator(DeepAnswersMixin, LayeredMachine):
         sizes = tuple(given) if isinstance(given, Sequence) or getattr(given, "ndim", 0) == 1 else ()
         if not sizes or not all(isinstance(n, Integral) and not isinstance(n, bool) and int(n) >= 1 for n in sizes):
             raise ArgumentError(
-                f"n_components={self.n_components!r} must be the numbers of units of the hidden layers from the "
-                "lowest, such as (64, 32)"
+                "must be the numbers of units of the hidden layers from the lowest, such as (64, 32)",
+                argument="n_components",
+                value=self.n_components,
             )
         return tuple(int(n) for n in sizes)
 

@@ -52,8 +52,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     machine = MACHINES.get(type(stored.model))
     if machine is None:
         raise FileFormatError(
-            f"{path} holds a {type(stored.model).__name__}, which no machine learns: read it with "
-            "gibbsian.storage.read_model"
+            f"{path} holds a {type(stored.model).__name__}, which no machine learns",
+            "read it with gibbsian.storage.read_model",
         )
     if HIDDEN_UNITS in stored.provenance:
         return HiddenBoltzmannMachine.from_stored(stored)

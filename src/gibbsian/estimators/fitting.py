@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from numbers import Integral, Real
@@ -17,7 +15,7 @@ from gibbsian import __version__
 from gibbsian.data import Dataset, fit_memory
 from gibbsian.diagnostics import DataMoments, data_moments
 from gibbsian.diagnostics.existence import maximum_exists
-from gibbsian.errors import ArgumentError, MaximumDoesNotExistError, MaximumDoesNotExistWarning
+from gibbsian.errors import ArgumentError, MaximumDoesNotExistError, MaximumDoesNotExistWarning, notify
 from gibbsian.inference import predict_cost_of
 from gibbsian.inference.completions import value_offsets
 from gibbsian.inference.missing import PATIENT_SECONDS, clamped_seconds
@@ -35,7 +33,7 @@ QUICK_SECONDS = 0.05
 # e^6 is one row in 400, e^12 one in 160,000, more rows than most tables have.
 SUSPICIOUS_LOG_ODDS = 6.0
 ALARMING_LOG_ODDS = 12.0
-_REMEDY = "add a penalty such as l2=0.01, or drop or merge the columns that determine each other"
+_REMEDY = "add a penalty such as `l2=0.01`, or drop or merge the columns that determine each other"
 
 
 def check_numbers(machine: Any) -> None:
@@ -52,9 +50,13 @@ def check_hooks(machine: Any) -> None:
     checkpoint = machine.checkpoint
     path = checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint
     if checkpoint is not None and not isinstance(path, str | os.PathLike):
-        raise ArgumentError(f"checkpoint={checkpoint!r} must be None, the path of a file, or a Checkpoint with one")
+        raise ArgumentError(
+            "must be None, the path of a file, or a Checkpoint with one", argument="checkpoint", value=checkpoint
+        )
     if machine.callback is not None and not callable(machine.callback):
-        raise ArgumentError(f"callback={machine.callback!r} must be None or a function of a step's number and the step")
+        raise ArgumentError(
+            "must be None or a function of a step's number and the step", argument="callback", value=machine.callback
+        )
 
 
 def choose_learner(learner: str | Learner, model: Model, data: Dataset) -> str | Learner:
@@ -85,20 +87,22 @@ def start_from(start: Any, model: Any, data: Dataset) -> Any:
     if isinstance(start, str):
         if isinstance(model, PairwiseModel):
             return warm_start(start, model, data)
-        raise ArgumentError(f"start={start!r} is for a BoltzmannMachine: start from a model of the same kind")
+        raise ArgumentError(
+            "is for a BoltzmannMachine", "start from a model of the same kind", argument="start", value=start
+        )
     given = model_to_start_from(start)
     if type(given) is not type(model):
         raise ArgumentError(
-            f"start={start!r} must be None, the name of a mean-field learner, a model or a fitted machine"
+            "must be None, the name of a mean-field learner, a model or a fitted machine", argument="start", value=start
         )
     if given.graph != model.graph:
-        raise ArgumentError("start has another graph than the machine: start from a model on the same graph")
+        raise ArgumentError("start has another graph than the machine", "start from a model on the same graph")
     if isinstance(model, PairwiseModel):
         given, _ = given.to_domain(model.domain)
         parts = [given.biases, given.couplings] if model.bias else [given.couplings]
         return model.replace(np.concatenate(parts) * (model.temperature / given.temperature))
     if _structure(given) != _structure(model):
-        raise ArgumentError("start has other cliques or values than the machine: start from a model of the same ones")
+        raise ArgumentError("start has other cliques or values than the machine", "start from a model of the same ones")
     return model.replace(given.theta * (model.temperature / given.temperature))
 
 
@@ -106,8 +110,8 @@ def model_to_start_from(start: Any) -> Any:
     """Return the model of a fitted machine, or what else was given; refuse a machine that is not fitted."""
     if isinstance(start, BaseEstimator) and not hasattr(start, "model_"):
         raise ArgumentError(
-            f"start is a {type(start).__name__} that is not fitted, as are all that scikit-learn has cloned: fit it, "
-            "or give the model of a fitted one (start=machine.model_), which clones keep"
+            f"start is a {type(start).__name__} that is not fitted, as are all that scikit-learn has cloned",
+            "fit it, or give the model of a fitted one (start=machine.model_), which clones keep",
         )
     return getattr(start, "model_", start)
 
@@ -133,12 +137,12 @@ def check_runaway(model: Any, data: Dataset, learner: Learner) -> None:
     if not data.has_missing:
         exists = maximum_exists(model, data, "likelihood" if likelihood else "pseudolikelihood")
     if exists is False:
-        raise MaximumDoesNotExistError(f"the likelihood has no finite maximum on these data: {_REMEDY}")
+        raise MaximumDoesNotExistError("the likelihood has no finite maximum on these data", _REMEDY)
     if exists is None and largest >= ALARMING_LOG_ODDS:
-        warnings.warn(
-            f"parameters have grown to log-odds of {largest:.0f}, so there may be no finite maximum: {_REMEDY}",
-            MaximumDoesNotExistWarning,
-            stacklevel=4,
+        notify(
+            MaximumDoesNotExistWarning(
+                f"parameters have grown to log-odds of {largest:.0f}, so there may be no finite maximum", _REMEDY
+            )
         )
 
 
@@ -173,22 +177,6 @@ def by_value(flat: np.ndarray, model: Model) -> np.ndarray:
     for i, size in enumerate(sizes):
         shaped[:, i, :size] = flat[:, offsets[i] : offsets[i + 1]]
     return shaped
-
-
-def fingerprint(learner: Learner, model: Model, data: Dataset) -> str:
-    """Return a digest of what decides the course of a fit: a checkpoint is resumed by the same fit only."""
-    missing = np.empty(0, bool) if data.missing is None else data.missing
-    arrays = (data.states, data.weights, missing)
-    return fingerprint_of(learner, model, b"".join(np.ascontiguousarray(array).tobytes() for array in arrays))
-
-
-def fingerprint_of(learner: Learner, model: Model, content: bytes) -> str:
-    """The same with the data given as bytes, or as what names a file and its state."""
-    digest = hashlib.sha256()
-    domain, structure = _structure(model)
-    digest.update(repr((learner, domain, model.temperature, structure, model.n_variables)).encode())
-    digest.update(model.graph.edges.tobytes() + model.theta.tobytes() + content)
-    return digest.hexdigest()
 
 
 def provenance(name: str | Learner, learner: Learner, data: Dataset, result: FitResult) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset, DataStream, drop_empty_rows
 from gibbsian.diagnostics import DataMoments
-from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, DegenerateDataWarning
+from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, DegenerateDataWarning, notify
 from gibbsian.estimators.fitting import model_to_start_from, provenance_of
 from gibbsian.estimators.full_span_answers import SpanAnswersMixin
 from gibbsian.estimators.full_span_comparison import SpanComparisonMixin
@@ -186,14 +185,17 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
         """Refuse tables that do not fit; say which columns hold one value only."""
         if data.total_weight < 1.0:
             raise DataError(
-                f"sample_weight adds up to {data.total_weight:.3g}: weights count rows here, so scale them to a sum "
-                "of 1 or more"
+                f"`sample_weight` adds up to {data.total_weight:.3g}",
+                "weights count rows here, so scale them to a sum of 1 or more",
             )
         if self.checkpoint is not None:
             folder = Path(_path_of(self.checkpoint)).resolve().parent
             if not folder.is_dir():
                 raise ArgumentError(
-                    f"checkpoint={_path_of(self.checkpoint)!r} lies in no folder: create {folder} first"
+                    "lies in no folder",
+                    f"create {folder} first",
+                    argument="checkpoint",
+                    value=_path_of(self.checkpoint),
                 )
         require_tables(
             model.basis,
@@ -206,14 +208,15 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
         for j, name in enumerate(data.names):
             seen = np.unique(data.states[present[:, j], j])
             if seen.size == 0:
-                raise DataError(f"column {name!r} has no observed cell: drop the column (drop=[{name!r}])")
+                raise DataError(f"column {name!r} has no observed cell", f"drop the column (drop=[{name!r}])")
             if seen.size == 1 and model.cardinalities[j] > 1 and data.total_weight > 1.0:
                 label = data.labels[j][int(data.domain.to_codes(seen)[0])]
-                warnings.warn(
-                    f"column {name!r} holds {label!r} only, so the probability of its other values rests on the "
-                    "number of rows alone: drop the column, or give rows that show them",
-                    DegenerateDataWarning,
-                    stacklevel=4,
+                notify(
+                    DegenerateDataWarning(
+                        f"column {name!r} holds {label!r} only, so the probability of its other values rests "
+                        "on the number of rows alone",
+                        "drop the column, or give rows that show them",
+                    )
                 )
 
     @classmethod
@@ -252,7 +255,7 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
         self._preflight(data, self._zeros(data), self.l1, self.l2)
         result = self._learn(data)
         if not result.converged:
-            warnings.warn(result.reason, ConvergenceWarning, stacklevel=3)
+            notify(ConvergenceWarning(result.reason))
         self._set_fitted(result, data.coding, data.names)
         if held_out is not None:
             self.result_ = replace(self.result_, held_out=self.score_or_pseudo_score(held_out))
@@ -270,7 +273,7 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
     def _learn(self, data: Dataset) -> SpanResult:
         """Run the algorithm; its tables are gone when this returns."""
         learner, state = self._start(data)
-        checkpoint = self._checkpoint(lambda: self._fingerprint(data))
+        checkpoint: Any = None
         run = train_span(learner, state, max_iter=self.max_iter, callback=self.callback, checkpoint=checkpoint)
         return self._result(run, data, getattr(learner, "rows", None))
 
@@ -293,9 +296,13 @@ class FullSpan(SpanComparisonMixin, SpanAnswersMixin, Machine):  # type: ignore[
         """Begin at the parameters of another model."""
         given = model_to_start_from(self.start)
         if not isinstance(given, FullSpanModel):
-            raise ArgumentError(f"start={self.start!r} must be None, a fitted FullSpan or a FullSpanModel")
+            raise ArgumentError(
+                "must be None, a fitted FullSpan or a FullSpanModel", argument="start", value=self.start
+            )
         if given.cardinalities != state.problem.basis.cardinalities:
-            raise ArgumentError("start has other columns or values than the data: start from a model of the same ones")
+            raise ArgumentError(
+                "start has other columns or values than the data", "start from a model of the same ones"
+            )
         table = span_of(state.progress).dual
         span = refreshed(state.problem, table, given.indices, given.theta)
         if isinstance(state.progress, FillProgress):

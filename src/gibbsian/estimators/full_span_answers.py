@@ -148,7 +148,7 @@ class SpanAnswersMixin:
         """
         check_is_fitted(self)
         if method != "exact" or n_samples is not None or betas is not None:
-            raise ArgumentError("log Z of a full-span model is exact: ask for log_partition() or score()")
+            raise ArgumentError("log Z of a full-span model is exact", "ask for log_partition() or score()")
         return self.model_.log_partition
 
     def expect(self, method: Any = "auto") -> Estimate:
@@ -162,7 +162,9 @@ class SpanAnswersMixin:
         """
         check_is_fitted(self)
         if method not in ("auto", "exact"):
-            raise ArgumentError(f"method={method!r} must be 'exact' or 'auto': a full-span model has exact means")
+            raise ArgumentError(
+                "must be 'exact' or 'auto'", "a full-span model has exact means", argument="method", value=method
+            )
         means = self._answers.means()
         return Estimate(means, np.zeros(means.size))
 
@@ -178,7 +180,9 @@ class SpanAnswersMixin:
         check_is_fitted(self)
         check_whole_number("n_samples", n_samples)
         if method not in ("auto", "exact"):
-            raise ArgumentError(f"method={method!r} must be 'exact' or 'auto': a full-span model is sampled exactly")
+            raise ArgumentError(
+                "must be 'exact' or 'auto'", "a full-span model is sampled exactly", argument="method", value=method
+            )
         rng = as_generator(self.random_state if random_state is None else random_state)
         return self._decoded(self._answers.sample(n_samples, rng))
 
@@ -229,10 +233,12 @@ class SpanAnswersMixin:
         """
         check_is_fitted(self)
         if not isinstance(given, Mapping):
-            raise ArgumentError(f"given={plain(given)!r} must map columns to their values, as {{'column': value}}")
+            raise ArgumentError(
+                "must map columns to their values, as {'column'", "value}", argument="given", value=plain(given)
+            )
         nodes = [self._node(name) for name in given]
         if len(set(nodes)) < len(nodes):
-            raise ArgumentError("given holds a column twice, by name and by number: give each once")
+            raise ArgumentError("given holds a column twice, by name and by number", "give each once")
         codes = [self._code(node, label) for node, label in zip(nodes, given.values(), strict=True)]
         model, _ = condition(self.model_, nodes, codes)
         free = [i for i in range(len(self.names_)) if i not in nodes]
@@ -280,7 +286,7 @@ class SpanAnswersMixin:
         if names is not None:
             asked = [self.names_[i] for i in self._nodes(names)]
             if taken := [name for name in asked if name not in rest.names_]:
-                raise ArgumentError(f"column {taken[0]!r} is given and asked for: leave it out of one of them")
+                raise ArgumentError(f"column {taken[0]!r} is given and asked for", "leave it out of one of them")
             return rest.marginal(asked)
         labels = distinct_labels([rest._labels(i) for i in range(len(rest.names_))])
         pairs = [(name, label) for name, known in zip(rest.names_, labels, strict=True) for label in known]
@@ -324,7 +330,7 @@ class SpanAnswersMixin:
             names = [names]
         nodes = [self._node(name) for name in ([names] if isinstance(names, str) else names)]
         if not nodes:
-            raise ArgumentError("names is empty: name at least one column")
+            raise ArgumentError("names is empty", "name at least one column")
         return nodes
 
     def _node(self, name: str | int) -> int:
@@ -332,7 +338,7 @@ class SpanAnswersMixin:
             return self.names_.index(name)
         if isinstance(name, Integral) and not isinstance(name, bool) and 0 <= name < len(self.names_):
             return int(name)
-        raise ArgumentError(f"column {plain(name)!r} is not one of {shorten(self.names_)}: name a column of the fit")
+        raise ArgumentError(f"column {plain(name)!r} is not one of {shorten(self.names_)}", "name a column of the fit")
 
     def _code(self, node: int, label: Any) -> int:
         (numbers,) = relabel([self.names_[node]], [(plain(label),)], [self._labels(node)], "the model")

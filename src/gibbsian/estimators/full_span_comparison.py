@@ -62,11 +62,11 @@ class SpanComparisonMixin:
         """Return the log-weights of another machine as a function of this one's codes."""
         check_is_fitted(machine)
         if not hasattr(getattr(machine, "model_", None), "log_weights"):
-            raise ArgumentError(f"{type(machine).__name__} gives no probabilities of whole rows: give another model")
+            raise ArgumentError(f"{type(machine).__name__} gives no probabilities of whole rows", "give another model")
         if machine.names_ != self.names_ and (are_chosen(machine.names_) or len(machine.names_) != len(self.names_)):
             raise ArgumentError(
-                f"the other model has the columns {shorten(machine.names_)} but this one has {shorten(self.names_)}: "
-                "compare models of the same columns in the same order"
+                f"the other model has the columns {shorten(machine.names_)} but this one has {shorten(self.names_)}",
+                "compare models of the same columns in the same order",
             )
         model, n = machine.model_, len(self.names_)
         self._check_values(_cardinalities(model))
@@ -79,8 +79,8 @@ class SpanComparisonMixin:
     def _check_values(self, cardinalities: tuple[int, ...]) -> None:
         if cardinalities != self.model_.cardinalities:
             raise ArgumentError(
-                f"the other model has variables of {cardinalities} values but this one of {self.model_.cardinalities}: "
-                "compare models of the same columns"
+                f"the other model has variables of {cardinalities} values but this one of {self.model_.cardinalities}",
+                "compare models of the same columns",
             )
 
     def to_higher_order(self) -> Any:
@@ -101,8 +101,8 @@ class SpanComparisonMixin:
         for name, q in zip(self.names_, self.model_.cardinalities, strict=True):
             if q != 2:
                 raise CodingError(
-                    f"column {name!r} has {q} value{'s' * (q != 1)}, and only two-valued columns have spins: fit "
-                    "without it, or keep the full-span model"
+                    f"column {name!r} has {q} value{'s' * (q != 1)}, and only two-valued columns have spins",
+                    "fit without it, or keep the full-span model",
                 )
         model = HigherOrderModel.build(dict(self.model_.to_cliques()), len(self.names_), SPIN)
         coding = self._spin_coding()

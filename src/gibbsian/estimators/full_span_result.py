@@ -31,7 +31,7 @@ class SpanResult(FitResult):
     def training(self) -> TrainingReport:
         """Compare the means of the model's functions with the data's."""
         if self.moments is None:
-            raise ArgumentError("the means of the data were not kept: fit again to compare them with the model's")
+            raise ArgumentError("the means of the data were not kept", "fit again to compare them with the model's")
         means = SpanAnswers(self.model).means()  # type: ignore[arg-type]
         difference = self.moments.mean - means
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -232,5 +232,5 @@ def _overall_variance(data: WeightedRows) -> float:
         return VARIANCE_OF_EQUAL_ROWS
     variance = float(data.weights @ np.square(data.rows).mean(axis=1)) / data.total_weight
     if variance < np.finfo(float).tiny:
-        raise DataError("the rows differ by too little for squares to be told from zero: scale the columns first")
+        raise DataError("the rows differ by too little for squares to be told from zero", "scale the columns first")
     return variance

@@ -32,7 +32,6 @@ from gibbsian.expectations import CLAMPED
 from gibbsian.inference import exact, predict_cost_of
 from gibbsian.inference.missing import PATIENT_SECONDS, log_evidence
 from gibbsian.learners import LEARNERS, FitResult, Learner
-from gibbsian.learners.driver import Callback
 from gibbsian.learners.hidden import break_symmetry
 from gibbsian.models import PairwiseModel
 from gibbsian.models.parameters import check_whole_number
@@ -129,7 +128,7 @@ class HiddenBoltzmannMachine(PairwiseTablesMixin, ConvertibleMixin, HiddenAnswer
         n_init: int = 1,
         held_out: float = 0.0,
         checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-        callback: Callback | None = None,
+        callback: Any = None,
         random_state: RandomState = None,
     ):
         self.n_hidden = n_hidden
@@ -163,7 +162,7 @@ class HiddenBoltzmannMachine(PairwiseTablesMixin, ConvertibleMixin, HiddenAnswer
 
     def _checked_n_hidden(self) -> int:
         if self.n_hidden == 0 and not isinstance(self.n_hidden, bool):
-            raise ArgumentError("n_hidden=0 leaves columns only: use a BoltzmannMachine")
+            raise ArgumentError("leaves columns only", "use a BoltzmannMachine", argument="n_hidden", value=0)
         check_whole_number("n_hidden", self.n_hidden, least=1)
         return int(self.n_hidden)
 
@@ -208,13 +207,18 @@ class HiddenBoltzmannMachine(PairwiseTablesMixin, ConvertibleMixin, HiddenAnswer
             return settings
         if isinstance(name, str) and "clamped" not in signature(LEARNERS.factory(name)).parameters:
             raise ArgumentError(
-                f"clamped={clamped!r} is not for learner={name!r}: use one of em, pcd, cd, smci-pcd, or clamped='auto'"
+                f"is not for `learner={name!r}`",
+                "use one of em, pcd, cd, smci-pcd, or `clamped='auto'`",
+                argument="clamped",
+                value=clamped,
             )
         return {**settings, "clamped": clamped}
 
     def _checked_clamped(self) -> str:
         if self.clamped not in ("auto", *CLAMPED):
-            raise ArgumentError(f"clamped={self.clamped!r} is not known: use one of auto, {', '.join(CLAMPED)}")
+            raise ArgumentError(
+                "is not known", f"use one of auto, {', '.join(CLAMPED)}", argument="clamped", value=self.clamped
+            )
         return self.clamped
 
     def _run_learner(
@@ -223,7 +227,9 @@ class HiddenBoltzmannMachine(PairwiseTablesMixin, ConvertibleMixin, HiddenAnswer
         """Run the learner from each start and keep the most likely result."""
         check_whole_number("n_init", self.n_init, least=1)
         if isinstance(self.start, str):
-            raise ArgumentError(f"start={self.start!r} needs every unit to be visible: start from None or a model")
+            raise ArgumentError(
+                "needs every unit to be visible", "start from None or a model", argument="start", value=self.start
+            )
         if self.start is not None:
             return self._run(learner, start_from(self.start, model, data), data, rng)
         best: FitResult | None = None
@@ -243,7 +249,7 @@ class HiddenBoltzmannMachine(PairwiseTablesMixin, ConvertibleMixin, HiddenAnswer
             name = f"learner={self.learner!r}" if isinstance(self.learner, str) else "this learner"
             known = ", ".join(LEARNERS_OF_HIDDEN)
             raise ArgumentError(
-                f"{name} needs every unit to be visible: with hidden units use one of {known}"
+                f"{name} needs every unit to be visible", f"with hidden units use one of {known}"
             ) from None
 
     def _loss(self, result: FitResult, data: Dataset, rng: np.random.Generator) -> float:

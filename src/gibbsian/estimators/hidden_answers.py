@@ -84,7 +84,7 @@ class HiddenAnswersMixin(TransformerMixin, AnswersMixin):
         elif method == "mean-field":
             evidence = mean_field_evidence(self.model_, data, as_generator(self.random_state))
         else:
-            raise ArgumentError(f"method={method!r} is not known: use one of exact, mean-field")
+            raise ArgumentError("is not known", "use one of exact, mean-field", argument="method", value=method)
         return -self.model_.temperature * evidence[data.row_of]
 
     def pseudo_score(self, X: Any, y: Any = None) -> float:

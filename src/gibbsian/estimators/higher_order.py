@@ -13,7 +13,6 @@ from gibbsian.data import Dataset, preflight_cliques
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators.machine import ConvertibleMixin, Machine
 from gibbsian.learners import Learner
-from gibbsian.learners.driver import Callback
 from gibbsian.models import HigherOrderModel
 from gibbsian.models.scopes import Scopes
 from gibbsian.rng import RandomState
@@ -83,7 +82,7 @@ class HigherOrderBoltzmannMachine(ConvertibleMixin, Machine):
         start: Any = None,
         held_out: float = 0.0,
         checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-        callback: Callback | None = None,
+        callback: Any = None,
         random_state: RandomState = None,
     ):
         self.order = order
@@ -111,7 +110,7 @@ class HigherOrderBoltzmannMachine(ConvertibleMixin, Machine):
         n = data.n_variables
         if self.cliques is None:
             if not isinstance(self.order, int | np.integer) or self.order < 1:
-                raise ArgumentError(f"order={self.order!r} must be a whole number, 1 or more")
+                raise ArgumentError("must be a whole number, 1 or more", argument="order", value=self.order)
             model = HigherOrderModel.of_order(n, min(self.order, n), data.domain, self.temperature)
             if self.bias:
                 return model
@@ -120,7 +119,7 @@ class HigherOrderBoltzmannMachine(ConvertibleMixin, Machine):
             biases = [(i,) for i in range(n)] if self.bias else []
             cliques = Scopes.sorted([*biases, *numbered(self.cliques, data.names)], n)
         if not cliques:
-            raise ArgumentError("there are no cliques: raise order=, list cliques=, or keep bias=True")
+            raise ArgumentError("there are no cliques", "raise `order=`, list `cliques=`, or keep `bias=True`")
         return HigherOrderModel(n, cliques, np.zeros(len(cliques)), data.domain, self.temperature)
 
     def _preflight(self, data: Dataset, model: HigherOrderModel, l1: float, l2: float) -> None:
@@ -174,12 +173,12 @@ def numbered(cliques: Sequence[Sequence[Any]], names: Sequence[str]) -> list[tup
     found = []
     for clique in cliques:
         if isinstance(clique, str) or not isinstance(clique, Iterable):
-            raise ArgumentError(f"cliques holds {clique!r}: write each clique as a tuple of columns")
+            raise ArgumentError(f"cliques holds {clique!r}", "write each clique as a tuple of columns")
         for member in clique:
             if not (member in place if isinstance(member, str) else _is_column(member, len(names))):
                 raise ArgumentError(f"the clique {tuple(clique)} names {member!r}, which the data does not have")
         numbers = tuple(place[member] if isinstance(member, str) else int(member) for member in clique)
         if len(set(numbers)) < len(numbers):
-            raise ArgumentError(f"the clique {tuple(clique)} names a column twice: give each once")
+            raise ArgumentError(f"the clique {tuple(clique)} names a column twice", "give each once")
         found.append(numbers)
     return found

@@ -71,15 +71,16 @@ class RestrictedAnswersMixin(TransformerMixin):
         try:
             shares = np.asarray(H, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ArgumentError("H holds what is no number: give the probabilities that transform gives") from None
+            raise ArgumentError("H holds what is no number", "give the probabilities that transform gives") from None
         if shares.ndim != 2 or shares.shape[1] != self.model_.hidden.n_units:
             raise ArgumentError(
-                f"H has shape {shares.shape}: give a column for each of {self.model_.hidden.n_units} hidden units"
+                f"H has shape {shares.shape}", f"give a column for each of {self.model_.hidden.n_units} hidden units"
             )
         if np.isnan(shares).any():
             row, column = np.argwhere(np.isnan(shares))[0]
             raise MissingValuesError(
-                f"row {row}, column {column} of H is NaN, but inverse_transform needs every hidden probability: fill it"
+                f"row {row}, column {column} of H is NaN, but inverse_transform needs every hidden probability",
+                "fill it",
             )
         means = self.model_.visible_means(2.0 * shares - 1.0 if self.model_.hidden.kind == "spin" else shares)
         return 0.5 * (1.0 + means) if self.model_.visible.kind == "spin" else means
@@ -153,7 +154,7 @@ class RestrictedAnswersMixin(TransformerMixin):
         check_is_fitted(self)
         check_whole_number("n_samples", n_samples, least=1)
         if method not in ("auto", "exact", "gibbs"):
-            raise ArgumentError(f"method={method!r} is not known: use one of auto, exact, gibbs")
+            raise ArgumentError("is not known", "use one of auto, exact, gibbs", argument="method", value=method)
         if n_steps is not None:
             check_whole_number("n_steps", n_steps, least=1)
         rng = self._generator(random_state)
@@ -161,9 +162,9 @@ class RestrictedAnswersMixin(TransformerMixin):
         quick = can_sum(self.model_) and predict_cost(self.model_).seconds <= QUICK_SECONDS
         if method == "exact" or (method == "auto" and quick and not chains_asked):
             if chains_asked:
-                raise ArgumentError("n_steps and start belong to method='gibbs': leave them out")
+                raise ArgumentError("n_steps and start belong to `method='gibbs'`", "leave them out")
             if not can_sum(self.model_):
-                raise TooExpensiveError(f"{why_not_summed(self.model_)}: draw with method='gibbs'")
+                raise TooExpensiveError(f"{why_not_summed(self.model_)}", "draw with `method='gibbs'`")
             return self._decoded(LayerEnumeration(self.model_).sample(n_samples, rng)[0])
         settings: dict[str, Any] = {"n_chains": n_samples}
         if n_steps is not None:
@@ -184,8 +185,8 @@ class RestrictedAnswersMixin(TransformerMixin):
         if data.rows.missing is not None:
             row, column = np.argwhere(data.rows.missing)[0]
             raise MissingValuesError(
-                f"row {row}, column {self.names_[column]!r} is missing, but {what} needs complete rows: fill it with "
-                "impute, or leave the row out"
+                f"row {row}, column {self.names_[column]!r} is missing, but {what} needs complete rows",
+                "fill it with impute, or leave the row out",
             )
         return self.model_.visible.encode(data.rows.states)
 

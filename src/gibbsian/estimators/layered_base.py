@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import warnings
 from abc import ABC
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,9 +13,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Density
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gibbsian.domain import AnyCoding
-from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning
+from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
 from gibbsian.estimators.fitting import are_chosen, plain_settings, provenance_of, shorten
-from gibbsian.estimators.layered_curves import Printer
 from gibbsian.estimators.layered_data import VisibleRows, read_again, read_visible
 from gibbsian.estimators.layered_settings import check_count, check_deviations, check_layered_settings, precision
 from gibbsian.layered.phases import FreePhase
@@ -25,11 +22,12 @@ from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.scaling import ColumnScale, constant_columns, residual_deviations
 from gibbsian.layered.training import RestrictedLearner
 from gibbsian.learners import FitResult, HeldOut
-from gibbsian.learners.driver import Callback
+from gibbsian.learners.callbacks import Printer, as_callbacks
 from gibbsian.models.layers import Layer
 from gibbsian.optimizers import Decay
 from gibbsian.rng import RandomState
 from gibbsian.storage import Checkpoint, StoredModel, write_model
+from gibbsian.storage.checkpoints import as_checkpoint
 
 # What scikit-learn keeps of the columns of a fit.
 COLUMNS_SEEN = ("n_features_in_", "feature_names_in_")
@@ -62,7 +60,7 @@ class LayeredMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     binarize: float | None
     held_out: float
     checkpoint: Checkpoint | str | os.PathLike[str] | None
-    callback: Callback | None
+    callback: Any
     random_state: RandomState
 
     model_: Any
@@ -115,7 +113,7 @@ class LayeredMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         """Leave out rows of weight zero, and weights that say nothing; refuse what holds nothing."""
         rows = data.rows.telling()
         if rows.missing is not None and rows.missing.all():
-            raise DataError(f"all cells of all {rows.n_rows} rows are missing: there is nothing to fit")
+            raise DataError(f"all cells of all {rows.n_rows} rows are missing", "there is nothing to fit")
         return replace(data, rows=rows)
 
     def _read(self, X: Any, sample_weight: Any = None) -> VisibleRows:
@@ -131,8 +129,8 @@ class LayeredMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
             len(data.names) != len(self.names_) or (data.names != self.names_ and are_chosen(data.names))
         ):
             raise ArgumentError(
-                f"the columns are {shorten(data.names)} but the machine was fitted on {shorten(self.names_)}: "
-                "give the same columns in the same order"
+                f"the columns are {shorten(data.names)} but the machine was fitted on {shorten(self.names_)}",
+                "give the same columns in the same order",
             )
         return data
 
@@ -213,14 +211,11 @@ class LayeredMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     def _penalised(self) -> bool:
         return bool(self.l1 or self.l2)
 
-    def _callback(self) -> Callback | None:
-        return Printer(type(self).__name__, self.callback) if self.verbose else self.callback
-
     def _check_finite(self, theta: np.ndarray, n_steps: int) -> None:
         if not np.isfinite(theta).all():
             raise ArgumentError(
-                f"the parameters have run to infinity in {n_steps} minibatches: lower "
-                f"learning_rate={self.learning_rate:g}"
+                f"the parameters have run to infinity in {n_steps} minibatches",
+                f"lower `learning_rate={self.learning_rate:g}`",
             )
 
     def _visible_units(self, data: VisibleRows, rows: LayerRows, scale: ColumnScale | None) -> Layer:
@@ -233,18 +228,18 @@ class LayeredMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
         narrowest = int(scale.spreads.argmin())
         if scale.spreads[narrowest] < SMALLEST_SPREAD:
             raise DataError(
-                f"column {data.names[narrowest]!r} varies by {scale.spreads[narrowest]:.1g} only, which has no square: "
-                "multiply it by a large number"
+                f"column {data.names[narrowest]!r} varies by {scale.spreads[narrowest]:.1g} only, which has no square",
+                "multiply it by a large number",
             )
         widths = check_deviations(self.deviations, len(data.names))
         if widths is None:
             constant = tuple(np.asarray(data.names, dtype=object)[constant_columns(rows)])
             if constant:
-                warnings.warn(
-                    f"columns that never vary have no deviation to estimate and get 1 ({shorten(constant)}): drop "
-                    "them, or give deviations=",
-                    DegenerateDataWarning,
-                    stacklevel=6,
+                notify(
+                    DegenerateDataWarning(
+                        f"columns that never vary have no deviation to estimate and get 1 ({shorten(constant)})",
+                        "drop them, or give `deviations=`",
+                    )
                 )
             widths = residual_deviations(rows) if self.deviations == "residual" else scale.spreads
         return data.layer(tuple(widths / scale.spreads / np.sqrt(float(self.temperature))))
@@ -252,27 +247,27 @@ class LayeredMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityM
     def _hold_out(self, rows: LayerRows, rng: np.random.Generator) -> tuple[LayerRows, LayerRows | None]:
         """Split off the rows that the fit shall not see."""
         if not 0 <= self.held_out < 1:
-            raise ArgumentError(f"held_out={self.held_out} must be a share of the rows, from 0 to less than 1")
+            raise ArgumentError(
+                "must be a share of the rows, from 0 to less than 1", argument="held_out", value=self.held_out
+            )
         if self.held_out == 0:
             return rows, None
         n_kept = round((1 - self.held_out) * rows.n_rows)
         if not 0 < n_kept < rows.n_rows:
             raise ArgumentError(
-                f"held_out={self.held_out} of {rows.n_rows} rows leaves no row out or none to fit: give another share, "
-                "or more rows"
+                f"of {rows.n_rows} rows leaves no row out or none to fit",
+                "give another share, or more rows",
+                argument="held_out",
+                value=self.held_out,
             )
         order = rng.permutation(rows.n_rows)
         return rows.take(np.sort(order[:n_kept])), rows.take(np.sort(order[n_kept:]))
 
-    def _checkpoint(self, learner: Any, start: Any, rows: LayerRows) -> Checkpoint | None:
-        """Return the checkpoint of this fit, which only the same learner on the same data resumes."""
-        if self.checkpoint is None:
-            return None
-        given = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
-        digest = hashlib.sha256(repr((learner, self._visible_of(start), start.temperature)).encode())
-        for array in (start.theta, rows.states, rows.weights, rows.missing):
-            digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
-        return Checkpoint(given.path, given.every, given.resume, digest.hexdigest())
+    def _callbacks(self) -> list[Any]:
+        callbacks = as_callbacks(self.callback)
+        if self.verbose:
+            callbacks.insert(0, Printer(type(self).__name__))
+        return callbacks if self.checkpoint is None else [*callbacks, as_checkpoint(self.checkpoint)]
 
     def _visible_of(self, model: Any) -> Layer:
         return model.visible

@@ -66,8 +66,10 @@ class ChunkedMachine(LayeredMachine):
         sizes = self._known_sizes()
         if self._sizes() != sizes:
             raise ArgumentError(
-                f"n_components={self.n_components!r} but there are {', '.join(map(str, sizes))} hidden units already: "
-                "call fit, or partial_fit on a new machine"
+                f"but there are {', '.join(map(str, sizes))} hidden units already",
+                "call fit, or partial_fit on a new machine",
+                argument="n_components",
+                value=self.n_components,
             )
         check_goes_on(self)
         data, scale = self._to_learn_from(self._read(X, sample_weight)), self._scale

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,9 +11,7 @@ from gibbsian.layered.exact import can_sum, log_partition, predict_cost
 from gibbsian.layered.filling import Filling
 from gibbsian.layered.monitors import Watched
 from gibbsian.layered.rows import LayerRows
-from gibbsian.learners.driver import Callback
 from gibbsian.models.restricted import RestrictedModel
-from gibbsian.optimizers import StepInfo
 
 # log Z is summed after every epoch where it takes no longer.
 QUICK_SECONDS = 0.05
@@ -78,38 +75,3 @@ def _selected(rows: LayerRows) -> LayerRows | None:
         return None
     chosen = rows.take(whole[:: -(-len(whole) // MOST_ROWS)])
     return LayerRows(chosen.states, chosen.weights)
-
-
-class Printer:
-    """Print a line after every epoch, as scikit-learn does, and then call what else is to be called.
-
-    Parameters
-    ----------
-    name : str
-        Of the estimator.
-    callback : callable, optional
-        Called too.
-
-    Examples
-    --------
-    >>> from gibbsian.estimators.layered_curves import Printer
-    >>> from gibbsian.optimizers import StepInfo
-    >>> Printer("RBM")(3, StepInfo(2.5, 0.1, 0.1, 30))                                  # doctest: +ELLIPSIS
-    [RBM] Iteration 3, value = 2.5000, gradient = 0.1, time = ...s
-    """
-
-    def __init__(self, name: str, callback: Callback | None = None):
-        self.name = name
-        self.callback = callback
-        self.before = time.perf_counter()
-
-    def __call__(self, step: int, info: StepInfo) -> None:
-        """Tell of an epoch."""
-        now = time.perf_counter()
-        print(
-            f"[{self.name}] Iteration {step}, value = {info.value:.4f}, gradient = {info.gradient_norm:.2g}, "
-            f"time = {now - self.before:.2f}s"
-        )
-        self.before = now
-        if self.callback is not None:
-            self.callback(step, info)

@@ -122,15 +122,17 @@ def read_visible(
     binarize=threshold
     """
     if not isinstance(visible, str) or visible not in VISIBLE_KINDS:
-        raise ArgumentError(f"visible={visible!r} is not known: use one of {', '.join(VISIBLE_KINDS)}")
+        raise ArgumentError("is not known", f"use one of {', '.join(VISIBLE_KINDS)}", argument="visible", value=visible)
     if isinstance(source, Dataset):
         if any(option for option in (binarize is not None, columns, drop, weight_column)):
-            raise ArgumentError("binarize, columns, drop and weight_column belong to the reading of a table, not of it")
+            raise ArgumentError(
+                "binarize, columns, drop and `weight_column` belong to the reading of a table, not of it"
+            )
         return _of_dataset(source, visible, coding, sample_weight)
     table = read_table(_dense(source))
     if weight_column is not None:
         if sample_weight is not None:
-            raise ArgumentError("give the weights as weight_column= or as sample_weight=, not both")
+            raise ArgumentError("give the weights as `weight_column=` or as `sample_weight=`, not both")
         sample_weight, table = table.numbers(weight_column, "weight_column"), table.without([weight_column])
     table = _chosen(table, columns, drop)
     weights = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
@@ -196,7 +198,7 @@ def hidden_kind(hidden: str, visible: str) -> str:
     ('spin', 'binary')
     """
     if not isinstance(hidden, str) or hidden not in HIDDEN_KINDS:
-        raise ArgumentError(f"hidden={hidden!r} is not known: use one of {', '.join(HIDDEN_KINDS)}")
+        raise ArgumentError("is not known", f"use one of {', '.join(HIDDEN_KINDS)}", argument="hidden", value=hidden)
     if hidden != "auto":
         return hidden
     return visible if visible in DOMAINS else "binary"
@@ -215,7 +217,7 @@ def _chosen(table: Table, columns: Sequence[str] | None, drop: Sequence[str]) ->
     if columns is not None:
         table = table.select(list(columns))
     if table.shape[1] == 0:
-        raise DataError("no columns are left to model: drop fewer of them")
+        raise DataError("no columns are left to model", "drop fewer of them")
     return table
 
 
@@ -277,16 +279,16 @@ def _real_numbers(table: Table) -> np.ndarray:
     if len(where) and np.isfinite(numbers).all():
         row, column = where[0]
         raise DataError(
-            f"column {table.names[column]!r} holds {numbers[row, column]:g}, which has no square: divide it by a large "
-            "number"
+            f"column {table.names[column]!r} holds {numbers[row, column]:g}, which has no square",
+            "divide it by a large number",
         )
     where = np.argwhere(~np.isfinite(numbers))
     if len(where):
         row, column = where[0]
         word, kind = ("inf", DataError) if np.isinf(numbers[row, column]) else ("NaN", MissingValuesError)
         raise kind(
-            f"row {row}, column {table.names[column]!r} holds {word}, but Gaussian units need every number: fill it or "
-            "leave the row out"
+            f"row {row}, column {table.names[column]!r} holds {word}, but Gaussian units need every number",
+            "fill it or leave the row out",
         )
     return numbers
 
@@ -296,7 +298,8 @@ def _numbers_of(table: Table, name: str) -> np.ndarray:
         return table.numbers(name, "column")
     except DataError:
         raise DataError(
-            f"column {name!r} holds words, dates or truth values, but Gaussian units take numbers: leave the column out"
+            f"column {name!r} holds words, dates or truth values, but Gaussian units take numbers",
+            "leave the column out",
         ) from None
 
 
@@ -329,8 +332,9 @@ def _require_shares(numbers: np.ndarray, names: tuple[str, ...], remedy: str) ->
     if len(where):
         row, column = where[0]
         raise DataError(
-            f"column {names[column]!r} holds {numbers[row, column]:g}, but visible units take two values, the same in "
-            f"every column, or numbers from 0 to 1: {remedy}"
+            f"column {names[column]!r} holds {numbers[row, column]:g}, but visible units take "
+            "two values, the same in every column, or numbers from 0 to 1",
+            f"{remedy}",
         )
 
 
@@ -344,15 +348,17 @@ def _share_rows(numbers: np.ndarray, weights: np.ndarray | None) -> LayerRows:
 # -- data sets --------------------------------------------------------------------------------------------------------
 def _of_dataset(data: Dataset, visible: str, coding: Any, sample_weight: Any) -> VisibleRows:
     if visible == "gaussian":
-        raise ArgumentError("a Dataset holds discrete values: give visible='gaussian' the table of numbers itself")
+        raise ArgumentError("a Dataset holds discrete values", "give `visible='gaussian'` the table of numbers itself")
     data = Dataset.read(data, coding=coding, sample_weight=sample_weight)
     if visible == "categorical" and data.domain.two_valued:
         data = data.convert("categorical")
     if isinstance(data.coding, CategoryCoding):
         if visible in DOMAINS:
             raise CodingError(
-                f"visible={visible!r} units have two values but the Dataset is {data.coding.describe()}: "
-                "set visible='categorical', or convert it with Dataset.convert"
+                f"units have two values but the Dataset is {data.coding.describe()}",
+                "set `visible='categorical'`, or convert it with `Dataset.convert`",
+                argument="visible",
+                value=visible,
             )
         return _unfolded(data, "categorical", data.coding)
     target = data.coding if visible == "auto" else replace(data.coding, domain=DOMAINS[visible])
@@ -361,7 +367,7 @@ def _of_dataset(data: Dataset, visible: str, coding: Any, sample_weight: Any) ->
 
 def _dataset_again(data: Dataset, kind: str, coding: AnyCoding | None, sample_weight: Any) -> VisibleRows:
     if coding is None:
-        raise ArgumentError("a Dataset holds discrete values, but the machine was fitted on numbers: give the table")
+        raise ArgumentError("a Dataset holds discrete values, but the machine was fitted on numbers", "give the table")
     if isinstance(coding, CategoryCoding):
         data = Dataset.read(data, coding=coding, sample_weight=sample_weight, declared_by="the model")
         return _unfolded(data, kind, coding)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.diagnostics.partition import LogPartitionInterval
-from gibbsian.errors import ArgumentError, GibbsianWarning, TooExpensiveError
+from gibbsian.errors import ArgumentError, GibbsianWarning, TooExpensiveError, notify
 from gibbsian.estimators.answers import ScoreInterval
 from gibbsian.estimators.layered_data import VisibleRows
 from gibbsian.layered.annealing import LayerAnnealing, log_partition_interval
@@ -55,11 +54,11 @@ class UpperLogPartitionMixin(ABC):
         found = self.log_partition(betas=None if can_sum(self._summable) else QUICK_BETAS)
         if isinstance(found, LogPartitionInterval):
             said = self._width_is_said.format(width=found.upper - found.lower)
-            warnings.warn(
-                f"log Z is known between {found.lower:.6g} and {found.upper:.6g} only, so {said}: log_likelihood has "
-                "both sides",
-                GibbsianWarning,
-                stacklevel=3,
+            notify(
+                GibbsianWarning(
+                    f"log Z is known between {found.lower:.6g} and {found.upper:.6g} only, so {said}",
+                    "log_likelihood has both sides",
+                )
             )
             found = found.upper
         self._log_z = self.model_, found
@@ -137,7 +136,7 @@ class RestrictedScoresMixin(UpperLogPartitionMixin):
         """
         data = self._read(X)
         if self.model_.visible.kind == "gaussian":
-            raise ArgumentError("pseudo_score has no closed form for Gaussian units: use score")
+            raise ArgumentError("pseudo_score has no closed form for Gaussian units", "use score")
         self._complete(data, "pseudo_score")
         return float(np.average(log_pseudolikelihood(self.model_, data.rows.states), weights=data.rows.shares))
 
@@ -202,7 +201,7 @@ class RestrictedScoresMixin(UpperLogPartitionMixin):
         annealing = LayerAnnealing(base=rows, **given_of(n_walkers=n_samples, betas=betas))
         rng = as_generator(self.random_state)
         if exact and not can_sum(self.model_):
-            raise TooExpensiveError(f"{why_not_summed(self.model_)}: set exact=False for both sides of it")
+            raise TooExpensiveError(f"{why_not_summed(self.model_)}", "set `exact=False` for both sides of it")
         return log_likelihood_of(self.model_, rows, annealing=annealing, rng=rng, exact=exact)
 
     def score_interval(
@@ -269,7 +268,7 @@ class RestrictedScoresMixin(UpperLogPartitionMixin):
             return LayerEnumeration(self.model_).log_partition
         except TooExpensiveError:
             raise TooExpensiveError(
-                f"{why_not_summed(self.model_)}: bracket log Z by method='ais' (of scores: log_likelihood)"
+                f"{why_not_summed(self.model_)}", "bracket log Z by `method='ais'` (of scores: log_likelihood)"
             ) from None
 
 
@@ -287,10 +286,10 @@ def checked_method(method: str, n_samples: int | None, betas: int | None) -> boo
     gibbsian.errors.ArgumentError: n_samples and betas belong to method='ais': leave them out
     """
     if not isinstance(method, str) or method not in ("auto", "exact", "ais"):
-        raise ArgumentError(f"method={method!r} is not known: use one of auto, exact, ais")
+        raise ArgumentError("is not known", "use one of auto, exact, ais", argument="method", value=method)
     asked = _checked_annealing(n_samples, betas)
     if method == "exact" and asked:
-        raise ArgumentError("n_samples and betas belong to method='ais': leave them out")
+        raise ArgumentError("`n_samples` and betas belong to `method='ais'`", "leave them out")
     return (False if asked else None) if method == "auto" else method == "exact"
 
 
@@ -306,10 +305,10 @@ def checked_exact(exact: bool | None, n_samples: int | None, betas: int | None) 
     gibbsian.errors.ArgumentError: exact='no' must be True, False or None
     """
     if exact is not None and not isinstance(exact, bool | np.bool_):
-        raise ArgumentError(f"exact={exact!r} must be True, False or None")
+        raise ArgumentError("must be True, False or None", argument="exact", value=exact)
     asked = _checked_annealing(n_samples, betas)
     if exact and asked:
-        raise ArgumentError("n_samples and betas belong to exact=False: leave them out")
+        raise ArgumentError("`n_samples` and betas belong to `exact=False`", "leave them out")
     return (False if asked else None) if exact is None else bool(exact)
 
 

@@ -43,7 +43,7 @@ def check_layered_settings(machine: Any) -> None:
         if not isinstance(value, bool | np.bool_):
             raise ArgumentError(f"{name}={value!r} must be True or False")
     if not isinstance(machine.verbose, Integral | np.bool_):
-        raise ArgumentError(f"verbose={machine.verbose!r} must be a whole number, 0 for silence")
+        raise ArgumentError("must be a whole number, 0 for silence", argument="verbose", value=machine.verbose)
     check_temperature(machine.temperature)
     precision(machine.dtype)
     check_deviations(machine.deviations)
@@ -72,7 +72,7 @@ def precision(dtype: Any) -> str:
     except TypeError:
         name = None
     if name not in PRECISIONS:
-        raise ArgumentError(f"dtype={dtype!r} must be 'float64' or 'float32'")
+        raise ArgumentError("must be 'float64' or 'float32'", argument="dtype", value=dtype)
     return name
 
 
@@ -107,7 +107,9 @@ def check_deviations(deviations: Any, n_columns: int | None = None) -> np.ndarra
     if given is None or not fits or not (np.isfinite(given) & (given > 0)).all():
         columns = "column" if n_columns is None else f"of {n_columns} columns"
         raise ArgumentError(
-            f"deviations={deviations!r} must be 'residual', 'plain', a positive number, or one for each {columns}"
+            f"must be 'residual', 'plain', a positive number, or one for each {columns}",
+            argument="deviations",
+            value=deviations,
         )
     return given if n_columns is None else np.broadcast_to(given, n_columns)
 
@@ -117,7 +119,9 @@ def _check_folder(checkpoint: Any) -> None:
         return
     path = Path(checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint)
     if not path.parent.is_dir():
-        raise StorageError(f"checkpoint={str(path)!r} is in a folder that does not exist: make it first")
+        raise StorageError(
+            "is in a folder that does not exist", "make it first", argument="checkpoint", value=str(path)
+        )
 
 
 def check_goes_on(machine: Any) -> None:
@@ -148,8 +152,8 @@ def check_goes_on(machine: Any) -> None:
     for name, value in asked.items():
         if value not in ("auto", known[name]):
             raise ArgumentError(
-                f"{name}={value!r} but the machine has learned with {name}={known[name]!r}: call fit, or partial_fit "
-                "on a new machine"
+                f"{name}={value!r} but the machine has learned with {name}={known[name]!r}",
+                "call fit, or partial_fit on a new machine",
             )
 
 
@@ -167,11 +171,14 @@ def check_belongs_to_fit(machine: Any) -> None:
     """
     if machine.held_out:
         raise ArgumentError(
-            f"held_out={machine.held_out} is for fit, partial_fit learns from all rows of a chunk: leave it out"
+            "is for fit, partial_fit learns from all rows of a chunk",
+            "leave it out",
+            argument="held_out",
+            value=machine.held_out,
         )
     if machine.checkpoint is not None:
         raise ArgumentError(
-            "checkpoint= is for fit, a machine that learns by partial_fit is kept by save: leave it out"
+            "`checkpoint=` is for fit, a machine that learns by partial_fit is kept by save", "leave it out"
         )
 
 

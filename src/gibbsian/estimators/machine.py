@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -16,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.data.stream import DataStream
 from gibbsian.domain import AnyCoding, as_coding
-from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError
+from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, notify
 from gibbsian.estimators.answers import AnswersMixin
 from gibbsian.estimators.fitting import (
     are_chosen,
@@ -25,18 +23,18 @@ from gibbsian.estimators.fitting import (
     check_numbers,
     check_runaway,
     choose_learner,
-    fingerprint,
     moments_of,
     plain_settings,
     provenance,
     shorten,
     start_from,
 )
-from gibbsian.learners import FitResult, HeldOut, Learner, as_learner, train
-from gibbsian.learners.driver import Callback
+from gibbsian.learners import FitResult, HeldOut, Learner, as_learner, run
+from gibbsian.learners.callbacks import as_callbacks
 from gibbsian.models import Model
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.storage import Checkpoint, StoredModel, write_model
+from gibbsian.storage.checkpoints import as_checkpoint
 
 # What scikit-learn keeps of the columns of a fit.
 COLUMNS_SEEN = ("n_features_in_", "feature_names_in_")
@@ -56,7 +54,7 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
     start: Any
     held_out: float
     checkpoint: Checkpoint | str | os.PathLike[str] | None
-    callback: Callback | None
+    callback: Any
     random_state: RandomState
     result_: Any
 
@@ -87,7 +85,9 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
         return {"binarize": self.binarize}
 
     def _fit_stream(self, stream: DataStream, sample_weight: Any = None) -> Self:
-        raise ArgumentError("a DataStream is learned by a BoltzmannMachine: read rows into memory with Dataset.read")
+        raise ArgumentError(
+            "a DataStream is learned by a BoltzmannMachine", "read rows into memory with `Dataset.read`"
+        )
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that missing cells are welcome."""
@@ -149,7 +149,7 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
         if not (l1 or l2):
             check_runaway(result.model, data, learner)
         if not result.converged:
-            warnings.warn(result.reason, ConvergenceWarning, stacklevel=3)
+            notify(ConvergenceWarning(result.reason))
         result = replace(
             result,
             provenance={**result.provenance, **self._provenance(name, learner, data, result)},
@@ -181,15 +181,14 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
         self, learner: Learner, model: Any, data: Dataset, rng: np.random.Generator, number: int = 0
     ) -> FitResult:
         """Run the learner from a model; a fit of several runs numbers them, and each has a checkpoint of its own."""
-        return train(
+        return run(
             learner,
             model,
             data,
             rng,
             max_iter=self.max_iter,
             tol=self.tol,
-            callback=self.callback,
-            checkpoint=self._checkpoint(lambda: fingerprint(learner, model, data), number),
+            callbacks=self._callbacks(number),
         )
 
     def _provenance(self, name: str | Learner, learner: Learner, data: Dataset, result: FitResult) -> dict[str, Any]:
@@ -199,13 +198,17 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
     def _hold_out(self, data: Dataset, rng: np.random.Generator) -> tuple[Dataset, Dataset | None]:
         """Split off the rows that the fit shall not see."""
         if not 0 <= self.held_out < 1:
-            raise ArgumentError(f"held_out={self.held_out} must be a share of the rows, from 0 to less than 1")
+            raise ArgumentError(
+                "must be a share of the rows, from 0 to less than 1", argument="held_out", value=self.held_out
+            )
         if self.held_out == 0:
             return data, None
         if not 0 < round((1 - self.held_out) * data.n_rows) < data.n_rows:
             raise ArgumentError(
-                f"held_out={self.held_out} of {data.n_rows} rows leaves no row out or none to fit: give another share, "
-                "or more rows"
+                f"of {data.n_rows} rows leaves no row out or none to fit",
+                "give another share, or more rows",
+                argument="held_out",
+                value=self.held_out,
             )
         return data.split(1 - self.held_out, rng)
 
@@ -222,13 +225,14 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
         """The variables of the model: the columns, and after them the hidden units of a machine that has some."""
         return self.names_
 
-    def _checkpoint(self, identify: Callable[[], str], number: int = 0) -> Checkpoint | None:
-        """Return the checkpoint of this fit, or of one of its later runs; only then is the data hashed."""
-        if self.checkpoint is None:
-            return None
-        given = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
-        path = f"{os.fspath(given.path)}.{number}" if number else given.path
-        return Checkpoint(path, given.every, given.resume, identify())
+    def _callbacks(self, number: int = 0) -> list[Any]:
+        """Return what happens beside learning; a fit of several runs numbers them, and each has its own checkpoint."""
+        callbacks = as_callbacks(self.callback)
+        if self.checkpoint is not None:
+            given = as_checkpoint(self.checkpoint)
+            path = f"{os.fspath(given.path)}.{number}" if number else given.path
+            callbacks.append(Checkpoint(path, given.every, given.resume))
+        return callbacks
 
     # -- reading ------------------------------------------------------------------------------------------------------
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
@@ -265,8 +269,8 @@ class Machine(AnswersMixin, DensityMixin, BaseEstimator, ABC):
             self._set_columns(data.names)
         elif data.names != self.names_ and (data.n_variables != self.n_features_in_ or are_chosen(data.names)):
             raise ArgumentError(
-                f"the columns are {shorten(data.names)} but the machine was fitted on {shorten(self.names_)}: "
-                "give the same columns in the same order"
+                f"the columns are {shorten(data.names)} but the machine was fitted on {shorten(self.names_)}",
+                "give the same columns in the same order",
             )
 
     def _set_columns(self, names: tuple[str, ...]) -> None:

@@ -146,12 +146,15 @@ class MachineMixture(MixtureEstimator):
 
     def _check_named_machine(self, levels: Levels) -> None:
         if self.machine not in ("categorical", "bernoulli"):
-            raise ArgumentError(f"machine={self.machine!r} must be 'categorical', 'bernoulli' or an estimator")
+            raise ArgumentError(
+                "must be 'categorical', 'bernoulli' or an estimator", argument="machine", value=self.machine
+            )
         many = [j for j, values in enumerate(levels.values) if len(values) > 2]
         if self.machine == "bernoulli" and many:
             column, n_values = column_label(self._names, many[0]), len(levels.values[many[0]])
             raise DataError(
-                f"column {column} has {n_values} values but machine='bernoulli' takes two: use machine='categorical'"
+                f"column {column} has {n_values} values but `machine='bernoulli'` takes two",
+                "use `machine='categorical'`",
             )
 
     def _scores(self, rows: np.ndarray) -> np.ndarray:
@@ -166,7 +169,7 @@ class MachineMixture(MixtureEstimator):
 
     def _extra_header(self) -> dict[str, Any]:
         if isinstance(self.mixture_, MachineComponents):
-            raise ArgumentError("a mixture of given machines has no file of its own: save each of mixture_.machines")
+            raise ArgumentError("a mixture of given machines has no file of its own", "save each of mixture_.machines")
         levels = self.mixture_.levels
         as_objects = levels.values[0].dtype == object
         return {**super()._extra_header(), "levels": levels.written(), "as_objects": as_objects}

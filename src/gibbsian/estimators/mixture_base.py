@@ -12,10 +12,9 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, DegenerateDataWarning
+from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, DegenerateDataWarning, notify
 from gibbsian.mixtures import EMResult, ExponentialProblem, check_finite, log_joint
 from gibbsian.mixtures.em import best_of, iterate
-from gibbsian.mixtures.notices import notify
 from gibbsian.mixtures.rows import checked_weights, notify_without_direction, require_weight
 from gibbsian.mixtures.seeds import spread_rows
 from gibbsian.mixtures.settings import Rule, check, check_settings
@@ -79,9 +78,9 @@ class HiddenClassEstimator(BaseEstimator):
     def _finish(self, result: EMResult, rows: Any) -> Self:
         """Keep the result of a fit to prepared rows, and say what is wrong with it."""
         if result.degenerate:
-            notify(result.degenerate, DegenerateDataWarning)
+            notify(DegenerateDataWarning(result.degenerate))
         if not result.converged:
-            notify(result.reason, ConvergenceWarning)
+            notify(ConvergenceWarning(result.reason))
         self._keep(result)
         self.labels_ = self._classes(rows)
         return self
@@ -172,7 +171,9 @@ class MixtureEstimator(DensityMixin, HiddenClassEstimator):
             scores = self._scores(rows)
         lost = np.flatnonzero(~(scores < np.inf).all(axis=1))
         if len(lost):
-            raise DataError(f"row {lost[0]} is too far from the classes for its density to be a number: scale the rows")
+            raise DataError(
+                f"row {lost[0]} is too far from the classes for its density to be a number", "scale the rows"
+            )
         return scores
 
     def _log_joint(self, X: Any) -> np.ndarray:

@@ -33,7 +33,7 @@ def load_mixture(path: str | os.PathLike[str]) -> Any:
     try:
         return MIXTURES[header["estimator"]].from_tensors(header, tensors)
     except (KeyError, TypeError) as error:
-        raise FileFormatError(f"{path} lacks a part of the mixture ({error}): save it again") from None
+        raise FileFormatError(f"{path} lacks a part of the mixture ({error})", "save it again") from None
 
 
 def fit_mixture_file(
@@ -70,13 +70,13 @@ def fit_mixture_file(
     ['a', 'b']
     """
     if model not in MIXTURES:
-        raise ArgumentError(f"model={model!r} is not known: use one of {', '.join(sorted(MIXTURES))}")
+        raise ArgumentError("is not known", f"use one of {', '.join(sorted(MIXTURES))}", argument="model", value=model)
     try:
         estimator = MIXTURES[model](**settings)
     except TypeError:
         known = ", ".join(sorted(MIXTURES[model]().get_params(deep=False)))
         unknown = ", ".join(sorted(set(settings) - set(MIXTURES[model]().get_params(deep=False))))
-        raise ArgumentError(f"{model} has no setting {unknown}: it has {known}") from None
+        raise ArgumentError(f"{model} has no setting {unknown}", f"it has {known}") from None
     words = estimator.__sklearn_tags__().input_tags.string
     rows, row_weights = read_rows(path, words, drop=drop, weights=weights)
     return estimator.fit(rows, sample_weight=row_weights)
@@ -121,7 +121,7 @@ def read_rows(
     row_weights = None if weights is None else table.numbers(weights, "weights")
     left_out = {*drop, *([] if weights is None else [weights])}
     if left_out >= set(table.names):
-        raise ArgumentError(f"drop leaves no column of {path}: name fewer of {', '.join(table.names[:8])}")
+        raise ArgumentError(f"drop leaves no column of {path}", f"name fewer of {', '.join(table.names[:8])}")
     table = table.without(left_out)
     table = table if names is None else table.select(list(names))
     return pandas.DataFrame({name: _column(table, name, words) for name in table.names}), row_weights
@@ -134,5 +134,5 @@ def _column(table: Any, name: str, words: bool) -> np.ndarray:
     column = table.cells[table.place(name, "column")]
     missing = np.flatnonzero(column.codes < 0)
     if len(missing):
-        raise MissingValuesError(f"row {missing[0]}, column {name!r} is missing: fill it or leave the row out")
+        raise MissingValuesError(f"row {missing[0]}, column {name!r} is missing", "fill it or leave the row out")
     return np.array([str(spelling) for spelling in column.spellings], dtype=object)[column.codes]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,10 +13,10 @@ from gibbsian.data.stream import DataStream
 from gibbsian.data.stream_checks import preflight_stream
 from gibbsian.diagnostics import DataMoments, data_moments
 from gibbsian.domain import as_coding, require_two_values
-from gibbsian.errors import ArgumentError, CodingError, ConvergenceWarning
-from gibbsian.estimators.fitting import check_numbers, fingerprint_of, provenance_of, start_from
+from gibbsian.errors import ArgumentError, CodingError, ConvergenceWarning, notify
+from gibbsian.estimators.fitting import check_numbers, provenance_of, start_from
 from gibbsian.graphs import as_graph
-from gibbsian.learners import FitResult, ObjectiveLearner, Trace, as_learner, train
+from gibbsian.learners import FitResult, ObjectiveLearner, Trace, as_learner, run
 from gibbsian.learners.online import Online, OnlineProgress, update
 from gibbsian.models import PairwiseModel
 from gibbsian.optimizers import StepInfo
@@ -54,7 +52,7 @@ class OnlineMixin:
         def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset: ...
         def _set_columns(self, names: tuple[str, ...]) -> None: ...
         def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self: ...
-        def _checkpoint(self, identify: Callable[[], str], number: int = 0) -> Any: ...
+        def _callbacks(self, number: int = 0) -> list[Any]: ...
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one chunk of rows, in one pass of minibatches, keeping what was learned before (YK15).
@@ -118,26 +116,27 @@ class OnlineMixin:
                 raise ArgumentError(sentence)
         if self.coding != "auto" and not same_coding(as_coding(self.coding), stream.coding):
             raise CodingError(
-                f"coding={self.coding!r} was declared but the stream is {stream.coding.describe()}: "
-                "open it in that coding"
+                f"was declared but the stream is {stream.coding.describe()}",
+                "open it in that coding",
+                argument="coding",
+                value=self.coding,
             )
         learner = self._online_learner(stream.n_rows)
         graph = as_graph(self.graph, stream.names)
         preflight_stream(stream, graph, l1=learner.l1, l2=learner.l2, bias=self.bias)
         model = PairwiseModel.zeros(graph, stream.domain, self.temperature, self.bias)
         self._set_columns(stream.names)
-        result = train(
+        result = run(
             learner,
             model,
             stream,  # type: ignore[arg-type]
             as_generator(self.random_state),
             max_iter=self.max_iter,
             tol=self.tol,
-            callback=self.callback,
-            checkpoint=self._checkpoint(lambda: fingerprint_of(learner, model, repr(stream.identity).encode())),
+            callbacks=self._callbacks(),
         )
         if not result.converged:
-            warnings.warn(result.reason, ConvergenceWarning, stacklevel=3)
+            notify(ConvergenceWarning(result.reason))
         told = {**result.provenance, **provenance_of("online", stream.n_rows), "steps": result.n_steps}
         moments: DataMoments | None = None
         for batch in stream.batches(MOMENT_ROWS, random_state=0):
@@ -160,7 +159,10 @@ class OnlineMixin:
             return learner
         if not isinstance(learner, ObjectiveLearner):
             raise ArgumentError(
-                f"learner={self.learner!r} needs all rows at once: use learner='online', 'mple', 'rm' or 'mpf'"
+                "needs all rows at once",
+                "use `learner='online'`, 'mple', 'rm' or 'mpf'",
+                argument="learner",
+                value=self.learner,
             )
         return Online(objective=learner.objective, l1=learner.l1, l2=learner.l2, **settings)
 

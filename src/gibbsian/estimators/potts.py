@@ -15,7 +15,6 @@ from gibbsian.estimators.fitting import distinct_labels
 from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
 from gibbsian.learners import Learner
-from gibbsian.learners.driver import Callback
 from gibbsian.models import PottsModel
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState
@@ -92,7 +91,7 @@ class PottsMachine(Machine):
         start: Any = None,
         held_out: float = 0.0,
         checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-        callback: Callback | None = None,
+        callback: Any = None,
         random_state: RandomState = None,
     ):
         self.graph = graph
@@ -128,8 +127,8 @@ class PottsMachine(Machine):
     def _zeros(self, data: Dataset) -> PottsModel:
         if data.domain.two_valued:
             raise ArgumentError(
-                f"a PottsMachine learns categories, but the coding is {data.coding.describe()}: convert the data with "
-                "Dataset.convert('categorical'), or use a BoltzmannMachine"
+                f"a PottsMachine learns categories, but the coding is {data.coding.describe()}",
+                "convert the data with `Dataset.convert('categorical')`, or use a BoltzmannMachine",
             )
         return PottsModel.zeros(as_graph(self.graph, data.names), data.domain, self.temperature)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
-from gibbsian.errors import ConvergenceWarning
+from gibbsian.errors import ConvergenceWarning, notify
 from gibbsian.estimators.fitting import check_hooks
 from gibbsian.estimators.layered_answers import RestrictedAnswersMixin
 from gibbsian.estimators.layered_chunks import ChunkedMachine
@@ -22,7 +21,6 @@ from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.scaling import ColumnScale
 from gibbsian.layered.start import start_model
 from gibbsian.layered.training import RestrictedLearner, RestrictedProgress, train_restricted, update
-from gibbsian.learners.driver import Callback
 from gibbsian.models.layers import as_layer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.optimizers import Decay
@@ -157,7 +155,7 @@ class RestrictedBoltzmannMachine(RestrictedAnswersMixin, RestrictedScoresMixin, 
         monitor: bool = True,
         dtype: str = "float64",
         checkpoint: Any = None,
-        callback: Callback | None = None,
+        callback: Any = None,
     ):
         self.n_components = n_components
         self.learning_rate = learning_rate
@@ -218,16 +216,13 @@ class RestrictedBoltzmannMachine(RestrictedAnswersMixin, RestrictedScoresMixin, 
         unseen = held_out
         if scale is not None:
             rows, unseen = scale.standard(rows), None if held_out is None else scale.standard(held_out)
-        checkpoint = self._checkpoint(learner, start, rows)
         if self.monitor and unseen is not None:
             learner = replace(learner, monitor=HeldOutCurves(rows, unseen))
-        fitted = train_restricted(
-            self._guard(learner), start, rows, rng, callback=self._callback(), checkpoint=checkpoint
-        )
+        fitted = train_restricted(self._guard(learner), start, rows, rng, callbacks=self._callbacks())
         result = fitted.result
         self._check_finite(fitted.progress.theta, fitted.progress.steps)
         if not result.converged:
-            warnings.warn(result.reason, ConvergenceWarning, stacklevel=4)
+            notify(ConvergenceWarning(result.reason))
         history = {name: values.tolist() for name, values in fitted.history.items()}
         told = {**self._told(result, data), "history": history}
         model: Any = self._in_data_units(fitted.model, scale)

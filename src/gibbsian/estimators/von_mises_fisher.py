@@ -105,7 +105,7 @@ class VonMisesFisherMixture(MixtureEstimator):
 
     def _prepared(self, rows: Any) -> Any:
         if rows.shape[1] < 2:
-            raise DataError("n_features=1: directions need at least two columns")
+            raise DataError("n_features=1", "directions need at least two columns")
         return unit_rows(rows, scale=self.normalize)
 
     def _silent(self, rows: Any) -> np.ndarray:

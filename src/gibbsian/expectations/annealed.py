@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.errors import MixingWarning
+from gibbsian.errors import MixingWarning, notify
 from gibbsian.expectations.base import EXPECTATIONS, Estimate
 from gibbsian.expectations.samples import correction_for_mean
 from gibbsian.models.base import Model
@@ -89,7 +88,7 @@ class AnnealedImportance:
         """Send out walkers and return the weighted means of their statistics."""
         run = self._annealing(state.base).forward(model, np.random.default_rng([state.seed, state.n_calls]))
         if self.warn and run.trouble:
-            warnings.warn(f"{run.trouble}: raise betas={run.n_betas} or n_walkers=", MixingWarning, stacklevel=2)
+            notify(MixingWarning(f"{run.trouble}", f"raise `betas={run.n_betas}` or `n_walkers=`"))
         mean, stderr = weighted_statistics(model, run)
         numbers = {"effective_sample_size": run.effective_sample_size, "pareto_k": run.pareto_k}
         estimate = Estimate(mean, stderr, run.log_partition, numbers, run.log_partition_stderr)

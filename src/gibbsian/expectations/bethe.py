@@ -57,7 +57,7 @@ class Bethe:
     def __post_init__(self) -> None:
         check_sweeps(self.most_sweeps, self.tol)
         if not 0 <= self.damping < 1:
-            raise ArgumentError(f"damping={self.damping} must be at least 0 and less than 1")
+            raise ArgumentError("must be at least 0 and less than 1", argument="damping", value=self.damping)
 
     def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> np.ndarray:
         """Start with small random messages; `data` is not used."""

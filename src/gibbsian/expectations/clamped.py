@@ -47,7 +47,9 @@ def as_clamped(
     if isinstance(clamped, str):
         return CLAMPED.create(clamped)
     if not isinstance(clamped, Expectation) or isinstance(clamped, type):
-        raise ArgumentError(f"clamped={clamped!r} must be None, one of {', '.join(CLAMPED)}, or an expectation")
+        raise ArgumentError(
+            f"must be None, one of {', '.join(CLAMPED)}, or an expectation", argument="clamped", value=clamped
+        )
     return clamped
 
 

@@ -155,13 +155,13 @@ def check_sweeps(most_sweeps: int, tol: float) -> None:
     """Refuse settings with which no sweep is made."""
     check_whole_number("most_sweeps", most_sweeps, least=1)
     if not tol >= 0:
-        raise ArgumentError(f"tol={tol} must be zero or positive")
+        raise ArgumentError("must be zero or positive", argument="tol", value=tol)
 
 
 def require_pairwise(model: Model, who: str) -> None:
     """Refuse models that the compiled sweeps do not serve."""
     if not isinstance(model, PairwiseModel):
-        raise ArgumentError(f"{who} needs a pairwise model, not {type(model).__name__}: use 'exact' or chains")
+        raise ArgumentError(f"{who} needs a pairwise model, not {type(model).__name__}", "use 'exact' or chains")
 
 
 def solve(

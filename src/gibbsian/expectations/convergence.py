@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from gibbsian.errors import ConvergenceWarning
+from gibbsian.errors import ConvergenceWarning, notify
 
 
 def ending(who: str, n_sweeps: int, change: float, most_sweeps: int, tol: float, warn: bool) -> dict[str, Any]:
@@ -19,10 +18,10 @@ def ending(who: str, n_sweeps: int, change: float, most_sweeps: int, tol: float,
     """
     converged = bool(change <= tol)
     if warn and not converged:
-        warnings.warn(
-            f"{who} did not settle in most_sweeps={most_sweeps} sweeps (last change {change:.2g}, tol={tol:g}): "
-            "raise most_sweeps, or trust it less",
-            ConvergenceWarning,
-            stacklevel=3,
+        notify(
+            ConvergenceWarning(
+                f"{who} did not settle in `most_sweeps={most_sweeps}` sweeps (last change {change:.2g}, `tol={tol:g}`)",
+                "raise `most_sweeps`, or trust it less",
+            )
         )
     return {"approximate": True, "converged": converged, "n_sweeps": int(n_sweeps), "largest_change": float(change)}

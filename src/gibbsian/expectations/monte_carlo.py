@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gibbsian.diagnostics.chains import report_on
-from gibbsian.errors import MixingWarning
+from gibbsian.errors import MixingWarning, notify
 from gibbsian.expectations.base import EXPECTATIONS, Estimate
 from gibbsian.models.base import Model
 from gibbsian.models.parameters import check_whole_number
@@ -98,11 +97,7 @@ class MonteCarlo:
         stderr = means.std(axis=0, ddof=1) / np.sqrt(len(means))
         report = report_on(_summaries(model, draws))
         if self.warn and not report.is_good(self.max_r_hat, self.min_ess):
-            warnings.warn(
-                f"{report.describe()}: raise n_sweeps={self.n_sweeps} or burn_in={self.burn_in}",
-                MixingWarning,
-                stacklevel=2,
-            )
+            notify(MixingWarning(report.describe(), f"raise `n_sweeps={self.n_sweeps}` or `burn_in={self.burn_in}`"))
         numbers = {"r_hat": report.r_hat, "effective_sample_size": report.effective_sample_size}
         return Estimate(means.mean(axis=0), stderr, diagnostics=numbers), MonteCarloState(chains, fresh=False)
 

@@ -115,7 +115,8 @@ def _elimination_order(
     if largest > MOST_CELLS:
         raise TooExpensiveError(
             f"summing over the region of {n_region} variables around {target} needs a table of "
-            f"{format_bytes(8.0 * largest)} or more for each sample: choose a smaller region, for example 's2'"
+            f"{format_bytes(8.0 * largest)} or more for each sample",
+            "choose a smaller region, for example 's2'",
         )
     return tuple(order), largest
 

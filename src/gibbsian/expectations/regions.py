@@ -147,9 +147,9 @@ class GivenRegions:
         for key, region in self.choice.items():
             nodes = _sorted_nodes(key if isinstance(key, tuple | frozenset) else (key,), f"the key {key!r} of region")
             if nodes not in wanted:
-                raise ArgumentError(f"region names {key!r}, which is no target: use sets of variables that interact")
+                raise ArgumentError(f"region names {key!r}, which is no target", "use sets of variables that interact")
             if nodes in named:
-                raise ArgumentError(f"region names the target {nodes} twice: give it once")
+                raise ArgumentError(f"region names the target {nodes} twice", "give it once")
             named[nodes] = region
         return named
 
@@ -179,8 +179,11 @@ def as_rule(region: Any) -> RegionRule:
     elif (callable(region) and not is_class) or isinstance(region, Mapping):
         return GivenRegions(region)
     raise ArgumentError(
-        f"region={region!r} is not known: use an order 0, 1, 2, ..., 's2', 'forest', a function of graph and target, "
-        "or a mapping from targets to regions"
+        "is not known",
+        "use an order 0, 1, 2, ..., 's2', 'forest', a function of graph and target, or a "
+        "mapping from targets to regions",
+        argument="region",
+        value=region,
     )
 
 
@@ -196,7 +199,7 @@ def as_rules(region: Any) -> list[RegionRule]:
     if not isinstance(region, list | tuple):
         return [as_rule(region)]
     if not region:
-        raise ArgumentError("region is an empty list: name at least one choice of regions")
+        raise ArgumentError("region is an empty list", "name at least one choice of regions")
     return [as_rule(choice) for choice in region]
 
 
@@ -213,7 +216,7 @@ def check_region(region: Iterable[int], target: Target, n_nodes: int) -> Region:
     if nodes and not (nodes[0] >= 0 and nodes[-1] < n_nodes):
         raise ArgumentError(f"the region {nodes} names a variable outside 0..{n_nodes - 1}")
     if not set(target) <= set(nodes):
-        raise ArgumentError(f"the region {nodes} does not hold its target {target}: add the target's variables")
+        raise ArgumentError(f"the region {nodes} does not hold its target {target}", "add the target's variables")
     return nodes
 
 
@@ -222,7 +225,7 @@ def _sorted_nodes(nodes: Any, what: str) -> tuple[int, ...]:
     listed = list(nodes) if isinstance(nodes, Iterable) and not isinstance(nodes, str | bytes) else [nodes]
     for node in listed:
         if not isinstance(node, int | np.integer) or isinstance(node, bool):
-            raise ArgumentError(f"{what} holds {node!r}: use the numbers of variables")
+            raise ArgumentError(f"{what} holds {node!r}", "use the numbers of variables")
     return tuple(sorted({int(node) for node in listed}))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,7 @@ import numpy as np
 
 from gibbsian.backends.numba.spatial import CROSSES, N_SUMS, REFERENCE, SQUARES, TOTAL, Shares
 from gibbsian.data import Dataset
-from gibbsian.errors import ArgumentError, MissingValuesError, MixingWarning
+from gibbsian.errors import ArgumentError, MissingValuesError, MixingWarning, notify
 from gibbsian.models.base import Model
 from gibbsian.models.states import checked_states, whole_numbers
 
@@ -55,7 +54,7 @@ class Samples:
     def __post_init__(self) -> None:
         states = whole_numbers(self.states, "samples")
         if states.ndim != 2 or len(states) < 1:
-            raise ArgumentError(f"samples of shape {states.shape}: use one row for each sample, and at least one")
+            raise ArgumentError(f"samples of shape {states.shape}", "use one row for each sample, and at least one")
         object.__setattr__(self, "states", states)
         for name in ("weights", "repeats"):
             if (given := getattr(self, name)) is not None:
@@ -63,14 +62,14 @@ class Samples:
         for name in ("weights", "groups", "repeats"):
             if (given := getattr(self, name)) is not None and np.shape(given) != (len(states),):
                 raise ArgumentError(
-                    f"{name} has shape {np.shape(given)}: use one number for each of {len(states)} samples"
+                    f"{name} has shape {np.shape(given)}", f"use one number for each of {len(states)} samples"
                 )
         if self.groups is not None and self.repeats is not None:
-            raise ArgumentError("groups and repeats exclude each other: give one row for each draw of a group")
+            raise ArgumentError("groups and repeats exclude each other", "give one row for each draw of a group")
         if self.weights is not None and not (np.min(self.weights) >= 0 and np.sum(self.weights) > 0):
             raise ArgumentError("weights must be zero or positive, and not all zero")
         if self.repeats is not None and not np.min(self.repeats) > 0:
-            raise ArgumentError("repeats must be positive: leave out rows that stand for no draw")
+            raise ArgumentError("repeats must be positive", "leave out rows that stand for no draw")
         if self.groups is not None:
             self._sort_by(np.asarray(self.groups))
 
@@ -107,7 +106,7 @@ class Samples:
     @classmethod
     def _of_dataset(cls, data: Dataset) -> Self:
         if data.has_missing:
-            raise MissingValuesError("samples cannot have missing cells: drop those rows, or fill them first")
+            raise MissingValuesError("samples cannot have missing cells", "drop those rows, or fill them first")
         used = data.weights > 0
         weights = data.weights[used]
         return cls(data.states[used], weights, repeats=weights)
@@ -130,10 +129,11 @@ class Samples:
         walkers = cls(states, np.exp(logs - np.max(logs)))
         worth = walkers.effective_sample_size
         if worth < min(LEAST_WALKERS, walkers.n_samples / 2):
-            warnings.warn(
-                f"{walkers.n_samples} walkers are worth {worth:.1f}: raise the number of temperatures or of walkers",
-                MixingWarning,
-                stacklevel=2,
+            notify(
+                MixingWarning(
+                    f"{walkers.n_samples} walkers are worth {worth:.1f}",
+                    "raise the number of temperatures or of walkers",
+                )
             )
         return walkers
 

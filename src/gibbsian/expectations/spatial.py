@@ -116,7 +116,7 @@ def spatial_statistics(model: Model, samples: Any, region: Any = 1, plan: Spatia
     taken.check(model)
     chosen = plan_regions(model, region) if plan is None else plan
     if chosen.n_statistics != model.theta.size or chosen.graph != model.graph:
-        raise ArgumentError("the plan was made for another structure: make one with plan_regions(model, region)")
+        raise ArgumentError("the plan was made for another structure", "make one with plan_regions(model, region)")
     return chosen.statistics(model, taken)
 
 

@@ -77,7 +77,7 @@ def _evaluated(model: Model, function: Callable[..., Any], target: Target) -> np
     n_combinations = math.prod(len(values[node]) for node in target)
     if n_combinations > MOST_COMBINATIONS:
         raise TooExpensiveError(
-            f"the target {target} has {n_combinations:,} combinations of values: use at most {MOST_COMBINATIONS:,}"
+            f"the target {target} has {n_combinations:,} combinations of values", f"use at most {MOST_COMBINATIONS:,}"
         )
     _check_callable(function, len(target))
     results = [function(*combination) for combination in itertools.product(*(values[node] for node in target))]
@@ -87,14 +87,17 @@ def _evaluated(model: Model, function: Callable[..., Any], target: Target) -> np
         table = np.empty(0, object)
     if table.dtype.kind not in "biuf":
         raise ArgumentError(
-            f"function returned {results[0]!r} for the first values: it must return a number, or as many for all values"
+            f"function returned {results[0]!r} for the first values",
+            "it must return a number, or as many for all values",
         )
     return table.astype(np.float64)
 
 
 def _check_callable(function: Any, n_arguments: int) -> None:
     if not callable(function):
-        raise ArgumentError(f"function={function!r} cannot be called: give a function of the values of nodes")
+        raise ArgumentError(
+            "cannot be called", "give a function of the values of nodes", argument="function", value=function
+        )
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some builtins have none
@@ -103,7 +106,7 @@ def _check_callable(function: Any, n_arguments: int) -> None:
         signature.bind(*range(n_arguments))
     except TypeError:
         raise ArgumentError(
-            f"function takes {signature} but there are {n_arguments} nodes: it must take one value of each"
+            f"function takes {signature} but there are {n_arguments} nodes", "it must take one value of each"
         ) from None
 
 
@@ -111,10 +114,10 @@ def _checked_target(nodes: Any, n_variables: int) -> Target:
     if isinstance(nodes, int | np.integer):
         nodes = [nodes]
     if not isinstance(nodes, Iterable):
-        raise ArgumentError(f"nodes={nodes!r} must be the number of a variable, or several")
+        raise ArgumentError("must be the number of a variable, or several", argument="nodes", value=nodes)
     target = tuple(check_nodes(nodes, n_variables).tolist())
     if not target:
-        raise ArgumentError("nodes is empty: name at least one variable")
+        raise ArgumentError("nodes is empty", "name at least one variable")
     return target
 
 

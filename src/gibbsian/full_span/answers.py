@@ -152,7 +152,7 @@ class SpanAnswers:
         """
         nodes = list(nodes)
         if len(set(nodes)) < len(nodes):
-            raise ArgumentError(f"the variables {tuple(nodes)} name one twice: give each once")
+            raise ArgumentError(f"the variables {tuple(nodes)} name one twice", "give each once")
         kept = sorted(nodes)
         shape, summed = _grouped(self.model.cardinalities, set(kept))
         table = self.probabilities().reshape(shape).sum(axis=summed)

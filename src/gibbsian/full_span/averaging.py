@@ -48,20 +48,20 @@ class SpanAverage:
 
     def __post_init__(self) -> None:
         if not self.models:
-            raise ArgumentError("models is empty: give at least one model")
+            raise ArgumentError("models is empty", "give at least one model")
         for number, model in enumerate(self.models):
             if not isinstance(model, FullSpanModel):
                 raise ArgumentError(
-                    f"models[{number}] is a {type(model).__name__}: give a FullSpanModel, such as a FullSpan's model_"
+                    f"models[{number}] is a {type(model).__name__}", "give a FullSpanModel, such as a FullSpan's model_"
                 )
         if len({model.cardinalities for model in self.models}) > 1:
-            raise ArgumentError("models differ in their cardinalities: average models of the same variables")
+            raise ArgumentError("models differ in their cardinalities", "average models of the same variables")
         if not self.weights:
             object.__setattr__(self, "weights", (1.0 / len(self.models),) * len(self.models))
         if len(self.weights) != len(self.models):
-            raise ArgumentError(f"there are {len(self.weights)} weights for {len(self.models)} models: give one each")
+            raise ArgumentError(f"there are {len(self.weights)} weights for {len(self.models)} models", "give one each")
         if min(self.weights) < 0 or not np.isclose(sum(self.weights), 1.0):
-            raise ArgumentError(f"weights={self.weights} must be positive and add up to 1")
+            raise ArgumentError("must be positive and add up to 1", argument="weights", value=self.weights)
 
     @property
     def basis(self) -> SpanBasis:
@@ -179,14 +179,14 @@ def stack(
 def _parts(members: Any) -> list[SpanAverage]:
     """Return every member as an average, a model as one of itself alone."""
     if isinstance(members, FullSpanModel | SpanAverage) or not isinstance(members, Iterable):
-        raise ArgumentError(f"members is a {type(members).__name__}: give a list of models")
+        raise ArgumentError(f"members is a {type(members).__name__}", "give a list of models")
     members = list(members)
     if not members:
-        raise ArgumentError("members is empty: give at least one model")
+        raise ArgumentError("members is empty", "give at least one model")
     for number, member in enumerate(members):
         if not isinstance(member, FullSpanModel | SpanAverage):
             raise ArgumentError(
-                f"members[{number}] is a {type(member).__name__}: give a FullSpanModel, such as a FullSpan's model_, "
-                "or a SpanAverage"
+                f"members[{number}] is a {type(member).__name__}",
+                "give a FullSpanModel, such as a FullSpan's model_, or a SpanAverage",
             )
     return [member if isinstance(member, SpanAverage) else SpanAverage((member,)) for member in members]

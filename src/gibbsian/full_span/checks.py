@@ -54,7 +54,9 @@ def check_callback(callback: Any) -> None:
     gibbsian.errors.ArgumentError: callback=3 must be None or a function of a step's number and the step
     """
     if callback is not None and not callable(callback):
-        raise ArgumentError(f"callback={plain(callback)!r} must be None or a function of a step's number and the step")
+        raise ArgumentError(
+            "must be None or a function of a step's number and the step", argument="callback", value=plain(callback)
+        )
 
 
 def table_dtype(dtype: Any) -> np.dtype:
@@ -72,7 +74,9 @@ def table_dtype(dtype: Any) -> np.dtype:
     except TypeError:
         known = None
     if known is None or known.name not in DTYPES or not known.isnative:
-        raise ArgumentError(f"dtype={(dtype if known is None else known.name)!r} must be one of {', '.join(DTYPES)}")
+        raise ArgumentError(
+            f"must be one of {', '.join(DTYPES)}", argument="dtype", value=dtype if known is None else known.name
+        )
     return known
 
 
@@ -90,13 +94,13 @@ def checked_counts(counts: np.ndarray | Sequence[float], n_states: int) -> np.nd
     try:
         counts = np.asarray(counts, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError("counts holds something that is no number: give how often each state was seen") from None
+        raise DataError("counts holds something that is no number", "give how often each state was seen") from None
     if counts.shape != (n_states,):
-        raise DataError(f"counts has shape {counts.shape} but there are {n_states} states: give one count each")
+        raise DataError(f"counts has shape {counts.shape} but there are {n_states} states", "give one count each")
     if not np.isfinite(counts).all() or (counts < 0).any():
-        raise DataError("counts holds negative, NaN or infinite values: give how often each state was seen")
+        raise DataError("counts holds negative, NaN or infinite values", "give how often each state was seen")
     if counts.sum() < 1.0:
-        raise DataError(f"counts add up to {counts.sum():.3g}: give at least one sample")
+        raise DataError(f"counts add up to {counts.sum():.3g}", "give at least one sample")
     return counts
 
 
@@ -116,7 +120,7 @@ def check_known(settings: Iterable[str], *functions: Callable[..., Any]) -> None
     parameters = [one for function in functions for one in inspect.signature(function).parameters.values()]
     known = dict.fromkeys(one.name for one in parameters if one.kind is keyword)
     if unknown := [name for name in settings if name not in known]:
-        raise ArgumentError(f"setting {unknown[0]!r} is not known: use some of {', '.join(known)}")
+        raise ArgumentError(f"setting {unknown[0]!r} is not known", f"use some of {', '.join(known)}")
 
 
 def listed_candidates(candidates: Any) -> list[Mapping[str, Any]]:
@@ -131,13 +135,15 @@ def listed_candidates(candidates: Any) -> list[Mapping[str, Any]]:
     gibbsian.errors.ArgumentError: candidates is one set of settings: give a list of them, [{...}, {...}]
     """
     if isinstance(candidates, Mapping):
-        raise ArgumentError("candidates is one set of settings: give a list of them, [{...}, {...}]")
+        raise ArgumentError("candidates is one set of settings", "give a list of them, [{...}, {...}]")
     if isinstance(candidates, str) or not isinstance(candidates, Iterable):
-        raise ArgumentError(f"candidates={plain(candidates)!r} must be a list of sets of settings, [{{...}}, {{...}}]")
+        raise ArgumentError(
+            "must be a list of sets of settings, [{...}, {...}]", argument="candidates", value=plain(candidates)
+        )
     listed = list(candidates)
     if not listed:
-        raise ArgumentError("candidates is empty: give at least one set of settings")
+        raise ArgumentError("candidates is empty", "give at least one set of settings")
     for number, settings in enumerate(listed):
         if not isinstance(settings, Mapping):
-            raise ArgumentError(f"candidates[{number}]={plain(settings)!r} must be a set of settings, {{name: value}}")
+            raise ArgumentError(f"candidates[{number}]={plain(settings)!r} must be a set of settings, {{name", "value}")
     return listed

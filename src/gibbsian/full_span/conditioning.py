@@ -87,7 +87,7 @@ def condition(model: FullSpanModel, nodes: Sequence[int], codes: Sequence[int]) 
     (array([-0.5]), -0.2)
     """
     if len(nodes) == model.n_variables:
-        raise ArgumentError("every variable is given: leave at least one free")
+        raise ArgumentError("every variable is given", "leave at least one free")
     left = restrict(model, nodes, np.array([codes], dtype=np.int64).reshape(1, -1))
     named = left.indices > 0
     constant = float(left.theta[0, ~named].sum())

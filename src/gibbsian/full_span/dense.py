@@ -133,17 +133,24 @@ def check_dense(l1: float, l2: float, dtype: np.dtype | type | str = np.float64)
     """
     if not l2 > 0:
         raise ArgumentError(
-            f"l2={l2:g} must be above 0 with algorithm='dense', where shrinkage alone keeps the model from the noise: "
-            "give l2, or use algorithm='newton'"
+            "must be above 0 with `algorithm='dense'`, where shrinkage alone keeps the model from the noise",
+            "give `l2`, or use `algorithm='newton'`",
+            argument="l2",
+            value=l2,
         )
     if l1 != 0:
         raise ArgumentError(
-            f"l1={l1:g} must be 0 with algorithm='dense', whose cost is smooth: leave l1 out, or use algorithm='newton'"
+            "must be 0 with `algorithm='dense'`, whose cost is smooth",
+            "leave `l1` out, or use `algorithm='newton'`",
+            argument="l1",
+            value=l1,
         )
     if np.dtype(dtype) != np.float64:
         raise ArgumentError(
-            f"dtype={np.dtype(dtype)} must be float64 with algorithm='dense', whose linear systems need the digits: "
-            "leave dtype out"
+            "must be float64 with `algorithm='dense'`, whose linear systems need the digits",
+            "leave dtype out",
+            argument="dtype",
+            value=np.dtype(dtype),
         )
 
 

@@ -136,7 +136,7 @@ def check_algorithm(algorithm: str) -> None:
     gibbsian.errors.ArgumentError: algorithm='quick' must be one of greedy, newton, dense
     """
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
-        raise ArgumentError(f"algorithm={algorithm!r} must be one of {', '.join(ALGORITHMS)}")
+        raise ArgumentError(f"must be one of {', '.join(ALGORITHMS)}", argument="algorithm", value=algorithm)
 
 
 def run(

@@ -139,7 +139,9 @@ def check_epsilon(problem: SpanProblem, epsilon: float) -> None:
     dtype = problem.data_dual.dtype
     least = LEAST_EPSILON[dtype]
     if not epsilon >= least:
-        raise ArgumentError(f"epsilon={epsilon:g} is less than {dtype} tables resolve: give at least {least:g}")
+        raise ArgumentError(
+            f"is less than {dtype} tables resolve", f"give at least {least:g}", argument="epsilon", value=epsilon
+        )
 
 
 def uniform_start(problem: SpanProblem, dual: np.ndarray | None = None) -> SpanProgress:

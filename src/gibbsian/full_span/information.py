@@ -128,19 +128,19 @@ def log_table_of_probabilities(basis: SpanBasis, probabilities: np.ndarray | Seq
         table = np.asarray(probabilities, dtype=np.float64)
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{type(probabilities).__name__} is no distribution: give a fitted machine, a model, or a table of "
-            "probabilities"
+            f"{type(probabilities).__name__} is no distribution",
+            "give a fitted machine, a model, or a table of probabilities",
         ) from None
     if table.shape not in ((basis.size,), basis.cardinalities):
         raise ArgumentError(
-            f"the table of probabilities has shape {table.shape}: give one of shape {basis.cardinalities}, or "
-            f"{basis.size} numbers in that order"
+            f"the table of probabilities has shape {table.shape}",
+            f"give one of shape {basis.cardinalities}, or {basis.size} numbers in that order",
         )
     if not (table >= 0).all():
         raise ArgumentError("the table of probabilities holds negative numbers or NaN")
     total = float(table.sum())
     if abs(total - 1.0) > SUM_TOLERANCE:
-        raise ArgumentError(f"the table of probabilities sums to {total:.6g}: give numbers that sum to one")
+        raise ArgumentError(f"the table of probabilities sums to {total:.6g}", "give numbers that sum to one")
     with np.errstate(divide="ignore"):
         return np.log(table.ravel() / total)
 

@@ -84,7 +84,7 @@ class IncompleteRows:
             seen = ~self.missing[:, i]
             weights = np.bincount(self.codes[seen, i], self.counts[seen], minlength=q)
             if not weights.sum() > 0:
-                raise DataError(f"column {i} has no observed cell: drop it")
+                raise DataError(f"column {i} has no observed cell", "drop it")
             table[: size * q] = np.outer(table[:size].copy(), weights / weights.sum()).ravel()
             size *= q
 

@@ -44,7 +44,7 @@ class DescriptionLength:
         """Return the penalty of eq. 2.5 times a factor: nats per sample to send a parameter and its function's name."""
         check_number("mdl_scale", mdl_scale)
         if not 0.0 <= mdl_scale < np.inf:
-            raise ArgumentError(f"mdl_scale={mdl_scale} must be zero or positive")
+            raise ArgumentError("must be zero or positive", argument="mdl_scale", value=mdl_scale)
         # a variable with one value is in no function, so its logarithm of zero is never asked for
         choices = np.maximum(basis.shape - 1, 1)
         per_sample = mdl_scale / n_samples
@@ -133,7 +133,10 @@ class Shrinkage:
                 raise ArgumentError(f"{name}={getattr(self, name)} must be zero or positive")
         if not 1.0 <= self.l2_growth < np.inf:
             raise ArgumentError(
-                f"l2_growth={self.l2_growth} must be at least 1: higher orders are shrunk more, not less"
+                "must be at least 1",
+                "higher orders are shrunk more, not less",
+                argument="l2_growth",
+                value=self.l2_growth,
             )
 
     def __call__(self, basis: SpanBasis, indices: np.ndarray, theta: np.ndarray) -> np.ndarray:

@@ -91,7 +91,7 @@ class SpanProblem:
         dtype = table_dtype(dtype)
         basis, shrinkage = SpanBasis(tuple(cardinalities)), Shrinkage(l1, l2, l2_growth)
         if basis.size < 2:
-            raise DataError("every variable has one value only: there is nothing to learn")
+            raise DataError("every variable has one value only", "there is nothing to learn")
         indices, counts = basis.indices(states), checked_counts(counts, len(states))
         require_tables(basis, dtype)
         distinct, position = np.unique(indices, return_inverse=True)

@@ -105,7 +105,7 @@ def fit_with(rows: Rows, cardinalities: Sequence[int], settings: Settings) -> Di
     'SpanAverage'
     """
     if "n_fits" in settings and "n_hidden" in settings:
-        raise ArgumentError("n_fits and n_hidden are given together: choose one of them")
+        raise ArgumentError("n_fits and `n_hidden` are given together", "choose one of them")
     check_known(settings, *_takers(settings))
     if "n_fits" in settings:
         return bootstrap_average(*rows, cardinalities, **settings)
@@ -166,7 +166,7 @@ def select_on(rows: Rows, held_out: Rows, cardinalities: Sequence[int], candidat
         try:
             model = fit_with(rows, cardinalities, settings)
         except ArgumentError as error:
-            raise ArgumentError(f"candidates[{number}]={dict(settings)!r} cannot be fitted: {error}") from None
+            raise ArgumentError(f"candidates[{number}]={dict(settings)!r} cannot be fitted", f"{error}") from None
         trial = Trial(settings, mean_log_likelihood(model, held_out, cardinalities))
         trials.append(trial)
         if best is None or trial.log_likelihood > best[1].log_likelihood:
@@ -228,12 +228,14 @@ def split_rows(counts: np.ndarray, held_out: float, rng: np.random.Generator) ->
     """
     check_number("held_out", held_out)
     if not 0 < held_out < 1:
-        raise ArgumentError(f"held_out={plain(held_out)} must be a share of the rows, between 0 and 1")
+        raise ArgumentError("must be a share of the rows, between 0 and 1", argument="held_out", value=plain(held_out))
     whole = np.asarray(counts).astype(np.int64)
     if not np.array_equal(whole, counts):
-        raise ArgumentError("counts holds fractions of rows: only whole rows can be held out")
+        raise ArgumentError("counts holds fractions of rows", "only whole rows can be held out")
     n_left_out = round(held_out * whole.sum())
     if not 0 < n_left_out < whole.sum():
-        raise ArgumentError(f"held_out={held_out} of {whole.sum()} rows leaves nothing to fit or nothing to choose on")
+        raise ArgumentError(
+            f"of {whole.sum()} rows leaves nothing to fit or nothing to choose on", argument="held_out", value=held_out
+        )
     left_out = rng.multivariate_hypergeometric(whole, n_left_out)
     return whole - left_out, left_out

@@ -188,9 +188,11 @@ def check_nodes(nodes: Iterable[int], n_variables: int) -> np.ndarray:
     given = list(nodes)
     for node in given:
         if not isinstance(node, int | np.integer) or not 0 <= node < n_variables:
-            raise ArgumentError(f"nodes={given} names {node!r}: use numbers from 0 to {n_variables - 1}")
+            raise ArgumentError(
+                f"names {node!r}", f"use numbers from 0 to {n_variables - 1}", argument="nodes", value=given
+            )
     if len(set(given)) < len(given):
-        raise ArgumentError(f"nodes={given} names a variable twice: give each once")
+        raise ArgumentError("names a variable twice", "give each once", argument="nodes", value=given)
     return np.array(given, dtype=np.int64)
 
 
@@ -204,5 +206,5 @@ def check_n_samples(n_samples: int) -> int:
     10
     """
     if not isinstance(n_samples, int | np.integer) or n_samples < 0:
-        raise ArgumentError(f"n_samples={n_samples!r} must be a whole number, zero or more")
+        raise ArgumentError("must be a whole number, zero or more", argument="n_samples", value=n_samples)
     return int(n_samples)

@@ -92,15 +92,16 @@ def exact(model: Model, *, max_seconds: float = 60.0) -> ExactInference:
     if not hasattr(type(model), "factors"):
         raise ArgumentError(f"exact inference needs a model with factors, not {type(model).__name__}")
     if not max_seconds > 0:
-        raise ArgumentError(f"max_seconds={max_seconds!r} must be a positive number")
+        raise ArgumentError("must be a positive number", argument="max_seconds", value=max_seconds)
     limit = memory_limit()
     offers = _offers(model, max_seconds)
     fitting = [(cost, build) for cost, build in offers if cost.seconds <= max_seconds and cost.n_bytes <= limit]
     if not fitting:
         by_engine = ", or ".join(cost.describe() for cost, _ in offers)
         raise TooExpensiveError(
-            f"exact inference on {model.n_variables} variables would take {by_engine}, but"
-            f" max_seconds={max_seconds:g} and {format_bytes(limit)} may be used: use sampling or pseudolikelihood"
+            f"exact inference on {model.n_variables} variables would take {by_engine}, but "
+            f"`max_seconds={max_seconds:g}` and {format_bytes(limit)} may be used",
+            "use sampling or pseudolikelihood",
         )
     _, build = min(fitting, key=lambda offer: offer[0].seconds)
     return build()
@@ -130,11 +131,11 @@ def conditional(
     values = np.asarray(values)
     if values.shape != nodes.shape:
         raise ArgumentError(
-            f"values has shape {values.shape} but {nodes.size} nodes are fixed: give one value for each"
+            f"values has shape {values.shape} but {nodes.size} nodes are fixed", "give one value for each"
         )
     _check_values(model, nodes, values)
     if nodes.size == model.n_variables:
-        raise ArgumentError("nodes fixes every variable: leave at least one free")
+        raise ArgumentError("nodes fixes every variable", "leave at least one free")
     rest, constant = model.condition(nodes, values)
     return exact(rest, max_seconds=max_seconds), constant
 
@@ -144,12 +145,16 @@ def _check_values(model: Model, nodes: np.ndarray, values: np.ndarray) -> None:
     domain = model.domain
     if isinstance(domain, Domain):
         if not np.isin(values, (domain.low, domain.high)).all():
-            raise ArgumentError(f"values={values.tolist()} must be {domain.low} or {domain.high} ({domain.name})")
+            raise ArgumentError(
+                f"must be {domain.low} or {domain.high} ({domain.name})", argument="values", value=values.tolist()
+            )
         return
     sizes = domain.cardinalities(model.n_variables)[nodes]
     for node, value, size in zip(nodes.tolist(), values.tolist(), sizes.tolist(), strict=True):
         if value not in range(size):
             raise ArgumentError(
-                f"values={values.tolist()} gives variable {node} the code {value}: its {size} values have the codes"
-                f" 0 to {size - 1} ({domain.name})"
+                f"gives variable {node} the code {value}",
+                f"its {size} values have the codes 0 to {size - 1} ({domain.name})",
+                argument="values",
+                value=values.tolist(),
             )

@@ -155,8 +155,8 @@ class FactorAnswers(ABC):
         domain = self.model.domain
         if not domain.two_valued and getattr(domain, "values", None) is None:
             raise ArgumentError(
-                "categories have no means, because they are not numbers: ask for marginal(nodes), the probabilities"
-                " of their values"
+                "categories have no means, because they are not numbers",
+                "ask for marginal(nodes), the probabilities of their values",
             )
         return domain.levels(self.model.n_variables)
 

@@ -99,8 +99,8 @@ class FactorElimination(FactorAnswers):
         plan = plan_elimination(*_free_part(self.model))
         if plan is None:
             raise TooExpensiveError(
-                f"eliminating {self.model.n_variables} variables would take {self.cost.describe()}:"
-                " use sampling or pseudolikelihood"
+                f"eliminating {self.model.n_variables} variables would take {self.cost.describe()}",
+                "use sampling or pseudolikelihood",
             )
         return plan
 
@@ -219,8 +219,8 @@ class FactorElimination(FactorAnswers):
         seconds = n_passes * self.cost.seconds
         if seconds > self.max_seconds:
             raise TooExpensiveError(
-                f"{what} would take about {seconds:.2g} s by elimination but max_seconds={self.max_seconds:g}:"
-                f" {instead}, or raise max_seconds"
+                f"{what} would take about {seconds:.2g} s by elimination but `max_seconds={self.max_seconds:g}`",
+                f"{instead}, or raise `max_seconds`",
             )
 
     # -- states ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ states of the machine, and errs on the high side.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.diagnostics.partition import LogPartitionInterval
-from gibbsian.errors import ArgumentError, MixingWarning
+from gibbsian.errors import ArgumentError, MixingWarning, notify
 from gibbsian.layered.exact import LayerEnumeration
 from gibbsian.layered.paths import IndependentUnits, LayerPath, as_base, filled_values
 from gibbsian.layered.rows import LayerRows
@@ -73,7 +72,7 @@ class LayerAnnealing:
     def __post_init__(self) -> None:
         Annealing(self.n_walkers, self.betas)  # checks both
         if self.summed not in ("hidden", "visible"):
-            raise ArgumentError(f"summed={self.summed!r} is not known: use 'hidden' or 'visible'")
+            raise ArgumentError("is not known", "use 'hidden' or 'visible'", argument="summed", value=self.summed)
 
     @property
     def ladder(self) -> np.ndarray:
@@ -119,7 +118,7 @@ class LayerAnnealing:
         given = np.asarray(values, dtype=np.float64)
         if given.ndim != 2 or given.shape[1] != model.visible.width or len(given) < 2:
             raise ArgumentError(
-                f"values has shape {given.shape}: give two or more rows of {model.visible.width} visible values"
+                f"values has shape {given.shape}", f"give two or more rows of {model.visible.width} visible values"
             )
         generator = as_generator(rng)
         path = self._path(model, generator, len(given))
@@ -258,17 +257,15 @@ def log_partition_interval(
     values, words = _starts(model, start, chosen, generator, burn_in)
     interval = LogPartitionInterval(forward, chosen.reverse(model, values, generator), words)
     if warn and interval.trouble:
-        warnings.warn(
-            f"{interval.trouble}: raise the number of temperatures, betas={forward.n_betas}",
-            MixingWarning,
-            stacklevel=2,
-        )
+        notify(MixingWarning(interval.trouble, f"raise the number of temperatures, `betas={forward.n_betas}`"))
     return interval
 
 
 def _check_start(start: str | np.ndarray | LayerRows) -> None:
     if isinstance(start, str) and start not in STARTS:
-        raise ArgumentError(f"start={start!r} is not known: use {', '.join(STARTS)}, visible values or LayerRows")
+        raise ArgumentError(
+            "is not known", f"use {', '.join(STARTS)}, visible values or LayerRows", argument="start", value=start
+        )
 
 
 def _starts(

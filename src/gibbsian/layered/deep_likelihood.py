@@ -168,7 +168,7 @@ def deep_log_likelihood(
     if exact:
         if holes:
             raise MissingValuesError(
-                "the exact sum needs rows without missing cells: leave them out, or set exact=False"
+                "the exact sum needs rows without missing cells", "leave them out, or set `exact=False`"
             )
         return LogLikelihood(model.log_weights(model.visible.encode(rows.states)), rows.shares, log_z)
     if isinstance(model, DeepModel):
@@ -244,8 +244,9 @@ def deep_log_partition(
         if not can_sum(machine):
             sizes = [layer.n_units for layer in model.layers]
             raise TooExpensiveError(
-                f"log Z of layers of {sizes} units needs at most 25 two-valued units in every other layer together, or "
-                "at the top of a belief network in one layer: bracket it by annealing"
+                f"log Z of layers of {sizes} units needs at most 25 two-valued units in every other "
+                "layer together, or at the top of a belief network in one layer",
+                "bracket it by annealing",
             )
         return log_partition(machine)
     if isinstance(model, DeepModel):

@@ -87,7 +87,7 @@ class MeanField:
     def __post_init__(self) -> None:
         check_whole_number("max_iter", self.max_iter)
         if not self.tol >= 0:
-            raise ArgumentError(f"tol={self.tol} must not be negative")
+            raise ArgumentError("must not be negative", argument="tol", value=self.tol)
 
     def __call__(self, model: DeepModel, v: np.ndarray, missing: np.ndarray | None = None) -> Posterior:
         """Return the independent hidden units nearest to the posterior of rows.
@@ -122,7 +122,7 @@ class MeanField:
 def _filled(model: DeepModel, v: np.ndarray, missing: np.ndarray) -> np.ndarray:
     """Put into missing columns what the visible biases alone say."""
     if not np.isfinite(model.visible.n_states):
-        raise MissingValuesError("missing cells of Gaussian units cannot be treated as hidden units: fill them first")
+        raise MissingValuesError("missing cells of Gaussian units cannot be treated as hidden units", "fill them first")
     alone = model.tempered[0].means(model.biases[0][None] / model.temperature)
     return np.where(missing, alone, v)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,10 +13,10 @@ from gibbsian.data.minibatches import Cuts, draw_seed, seeded
 from gibbsian.layered.filling import check_rows
 from gibbsian.layered.rates import FallingRate
 from gibbsian.layered.rows import LayerRows
-from gibbsian.learners.base import LearnerState
-from gibbsian.learners.driver import Callback, Checkpointer, train
+from gibbsian.learners.base import Learner, LearnerState
 from gibbsian.learners.objective import check_penalties
 from gibbsian.learners.result import FitResult
+from gibbsian.learners.run import run
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.optimizers import Decay, StepInfo
@@ -91,7 +91,7 @@ class Direction(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EpochLearner(FallingRate, ABC):
+class EpochLearner(FallingRate, Learner, ABC):
     """A learner whose step is an epoch; subclasses say what one minibatch teaches.
 
     Parameters
@@ -206,8 +206,7 @@ def train_epochs(
     rows: LayerRows,
     rng: np.random.Generator,
     *,
-    callback: Callback | None = None,
-    checkpoint: Checkpointer | None = None,
+    callbacks: Sequence[Any] = (),
 ) -> FitResult:
     """Train a machine for the learner's epochs.
 
@@ -225,7 +224,7 @@ def train_epochs(
     """
     # one step more than there are epochs: a run that is resumed at its end tells what it has without learning more
     limits = {"max_iter": learner.n_epochs + 1, "tol": np.finfo(np.float64).tiny}
-    return train(learner, model, rows, rng, callback=callback, checkpoint=checkpoint, **limits)  # type: ignore[arg-type]
+    return run(learner, model, rows, rng, callbacks=callbacks, **limits)  # type: ignore[arg-type]
 
 
 def update_epoch(

@@ -143,10 +143,12 @@ class LayerEnumeration:
             return
         side = smaller_side(self.model) if self.side == "auto" else self.side
         if getattr(self.model, side).kind == "gaussian":
-            raise ArgumentError(f"side={side!r} is a Gaussian layer, which has no list of states: sum over the other")
+            raise ArgumentError(
+                "is a Gaussian layer, which has no list of states", "sum over the other", argument="side", value=side
+            )
         raise TooExpensiveError(
-            f"{why_not_summed(self.model, self.side, self.max_seconds)}: bracket log Z by annealing "
-            "(gibbsian.layered.annealing)"
+            f"{why_not_summed(self.model, self.side, self.max_seconds)}",
+            "bracket log Z by annealing (gibbsian.layered.annealing)",
         )
 
     @cached_property
@@ -332,7 +334,7 @@ def _layers(model: RestrictedModel, side: str) -> tuple[Layer, Layer]:
     if side == "auto":
         side = smaller_side(model)
     if side not in SIDES:
-        raise ArgumentError(f"side={side!r} is not known: use 'auto', 'visible' or 'hidden'")
+        raise ArgumentError("is not known", "use 'auto', 'visible' or 'hidden'", argument="side", value=side)
     return (model.hidden, model.visible) if side == "hidden" else (model.visible, model.hidden)
 
 

@@ -107,7 +107,7 @@ class LogLikelihood:
         array([-3., -1.])
         """
         if end not in ENDS:
-            raise ArgumentError(f"end={end!r} is not known: use one of {', '.join(ENDS)}")
+            raise ArgumentError("is not known", f"use one of {', '.join(ENDS)}", argument="end", value=end)
         return self.log_weights - self._log_partition(end)
 
     def _log_partition(self, end: str) -> float:

@@ -50,7 +50,8 @@ def log_evidence(model: RestrictedModel, rows: LayerRows) -> np.ndarray:
         if not sums.in_reach(missing):
             raise TooExpensiveError(
                 f"row {row} lacks {int(missing.sum())} cells, too many to sum over beside {model.hidden.n_units} "
-                "hidden units: leave the row out, or fill its cells first (impute samples them)"
+                "hidden units",
+                "leave the row out, or fill its cells first (impute samples them)",
             )
         evidence[row] = sums.log_evidence(rows.states[row], missing)
     return evidence

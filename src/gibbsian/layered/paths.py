@@ -112,15 +112,17 @@ def as_base(
     if isinstance(base, IndependentUnits):
         if base.visible.shape != (model.visible.width,) or base.hidden.shape != (model.hidden.width,):
             raise ArgumentError(
-                f"base has {base.visible.size} visible and {base.hidden.size} hidden fields: the machine has "
-                f"{model.visible.width} and {model.hidden.width}"
+                f"base has {base.visible.size} visible and {base.hidden.size} hidden fields",
+                f"the machine has {model.visible.width} and {model.hidden.width}",
             )
         return base
     if base == "chains":
         return IndependentUnits.of_chains(model, rng)
     if base == "biases":
         return IndependentUnits.biases(model)
-    raise ArgumentError(f"base={base!r} is not known: use 'chains', 'biases', LayerRows or IndependentUnits")
+    raise ArgumentError(
+        "is not known", "use 'chains', 'biases', LayerRows or IndependentUnits", argument="base", value=base
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -256,9 +256,11 @@ def as_free_phase(phase: str | FreePhase, **settings: Any) -> FreePhase:
     if isinstance(phase, str):
         return FREE_PHASES.create(phase, **settings)
     if not isinstance(phase, FreePhase) or isinstance(phase, type):
-        raise ArgumentError(f"free_phase={phase!r} must be one of {', '.join(FREE_PHASES)} or a free phase object")
+        raise ArgumentError(
+            f"must be one of {', '.join(FREE_PHASES)} or a free phase object", argument="free_phase", value=phase
+        )
     if settings:
-        raise ArgumentError(f"{', '.join(settings)}: a free phase object brings its own settings, so give them there")
+        raise ArgumentError(f"{', '.join(settings)}", "a free phase object brings its own settings, so give them there")
     return phase
 
 

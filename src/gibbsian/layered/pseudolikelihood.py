@@ -36,7 +36,9 @@ def log_pseudolikelihood(model: RestrictedModel, states: np.ndarray) -> np.ndarr
     """
     states = np.asarray(states)
     if not np.isfinite(model.visible.n_states):
-        raise ArgumentError("the pseudolikelihood sums over values: it needs discrete visible units, not Gaussian ones")
+        raise ArgumentError(
+            "the pseudolikelihood sums over values", "it needs discrete visible units, not Gaussian ones"
+        )
     blocks = row_blocks(len(states), model.visible.width + model.hidden.width)
     parts = [_of_rows(model, states[block]) for block in blocks]
     return np.concatenate(parts) if parts else np.empty(0)

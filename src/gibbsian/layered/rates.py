@@ -25,11 +25,11 @@ class FallingRate:
 
     def _check_rate(self) -> None:
         if not (np.isfinite(self.learning_rate) and self.learning_rate > 0):
-            raise ArgumentError(f"learning_rate={self.learning_rate} must be positive")
+            raise ArgumentError("must be positive", argument="learning_rate", value=self.learning_rate)
         if not 0 <= self.momentum < 1:
-            raise ArgumentError(f"momentum={self.momentum} must be at least 0 and below 1")
+            raise ArgumentError("must be at least 0 and below 1", argument="momentum", value=self.momentum)
         if not isinstance(self.schedule, Decay) and self.schedule not in ("linear", "constant"):
-            raise ArgumentError(f"schedule={self.schedule!r} must be 'linear', 'constant' or a Decay")
+            raise ArgumentError("must be 'linear', 'constant' or a Decay", argument="schedule", value=self.schedule)
 
     def rate_after(self, steps: int, last: int) -> float:
         """Return the rate after so many minibatches, of so many in all.

@@ -42,7 +42,7 @@ class LayerRows:
     def __post_init__(self) -> None:
         states = np.asarray(self.states)
         if states.ndim != 2 or not len(states):
-            raise DataError(f"states has shape {states.shape}: give a table with at least one row")
+            raise DataError(f"states has shape {states.shape}", "give a table with at least one row")
         object.__setattr__(self, "states", states)
         if self.weights is not None:
             object.__setattr__(self, "weights", _checked_weights(self.weights, len(states)))

@@ -104,7 +104,7 @@ def draw(
     if values is None:
         values = model.draw_visible_at(np.tile(model.visible_biases / model.temperature, (n_chains, 1)), generator)
     elif np.shape(values) != (n_chains, model.visible.width):
-        raise ArgumentError(f"values has shape {np.shape(values)}: give {(n_chains, model.visible.width)}")
+        raise ArgumentError(f"values has shape {np.shape(values)}", f"give {(n_chains, model.visible.width)}")
     draws = []
     for number in range(n_draws):
         values = gibbs_steps(model, values, burn_in + thin if number == 0 else thin, generator)

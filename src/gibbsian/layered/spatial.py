@@ -48,11 +48,11 @@ def spatial_moments(
     array([[0.4621]])
     """
     if region not in REGIONS:
-        raise ArgumentError(f"region={region!r} is not known: use 'pair' or 'layer'")
+        raise ArgumentError("is not known", "use 'pair' or 'layer'", argument="region", value=region)
     if not is_two_valued(model):
         raise ArgumentError(
-            f"spatial integration needs two-valued units, not a {model.visible.kind} and a {model.hidden.kind} layer: "
-            "use 'pcd' or 'tempering'"
+            f"spatial integration needs two-valued units, not a {model.visible.kind} and a {model.hidden.kind} layer",
+            "use 'pcd' or 'tempering'",
         )
     sums = FlipSums(model, values)
     hidden_means = model.hidden.means(sums.hidden_fields).mean(axis=0)
@@ -60,7 +60,7 @@ def spatial_moments(
         visible, products = sums.layer_moments()
         return FreeMoments(visible, hidden_means, products)
     if hidden is None:
-        raise ArgumentError("region='pair' needs the hidden values of the samples: give hidden=")
+        raise ArgumentError("needs the hidden values of the samples", "give `hidden=`", argument="region", value="pair")
     return FreeMoments(model.visible_means(hidden).mean(axis=0), hidden_means, sums.pair_products(hidden))
 
 
@@ -99,7 +99,7 @@ class SpatialPhase:
     def __post_init__(self) -> None:
         PersistentChains(self.n_steps, self.n_chains)  # checks both
         if self.region not in REGIONS:
-            raise ArgumentError(f"region={self.region!r} is not known: use 'pair' or 'layer'")
+            raise ArgumentError("is not known", "use 'pair' or 'layer'", argument="region", value=self.region)
 
     def init(self, model: RestrictedModel, rows: LayerRows, rng: np.random.Generator) -> Chains:
         """Start chains as PCD does."""

@@ -22,9 +22,9 @@ from gibbsian.layered.filling import Filling, check_rows
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.start import start_model
 from gibbsian.layered.training import RestrictedLearner, RestrictedProgress
-from gibbsian.learners.base import LearnerState
-from gibbsian.learners.driver import Callback, Checkpointer, train
+from gibbsian.learners.base import Learner, LearnerState
 from gibbsian.learners.result import FitResult
+from gibbsian.learners.run import run
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.joined_layer import joined
@@ -83,7 +83,7 @@ class StackProgress:
 
 
 @dataclass(frozen=True)
-class Stacking:
+class Stacking(Learner):
     """Learn the layers of a deep machine one after the other, then, if asked to, together; one step is one epoch.
 
     Parameters
@@ -120,14 +120,19 @@ class Stacking:
 
     def __post_init__(self) -> None:
         if self.carried not in CARRIED:
-            raise ArgumentError(f"carried={self.carried!r} is not known: use one of {', '.join(CARRIED)}")
+            raise ArgumentError(
+                "is not known", f"use one of {', '.join(CARRIED)}", argument="carried", value=self.carried
+            )
 
     def init(self, model: DeepMachine, rows: LayerRows, rng: np.random.Generator) -> LearnerState:
         """Prepare the lowest machine."""
         check_rows(RestrictedModel.build(model.visible, model.layers[1]), rows)
         if self.carried == "means" and any(layer.kind != "binary" for layer in model.layers[1:-1]):
             raise ArgumentError(
-                "carried='means' needs hidden units of 0 and 1, which can be probabilities: use 'samples'"
+                "needs hidden units of 0 and 1, which can be probabilities",
+                "use 'samples'",
+                argument="carried",
+                value="means",
             )
         problem = _Problem(self, model, rows, draw_seed(rng))
         sizes = [problem.blank(place).theta.size for place in range(model.n_hidden_layers)]
@@ -210,8 +215,7 @@ def train_stack(
     rows: LayerRows,
     rng: np.random.Generator,
     *,
-    callback: Callback | None = None,
-    checkpoint: Checkpointer | None = None,
+    callbacks: Sequence[Any] = (),
 ) -> FitResult:
     """Train a deep machine layer by layer, then together.
 
@@ -223,8 +227,8 @@ def train_stack(
         Its layers and temperature; the parameters do not matter.
     rows, rng
         From what, with which randomness.
-    callback, checkpoint
-        As for `gibbsian.learners.train`.
+    callbacks
+        As for `gibbsian.learners.run`.
 
     Examples
     --------
@@ -244,7 +248,7 @@ def train_stack(
     # one step more than there are epochs: a run that is resumed at its end tells what it has without learning more
     epochs = learner.greedy.n_epochs * model.n_hidden_layers + learner.joint_epochs
     limits = {"max_iter": epochs + 1, "tol": np.finfo(np.float64).tiny}
-    return train(learner, model, rows, rng, callback=callback, checkpoint=checkpoint, **limits)  # type: ignore[arg-type]
+    return run(learner, model, rows, rng, callbacks=callbacks, **limits)  # type: ignore[arg-type]
 
 
 @dataclass

@@ -142,7 +142,7 @@ def _spread(lower: Layer, upper: Layer, scale: float | None, temperature: float)
     if scale is None:
         return glorot_spread(lower, upper, temperature)
     if not (np.isfinite(scale) and scale >= 0):
-        raise ArgumentError(f"scale={scale} must be zero or positive")
+        raise ArgumentError("must be zero or positive", argument="scale", value=scale)
     return scale
 
 

@@ -101,7 +101,7 @@ class TemperedChains:
             return
         ladder = np.asarray(self.betas, dtype=np.float64)
         if ladder.ndim != 1 or ladder.size < 2 or ladder[0] < 0 or ladder[-1] != 1 or (np.diff(ladder) <= 0).any():
-            raise ArgumentError("betas must rise, from 0 or more, to 1: give their number, or all of them")
+            raise ArgumentError("betas must rise, from 0 or more, to 1", "give their number, or all of them")
 
     @property
     def ladder(self) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,10 +16,10 @@ from gibbsian.layered.phases import FreePhase, SampledPhase, Samples, as_free_ph
 from gibbsian.layered.progress import Point, Problem, RestrictedProgress
 from gibbsian.layered.rates import FallingRate
 from gibbsian.layered.rows import LayerRows
-from gibbsian.learners.base import LearnerState
-from gibbsian.learners.driver import Callback, Checkpointer, train
+from gibbsian.learners.base import Learner, LearnerState
 from gibbsian.learners.objective import check_penalties
 from gibbsian.learners.result import FitResult
+from gibbsian.learners.run import run
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.optimizers import Decay, StepInfo
 
@@ -29,7 +30,7 @@ _START = 0
 
 
 @dataclass(frozen=True)
-class RestrictedLearner(FallingRate):
+class RestrictedLearner(FallingRate, Learner):
     """Follow the gradient of the log-likelihood, clamped less free phase, on shuffled minibatches.
 
     A step of the fit is an epoch. Rows with whole numbers as weights occur that many times in it.
@@ -101,7 +102,7 @@ class RestrictedLearner(FallingRate):
                 raise ArgumentError(f"{name}={number} must be at least 1")
         self._check_rate()
         if self.dtype not in ("float64", "float32"):
-            raise ArgumentError(f"dtype={self.dtype!r} must be 'float64' or 'float32'")
+            raise ArgumentError("must be 'float64' or 'float32'", argument="dtype", value=self.dtype)
         settings = {"n_steps": self.n_steps, "n_chains": self.n_chains}
         given = {name: value for name, value in settings.items() if value is not None}
         object.__setattr__(self, "free_phase", as_free_phase(self.free_phase, **given))
@@ -243,8 +244,7 @@ def train_restricted(
     rows: LayerRows,
     rng: np.random.Generator,
     *,
-    callback: Callback | None = None,
-    checkpoint: Checkpointer | None = None,
+    callbacks: Sequence[Any] = (),
 ) -> RestrictedFit:
     """Train a machine for the learner's epochs.
 
@@ -252,8 +252,8 @@ def train_restricted(
     ----------
     learner, model, rows, rng
         What learns, from where, from what, with which randomness.
-    callback, checkpoint
-        As for `gibbsian.learners.train`.
+    callbacks
+        As for `gibbsian.learners.run`.
 
     Examples
     --------
@@ -270,7 +270,7 @@ def train_restricted(
     kept = _Kept(learner)
     # one step more than there are epochs: a run that is resumed at its end tells what it has without learning more
     limits = {"max_iter": learner.n_epochs + 1, "tol": np.finfo(np.float64).tiny}
-    result = train(kept, model, rows, rng, callback=callback, checkpoint=checkpoint, **limits)  # type: ignore[arg-type]
+    result = run(kept, model, rows, rng, callbacks=callbacks, **limits)  # type: ignore[arg-type]
     assert kept.last is not None
     return RestrictedFit(result, _columns(kept.last), kept.last.progress)
 
@@ -326,7 +326,7 @@ def update(
 
 
 @dataclass
-class _Kept:
+class _Kept(Learner):
     """A learner that remembers its last state, which the driver does not give back."""
 
     learner: RestrictedLearner

@@ -56,7 +56,7 @@ class WakeSleep(EpochLearner):
     def start(self, model: BeliefNetwork, rows: LayerRows, rng: np.random.Generator) -> np.ndarray:
         """Start the chains at what the recognition weights make of rows: values of the second highest layer."""
         if rows.missing is not None and rows.missing.any():
-            raise MissingValuesError("wake-sleep needs rows without missing cells: fill them first")
+            raise MissingValuesError("wake-sleep needs rows without missing cells", "fill them first")
         some = rows.states[rng.integers(rows.n_rows, size=self.n_chains)]
         return model.draw_up(model.visible.encode(some), rng)[-1]
 

@@ -1,12 +1,12 @@
 """Recipes that turn data into parameters, one step at a time.
 
 A learner is either an objective with an optimiser (`ObjectiveLearner`) or moment matching with an expectation
-(`MomentMatching`); `recipes.py` gives the named ones. `driver.train` runs any of them with a trace, a
+(`MomentMatching`); `recipes.py` gives the named ones. `run.run` runs any of them with a trace, a
 stopping rule and checkpoints. To add a learner, drop a file here that registers it.
 """
 
+from gibbsian.learners import callbacks
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
-from gibbsian.learners.driver import train
 from gibbsian.learners.em import EM
 from gibbsian.learners.growing import Growing
 from gibbsian.learners.hidden import break_symmetry
@@ -16,6 +16,7 @@ from gibbsian.learners.nodewise import Nodewise
 from gibbsian.learners.objective import ObjectiveLearner
 from gibbsian.learners.online import Online
 from gibbsian.learners.result import FitResult, HeldOut, Trace
+from gibbsian.learners.run import Run, StopRun, run
 from gibbsian.learners.trained import TrainingReport
 
 __all__ = [
@@ -31,10 +32,13 @@ __all__ = [
     "Nodewise",
     "ObjectiveLearner",
     "Online",
+    "Run",
+    "StopRun",
     "Trace",
     "TrainingReport",
     "as_learner",
     "break_symmetry",
-    "train",
+    "callbacks",
+    "run",
     "warm_start",
 ]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
-from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.models import Model
 from gibbsian.optimizers import StepInfo
 from gibbsian.registry import Registry
 
@@ -42,8 +40,7 @@ class LearnerState:
     progress: Any
 
 
-@runtime_checkable
-class Learner(Protocol):
+class Learner:
     """One step at a time, so that progress bars, checkpoints and early stops cost nothing.
 
     Examples
@@ -53,11 +50,27 @@ class Learner(Protocol):
     True
     """
 
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Prepare to start from the model's parameters."""
+        raise NotImplementedError
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take one step."""
+        raise NotImplementedError
+
+    def fitted(self, model: Any, state: LearnerState) -> Any:
+        """Return the model as a state has it, given the one that learning started from."""
+        return model.replace(state.progress.theta)
+
+    def restored(self, state: LearnerState, progress: Any) -> LearnerState:
+        """Return a fresh state with the progress that a checkpoint held."""
+        return LearnerState(state.problem, progress)
+
+    def rebound(self, state: LearnerState, data: Any) -> LearnerState:
+        """Go on with other rows of the same kind, keeping what was learned: what `partial_fit` asks for."""
+        raise ArgumentError(
+            "needs all rows at once", "use `learner='online'`", argument="learner", value=type(self).__name__
+        )
 
 
 def as_learner(learner: str | Learner, **settings: Any) -> Learner:
@@ -72,7 +85,9 @@ def as_learner(learner: str | Learner, **settings: Any) -> Learner:
     if isinstance(learner, str):
         return LEARNERS.create(learner, **settings)
     if not isinstance(learner, Learner) or isinstance(learner, type):
-        raise ArgumentError(f"learner={learner!r} must be one of {', '.join(LEARNERS)} or a learner object")
+        raise ArgumentError(
+            f"must be one of {', '.join(LEARNERS)} or a learner object", argument="learner", value=learner
+        )
     if given := [f"{name}={value}" for name, value in settings.items() if value]:
-        raise ArgumentError(f"{', '.join(given)}: a learner object brings its own settings, so give it there")
+        raise ArgumentError(f"{', '.join(given)}", "a learner object brings its own settings, so give it there")
     return learner

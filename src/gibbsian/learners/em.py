@@ -17,7 +17,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
 from gibbsian.inference import exact
-from gibbsian.learners.base import LEARNERS, LearnerState
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.objective import check_penalties, ridge
 from gibbsian.models import Model
 from gibbsian.models.parameters import check_whole_number
@@ -96,7 +96,7 @@ class _Problem:
 
 @LEARNERS.register("em")
 @dataclass(frozen=True)
-class EM:
+class EM(Learner):
     """Generalised EM: in every step a few quasi-Newton steps on the expected complete-data likelihood, then an E-step.
 
     Each step lowers the penalised negative log-likelihood (or, with ``clamped="mean-field"``, the free energy, an upper
@@ -136,8 +136,8 @@ class EM:
     >>> rows = [[1, 1], [1, 1], [-1, -1], [1, -1], [-1, 1], [float("nan"), 1], [-1, float("nan")]]
     >>> data = gb.Dataset.read(rows, coding="spin")
     >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-    >>> result = gb.learners.train(gb.learners.EM(), model, data, np.random.default_rng(0))
-    >>> best = gb.learners.train(gb.learners.as_learner("mle"), model, data, np.random.default_rng(0))
+    >>> result = gb.learners.run(gb.learners.EM(), model, data, np.random.default_rng(0))
+    >>> best = gb.learners.run(gb.learners.as_learner("mle"), model, data, np.random.default_rng(0))
     >>> result.converged, bool(np.allclose(result.model.theta, best.model.theta, atol=1e-4))
     (True, True)
     >>> bool((np.diff(result.trace.column("value")) <= 1e-12).all())
@@ -155,7 +155,7 @@ class EM:
         check_penalties(self.l1, self.l2)
         check_whole_number("m_steps", self.m_steps, least=1)
         if not self.max_seconds > 0:
-            raise ArgumentError(f"max_seconds={self.max_seconds} must be positive")
+            raise ArgumentError("must be positive", argument="max_seconds", value=self.max_seconds)
         if isinstance(self.clamped, str):
             object.__setattr__(self, "clamped", CLAMPED.create(self.clamped))
 

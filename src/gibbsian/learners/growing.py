@@ -67,7 +67,7 @@ class GrowingProgress:
 
 
 @dataclass(frozen=True)
-class Growing:
+class Growing(Learner):
     """Let a learner go through growing subsets of the rows first.
 
     All subsets together are the first step of the fit, because a gradient on a subset must not end it; every step
@@ -105,11 +105,11 @@ class Growing:
     def __post_init__(self) -> None:
         object.__setattr__(self, "learner", as_learner(self.learner))
         if self.first < 1:
-            raise ArgumentError(f"first={self.first} must be at least 1")
+            raise ArgumentError("must be at least 1", argument="first", value=self.first)
         if not self.factor > 1:
-            raise ArgumentError(f"factor={self.factor} must be larger than 1")
+            raise ArgumentError("must be larger than 1", argument="factor", value=self.factor)
         if not self.noise > 0:
-            raise ArgumentError(f"noise={self.noise} must be positive")
+            raise ArgumentError("must be positive", argument="noise", value=self.noise)
 
     @property
     def l1(self) -> float:

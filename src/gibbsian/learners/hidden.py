@@ -57,7 +57,7 @@ def break_symmetry(model: Model, hidden: Any, rng: np.random.Generator, scale: f
     [False, False, False, False, True, True]
     """
     if not (np.isfinite(scale) and scale >= 0):
-        raise ArgumentError(f"scale={scale} must be zero or positive")
+        raise ArgumentError("must be zero or positive", argument="scale", value=scale)
     touched = model.penalised & _touches(model, hidden_columns(model, hidden))
     noise = rng.normal(scale=scale * model.temperature, size=model.theta.size)
     return model.replace(model.theta + np.where(touched, noise, 0.0))
@@ -79,7 +79,9 @@ def hidden_columns(model: Model, hidden: Any) -> np.ndarray:
     if given.dtype == bool and given.shape == (model.n_variables,):
         return given
     if given.size and (given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= model.n_variables):
-        raise ArgumentError(f"hidden={hidden!r} must be a mask of {model.n_variables} variables, or their numbers")
+        raise ArgumentError(
+            f"must be a mask of {model.n_variables} variables, or their numbers", argument="hidden", value=hidden
+        )
     return np.isin(np.arange(model.n_variables), given)
 
 
@@ -119,8 +121,8 @@ def choose_clamped(clamped: str | Expectation | None, expectation: Any, model: M
     inner = expectation.expectation if isinstance(expectation, InSpins) else expectation
     if isinstance(inner, Spatial) and inner.samples is None:
         raise MissingValuesError(
-            "with the data as samples rows must be complete: learn with learner='smci-pcd' or 'pcd', "
-            "or drop the rows with missing cells"
+            "with the data as samples rows must be complete",
+            "learn with `learner='smci-pcd'` or 'pcd', or drop the rows with missing cells",
         )
     if not isinstance(inner, RestartedChains):
         noisy = isinstance(inner, PersistentChains | SpatialChains)
@@ -128,8 +130,10 @@ def choose_clamped(clamped: str | Expectation | None, expectation: Any, model: M
     chains = CLAMPED.create("chains") if clamped is None else as_clamped(clamped, model, data)
     if not isinstance(chains, ClampedChains):
         raise ArgumentError(
-            f"clamped={clamped!r} gives contrastive divergence no rows to start at: use clamped='chains' or 'spatial', "
-            "or learner='pcd'"
+            "gives contrastive divergence no rows to start at",
+            "use `clamped='chains'` or 'spatial', or `learner='pcd'`",
+            argument="clamped",
+            value=clamped,
         )
     return chains
 

@@ -7,7 +7,6 @@ solve of an n x n system, and make good starts for every other learner (`warm_st
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,15 +16,15 @@ import numpy as np
 from gibbsian import graphs
 from gibbsian.data import Dataset
 from gibbsian.domain import SPIN
-from gibbsian.errors import ArgumentError, ConstantColumnError, DataError, DegenerateDataWarning
-from gibbsian.learners.base import LEARNERS, LearnerState
+from gibbsian.errors import ArgumentError, ConstantColumnError, DataError, DegenerateDataWarning, notify
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.objective import check_penalties
 from gibbsian.learners.potts_mean_field import LEAST_UNEXPLAINED, solve_potts
 from gibbsian.models import Model, PairwiseModel, PottsModel
 from gibbsian.optimizers import StepInfo
 from gibbsian.resources import require_memory
 
-_REMEDY = "drop one of them or give l2=0.01"
+_REMEDY = "drop one of them or give `l2=0.01`"
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class _Progress:
 
 
 @dataclass(frozen=True)
-class InverseMeanField:
+class InverseMeanField(Learner):
     """Parameters by a closed formula; one step, with no gradient to report.
 
     **Graph.** The inverse of the correlation matrix is taken over all pairs of variables. Couplings are kept on the
@@ -117,8 +116,9 @@ class InverseMeanField:
         _check_method(self.method, "method")
         if self.l1:
             raise ArgumentError(
-                f"l1={self.l1}: learner={self.method!r} is a closed formula without an L1 penalty: "
-                "use l2=, or a learner such as 'mple'"
+                f"`l1={self.l1}`",
+                f"`learner={self.method!r}` is a closed formula without an L1 penalty: use `l2=`, "
+                "or a learner such as 'mple'",
             )
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
@@ -137,12 +137,14 @@ class InverseMeanField:
             theta, unreal = _solve(self.method, model, data, self.l2)
         if len(unreal):
             first, second = (data.names[node] for node in unreal[0])
-            warnings.warn(
-                f"learner={self.method!r} has no real solution for {len(unreal)} of {model.graph.n_edges} pairs "
-                f"(first: {first!r} and {second!r}), which get the naive value: their couplings are too strong, "
-                "raise l2= or use 'mple'",
-                DegenerateDataWarning,
-                stacklevel=2,
+            notify(
+                DegenerateDataWarning(
+                    f"has no real solution for {len(unreal)} of {model.graph.n_edges} pairs (first: {first!r} "
+                    f"and {second!r}), which get the naive value",
+                    "their couplings are too strong, raise `l2=` or use 'mple'",
+                    argument="learner",
+                    value=self.method,
+                )
             )
         verdict = f"solved in closed form ({self.method}): the moments match the data's approximately"
         return LearnerState(state.problem, _Progress(theta)), StepInfo(float("nan"), 0.0, 1.0, 1, verdict=verdict)
@@ -181,7 +183,7 @@ def warm_start(name: str, model: PairwiseModel, data: Dataset, l2: float | None 
 
 def _check_method(name: str, argument: str) -> None:
     if name not in _METHODS:
-        raise ArgumentError(f"{argument}={name!r} is not known: use one of {', '.join(_METHODS)}")
+        raise ArgumentError(f"{argument}={name!r} is not known", f"use one of {', '.join(_METHODS)}")
 
 
 def _check_model(method: str, model: Model) -> None:
@@ -216,7 +218,7 @@ def _spin_moments(graph: graphs.Graph, model: PairwiseModel, data: Dataset, pseu
     constant = np.abs(mean) >= 1.0 - 1e-15
     if constant.any():
         name = data.names[int(np.argmax(constant))]
-        raise ConstantColumnError(f"column {name!r} has one value only: drop it or give l2=0.01")
+        raise ConstantColumnError(f"column {name!r} has one value only", "drop it or give `l2=0.01`")
     return PairwiseModel.build(graph, mean, raw.couplings - mean[i] * mean[j])
 
 
@@ -255,8 +257,9 @@ def _inverse(correlations: np.ndarray, variance: np.ndarray, data: Dataset) -> n
     if failed_at or len(determined):
         column = int(determined[0]) if len(determined) else failed_at - 1
         raise DataError(
-            f"column {data.names[column]!r} is determined by the columns before it, so the correlation matrix has no "
-            f"inverse: {_REMEDY}"
+            f"column {data.names[column]!r} is determined by the columns before it, so the correlation "
+            "matrix has no inverse",
+            _REMEDY,
         )
     lower, _ = dpotri(factor, lower=1)
     return (np.tril(lower) + np.tril(lower, -1).T) / scale
@@ -270,8 +273,8 @@ def _check_cells(spin: PairwiseModel, data: Dataset) -> None:
         pair = spin.graph.edges[int(np.argmax(least <= 1e-15))]
         first, second = (data.names[node] for node in pair)
         raise DataError(
-            f"some combination of the columns {first!r} and {second!r} never occurs, so no finite coupling "
-            f"explains it: {_REMEDY}"
+            f"some combination of the columns {first!r} and {second!r} never occurs, so no finite coupling explains it",
+            _REMEDY,
         )
 
 

@@ -14,7 +14,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation, RestartedChains
 from gibbsian.expectations.clamped import CLAMPED, present_means
-from gibbsian.learners.base import LearnerState
+from gibbsian.learners.base import Learner, LearnerState
 from gibbsian.learners.centring import Centring
 from gibbsian.learners.clique_centring import CliqueCentring
 from gibbsian.learners.hidden import choose_clamped, restarted_at, start_of_free_phase
@@ -101,7 +101,7 @@ class Runaway:
 
 
 @dataclass(frozen=True)
-class MomentMatching:
+class MomentMatching(Learner):
     """Steps along the gradient of the likelihood, with the model's expectation taken in any way.
 
     Sampled moments make noisy steps that never come to rest. With ``average=True`` the answer is the running mean of
@@ -156,7 +156,7 @@ class MomentMatching:
     def __post_init__(self) -> None:
         check_penalties(self.l1, self.l2)
         if self.min_steps < 1:
-            raise ArgumentError(f"min_steps={self.min_steps} must be at least 1")
+            raise ArgumentError("must be at least 1", argument="min_steps", value=self.min_steps)
         if isinstance(self.expectation, str):
             object.__setattr__(self, "expectation", EXPECTATIONS.create(self.expectation))
         if isinstance(self.clamped, str):
@@ -165,8 +165,10 @@ class MomentMatching:
             object.__setattr__(self, "optimizer", OPTIMIZERS.create(self.optimizer))
         if not isinstance(self.optimizer, GradientStep | None):
             raise ArgumentError(
-                f"optimizer={self.optimizer!r} needs the value of an objective, which moment matching does not have: "
-                "use 'ascent', 'adam' or 'anderson'"
+                "needs the value of an objective, which moment matching does not have",
+                "use 'ascent', 'adam' or 'anderson'",
+                argument="optimizer",
+                value=self.optimizer,
             )
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:

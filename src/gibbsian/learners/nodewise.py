@@ -13,7 +13,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.learners.base import LEARNERS, LearnerState
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.directed import LOSSES, DirectedModel
 from gibbsian.learners.objective import check_penalties, ridge
 from gibbsian.models import Model, PairwiseModel
@@ -45,7 +45,7 @@ class _Progress:
 
 
 @dataclass(frozen=True)
-class Nodewise:
+class Nodewise(Learner):
     """Minimise ``loss + l1 sum|coupling| + (l2 / 2) sum parameter^2`` for each variable, then average.
 
     The penalties act on the directed parameters in the model's own coding; the L1 penalty leaves biases alone.
@@ -78,9 +78,9 @@ class Nodewise:
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
-            raise ArgumentError(f"loss={self.loss!r} is not known: use one of {', '.join(LOSSES)}")
+            raise ArgumentError("is not known", f"use one of {', '.join(LOSSES)}", argument="loss", value=self.loss)
         if isinstance(self.l1, str) and self.l1 != "theory":
-            raise ArgumentError(f"l1={self.l1!r} must be a number or 'theory'")
+            raise ArgumentError("must be a number or 'theory'", argument="l1", value=self.l1)
         check_penalties(0.0 if isinstance(self.l1, str) else self.l1, self.l2)
         if isinstance(self.optimizer, str):
             object.__setattr__(self, "optimizer", OPTIMIZERS.create(self.optimizer))
@@ -95,7 +95,9 @@ class Nodewise:
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Bind the loss to the data and evaluate the start."""
         if not isinstance(model, PairwiseModel):
-            raise ArgumentError(f"learner={self.loss!r} knows pairwise models, not {type(model).__name__}")
+            raise ArgumentError(
+                f"knows pairwise models, not {type(model).__name__}", argument="learner", value=self.loss
+            )
         data.require_complete(f"learner={self.loss!r}")
         directed = DirectedModel(model)
         function = ridge(LOSSES[self.loss](directed, data), self.l2)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.learners.base import LearnerState
+from gibbsian.learners.base import Learner, LearnerState
 from gibbsian.models import Model
 from gibbsian.objectives import Function, Objective
 from gibbsian.objectives.curvature import curvature
@@ -17,7 +17,7 @@ from gibbsian.optimizers import LBFGS, OPTIMIZERS, Optimizer, StepInfo
 
 
 @dataclass(frozen=True)
-class ObjectiveLearner:
+class ObjectiveLearner(Learner):
     """Minimise ``objective + l1 sum|couplings| + (l2 / 2) sum theta^2``.
 
     The penalties act on the parameters in the model's own coding; the L1 penalty leaves biases alone.

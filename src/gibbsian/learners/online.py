@@ -16,7 +16,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.data.minibatches import MinibatchSource, ShuffledPass, as_minibatch_source, draw_seed
 from gibbsian.errors import ArgumentError, CodingError, DataError
-from gibbsian.learners.base import LEARNERS, LearnerState
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.centring import Centring
 from gibbsian.learners.objective import check_penalties
 from gibbsian.models import Model
@@ -96,7 +96,7 @@ class OnlineProgress:
 
 @LEARNERS.register("online", consistent=False, stochastic=True)
 @dataclass(frozen=True)
-class Online:
+class Online(Learner):
     """Minimise an objective by steps on shuffled minibatches.
 
     A step of the fit is a minibatch, so ``max_iter`` counts minibatches: see `steps`. The fit ends by itself after a
@@ -146,9 +146,11 @@ class Online:
         if isinstance(self.optimizer, str):
             object.__setattr__(self, "optimizer", OPTIMIZERS.create(self.optimizer))
         if not isinstance(self.optimizer, GradientStep):
-            raise ArgumentError(f"optimizer={self.optimizer!r} needs a value to search along: use adam or ascent")
+            raise ArgumentError(
+                "needs a value to search along", "use adam or ascent", argument="optimizer", value=self.optimizer
+            )
         if self.batch_size < 1:
-            raise ArgumentError(f"batch_size={self.batch_size} must be at least 1")
+            raise ArgumentError("must be at least 1", argument="batch_size", value=self.batch_size)
 
     def steps(self, data: Dataset | MinibatchSource, passes: int = 1) -> int:
         """Return the number of steps that so many passes over the data make: what to give as ``max_iter``.
@@ -334,8 +336,8 @@ def _check_fits(model: Model, batch: Dataset) -> None:
         raise DataError(f"the model has {model.n_variables} variables but the data has {batch.n_variables} columns")
     if batch.domain != model.domain:
         raise CodingError(
-            f"the model is of the domain {model.domain.name} but the data is {batch.coding.describe()}: "
-            f"make the model with domain={batch.domain.name.upper()}"
+            f"the model is of the domain {model.domain.name} but the data is {batch.coding.describe()}",
+            f"make the model with `domain={batch.domain.name.upper()}`",
         )
 
 

@@ -85,8 +85,8 @@ def _pair_frequencies(data: Dataset, starts: np.ndarray, pseudocount: float) -> 
     if (unseen := np.flatnonzero(np.diag(mixed) <= 0)).size:
         column = int(np.searchsorted(starts, unseen[0], side="right")) - 1
         raise DataError(
-            f"column {data.names[column]!r} has a value that never occurs, so its bias has no finite value: give l2=1, "
-            "the usual pseudocount"
+            f"column {data.names[column]!r} has a value that never occurs, so its bias has no finite value",
+            "give `l2=1`, the usual pseudocount",
         )
     return mixed
 
@@ -99,8 +99,9 @@ def _inverse(correlations: np.ndarray, data: Dataset) -> np.ndarray:
     # squared pivots: the share of each indicator's variance that those before it leave unexplained
     if failed_at or (np.diag(factor) ** 2 < LEAST_UNEXPLAINED).any():
         raise DataError(
-            f"the correlations of the values of {data.n_variables} columns have no inverse (too few rows, or values "
-            "that determine each other): give l2=1, the usual pseudocount"
+            f"the correlations of the values of {data.n_variables} columns have no inverse (too "
+            "few rows, or values that determine each other)",
+            "give `l2=1`, the usual pseudocount",
         )
     lower, _ = dpotri(factor, lower=1)
     return (np.tril(lower) + np.tril(lower, -1).T) / scale

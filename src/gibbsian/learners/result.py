@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,7 +20,14 @@ COLUMNS = ("step", "value", "gradient_norm", "step_size", "evaluations", "second
 
 @dataclass
 class Trace:
-    """One row per step: value, largest gradient entry, step size, evaluations so far, seconds so far.
+    """One row per step: value, largest gradient entry, step size, evaluations so far, what the learner adds, seconds.
+
+    Parameters
+    ----------
+    rows : list of tuple
+        The steps.
+    details : tuple of str
+        Names of the columns that the learner adds (`StepInfo.details`).
 
     Examples
     --------
@@ -30,24 +38,32 @@ class Trace:
     """
 
     rows: list[tuple[float, ...]] = field(default_factory=list)
-    columns = COLUMNS
+    details: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return (*COLUMNS[:-1], *self.details, COLUMNS[-1])
 
     def add(self, step: int, info: StepInfo, seconds: float) -> None:
         """Record one step."""
-        self.rows.append((step, info.value, info.gradient_norm, info.step_size, info.evaluations, seconds))
+        if not self.rows:
+            self.details = tuple(info.details)
+        own = (info.details[name] for name in self.details)
+        self.rows.append((step, info.value, info.gradient_norm, info.step_size, info.evaluations, *own, seconds))
 
     def column(self, name: str) -> np.ndarray:
         """Return one column as an array."""
         return np.array([row[self.columns.index(name)] for row in self.rows])
 
     def to_array(self) -> np.ndarray:
-        """Return all rows as an array of shape (n_steps, 6)."""
+        """Return all rows as an array of shape (n_steps, n_columns)."""
         return np.array(self.rows, dtype=np.float64).reshape(-1, len(self.columns))
 
     @classmethod
-    def from_array(cls, rows: np.ndarray) -> Trace:
+    def from_array(cls, rows: np.ndarray, details: Sequence[str] = ()) -> Trace:
         """Rebuild a trace from `to_array`."""
-        return cls([tuple(row) for row in rows.tolist()])
+        return cls([tuple(row) for row in rows.tolist()], tuple(details))
 
     def to_frame(self) -> Any:
         """Return the trace as a pandas DataFrame."""
@@ -106,6 +122,8 @@ class FitResult:
         Whether the fit had a penalty.
     held_out : HeldOut, optional
         The score of rows that were kept out of the fit.
+    history : dict of str to ndarray
+        Figures that were followed: their values before the first step and after every one.
 
     Examples
     --------
@@ -122,12 +140,13 @@ class FitResult:
     moments: DataMoments | None = None
     penalised: bool = False
     held_out: HeldOut | None = None
+    history: dict[str, np.ndarray] = field(default_factory=dict)
 
     @cached_property
     def training(self) -> TrainingReport:
         """Is it trained? Computed when first asked for, with a fixed seed where moments are sampled."""
         if self.moments is None:
-            raise ArgumentError("the moments of the data were not kept: fit again to compare them with the model's")
+            raise ArgumentError("the moments of the data were not kept", "fit again to compare them with the model's")
         rng = np.random.default_rng(0)
         norm = float(self.trace.rows[-1][2]) if self.trace.rows else float("nan")
         return training_report(self.model, self.moments, norm, self.penalised, rng)

@@ -146,7 +146,7 @@ def log_sphere_area(dimension: int) -> float:
 
 def _checked_dimension(dimension: int) -> int:
     if int(dimension) != dimension or dimension < 1:
-        raise ArgumentError(f"dimension={dimension} must be a positive whole number")
+        raise ArgumentError("must be a positive whole number", argument="dimension", value=dimension)
     return int(dimension)
 
 

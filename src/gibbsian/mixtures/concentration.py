@@ -38,10 +38,10 @@ def concentration(length: Any, dimension: int, method: str = "newton", largest: 
     [100.2959063365, 100.0, 100.0]
     """
     if method not in METHODS:
-        raise ArgumentError(f"kappa_method={method!r} is not known: use one of {', '.join(METHODS)}")
+        raise ArgumentError("is not known", f"use one of {', '.join(METHODS)}", argument="kappa_method", value=method)
     lengths = np.asarray(length, dtype=np.float64)
     if not ((lengths >= 0).all() and (lengths <= 1 + 1e-9).all()):
-        raise ArgumentError("mean lengths must lie between 0 and 1: were the rows scaled to unit norm?")
+        raise ArgumentError("mean lengths must lie between 0 and 1", "were the rows scaled to unit norm?")
     flat = np.minimum(np.atleast_1d(lengths).ravel(), 1.0)
     # beyond this length the answer is at least `largest`: the lower bound of the bracket says so without iterating
     kappas = np.full(flat.shape, largest)

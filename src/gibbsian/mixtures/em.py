@@ -197,8 +197,8 @@ def joined(results: list[EMResult]) -> EMResult:
 def _require_finite(free_energy: float, step: int) -> None:
     if not np.isfinite(free_energy):
         raise DataError(
-            f"the free energy is {free_energy} at step {step}: scale the columns, or give a variance or kappa that is "
-            "less extreme"
+            f"the free energy is {free_energy} at step {step}",
+            "scale the columns, or give a variance or kappa that is less extreme",
         )
 
 

@@ -56,7 +56,8 @@ class Levels:
             if len(unseen):
                 raise DataError(
                     f"row {unseen[0]}, column {column_label(self.names, j)} holds {_plain(table[unseen[0], j])!r}, "
-                    f"which the fit has not seen: its values were {_listed(values)}"
+                    "which the fit has not seen",
+                    f"its values were {_listed(values)}",
                 )
         return codes
 
@@ -85,8 +86,8 @@ class Levels:
             strange = next((value for value in values if not isinstance(value, str | int | float)), None)
             if strange is not None:
                 raise DataError(
-                    f"column {column_label(self.names, j)} holds {strange!r}, which a file of a mixture cannot keep: "
-                    "fit words or numbers instead"
+                    f"column {column_label(self.names, j)} holds {strange!r}, which a file of a mixture cannot keep",
+                    "fit words or numbers instead",
                 )
         return plain
 
@@ -117,7 +118,7 @@ def check_present(table: np.ndarray, names: Any = None) -> None:
     if missing.any():
         row, column = np.argwhere(missing)[0]
         raise MissingValuesError(
-            f"row {row}, column {column_label(names, column)} is missing: fill it or leave the row out"
+            f"row {row}, column {column_label(names, column)} is missing", "fill it or leave the row out"
         )
 
 
@@ -132,7 +133,7 @@ def _values(column: np.ndarray, label: str) -> np.ndarray:
     try:
         return np.unique(column)
     except TypeError:
-        raise DataError(f"column {label} mixes words and numbers: write all of its values as words") from None
+        raise DataError(f"column {label} mixes words and numbers", "write all of its values as words") from None
 
 
 def _codes(values: np.ndarray, column: np.ndarray, label: str) -> np.ndarray:
@@ -145,7 +146,7 @@ def _codes(values: np.ndarray, column: np.ndarray, label: str) -> np.ndarray:
     try:
         return np.array([places_of.get(value, -1) for value in column.tolist()], dtype=np.int64)
     except TypeError:
-        raise DataError(f"column {label} holds lists or other objects: give words or numbers") from None
+        raise DataError(f"column {label} holds lists or other objects", "give words or numbers") from None
 
 
 def _listed(values: np.ndarray) -> str:

@@ -238,8 +238,8 @@ class MachineProblem:
             raise
         except ValueError as error:
             raise DataError(
-                f"the machine of class {a} cannot be fitted to the rows of this class: {error} (a penalty in the "
-                "machine, assignment='soft' or fewer classes may help)"
+                f"the machine of class {a} cannot be fitted to the rows of this class",
+                f"{error} (a penalty in the machine, `assignment='soft'` or fewer classes may help)",
             ) from error
 
     def from_labels(self, labels: np.ndarray, n_components: int) -> MachineComponents:
@@ -260,15 +260,19 @@ def check_machine(machine: Any) -> None:
     gibbsian.errors.ArgumentError: machine=None must be 'categorical', 'bernoulli' or an estimator
     """
     if isinstance(machine, type):
-        raise ArgumentError(f"machine is the class {machine.__name__}: give an object of it, {machine.__name__}()")
+        raise ArgumentError(f"machine is the class {machine.__name__}", f"give an object of it, {machine.__name__}()")
     asked = ("get_params", "fit", "score_samples")
     lacking = [name for name in asked if not hasattr(machine, name)]
     if len(lacking) == len(asked):
-        raise ArgumentError(f"machine={machine!r} must be 'categorical', 'bernoulli' or an estimator")
+        raise ArgumentError("must be 'categorical', 'bernoulli' or an estimator", argument="machine", value=machine)
     if lacking:
-        raise ArgumentError(f"machine={type(machine).__name__} has no {lacking[0]}, which a mixture needs")
+        raise ArgumentError(
+            f"has no {lacking[0]}, which a mixture needs", argument="machine", value=type(machine).__name__
+        )
     if not _takes(machine.fit, "sample_weight"):
-        raise ArgumentError(f"machine={type(machine).__name__} takes no sample_weight in fit, which a mixture needs")
+        raise ArgumentError(
+            "takes no `sample_weight` in fit, which a mixture needs", argument="machine", value=type(machine).__name__
+        )
 
 
 def _takes(method: Any, argument: str) -> bool:
@@ -279,7 +283,9 @@ def _takes(method: Any, argument: str) -> bool:
 def _drawn(machine: Any, n_samples: int, rng: np.random.Generator) -> np.ndarray:
     """Draw rows from a machine; of a pair (rows, classes) the rows. A seed is understood by every generator."""
     if not hasattr(machine, "sample"):
-        raise ArgumentError(f"machine={type(machine).__name__} has no sample, so the mixture cannot be sampled")
+        raise ArgumentError(
+            "has no sample, so the mixture cannot be sampled", argument="machine", value=type(machine).__name__
+        )
     seed = {"random_state": int(rng.integers(2**31 - 1))} if _takes(machine.sample, "random_state") else {}
     drawn = machine.sample(n_samples, **seed)
     return np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn)

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from gibbsian.errors import DataError, MissingValuesError, MissingValuesWarning
-from gibbsian.mixtures.notices import notify
+from gibbsian.errors import DataError, MissingValuesError, MissingValuesWarning, notify
 from gibbsian.mixtures.settings import check
 
 # Rows whose norm differs from one by less count as unit vectors.
@@ -62,8 +61,10 @@ class WeightedRows:
         check("n_components", n_components)
         if n_components > len(self.weights):
             raise DataError(
-                f"n_components={n_components} is more than the {len(self.weights)} distinct rows "
-                f"(n_samples={self.n_rows}): ask for fewer classes"
+                f"is more than the {len(self.weights)} distinct rows (n_samples={self.n_rows})",
+                "ask for fewer classes",
+                argument="n_components",
+                value=n_components,
             )
 
 
@@ -104,17 +105,19 @@ def checked_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     try:
         weights = np.array(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError("sample_weight must hold numbers, one for each row") from None
+        raise DataError("`sample_weight` must hold numbers, one for each row") from None
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
-        raise DataError(f"sample_weight has shape {weights.shape}: give one number for each of the {n_rows} rows")
+        raise DataError(f"`sample_weight` has shape {weights.shape}", f"give one number for each of the {n_rows} rows")
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(wrong):
-        raise DataError(f"sample_weight[{wrong[0]}] is {weights[wrong[0]]}: weights must be finite and not negative")
+        raise DataError(f"sample_weight[{wrong[0]}] is {weights[wrong[0]]}", "weights must be finite and not negative")
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):
-            raise DataError("sample_weight is so large that its sum is not finite: divide the weights by their largest")
+            raise DataError(
+                "`sample_weight` is so large that its sum is not finite", "divide the weights by their largest"
+            )
     return weights
 
 
@@ -131,7 +134,7 @@ def require_weight(weights: np.ndarray) -> None:
     gibbsian.errors.DataError: no row has a weight above zero: there is nothing to learn from or to score
     """
     if not (weights > 0).any():
-        raise DataError("no row has a weight above zero: there is nothing to learn from or to score")
+        raise DataError("no row has a weight above zero", "there is nothing to learn from or to score")
 
 
 def column_label(names: Any, column: int) -> str:
@@ -168,7 +171,7 @@ def check_finite(rows: Any, names: Any = None) -> None:
     value = values[tuple(where)]
     word = "NaN" if np.isnan(value) else "inf" if value > 0 else "-inf"
     kind = MissingValuesError if word == "NaN" else DataError
-    raise kind(f"row {row}, column {column_label(names, column)} holds {word}: fill it or leave the row out")
+    raise kind(f"row {row}, column {column_label(names, column)} holds {word}", "fill it or leave the row out")
 
 
 def check_squares(rows: np.ndarray) -> None:
@@ -186,7 +189,7 @@ def check_squares(rows: np.ndarray) -> None:
     if rows.size and max(rows.max(), -rows.min()) > LARGEST_ENTRY:
         row, column = np.argwhere(np.abs(rows) > LARGEST_ENTRY)[0]
         raise DataError(
-            f"row {row}, column {column} holds {rows[row, column]:g}, too large to square: scale the columns first"
+            f"row {row}, column {column} holds {rows[row, column]:g}, too large to square", "scale the columns first"
         )
 
 
@@ -214,7 +217,7 @@ def unit_rows(rows: Any, scale: bool = True) -> Any:
         norms = norms * largest
     off = np.flatnonzero((np.abs(norms - 1.0) > UNIT_TOLERANCE) & (norms > 0))
     if len(off):
-        raise DataError(f"row {off[0]} has norm {norms[off[0]]:.6g}, not 1: set normalize=True")
+        raise DataError(f"row {off[0]} has norm {norms[off[0]]:.6g}, not 1", "set `normalize=True`")
     return rows
 
 
@@ -248,7 +251,9 @@ def notify_without_direction(zero: np.ndarray) -> None:
         return
     others = f" and {len(zero) - 1} more have" if len(zero) > 1 else " has"
     it = "they tell" if len(zero) > 1 else "it tells"
-    notify(f"row {zero[0]}{others} norm zero and so no direction: {it} nothing about the classes", MissingValuesWarning)
+    notify(
+        MissingValuesWarning(f"row {zero[0]}{others} norm zero and so no direction", f"{it} nothing about the classes")
+    )
 
 
 def _largest_entries(rows: Any) -> np.ndarray:

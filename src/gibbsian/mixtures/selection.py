@@ -89,7 +89,9 @@ def select_components(
     check("criterion", criterion)
     numbers = _checked_numbers(n_components)
     if not hasattr(estimator, criterion):
-        raise ArgumentError(f"{estimator!r} has no {criterion}: give a mixture with a density, such as GaussianMixture")
+        raise ArgumentError(
+            f"{estimator!r} has no {criterion}", "give a mixture with a density, such as GaussianMixture"
+        )
     mixtures = [clone(estimator).set_params(n_components=k).fit(X, sample_weight=sample_weight) for k in numbers]
     bic = np.array([mixture.bic(X, sample_weight=sample_weight) for mixture in mixtures])
     aic = np.array([mixture.aic(X, sample_weight=sample_weight) for mixture in mixtures])
@@ -99,10 +101,12 @@ def select_components(
 
 def _checked_numbers(n_components: Any) -> list[int]:
     if isinstance(n_components, str) or not isinstance(n_components, Iterable):
-        raise ArgumentError(f"n_components={n_components!r} must be several numbers to try, such as range(1, 6)")
+        raise ArgumentError(
+            "must be several numbers to try, such as range(1, 6)", argument="n_components", value=n_components
+        )
     numbers = list(n_components)
     if not numbers:
-        raise ArgumentError("n_components is empty: give the numbers of classes to try")
+        raise ArgumentError("`n_components` is empty", "give the numbers of classes to try")
     for number in numbers:
         check("n_components", number)
     return numbers

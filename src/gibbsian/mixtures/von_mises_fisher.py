@@ -103,7 +103,9 @@ class VonMisesFisherLaws:
         check("kappa", self.kappa)
         check("kappa_max", self.largest)
         if not isinstance(self.method, str) or self.method not in METHODS:
-            raise ArgumentError(f"kappa_method={self.method!r} is not known: use one of {', '.join(METHODS)}")
+            raise ArgumentError(
+                "is not known", f"use one of {', '.join(METHODS)}", argument="kappa_method", value=self.method
+            )
 
     def features(self, rows: Any) -> Any:
         """Return x itself."""

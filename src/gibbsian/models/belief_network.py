@@ -116,15 +116,15 @@ class BeliefNetwork(LayerStack):
         gibbsian.errors.ArgumentError: machine 1 has 4 visible columns, but the machine below has 2 hidden ones
         """
         if not machines:
-            raise ArgumentError("machines is empty: give at least one restricted machine")
+            raise ArgumentError("machines is empty", "give at least one restricted machine")
         for place, (below, above) in enumerate(itertools.pairwise(machines), start=1):
             if below.hidden.width != above.visible.width:
                 raise ArgumentError(
-                    f"machine {place} has {above.visible.width} visible columns, but the machine below has "
-                    f"{below.hidden.width} hidden ones"
+                    f"machine {place} has {above.visible.width} visible columns, but the machine below "
+                    f"has {below.hidden.width} hidden ones"
                 )
             if below.temperature != above.temperature:
-                raise ArgumentError(f"machine {place} has another temperature than the one below: give one for all")
+                raise ArgumentError(f"machine {place} has another temperature than the one below", "give one for all")
         parts = []
         for machine in machines[:-1]:
             tied = machine.weights.ravel()
@@ -259,8 +259,8 @@ class BeliefNetwork(LayerStack):
         between = joined(self.layers[1:-1])
         if between.n_states > MOST_STATES:
             raise TooExpensiveError(
-                f"log P(v) is a sum over {between.n_states:.2g} states of the layers below the top: use "
-                "gibbsian.layered.deep_likelihood, which bounds it"
+                f"log P(v) is a sum over {between.n_states:.2g} states of the layers below the top",
+                "use gibbsian.layered.deep_likelihood, which bounds it",
             )
         ends = np.cumsum([layer.width for layer in self.layers[1:-1]])[:-1]
         values = np.split(between.enumerate(0, int(between.n_states)), ends, axis=1)

@@ -100,6 +100,7 @@ def expanded_products(scopes: Scopes, weights: np.ndarray, scale: float, shift: 
 def _require_entries(n_entries: float, clique: Scope, what: str) -> None:
     if n_entries > MOST_ENTRIES:
         raise TooExpensiveError(
-            f"{what} of the clique of {len(clique)} variables from {clique[0]} to {clique[-1]} would have "
-            f"{n_entries:.2g} entries: up to {MOST_ENTRIES:,} are possible, so use Monte Carlo instead"
+            f"{what} of the clique of {len(clique)} variables from {clique[0]} to {clique[-1]} "
+            f"would have {n_entries:.2g} entries",
+            f"up to {MOST_ENTRIES:,} are possible, so use Monte Carlo instead",
         )

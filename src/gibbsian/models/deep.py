@@ -229,7 +229,8 @@ class DeepModel(LayerStack):
         if model.hidden.n_states > MOST_STATES:
             raise TooExpensiveError(
                 f"log Z of layers of {[layer.n_units for layer in self.layers]} units is a sum over "
-                f"{model.hidden.n_states:.2g} states: use gibbsian.layered.deep_annealing, which brackets it"
+                f"{model.hidden.n_states:.2g} states",
+                "use gibbsian.layered.deep_annealing, which brackets it",
             )
         return float(
             np.logaddexp.reduce(model.hidden_log_weights(model.hidden.enumerate(0, int(model.hidden.n_states))))
@@ -347,7 +348,7 @@ class DeepModel(LayerStack):
         """
         kinds = {layer.kind for layer in self.layers}
         if len(kinds) > 1 or not kinds <= set(DOMAINS):
-            raise ArgumentError("to_pairwise needs layers of spins only or of binary units only: one coding for all")
+            raise ArgumentError("to_pairwise needs layers of spins only or of binary units only", "one coding for all")
         starts = np.concatenate([[0], np.cumsum([layer.n_units for layer in self.layers])])
         edges = [
             np.column_stack([start + i.ravel(), middle + j.ravel()])
@@ -368,7 +369,8 @@ def _parts(name: str, given: Any, shapes: Sequence[tuple[int, ...]]) -> list[np.
     parts = [part if part.dtype == np.float32 else part.astype(np.float64) for part in parts]
     if [part.shape for part in parts] != list(shapes) or not all(np.isfinite(part).all() for part in parts):
         raise ArgumentError(
-            f"{name} has parts of shapes {[part.shape for part in parts]}: give finite numbers of shapes {list(shapes)}"
+            f"{name} has parts of shapes {[part.shape for part in parts]}",
+            f"give finite numbers of shapes {list(shapes)}",
         )
     return parts
 

@@ -109,11 +109,11 @@ class FullSpanModel:
     def __post_init__(self) -> None:
         indices, theta = np.array(self.indices, dtype=np.int64), np.array(self.theta, dtype=np.float64)
         if indices.ndim != 1 or theta.shape != indices.shape:
-            raise ArgumentError(f"theta has shape {theta.shape} but indices has shape {indices.shape}: give one each")
+            raise ArgumentError(f"theta has shape {theta.shape} but indices has shape {indices.shape}", "give one each")
         if indices.size and not (indices.min() > 0 and indices.max() < self.basis.size):
-            raise ArgumentError(f"indices must lie in 1 to {self.basis.size - 1}: 0 is the constant function")
+            raise ArgumentError(f"indices must lie in 1 to {self.basis.size - 1}", "0 is the constant function")
         if np.unique(indices).size != indices.size:
-            raise ArgumentError("indices holds a function twice: add up its parameters")
+            raise ArgumentError("indices holds a function twice", "add up its parameters")
         if not np.isfinite(theta).all():
             raise ArgumentError("theta holds NaN or infinite values")
         for name, array in (("indices", indices), ("theta", theta)):
@@ -237,7 +237,7 @@ class FullSpanModel:
         """
         if wrong := [i for i, q in enumerate(self.cardinalities) if q != 2]:
             raise ArgumentError(
-                f"variable {wrong[0]} has {self.cardinalities[wrong[0]]} values: only binary variables have spins"
+                f"variable {wrong[0]} has {self.cardinalities[wrong[0]]} values", "only binary variables have spins"
             )
         signs = 1.0 - 2.0 * (self.orders % 2)
         return [(support, float(w)) for support, w in zip(self.supports, signs * self.theta, strict=True)]

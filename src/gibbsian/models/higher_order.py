@@ -88,7 +88,7 @@ class HigherOrderModel:
         """Return a model from the weights of its cliques, in any order; the same clique may be named once only."""
         weights = {tuple(sorted(clique)): float(weight) for clique, weight in cliques.items()}
         if len(weights) < len(cliques):
-            raise ArgumentError("cliques names the same variables twice: give each clique once")
+            raise ArgumentError("cliques names the same variables twice", "give each clique once")
         scopes = Scopes.sorted(weights, n_variables)
         return cls(n_variables, scopes, np.array([weights[clique] for clique in scopes]), domain, temperature)
 
@@ -116,7 +116,9 @@ class HigherOrderModel:
         4525
         """
         if not 1 <= order <= n_variables:
-            raise ArgumentError(f"order={order} must be from 1 to the number of variables, {n_variables}")
+            raise ArgumentError(
+                f"must be from 1 to the number of variables, {n_variables}", argument="order", value=order
+            )
         n_cliques = sum(comb(n_variables, k) for k in range(1, order + 1))
         bytes_a_clique = 150.0 + 24.0 * order  # a tuple, its numbers twice as arrays, a few vectors like theta
         require_memory(

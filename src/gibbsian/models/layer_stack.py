@@ -38,9 +38,9 @@ class LayerStack:
         check_temperature(self.temperature)
         layers, theta = tuple(self.layers), np.asarray(self.theta)
         if len(layers) < 2:
-            raise ArgumentError(f"layers has {len(layers)} layers: give the visible one and at least one hidden")
+            raise ArgumentError(f"layers has {len(layers)} layers", "give the visible one and at least one hidden")
         if not all(np.isfinite(layer.n_states) for layer in layers[1:]):
-            raise ArgumentError("layers holds a hidden Gaussian layer: hidden units are binary, spin or categorical")
+            raise ArgumentError("layers holds a hidden Gaussian layer", "hidden units are binary, spin or categorical")
         object.__setattr__(self, "layers", layers)
         object.__setattr__(self, "theta", theta if theta.dtype == np.float32 else theta.astype(np.float64))
 

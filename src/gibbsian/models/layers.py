@@ -229,7 +229,9 @@ class GaussianLayer:
     def __post_init__(self) -> None:
         given = tuple(float(number) for number in self.deviations) or (1.0,) * self.n_units
         if len(given) != self.n_units or not all(np.isfinite(number) and number > 0 for number in given):
-            raise ArgumentError(f"deviations={self.deviations!r} must be {self.n_units} positive numbers")
+            raise ArgumentError(
+                f"must be {self.n_units} positive numbers", argument="deviations", value=self.deviations
+            )
         object.__setattr__(self, "deviations", given)
 
     @cached_property
@@ -283,7 +285,7 @@ class GaussianLayer:
 
     def enumerate(self, start: int, stop: int) -> np.ndarray:
         """Refuse: there is no list of real numbers."""
-        raise ArgumentError("a Gaussian layer has no list of states: sum over the other layer")
+        raise ArgumentError("a Gaussian layer has no list of states", "sum over the other layer")
 
 
 @dataclass(frozen=True)
@@ -434,7 +436,7 @@ def as_layer(kind: str, n_units: int, **settings: Any) -> Layer:
         return CategoricalLayer(settings["sizes"])
     known = {layer.kind: layer for layer in (BinaryLayer, SpinLayer, GaussianLayer)}
     if kind not in known:
-        raise ArgumentError(f"layer={kind!r} is not known: use one of {', '.join(known)}, categorical")
+        raise ArgumentError("is not known", f"use one of {', '.join(known)}, categorical", argument="layer", value=kind)
     return known[kind](n_units, **settings)
 
 

@@ -68,15 +68,15 @@ class PairwiseModel:
         theta = np.array(self.theta, dtype=np.float64)
         if theta.shape != (self.n_biases + self.graph.n_edges,):
             raise ArgumentError(
-                f"theta has shape {theta.shape} but the model has {self.n_biases} biases "
-                f"and {self.graph.n_edges} couplings"
+                f"theta has shape {theta.shape} but the model has {self.n_biases} biases and {self.graph.n_edges} "
+                "couplings"
             )
         if not np.isfinite(theta).all():
             raise ArgumentError("theta holds NaN or infinite values")
         if not (np.isfinite(self.temperature) and self.temperature > 0):
-            raise ArgumentError(f"temperature={self.temperature} must be a positive number")
+            raise ArgumentError("must be a positive number", argument="temperature", value=self.temperature)
         if not isinstance(self.domain, Domain):
-            raise ArgumentError(f"domain={self.domain!r} must be gibbsian.domain.SPIN or BINARY")
+            raise ArgumentError("must be gibbsian.domain.SPIN or BINARY", argument="domain", value=self.domain)
         theta.flags.writeable = False
         object.__setattr__(self, "theta", theta)
 

@@ -41,7 +41,7 @@ def check_temperature(temperature: float) -> None:
     gibbsian.errors.ArgumentError: temperature=-1.0 must be a positive number
     """
     if not (np.isfinite(temperature) and temperature > 0):
-        raise ArgumentError(f"temperature={temperature} must be a positive number")
+        raise ArgumentError("must be a positive number", argument="temperature", value=temperature)
 
 
 def check_whole_number(name: str, value: Any, least: int = 1) -> None:

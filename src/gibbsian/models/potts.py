@@ -119,8 +119,8 @@ class PottsModel(TableModel):
         tables = [np.asarray(table, dtype=np.float64) for table in [*biases, *couplings]]
         if len(tables) != len(layout.scopes):
             raise ArgumentError(
-                f"biases and couplings hold {len(tables)} tables: use one for each of the {graph.n_nodes} variables "
-                f"and the {graph.n_edges} edges"
+                f"biases and couplings hold {len(tables)} tables",
+                f"use one for each of the {graph.n_nodes} variables and the {graph.n_edges} edges",
             )
         for scope, shape, table in zip(layout.scopes, layout.shapes, tables, strict=True):
             if table.shape != shape:

@@ -48,7 +48,7 @@ class RestrictedModel:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.temperature) and self.temperature > 0):
-            raise ArgumentError(f"temperature={self.temperature!r} must be a positive number")
+            raise ArgumentError("must be a positive number", argument="temperature", value=self.temperature)
         theta = np.asarray(self.theta)
         if theta.dtype != np.float32:
             theta = theta.astype(np.float64)
@@ -236,7 +236,7 @@ class RestrictedModel:
         """
         v, h = self.visible.n_units, self.hidden.n_units
         if self.visible.kind != self.hidden.kind or self.visible.kind not in DOMAINS:
-            raise ArgumentError("to_pairwise needs two spin or two binary layers: one coding holds for all variables")
+            raise ArgumentError("to_pairwise needs two spin or two binary layers", "one coding holds for all variables")
         i, j = np.divmod(np.arange(v * h), h)
         graph = Graph(v + h, np.column_stack([i, v + j]))
         biases = np.concatenate([self.visible_biases, self.hidden_biases])
@@ -250,7 +250,7 @@ def _part(name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:
     if part.dtype != np.float32:
         part = part.astype(np.float64)
     if part.shape != shape or not np.isfinite(part).all():
-        raise ArgumentError(f"{name} has shape {part.shape}: give finite numbers of shape {shape}")
+        raise ArgumentError(f"{name} has shape {part.shape}", f"give finite numbers of shape {shape}")
     return part
 
 

@@ -61,7 +61,7 @@ class Scopes(tuple[Scope, ...]):
     def __new__(cls, scopes: Iterable[Sequence[int]], n_variables: int) -> Self:
         """Check the sets and keep them."""
         if n_variables < 1:
-            raise ArgumentError(f"n_variables={n_variables} must be at least 1")
+            raise ArgumentError("must be at least 1", argument="n_variables", value=n_variables)
         made = super().__new__(cls, (tuple(int(i) for i in scope) for scope in scopes))
         made.n_variables = int(n_variables)
         made._check()
@@ -95,8 +95,8 @@ class Scopes(tuple[Scope, ...]):
         for first, second in itertools.pairwise(self):
             if _rank(first) >= _rank(second):
                 raise ArgumentError(
-                    f"clique {second} stands after {first}: give each once, smaller ones first, then in "
-                    "lexicographic order (build() does that)"
+                    f"clique {second} stands after {first}",
+                    "give each once, smaller ones first, then in lexicographic order (build() does that)",
                 )
 
     def __reduce__(self) -> tuple[Callable[..., Scopes], tuple[tuple[Scope, ...], int]]:
@@ -175,7 +175,7 @@ class Scopes(tuple[Scope, ...]):
     def _without(self, nodes: Scope) -> Reduction:
         rest = np.setdiff1d(np.arange(self.n_variables), nodes)
         if rest.size == 0:
-            raise ArgumentError("every variable is fixed: leave at least one free")
+            raise ArgumentError("every variable is fixed", "leave at least one free")
         number = {int(old): new for new, old in enumerate(rest)}
         parts = [tuple(number[i] for i in scope if i in number) for scope in self]
         scopes = Scopes.sorted(filter(None, parts), rest.size)

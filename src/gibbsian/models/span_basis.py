@@ -44,14 +44,14 @@ class SpanBasis:
     def __post_init__(self) -> None:
         cardinalities = tuple(int(q) for q in self.cardinalities)
         if not cardinalities:
-            raise ArgumentError("cardinalities is empty: give the number of values of each variable")
+            raise ArgumentError("cardinalities is empty", "give the number of values of each variable")
         for i, q in enumerate(cardinalities):
             if q < 1:
                 raise ArgumentError(f"cardinalities[{i}]={q} must be at least 1")
         object.__setattr__(self, "cardinalities", cardinalities)
         if self.size > MOST_STATES:
             raise TooExpensiveError(
-                f"{len(cardinalities)} variables have more than 2^62 states together: choose fewer variables"
+                f"{len(cardinalities)} variables have more than 2^62 states together", "choose fewer variables"
             )
 
     @property
@@ -86,12 +86,12 @@ class SpanBasis:
         """Return the index of each row of codes 0 to q_i - 1, after a check that they are such codes."""
         codes = np.asarray(codes)
         if codes.ndim != 2 or codes.shape[1] != self.n_variables:
-            raise DataError(f"states has shape {codes.shape}: give one row per state, {self.n_variables} columns")
+            raise DataError(f"states has shape {codes.shape}", f"give one row per state, {self.n_variables} columns")
         if not (np.issubdtype(codes.dtype, np.integer) or codes.dtype == bool):
-            raise DataError(f"states has type {codes.dtype}: give integer codes, 0 to q - 1 in each column")
+            raise DataError(f"states has type {codes.dtype}", "give integer codes, 0 to q - 1 in each column")
         if wrong := np.flatnonzero(((codes < 0) | (codes >= self.shape)).any(axis=0)).tolist():
             last = self.cardinalities[wrong[0]] - 1
-            raise DataError(f"column {wrong[0]} of states holds codes outside 0 to {last}: code its values from 0")
+            raise DataError(f"column {wrong[0]} of states holds codes outside 0 to {last}", "code its values from 0")
         return codes.astype(np.int64) @ self.strides
 
     def digits(self, indices: np.ndarray | list[int]) -> np.ndarray:

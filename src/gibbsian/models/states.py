@@ -57,7 +57,7 @@ def checked_states(model: Variables, x: Any, name: str = "x", zeros: bool = Fals
     states = whole_numbers(x, name)
     if states.ndim != 2:
         raise ArgumentError(
-            f"{name} has shape {states.shape}: give states as rows, in the shape (n_states, {model.n_variables})"
+            f"{name} has shape {states.shape}", f"give states as rows, in the shape (n_states, {model.n_variables})"
         )
     if states.shape[1] != model.n_variables:
         raise ArgumentError(f"{name} has {states.shape[1]} variables but the model has {model.n_variables}")
@@ -80,22 +80,22 @@ def whole_numbers(x: Any, name: str) -> np.ndarray:
     try:
         given = np.asarray(x)
     except ValueError:
-        raise ArgumentError(f"{name} has rows of different lengths: give states as a table") from None
+        raise ArgumentError(f"{name} has rows of different lengths", "give states as a table") from None
     if given.dtype == np.int8:
         return given
     if given.dtype.kind == "O":
         with contextlib.suppress(TypeError, ValueError):
             given = given.astype(np.float64)
     if given.dtype.kind not in "biuf":
-        raise CodingError(f"{name} does not hold numbers: read labels with Dataset.read")
+        raise CodingError(f"{name} does not hold numbers", "read labels with `Dataset.read`")
     if given.dtype.kind == "f" and np.isnan(given).any():
-        raise MissingValuesError(f"{name} has missing cells (NaN): drop those rows, or fill them first")
+        raise MissingValuesError(f"{name} has missing cells (NaN)", "drop those rows, or fill them first")
     with np.errstate(invalid="ignore"):
         states = given.astype(np.int8)
     if (changed := states != given).any():
         raise CodingError(
-            f"{name} holds {given[changed].flat[0].item()}, which no state does: give the numbers of the model's "
-            "domain (-1 and 1, 0 and 1, or codes 0, 1, 2 ...), or a Dataset"
+            f"{name} holds {given[changed].flat[0].item()}, which no state does",
+            "give the numbers of the model's domain (-1 and 1, 0 and 1, or codes 0, 1, 2 ...), or a Dataset",
         )
     return states
 
@@ -132,7 +132,7 @@ def check_values(domain: AnyDomain, states: np.ndarray, name: str, zeros: bool =
     row, column = np.argwhere(wrong)[0].tolist()
     if not advice:
         advice = f"give its code, from 0 to {sizes[column] - 1}, or a Dataset"
-    raise CodingError(f"{name} holds {states[row, column]} for variable {column}: {advice}")
+    raise CodingError(f"{name} holds {states[row, column]} for variable {column}", f"{advice}")
 
 
 def checked_shares(weights: Any, n_states: int) -> np.ndarray:
@@ -145,12 +145,12 @@ def checked_shares(weights: Any, n_states: int) -> np.ndarray:
     [0.75, 0.25]
     """
     if n_states == 0:
-        raise ArgumentError("x has no rows: a mean needs at least one state")
+        raise ArgumentError("x has no rows", "a mean needs at least one state")
     if weights is None:
         return np.full(n_states, 1.0 / n_states)
     given = np.asarray(weights, dtype=np.float64)
     if given.shape != (n_states,):
-        raise ArgumentError(f"weights has shape {given.shape}: give one for each of {n_states} states")
+        raise ArgumentError(f"weights has shape {given.shape}", f"give one for each of {n_states} states")
     return given / given.sum()
 
 
@@ -187,12 +187,16 @@ def checked_fixed(model: Variables, nodes: Iterable[int], values: Any) -> tuple[
     if given.size == 0:
         given = np.empty(0, np.int64)
     if given.ndim != 1 or given.dtype.kind not in "iu" or given.min(initial=0) < 0:
-        raise ArgumentError(f"nodes={nodes!r} must be a list of numbers from 0 to {model.n_variables - 1}")
+        raise ArgumentError(
+            f"must be a list of numbers from 0 to {model.n_variables - 1}", argument="nodes", value=nodes
+        )
     if given.max(initial=0) >= model.n_variables or np.unique(given).size < given.size:
-        raise ArgumentError(f"nodes={nodes!r} must name variables from 0 to {model.n_variables - 1}, each once")
+        raise ArgumentError(
+            f"must name variables from 0 to {model.n_variables - 1}, each once", argument="nodes", value=nodes
+        )
     numbers = np.asarray(values)
     if numbers.shape != given.shape:
-        raise ArgumentError(f"values has shape {numbers.shape}: give one for each of {given.size} nodes")
+        raise ArgumentError(f"values has shape {numbers.shape}", f"give one for each of {given.size} nodes")
     domain = model.domain
     pair = (domain.low, domain.high) if isinstance(domain, Domain) else None
     sizes = domain.cardinalities(model.n_variables).tolist()
@@ -200,5 +204,5 @@ def checked_fixed(model: Variables, nodes: Iterable[int], values: Any) -> tuple[
         possible = pair or range(sizes[node])
         if number not in possible:
             use = f"{pair[0]} or {pair[1]}" if pair else f"one of the codes 0 to {possible[-1]}"
-            raise ArgumentError(f"values gives {number!r} to variable {node}: use {use}")
+            raise ArgumentError(f"values gives {number!r} to variable {node}", f"use {use}")
     return tuple(given.tolist()), numbers.astype(np.int8)

@@ -82,7 +82,7 @@ class MarkovRandomField(TableModel):
             order = np.argsort(scope)
             sorted_tables[tuple(scope[i] for i in order)] = np.asarray(table, dtype=np.float64).transpose(order)
         if len(sorted_tables) < len(tables):
-            raise ArgumentError("tables names the same variables twice: give each set of variables once")
+            raise ArgumentError("tables names the same variables twice", "give each set of variables once")
         layout = Layout(Scopes.sorted(sorted_tables, n_variables), domain)
         for scope, shape in zip(layout.scopes, layout.shapes, strict=True):
             if sorted_tables[scope].shape != shape:

@@ -46,7 +46,9 @@ def curvature(objective: Objective, model: Model, data: Dataset, max_seconds: fl
             return flip_cost_curvature(objective, model, data)
         function = objective.bind(model, data)
         return _differences(lambda theta: function(theta)[1], model.theta, max_seconds)
-    raise ArgumentError(f"the curvature of {objective!r} is not known: use optimizer='lbfgs', or bootstrap for errors")
+    raise ArgumentError(
+        f"the curvature of {objective!r} is not known", "use `optimizer='lbfgs'`, or bootstrap for errors"
+    )
 
 
 def state_blocks(data: Dataset) -> Iterator[slice]:
@@ -151,8 +153,9 @@ def _differences(gradient: Callable[[np.ndarray], np.ndarray], theta: np.ndarray
     seconds = 2 * theta.size * (time.perf_counter() - started)
     if seconds > max_seconds:
         raise TooExpensiveError(
-            f"the information about {theta.size} parameters needs {2 * theta.size} exact evaluations and would take "
-            f"about {seconds:.2g} s, but max_seconds={max_seconds:g}: raise max_seconds, or use bootstrap"
+            f"the information about {theta.size} parameters needs {2 * theta.size} exact evaluations "
+            f"and would take about {seconds:.2g} s, but `max_seconds={max_seconds:g}`",
+            "raise `max_seconds`, or use bootstrap",
         )
     step = 10 * STEP  # the moments of large systems carry more rounding than one flip cost
     rows = [(gradient(theta + step * unit) - gradient(theta - step * unit)) / (2 * step) for unit in np.eye(theta.size)]

@@ -60,8 +60,8 @@ class Likelihood:
         except TooExpensiveError as error:
             if not data.has_missing:
                 raise
-            sentence = str(error).removesuffix("use sampling or pseudolikelihood")
             raise TooExpensiveError(
-                f"{sentence}with missing cells use learner='pcd', which samples them, a sparser graph or "
-                "Dataset.complete_rows()"
+                error.reason,
+                "with missing cells use `learner='pcd'`, which samples them, a sparser graph or "
+                "`Dataset.complete_rows()`",
             ) from None

@@ -90,9 +90,9 @@ class Anderson:
 
     def __post_init__(self) -> None:
         if not self.rate > 0:
-            raise ArgumentError(f"rate={self.rate} must be positive")
+            raise ArgumentError("must be positive", argument="rate", value=self.rate)
         if self.memory < 1:
-            raise ArgumentError(f"memory={self.memory} must be at least 1")
+            raise ArgumentError("must be at least 1", argument="memory", value=self.memory)
 
     def rate_at(self, t: int) -> float:
         """Return the size of the plain steps at first."""

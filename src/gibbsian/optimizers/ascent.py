@@ -50,7 +50,7 @@ class Ascent:
 
     def __post_init__(self) -> None:
         if not self.rate > 0:
-            raise ArgumentError(f"rate={self.rate} must be positive")
+            raise ArgumentError("must be positive", argument="rate", value=self.rate)
 
     def rate_at(self, t: int) -> float:
         """Return the step size after `t` steps."""

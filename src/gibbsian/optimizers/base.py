@@ -6,8 +6,9 @@ Every optimiser minimises ``function(theta) + sum(l1 * |theta|)``: the function 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -83,6 +84,7 @@ class StepInfo(NamedTuple):
     noise: float = 0.0
     verdict: str = ""
     failure: str = ""
+    details: Mapping[str, float] = MappingProxyType({})
 
 
 @runtime_checkable

@@ -64,7 +64,7 @@ class LBFGS:
 
     def __post_init__(self) -> None:
         if self.memory < 1:
-            raise ArgumentError(f"memory={self.memory} must be at least 1")
+            raise ArgumentError("must be at least 1", argument="memory", value=self.memory)
 
     def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> LBFGSState:
         """Evaluate the start."""

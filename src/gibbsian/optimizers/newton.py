@@ -37,9 +37,11 @@ class Newton:
     def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> OptimizerState:
         """Evaluate the start."""
         if l1.any():
-            raise ArgumentError("optimizer='newton' takes no l1 penalty: use optimizer='lbfgs'")
+            raise ArgumentError("takes no l1 penalty", "use `optimizer='lbfgs'`", argument="optimizer", value="newton")
         if getattr(function, "hessian", None) is None:
-            raise ArgumentError("optimizer='newton' needs an objective with a Hessian: use optimizer='lbfgs'")
+            raise ArgumentError(
+                "needs an objective with a Hessian", "use `optimizer='lbfgs'`", argument="optimizer", value="newton"
+            )
         value, gradient = function(theta)
         return OptimizerState(theta, gradient, value, 1)
 

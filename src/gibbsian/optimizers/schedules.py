@@ -33,9 +33,11 @@ class Decay:
 
     def __post_init__(self) -> None:
         if not 0 <= self.power <= 1:
-            raise ArgumentError(f"power={self.power} must lie between 0 and 1, or the steps end before the minimum")
+            raise ArgumentError(
+                "must lie between 0 and 1, or the steps end before the minimum", argument="power", value=self.power
+            )
         if not self.delay > 0:
-            raise ArgumentError(f"delay={self.delay} must be positive")
+            raise ArgumentError("must be positive", argument="delay", value=self.delay)
 
     def __call__(self, t: int) -> float:
         """Return the factor of the rate after `t` steps."""

@@ -41,7 +41,7 @@ def write_docs(results: Path, docs: Path) -> Path:
     """
     records = read_records(results)
     if not records:
-        raise ArgumentError(f"{results} holds no results: run gibbsian reproduce all --out {results} first")
+        raise ArgumentError(f"{results} holds no results", f"run gibbsian reproduce all --out {results} first")
     (docs / PICTURES).mkdir(parents=True, exist_ok=True)
     for record in records:
         for name in _shown(record):

@@ -9,7 +9,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.graphs import complete
 from gibbsian.inference import exact
-from gibbsian.learners import LEARNERS, train
+from gibbsian.learners import LEARNERS, run
 from gibbsian.models import PairwiseModel
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.objectives.curvature import curvature
@@ -64,7 +64,7 @@ def estimate(method: str, data: Dataset, rng: np.random.Generator, tol: float = 
     >>> bool(abs(estimate("mple", rows, np.random.default_rng(0))).max() < 1e-5)    # every state once: nothing to say
     True
     """
-    fit = train(LEARNERS.create(method), random_model(rng), data, rng, tol=tol)
+    fit = run(LEARNERS.create(method), random_model(rng), data, rng, tol=tol)
     return fit.model.theta if fit.converged else np.full(fit.model.theta.size, np.nan)
 
 

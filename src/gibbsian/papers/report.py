@@ -295,7 +295,7 @@ def read_records(folder: Path) -> list[dict[str, Any]]:
         try:
             record = json.loads(path.read_bytes())
         except ValueError as error:
-            raise FileFormatError(f"{path} is not JSON: delete it, and run gibbsian reproduce again") from error
+            raise FileFormatError(f"{path} is not JSON", "delete it, and run gibbsian reproduce again") from error
         if isinstance(record, dict) and "claims" in record and "experiment" in record:
             records.append(record)
     return in_order(records)

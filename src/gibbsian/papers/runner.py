@@ -121,10 +121,10 @@ def run_many(
     h06-theorem1 2
     """
     if trials < 1:
-        raise ArgumentError(f"trials={trials} must be at least 1")
+        raise ArgumentError("must be at least 1", argument="trials", value=trials)
     workers = _cores() if workers is None else workers
     if workers < 1:
-        raise ArgumentError(f"workers={workers} must be at least 1")
+        raise ArgumentError("must be at least 1", argument="workers", value=workers)
     plans = _plans(names, trials, seed, Path(out))
     tell = _telling(progress)
     for plan in plans:

@@ -15,7 +15,7 @@ from gibbsian.full_span import SpanBasis, SpanProblem, fit_full_span
 from gibbsian.full_span.greedy import refreshed
 from gibbsian.full_span.newton import refit
 from gibbsian.graphs import complete
-from gibbsian.learners import train
+from gibbsian.learners import run
 from gibbsian.learners.contrastive_divergence import persistent_contrastive_divergence
 from gibbsian.models import FullSpanModel, PairwiseModel
 from gibbsian.optimizers import Ascent
@@ -139,7 +139,7 @@ def persistent_chains(sample: TrueSample, seed: int) -> Fitted:
         Ascent(rate=PCD_RATE), n_chains=PCD_CHAINS, average=False, centred=False
     )
     start = PairwiseModel.zeros(complete(n), BINARY)
-    model = train(learner, start, data, np.random.default_rng(seed), max_iter=PCD_STEPS, tol=1e-12).model
+    model = run(learner, start, data, np.random.default_rng(seed), max_iter=PCD_STEPS, tol=1e-12).model
     seconds = time.process_time() - started
     logs = model.log_weights(SpanBasis((2,) * n).digits(np.arange(2**n)).astype(np.int8))
     weights = np.exp(logs - logs.max())

@@ -13,7 +13,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.graphs import complete, grid
 from gibbsian.inference import exact
-from gibbsian.learners import LEARNERS, Learner, MomentMatching, as_learner, train
+from gibbsian.learners import LEARNERS, Learner, MomentMatching, as_learner, run
 from gibbsian.learners.spatial import SOLVER
 from gibbsian.models import PairwiseModel
 from gibbsian.optimizers import Ascent, GradientStep
@@ -94,7 +94,7 @@ def solve(method: str, data: Dataset, guide: PairwiseModel | None = None) -> np.
     """
     start = PairwiseModel.zeros(GRID, bias=False)
     learner: Learner = as_learner(method) if method != "forest-smci" else MomentMatching(FixedForests(guide), SOLVER)
-    fitted = train(learner, start, data, np.random.default_rng(0), tol=1e-8, max_iter=300)
+    fitted = run(learner, start, data, np.random.default_rng(0), tol=1e-8, max_iter=300)
     found = np.abs(fitted.model.theta).max() < LARGEST and (fitted.converged or fitted.trace.rows[-1][2] < 1e-6)
     return fitted.model.theta if found else np.full(start.theta.size, np.nan)
 

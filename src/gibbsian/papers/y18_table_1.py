@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.learners import as_learner, train
+from gibbsian.learners import as_learner, run
 from gibbsian.models import PairwiseModel
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Table, Trial, Verdict
 from gibbsian.papers.verdicts import ratio_of_means, told
@@ -76,7 +76,7 @@ def _trial(rng: np.random.Generator) -> Trial:
 
 def _library_time(method: str, data: Dataset) -> float:
     start, learner = PairwiseModel.zeros(GRID, bias=False), as_learner(method)
-    fit = partial(train, learner, start, data, np.random.default_rng(0), tol=SMALL)
+    fit = partial(run, learner, start, data, np.random.default_rng(0), tol=SMALL)
     return _seconds(fit)
 
 

@@ -10,7 +10,7 @@ from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import graph_with_hidden, with_hidden
 from gibbsian.domain import BINARY
 from gibbsian.graphs import complete
-from gibbsian.learners import EM, LEARNERS, train
+from gibbsian.learners import EM, LEARNERS, run
 from gibbsian.learners.hidden import break_symmetry
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.papers.drawing import curve, legend, log_axes
@@ -85,7 +85,7 @@ def _trial(rng: np.random.Generator) -> Trial:
     unequal = np.full(len(N_HIDDEN), np.nan)
     for place, n_hidden in enumerate(N_HIDDEN):
         clamped = with_hidden(data, n_hidden) if n_hidden else data
-        fits = [train(LEARNERS.create("mle"), _start(n_hidden, rng), clamped, rng) for _ in range(N_STARTS)]
+        fits = [run(LEARNERS.create("mle"), _start(n_hidden, rng), clamped, rng) for _ in range(N_STARTS)]
         divergence[place] = [_divergence(fit.model, law) for fit in fits]
         best = fits[int(divergence[place].argmin())].model
         unequal[place] = np.abs(_slope(best, law)).max()
@@ -117,7 +117,7 @@ def _em_curves(data: Dataset, entropy: float, rng: np.random.Generator) -> Trial
     for _ in range(N_STARTS):
         start = PairwiseModel.zeros(graph, BINARY)
         start = start.replace(rng.normal(size=start.theta.size))
-        runs.append(train(EM(), start, clamped, rng, max_iter=300, tol=1e-5).trace.column("value"))
+        runs.append(run(EM(), start, clamped, rng, max_iter=300, tol=1e-5).trace.column("value"))
     ends = np.array([values[-1] for values in runs])
     best = np.asarray(runs[int(ends.argmin())][:N_STEPS])
     return {

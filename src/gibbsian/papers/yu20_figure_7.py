@@ -11,7 +11,7 @@ import numpy as np
 from gibbsian.backends.numba import spatial_learning as kernels
 from gibbsian.data import Dataset
 from gibbsian.inference import exact
-from gibbsian.learners import as_learner, train
+from gibbsian.learners import as_learner, run
 from gibbsian.models import PairwiseModel
 from gibbsian.papers.drawing import curve, legend, log_axes
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Table, Trial, Verdict
@@ -165,7 +165,7 @@ def exact_solution(data: Dataset) -> np.ndarray:
     >>> exact_solution(draw_data("grid", np.random.default_rng(0))).shape
     (31,)
     """
-    fitted = train(as_learner("mle"), PairwiseModel.zeros(GRID), data, np.random.default_rng(0), tol=1e-8)
+    fitted = run(as_learner("mle"), PairwiseModel.zeros(GRID), data, np.random.default_rng(0), tol=1e-8)
     couplings = fitted.model.theta[GRID.n_nodes :]
     return couplings if np.abs(fitted.model.theta).max() < LARGEST else np.full(GRID.n_edges, np.nan)
 

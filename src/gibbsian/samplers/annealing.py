@@ -184,7 +184,7 @@ class Annealing:
         if isinstance(self.betas, str) or not np.ndim(self.betas):
             check_whole_number("betas", self.betas, least=1)
         elif not _rises_from_0_to_1(self.betas):
-            raise ArgumentError("betas must rise from 0 to 1: give the number of steps, or all inverse temperatures")
+            raise ArgumentError("betas must rise from 0 to 1", "give the number of steps, or all inverse temperatures")
 
     @property
     def ladder(self) -> np.ndarray:
@@ -227,7 +227,7 @@ class Annealing:
         """
         given = checked_states(model, states, "states")
         if len(given) < 2:
-            raise ArgumentError(f"states has {len(given)} rows: give two or more, each starts a walker")
+            raise ArgumentError(f"states has {len(given)} rows", "give two or more, each starts a walker")
         codes = model.domain.to_codes(given).copy()
         _, path = self._prepare(model, len(given))
         streams = chain_streams(as_generator(rng), len(given))

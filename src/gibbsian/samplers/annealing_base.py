@@ -124,7 +124,7 @@ def as_base_law(base: str | BaseLaw | Dataset, model: Model) -> BaseLaw:
     if isinstance(base, BaseLaw):
         starts = np.concatenate([[0], np.cumsum(model.domain.cardinalities(model.n_variables))])
         if not np.array_equal(starts, base.starts):
-            raise ArgumentError("base= was made for other variables than those of the model: make it anew")
+            raise ArgumentError("`base=` was made for other variables than those of the model", "make it anew")
         return base
     check_base(base)
     if base == "uniform":
@@ -145,4 +145,4 @@ def check_base(base: Any) -> None:
     """
     if isinstance(base, Dataset | BaseLaw) or (isinstance(base, str) and base in ("uniform", "biases")):
         return
-    raise ArgumentError(f"base={base!r} is not known: use 'uniform', 'biases', a Dataset or a BaseLaw")
+    raise ArgumentError("is not known", "use 'uniform', 'biases', a Dataset or a BaseLaw", argument="base", value=base)

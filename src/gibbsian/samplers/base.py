@@ -117,12 +117,12 @@ def start_chains(
     streams = chain_streams(rng, n_chains)
     if states is None:
         if clamped is not None and np.any(clamped):
-            raise ArgumentError("clamped= needs states=, which holds the values of the clamped variables")
+            raise ArgumentError("`clamped=` needs states=, which holds the values of the clamped variables")
         states = _uniform_states(model, streams)
     mask = np.zeros(model.n_variables, bool) if clamped is None else np.asarray(clamped, bool)
     if mask.shape not in ((model.n_variables,), (n_chains, model.n_variables)):
         raise ArgumentError(
-            f"clamped has shape {mask.shape}: use {(model.n_variables,)} or {(n_chains, model.n_variables)}"
+            f"clamped has shape {mask.shape}", f"use {(model.n_variables,)} or {(n_chains, model.n_variables)}"
         )
     return ChainState(_checked_states(model, n_chains, states), streams, mask.copy(), 0)
 
@@ -140,7 +140,7 @@ def _uniform_states(model: Model, streams: np.ndarray) -> np.ndarray:
 def _checked_states(model: Model, n_chains: int, states: np.ndarray) -> np.ndarray:
     given = checked_states(model, np.atleast_2d(whole_numbers(states, "states")), "states")
     if len(given) not in (1, n_chains):
-        raise ArgumentError(f"states has {len(given)} rows: give one for each of {n_chains} chains, or one for all")
+        raise ArgumentError(f"states has {len(given)} rows", f"give one for each of {n_chains} chains, or one for all")
     return np.array(np.broadcast_to(given, (n_chains, model.n_variables)))
 
 

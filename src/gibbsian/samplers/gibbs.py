@@ -93,7 +93,7 @@ class Gibbs:
     def step(self, model: Model, state: ChainState, n_sweeps: int = 1) -> tuple[ChainState, SweepInfo]:
         """Return the chains `n_sweeps` later and the share of updates that flipped; `state` is left as it is."""
         if n_sweeps < 0:
-            raise ArgumentError(f"n_sweeps={n_sweeps} must be zero or positive")
+            raise ArgumentError("must be zero or positive", argument="n_sweeps", value=n_sweeps)
         if state.states.shape[1] != model.n_variables:
             raise ArgumentError(
                 f"the chains have {state.states.shape[1]} variables but the model has {model.n_variables}"
@@ -160,7 +160,7 @@ class ChromaticGibbs(Gibbs):
 
     def __post_init__(self) -> None:
         if self.block_size < 1:
-            raise ArgumentError(f"block_size={self.block_size} must be at least 1")
+            raise ArgumentError("must be at least 1", argument="block_size", value=self.block_size)
 
     def _run(self, form: _SpinForm, sweeps: _Sweeps, dense: bool) -> int:
         states, streams, sites, held, n_sweeps = sweeps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.errors import ArgumentError, FileFormatError
+from gibbsian.errors import ArgumentError, FileFormatError, StorageError
 from gibbsian.expectations.base import Rebuilt
-from gibbsian.learners import LearnerState, Trace
+from gibbsian.learners.callbacks import Callback
+from gibbsian.learners.result import Trace
+from gibbsian.learners.run import Run
 from gibbsian.storage.container import read_tensors, write_tensors
 
 
 @dataclass
-class Checkpoint:
+class Checkpoint(Callback):
     """Keeps a fit's progress in a file, and picks it up again.
 
     Parameters
@@ -44,30 +47,86 @@ class Checkpoint:
     path: str | os.PathLike[str]
     every: int = 50
     resume: bool = False
-    fingerprint: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.path, str | os.PathLike):
+            raise ArgumentError("must be the path of a file", argument="checkpoint", value=self.path)
         if self.every < 1:
-            raise ArgumentError(f"every={self.every} must be at least 1")
+            raise ArgumentError("must be at least 1", argument="every", value=self.every)
 
-    def load(self, state: LearnerState, trace: type[Any] = Trace) -> tuple[LearnerState, Any] | None:
-        """Return the saved state and trace, or None where there is nothing to resume."""
+    def on_start(self, run: Run) -> None:
+        """Refuse a folder that is not there; go on from the file where that is asked for and it exists."""
+        folder = Path(self.path).resolve().parent
+        if not folder.is_dir():
+            raise StorageError(f"lies in {folder}, which is no folder", "create it first", argument="checkpoint")
+        self._fingerprint = fingerprint(run.learner, run.model, run.data)
         if not self.resume or not Path(self.path).exists():
-            return None
+            return
         header, tensors = read_tensors(self.path, ("checkpoint",))
-        if header["fingerprint"] != self.fingerprint:
+        if header["fingerprint"] != self._fingerprint:
             raise FileFormatError(
-                f"{self.path} is the checkpoint of another fit (other data, model or learner): "
-                "resume with what it was started with, or remove it"
+                f"{self.path} is the checkpoint of another fit (other data, model or learner)",
+                "resume with what it was started with, or remove it",
             )
-        steps = trace.from_array(tensors.pop("trace"))
-        return LearnerState(state.problem, unpack(state.progress, tensors)), steps
+        trace = Trace.from_array(tensors.pop("trace"), header["details"])
+        history = {name: tensors.pop(f"history.{name}").tolist() for name in header["history"]}
+        progress = unpack(run.state.progress, tensors)
+        run.resume(run.learner.restored(run.state, progress), trace, history)
 
-    def save(self, state: LearnerState, trace: Any) -> None:
+    def on_step(self, run: Run) -> None:
         """Write the progress when `every` steps have passed."""
-        if len(trace) % self.every == 0:
-            tensors = {"trace": trace.to_array(), **pack(state.progress)}
-            write_tensors(self.path, "checkpoint", {"fingerprint": self.fingerprint}, tensors)
+        if run.n_steps % self.every == 0:
+            self._save(run)
+
+    def on_end(self, run: Run) -> None:
+        """Write what a run that was stopped has."""
+        if run.stopped:
+            self._save(run)
+
+    def _save(self, run: Run) -> None:
+        header = {
+            "fingerprint": self._fingerprint,
+            "details": list(run.trace.details),
+            "history": list(run.history),
+        }
+        history = {f"history.{name}": np.asarray(values, np.float64) for name, values in run.history.items()}
+        write_tensors(
+            self.path, "checkpoint", header, {"trace": run.trace.to_array(), **history, **pack(run.state.progress)}
+        )
+
+
+def as_checkpoint(given: Checkpoint | str | os.PathLike[str]) -> Checkpoint:
+    """Return a checkpoint, given as one or as a path.
+
+    Examples
+    --------
+    >>> from gibbsian.storage.checkpoints import as_checkpoint
+    >>> as_checkpoint("fit.checkpoint").every
+    50
+    """
+    return given if isinstance(given, Checkpoint) else Checkpoint(given)
+
+
+def fingerprint(learner: Any, model: Any, data: Any) -> str:
+    """Return a digest of what decides the course of a fit: a checkpoint is resumed by the same fit only."""
+    digest = hashlib.sha256(repr(learner).encode())
+    for part in (model, getattr(data, "identity", data)):
+        _take_up(digest, part)
+    return digest.hexdigest()
+
+
+def _take_up(digest: Any, part: Any) -> None:
+    """Add arrays by their bytes, structures part by part, and the rest as it is written."""
+    if isinstance(part, np.ndarray):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    elif dataclasses.is_dataclass(part):
+        for field in dataclasses.fields(part):
+            _take_up(digest, getattr(part, field.name))
+    elif isinstance(part, tuple | list):
+        for one in part:
+            _take_up(digest, one)
+    else:
+        digest.update(repr(part).encode())
 
 
 def pack(progress: Any, prefix: str = "progress") -> dict[str, np.ndarray]:

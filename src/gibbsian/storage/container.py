@@ -33,7 +33,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """
     path = Path(path).resolve()  # through a link, to the file it stands for
     if path.exists() and not path.is_file():
-        raise StorageError(f"could not write {path}: it is not a regular file; give another name")
+        raise StorageError(f"could not write {path}", "it is not a regular file; give another name")
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
@@ -44,7 +44,9 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except OSError as error:
-        raise StorageError(f"could not write {path}: {error.strerror or error}; nothing was changed there") from error
+        raise StorageError(
+            f"could not write {path}", f"{error.strerror or error}; nothing was changed there"
+        ) from error
     finally:
         if temporary is not None:
             with contextlib.suppress(FileNotFoundError):  # gone is what we want: it was moved into place
@@ -143,11 +145,11 @@ def _checked_header(path: Path, file: Any) -> dict[str, Any]:
         header = json.loads(metadata[_HEADER])
         version, _ = header["format_version"], header["kind"]
     except (ValueError, TypeError, KeyError):
-        raise FileFormatError(f"{path} has a damaged header: save the model again") from None
+        raise FileFormatError(f"{path} has a damaged header", "save the model again") from None
     if version > FORMAT_VERSION:
         raise FileFormatError(
-            f"{path} has format version {version}, newer than the {FORMAT_VERSION} that this gibbsian reads: "
-            "upgrade gibbsian"
+            f"{path} has format version {version}, newer than the {FORMAT_VERSION} that this gibbsian reads",
+            "upgrade gibbsian",
         )
     return header
 

@@ -163,7 +163,9 @@ def format_of(model: Model) -> ModelFormat:
     for kind in FORMATS.values():
         if type(model) is kind.model:
             return kind
-    raise ArgumentError(f"a {type(model).__name__} cannot be written to a file: only {', '.join(FORMATS)} models can")
+    raise ArgumentError(
+        f"a {type(model).__name__} cannot be written to a file", f"only {', '.join(FORMATS)} models can"
+    )
 
 
 def written_coding(coding: AnyCoding | None) -> Header | None:

@@ -106,4 +106,4 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
             DataMoments(tensors["moments.mean"], tensors["moments.count"]) if "moments.mean" in tensors else None,
         )
     except (KeyError, TypeError, IndexError, ArgumentError, CodingError) as error:
-        raise FileFormatError(f"{path} lacks a part of the model ({error}): save it again") from None
+        raise FileFormatError(f"{path} lacks a part of the model ({error})", "save it again") from None

@@ -42,7 +42,7 @@ def decimation(X: Any, *, fraction: float = 0.05, tol: float = 1e-6, **options: 
     True
     """
     if not 0 < fraction < 1:
-        raise ArgumentError(f"fraction={fraction} must lie between 0 and 1")
+        raise ArgumentError("must lie between 0 and 1", argument="fraction", value=fraction)
     problem = Problem.read(X, **options)
     problem.check()
     model, kept = problem.independent(), np.arange(problem.candidates.n_edges)

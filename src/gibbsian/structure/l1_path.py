@@ -219,11 +219,11 @@ def _scales(n_penalties: int, ratio: float) -> np.ndarray:
 
 def _check_path(gamma: float, n_penalties: int, ratio: float) -> None:
     if not gamma >= 0:
-        raise ArgumentError(f"gamma={gamma} must be zero or positive")
+        raise ArgumentError("must be zero or positive", argument="gamma", value=gamma)
     if n_penalties < 2:
-        raise ArgumentError(f"n_penalties={n_penalties} must be at least 2")
+        raise ArgumentError("must be at least 2", argument="n_penalties", value=n_penalties)
     if not 0 < ratio < 1:
-        raise ArgumentError(f"ratio={ratio} must lie between 0 and 1")
+        raise ArgumentError("must lie between 0 and 1", argument="ratio", value=ratio)
 
 
 def _nodewise_table(names, penalties, degrees, criteria, best):

@@ -48,10 +48,12 @@ def learn_structure(X: Any, method: str = "l1-ebic", **settings: Any) -> Structu
     True
     """
     if method not in METHODS:
-        raise ArgumentError(f"method={method!r} is not known: use one of {', '.join(METHODS)}")
+        raise ArgumentError("is not known", f"use one of {', '.join(METHODS)}", argument="method", value=method)
     known = _settings(METHODS[method]) + _settings(Problem.read)
     if foreign := [name for name in settings if name not in known]:
-        raise ArgumentError(f"method={method!r} has no setting {foreign[0]!r}: it takes {', '.join(known)}")
+        raise ArgumentError(
+            f"has no setting {foreign[0]!r}", f"it takes {', '.join(known)}", argument="method", value=method
+        )
     return METHODS[method](X, **settings)
 
 

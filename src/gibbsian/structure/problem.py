@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from gibbsian.data import Dataset, preflight
-from gibbsian.errors import ArgumentError, ConstantColumnError, ConvergenceWarning, DegenerateDataWarning
+from gibbsian.errors import ArgumentError, ConstantColumnError, ConvergenceWarning, DegenerateDataWarning, notify
 from gibbsian.estimators import BoltzmannMachine
 from gibbsian.graphs import Graph, as_graph
 from gibbsian.learners import Learner
@@ -92,7 +92,9 @@ class Problem:
         data.require_complete("structure learning", instead="")
         candidates = as_graph(graph, data.names)
         if candidates.n_edges == 0:
-            raise ArgumentError(f"graph={graph!r} has no edges to choose from: give the candidates, or 'complete'")
+            raise ArgumentError(
+                "has no edges to choose from", "give the candidates, or 'complete'", argument="graph", value=graph
+            )
         return cls(data, data.convert("spin"), candidates, bias, learner, l2)
 
     def check(self, *, l1: float = 0.0) -> None:
@@ -105,8 +107,10 @@ class Problem:
             try:
                 preflight(self.spins, self.candidates, l1=l1, l2=0.0 if l1 else self.l2, bias=self.bias)
             except ConstantColumnError as error:
-                sentence = str(error).replace(" or add a penalty such as l2=0.01", "")
-                raise ConstantColumnError(sentence) from None  # the ridge is that of the refit: it would not help
+                remedy = error.remedy.replace(" or add a penalty such as `l2=0.01`", "")
+                raise ConstantColumnError(
+                    error.reason, remedy
+                ) from None  # the ridge is that of the refit: it would not help
 
     def independent(self) -> PairwiseModel:
         """Return the best model of spins without couplings: each variable with its own mean."""
@@ -157,10 +161,11 @@ def minimise(
         state, info = optimizer.step(function, state, l1)
         norm, stalled = info.gradient_norm, info.stalled
     if norm > tol:
-        warnings.warn(
-            f"a fit on the way to the structure stopped at gradient {norm:.2g}: raise max_iter={max_iter} or tol={tol}",
-            ConvergenceWarning,
-            stacklevel=3,
+        notify(
+            ConvergenceWarning(
+                f"a fit on the way to the structure stopped at gradient {norm:.2g}",
+                f"raise `max_iter={max_iter}` or `tol={tol}`",
+            )
         )
     return state.theta
 
@@ -176,5 +181,5 @@ def combine(first: np.ndarray, second: np.ndarray, rule: str) -> np.ndarray:
     [True, False]
     """
     if rule not in ("and", "or"):
-        raise ArgumentError(f"rule={rule!r} must be 'and' or 'or'")
+        raise ArgumentError("must be 'and' or 'or'", argument="rule", value=rule)
     return first & second if rule == "and" else first | second

@@ -62,7 +62,7 @@ def screening(
     if threshold is None:
         threshold = ABOVE_NOISE * noise_level(problem.spins.n_variables, problem.spins.total_weight)
     if not threshold >= 0:
-        raise ArgumentError(f"threshold={threshold} must be zero or positive")
+        raise ArgumentError("must be zero or positive", argument="threshold", value=threshold)
     function = LOSSES[loss](directed, problem.spins)
     theta = minimise(function, directed.start(), np.where(directed.penalised, penalty, 0.0), tol=tol)
     _, forward, backward = directed.split(theta)

@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset, drop_empty_rows, preflight
-from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, GibbsianError, GibbsianWarning
+from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, GibbsianError, GibbsianWarning, notify
 from gibbsian.estimators import BoltzmannMachine
 from gibbsian.estimators.fitting import check_runaway
-from gibbsian.learners import FitResult, Learner, train
+from gibbsian.learners import FitResult, Learner, run
 from gibbsian.models import PairwiseModel
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.uncertainty.standard_errors import fitted_learner
@@ -87,7 +87,7 @@ class BootstrapResult:
         """
         check_level(level)
         if kind not in ("percentile", "basic"):
-            raise ArgumentError(f"kind={kind!r} must be 'percentile' or 'basic'")
+            raise ArgumentError("must be 'percentile' or 'basic'", argument="kind", value=kind)
         low, high = np.quantile(self.thetas, [0.5 - level / 2, 0.5 + level / 2], axis=0)
         if kind == "basic":
             low, high = 2 * self.model.theta - high, 2 * self.model.theta - low
@@ -139,7 +139,7 @@ def bootstrap(
     check_is_fitted(machine)
     check_meaning(weights)
     if n_replicates < 2:
-        raise ArgumentError(f"n_replicates={n_replicates} must be at least 2")
+        raise ArgumentError("must be at least 2", argument="n_replicates", value=n_replicates)
     data = drop_empty_rows(machine._read(X, sample_weight=sample_weight))
     learner = fitted_learner(machine)
     thetas, failures, n_unconverged = [], [], 0
@@ -164,8 +164,8 @@ def _resample(data: Dataset, weights: str, rng: np.random.Generator) -> Dataset:
         total = data.total_weight
         if round(total) < 2:
             raise DataError(
-                f"the weights add up to {total:g} rows, too few to draw from: scale them to the number of rows, "
-                "or say weights='importance'"
+                f"the weights add up to {total:g} rows, too few to draw from",
+                "scale them to the number of rows, or say `weights='importance'`",
             )
         drawn = rng.multinomial(round(total), data.weights / total)
     else:
@@ -194,7 +194,7 @@ def _refit(machine: BoltzmannMachine, learner: Learner, data: Dataset, rng: np.r
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GibbsianWarning)
         preflight(data, model.graph, l1=l1, l2=l2, bias=model.bias)
-        result = train(learner, model, data, rng, max_iter=machine.max_iter, tol=machine.tol)
+        result = run(learner, model, data, rng, max_iter=machine.max_iter, tol=machine.tol)
         if not (l1 or l2):
             check_runaway(model.replace(result.model.theta), data, learner)
     return result
@@ -205,9 +205,10 @@ def _report(failures: list[tuple[int, str]], n_succeeded: int, n_replicates: int
         return
     first = failures[0][1]
     if n_succeeded < 2:
-        raise DataError(f"{len(failures)} of {n_replicates} bootstrap replicates failed, the first because: {first}")
-    warnings.warn(
-        f"{len(failures)} of {n_replicates} bootstrap replicates failed and are left out, the first because: {first}",
-        DegenerateDataWarning,
-        stacklevel=3,
+        raise DataError(f"{len(failures)} of {n_replicates} bootstrap replicates failed, the first because", f"{first}")
+    notify(
+        DegenerateDataWarning(
+            f"{len(failures)} of {n_replicates} bootstrap replicates failed and are left out, the first because",
+            f"{first}",
+        )
     )

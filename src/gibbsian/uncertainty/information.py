@@ -41,7 +41,8 @@ def check_cost(size: int, n_states: int, max_seconds: float) -> None:
     if seconds > max_seconds:
         raise TooExpensiveError(
             f"{what} from {n_states:,} distinct rows would take about {seconds:.2g} s, but "
-            f"max_seconds={max_seconds:g}: {instead}, or raise max_seconds"
+            f"`max_seconds={max_seconds:g}`",
+            f"{instead}, or raise `max_seconds`",
         )
     require_memory(8.0 * (5 * size**2 + 3 * STATES_AT_ONCE * size), what, instead)
 

@@ -183,15 +183,16 @@ def fitted_learner(machine: BoltzmannMachine) -> Learner:
     told = machine.result_.provenance
     if "converted_from" in told:
         raise ArgumentError(
-            f"the machine was converted from the coding {told['converted_from']}, in which its penalties and biases "
-            "were set: ask the machine as it was fitted"
+            f"the machine was converted from the coding {told['converted_from']}, in which its "
+            "penalties and biases were set",
+            "ask the machine as it was fitted",
         )
     if not isinstance(machine.learner, str):
         return machine.learner
     name = told.get("learner", machine.learner)
     if name not in LEARNERS:
         raise ArgumentError(
-            f"the machine was fitted by {name}, which its file does not hold: set machine.learner to that object"
+            f"the machine was fitted by {name}, which its file does not hold", "set machine.learner to that object"
         )
     return as_learner(name, l1=told.get("l1", machine.l1), l2=told.get("l2", machine.l2))
 
@@ -201,9 +202,9 @@ def _settle_kind(kind: str, learner: Learner) -> str:
     if kind == "auto":
         return "fisher" if likelihood else "sandwich"
     if kind not in ("sandwich", "fisher"):
-        raise ArgumentError(f"kind={kind!r} must be 'auto', 'sandwich' or 'fisher'")
+        raise ArgumentError("must be 'auto', 'sandwich' or 'fisher'", argument="kind", value=kind)
     if kind == "fisher" and not likelihood:
-        raise ArgumentError("kind='fisher' belongs to the exact likelihood: use kind='sandwich' for other objectives")
+        raise ArgumentError("kind='fisher' belongs to the exact likelihood", "use kind='sandwich' for other objectives")
     return kind
 
 
@@ -236,8 +237,8 @@ def _parts(
         curvature = likelihood_curvature(model, data, max_seconds)
         return curvature, information.likelihood_scores(model, data, max_seconds)
     raise ArgumentError(
-        f"standard errors are known for exact likelihood and for objectives on flip costs, not for {learner!r}: "
-        "use gibbsian.uncertainty.bootstrap"
+        f"standard errors are known for exact likelihood and for objectives on flip costs, not for {learner!r}",
+        "use gibbsian.uncertainty.bootstrap",
     )
 
 
@@ -250,7 +251,7 @@ def _nodewise_covariance(
     solves the equations of RISE.
     """
     if learner.l1 or (learner.l2 and learner.loss == "logrise"):
-        raise ArgumentError(f"standard errors are not known for {learner!r}: use gibbsian.uncertainty.bootstrap")
+        raise ArgumentError(f"standard errors are not known for {learner!r}", "use gibbsian.uncertainty.bootstrap")
     data.require_complete(f"learner={learner.loss!r}")
     directed = DirectedModel(model)
     size = directed.owner.size
@@ -277,7 +278,7 @@ def _inverse(curvature: np.ndarray) -> np.ndarray:
         determined = False
     if not determined:
         raise DataError(
-            "the data do not determine every parameter (the information matrix is singular): "
-            "fit with a penalty such as l2=0.01, or drop columns that determine each other"
+            "the data do not determine every parameter (the information matrix is singular)",
+            "fit with a penalty such as `l2=0.01`, or drop columns that determine each other",
         )
     return np.outer(scales, scales) * cho_solve((factor, True), np.eye(len(curvature)))

@@ -105,4 +105,4 @@ class ConfidenceIntervals:
 def check_level(level: float) -> None:
     """Refuse levels outside (0, 1)."""
     if not 0 < level < 1:
-        raise ArgumentError(f"level={level} must lie between 0 and 1, for example 0.95")
+        raise ArgumentError("must lie between 0 and 1, for example 0.95", argument="level", value=level)

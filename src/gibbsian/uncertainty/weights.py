@@ -16,7 +16,7 @@ WeightMeaning = Literal["frequencies", "importance"]
 def check_meaning(weights: str) -> None:
     """Refuse unknown meanings of weights."""
     if weights not in ("frequencies", "importance"):
-        raise ArgumentError(f"weights={weights!r} must be 'frequencies' or 'importance'")
+        raise ArgumentError("must be 'frequencies' or 'importance'", argument="weights", value=weights)
 
 
 @dataclass(frozen=True)

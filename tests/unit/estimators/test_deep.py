@@ -148,8 +148,8 @@ def test_a_resumed_fit_has_the_same_bits(name, stop_at, tmp_path):
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        MACHINES[name](**SMALL, **joint, callback=stop, checkpoint=Checkpoint(path, every=1)).fit(X)
-    again = MACHINES[name](**SMALL, **joint, checkpoint=Checkpoint(path, every=1, resume=True)).fit(X)
+        MACHINES[name](**SMALL, **joint, callback=stop, callbacks=[Checkpoint(path, every=1)]).fit(X)
+    again = MACHINES[name](**SMALL, **joint, callbacks=[Checkpoint(path, every=1, resume=True)]).fit(X)
     assert again.result_.provenance["resumed_at_step"] == stop_at - 1
     np.testing.assert_array_equal(again.model_.theta, whole.model_.theta)
 

@@ -188,7 +188,7 @@ def test_a_resumed_fit_has_the_same_bits(name, tmp_path):
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        train_epochs(learner, start, rows, np.random.default_rng(0), callback=stop, checkpoint=Checkpoint(path, 1))
+        train_epochs(learner, start, rows, np.random.default_rng(0), callback=stop, callbacks=[Checkpoint(path, 1)])
     checkpoint = Checkpoint(path, every=1, resume=True)
     again = train_epochs(learner, start, rows, np.random.default_rng(0), checkpoint=checkpoint)
     assert again.provenance["resumed_at_step"] == 3

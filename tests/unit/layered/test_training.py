@@ -14,7 +14,7 @@ from gibbsian.layered.pseudolikelihood import log_pseudolikelihood
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.start import start_model
 from gibbsian.layered.training import RestrictedLearner, train_restricted, update
-from gibbsian.learners import Learner, train
+from gibbsian.learners import Learner, run
 from gibbsian.models.layers import BinaryLayer, GaussianLayer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.optimizers import Decay
@@ -159,7 +159,7 @@ def test_a_resumed_fit_ends_at_the_same_bits(rows, rng, tmp_path, dtype, phase):
     whole = train_restricted(learner, start, rows, np.random.default_rng(3))
     assert whole.model.theta.dtype == dtype
     checkpoint = Checkpoint(tmp_path / "fit.checkpoint", every=1, resume=True)
-    train(learner, start, rows, np.random.default_rng(3), max_iter=4, checkpoint=checkpoint)
+    run(learner, start, rows, np.random.default_rng(3), max_iter=4, checkpoint=checkpoint)
     resumed = train_restricted(learner, start, rows, np.random.default_rng(99), checkpoint=checkpoint)
     assert resumed.result.provenance == {"resumed_at_step": 4}
     np.testing.assert_array_equal(resumed.model.theta, whole.model.theta)

@@ -10,7 +10,7 @@ from gibbsian.layered.gradient import GradientMaker, Offsets
 from gibbsian.layered.phases import ContrastiveDivergence, FreeMoments, NoChains, PersistentChains, Samples
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.training import RestrictedLearner, update
-from gibbsian.learners import train
+from gibbsian.learners import run
 from layered_systems import PAIRS, random_machine
 
 FLOATS = ("float64", "float32")
@@ -56,7 +56,7 @@ def numerical_gradient(model, rows, step=1e-5):
 
 def step_of(learner, model, rows):
     """What one epoch with one minibatch of all rows adds to the parameters."""
-    return train(learner, model, rows, np.random.default_rng(0), max_iter=1).model.theta - model.theta
+    return run(learner, model, rows, np.random.default_rng(0), max_iter=1).model.theta - model.theta
 
 
 def plain(**settings):
@@ -137,7 +137,7 @@ def test_momentum_adds_up(rng):
     settings = {"schedule": "constant", "batch_size": 1000, "learning_rate": 1e-6, "centred": False}
     settings["free_phase"] = ExactPhase()
     learner = RestrictedLearner(n_epochs=300, momentum=0.9, **settings)
-    moved = train(learner, machine, rows, np.random.default_rng(0), max_iter=300).model.theta - machine.theta
+    moved = run(learner, machine, rows, np.random.default_rng(0), max_iter=300).model.theta - machine.theta
     alone = step_of(RestrictedLearner(n_epochs=1, **settings), machine, rows)
     # 300 steps, each of which goes on to ten times its length, but for the last ones
     np.testing.assert_allclose(moved / alone, 10 * 300 - 90, rtol=0.01)

@@ -9,7 +9,7 @@ from gibbsian.datasets.ta22 import TA22_NAMES, TrueSample, network_probabilities
 from gibbsian.domain import SPIN
 from gibbsian.full_span import SpanBasis
 from gibbsian.graphs import complete
-from gibbsian.learners import as_learner, train
+from gibbsian.learners import as_learner, run
 from gibbsian.models import PairwiseModel
 from gibbsian.papers import ta22
 from gibbsian.papers.experiment import Results
@@ -26,7 +26,7 @@ def small_sample(n=5, n_rows=4000, seed=0):
 def test_direct_integration_is_the_maximum_of_the_likelihood(rng):
     sample = small_sample()
     spins = Dataset.read(2 * sample.states - 1, coding="spin")
-    solution = train(as_learner("mle"), PairwiseModel.zeros(complete(5), SPIN), spins, rng, tol=1e-10).model
+    solution = run(as_learner("mle"), PairwiseModel.zeros(complete(5), SPIN), spins, rng, tol=1e-10).model
     logs = solution.log_weights(2 * SpanBasis((2,) * 5).digits(np.arange(32)).astype(np.int8) - 1)
     expected = np.exp(logs - logs.max())
     assert np.allclose(direct_integration(sample, 0).probabilities, expected / expected.sum(), atol=1e-7)

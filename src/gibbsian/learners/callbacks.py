@@ -1,0 +1,203 @@
+"""What may happen beside learning: a callback sees a `Run` before its first step, after every one, and at its end."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gibbsian.errors import ArgumentError
+from gibbsian.learners.run import Run, StopRun
+from gibbsian.optimizers import StepInfo
+
+
+class Callback:
+    """Does nothing at every occasion; callbacks override what they need.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> class Count(gb.learners.callbacks.Callback):
+    ...     steps = 0
+    ...     def on_step(self, run):
+    ...         self.steps += 1
+    >>> count = Count()
+    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> result = gb.learners.run(gb.learners.as_learner("mple"), model, data, callbacks=[count])
+    >>> count.steps == result.n_steps
+    True
+    """
+
+    def on_start(self, run: Run) -> None:
+        """Before the first step: the learner is bound to the data."""
+
+    def on_step(self, run: Run) -> None:
+        """After a step; `StopRun` ends the run here."""
+
+    def on_end(self, run: Run) -> None:
+        """At the end, also where an error is on its way."""
+
+
+class EachStep(Callback):
+    """Call a function with the number and the `StepInfo` of every step.
+
+    Parameters
+    ----------
+    function : callable
+        What to call.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1]])
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> seen = gb.learners.callbacks.EachStep(lambda step, info: print(step, info.gradient_norm))
+    >>> result = gb.learners.run(gb.learners.as_learner("mple"), model, data, callbacks=[seen])
+    1 0.0
+    """
+
+    def __init__(self, function: Callable[[int, StepInfo], None]):
+        self.function = function
+
+    def on_step(self, run: Run) -> None:
+        """Call the function."""
+        assert run.info is not None
+        self.function(run.n_steps, run.info)
+
+
+class Interrupt(Callback):
+    """Let the first Ctrl-C end the run after the step under way, with the model so far; a second one ends it at once.
+
+    Only in the main thread, and where nobody else handles Ctrl-C.
+    """
+
+    def __init__(self, remedy: str = ""):
+        self.remedy = remedy
+        self.asked = False
+        self.ours = False
+
+    def on_start(self, run: Run) -> None:
+        """Take note of Ctrl-C from now on."""
+        here = threading.current_thread() is threading.main_thread()
+        self.asked, self.ours = False, here and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if self.ours:
+            signal.signal(signal.SIGINT, self._note)
+
+    def _note(self, number: int, frame: Any) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+    def on_step(self, run: Run) -> None:
+        """End the run where it was asked for."""
+        if self.asked and not run.done:
+            steps = f"{run.n_steps} step{'s' * (run.n_steps != 1)}"
+            remedy = self.remedy or "go on from it with `start`, or give a `checkpoint` to be able to resume"
+            raise StopRun(f"interrupted after {steps}, the model so far is kept: {remedy}")
+
+    def on_end(self, run: Run) -> None:
+        """Give Ctrl-C back."""
+        if self.ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class Monitor(Callback):
+    """Keep figures of the model in the history of a run: before the first step and after every one.
+
+    Parameters
+    ----------
+    figures : callable
+        Takes the `Run` and returns names with numbers.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> size = gb.learners.callbacks.Monitor(lambda run: {"largest": float(abs(run.fitted().theta).max())})
+    >>> result = gb.learners.run(gb.learners.as_learner("mple"), model, data, callbacks=[size])
+    >>> len(result.history["largest"]) == result.n_steps + 1
+    True
+    """
+
+    def __init__(self, figures: Callable[[Run], Mapping[str, float]]):
+        self.figures = figures
+
+    def on_start(self, run: Run) -> None:
+        """Take the figures of the start; those of a resumed run are there already."""
+        if run.n_steps == 0:
+            self.on_step(run)
+
+    def on_step(self, run: Run) -> None:
+        """Take the figures of the model as it stands."""
+        for name, value in self.figures(run).items():
+            run.history.setdefault(name, []).append(float(value))
+
+
+class EarlyStopping(Callback):
+    """End a run when a figure of its history has not improved for some steps.
+
+    Parameters
+    ----------
+    figure : str
+        Which one; larger is better.
+    patience : int
+        Steps without a new best.
+    """
+
+    def __init__(self, figure: str, patience: int = 5):
+        self.figure = figure
+        self.patience = patience
+
+    def on_step(self, run: Run) -> None:
+        """End the run where the best value lies too far back."""
+        values = run.history.get(self.figure, [])
+        if not values:
+            return
+        waited = len(values) - 1 - max(range(len(values)), key=lambda place: (values[place], place))
+        if waited >= self.patience and not run.done:
+            raise StopRun(f"stopped after {run.n_steps} steps: {self.figure} has not improved for {waited}")
+
+
+class Printer(Callback):
+    """Print a line after every step, as scikit-learn does under ``verbose``."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.before = time.perf_counter()
+
+    def on_start(self, run: Run) -> None:
+        """Start the clock."""
+        self.before = time.perf_counter()
+
+    def on_step(self, run: Run) -> None:
+        """Tell of a step."""
+        assert run.info is not None
+        now = time.perf_counter()
+        value, norm = run.info.value, run.info.gradient_norm
+        print(
+            f"[{self.name}] Iteration {run.n_steps}, value = {value:.4f}, gradient = {norm:.2g}, "
+            f"time = {now - self.before:.2f}s"
+        )
+        self.before = now
+
+
+def as_callbacks(given: Any) -> list[Any]:
+    """Return callbacks as a list; functions of a step's number and the step are called after every step.
+
+    Examples
+    --------
+    >>> from gibbsian.learners.callbacks import as_callbacks
+    >>> [type(one).__name__ for one in as_callbacks(print)]
+    ['EachStep']
+    """
+    listed = [] if given is None else list(given) if isinstance(given, Sequence) else [given]
+    for one in listed:
+        if not hasattr(one, "on_step") and not callable(one):
+            raise ArgumentError(
+                "must be a callback or a function of a step's number and the step", argument="callbacks", value=given
+            )
+    return [one if hasattr(one, "on_step") else EachStep(one) for one in listed]

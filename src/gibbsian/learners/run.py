@@ -1,0 +1,227 @@
+"""The one loop around every learner. All that may happen beside learning is a callback."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gibbsian.learners.base import Learner, LearnerState
+from gibbsian.learners.result import FitResult, Trace
+from gibbsian.optimizers import StepInfo
+from gibbsian.rng import RandomState, as_generator
+from gibbsian.settings import Setting, check_value
+
+_MOST_STEPS = Setting("Most steps.", "whole", low=1)
+_TOLERANCE = Setting("When a fit has converged.", "number", low=0)
+
+
+class StopRun(Exception):
+    """What a callback raises to end a run after the step that was just taken.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.learners.callbacks import EachStep
+    >>> from gibbsian.learners.run import StopRun
+    >>> def impatient(step, info):
+    ...     raise StopRun("stopped after one step: it was enough")
+    >>> rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]
+    >>> gb.BoltzmannMachine(callbacks=[impatient]).fit(rows).result_.reason        # doctest: +SKIP
+    'stopped after one step: it was enough'
+    """
+
+    def __init__(self, reason: str):
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass
+class Run:
+    """A fit under way, as callbacks see it.
+
+    Parameters
+    ----------
+    learner, model, data
+        What learns, from where, from what.
+    state : LearnerState
+        Where the learner stands.
+    max_iter, tol
+        When to end.
+    trace : Trace
+        The steps so far.
+    history : dict of str to list
+        Figures that callbacks keep, before the first step and after every one; they are saved and resumed with it.
+    provenance : dict
+        What callbacks want to tell of the run.
+    info : StepInfo, optional
+        The last step.
+    stopped : str
+        Why a callback ended the run before its time.
+    """
+
+    learner: Learner
+    model: Any
+    data: Any
+    state: LearnerState
+    max_iter: int
+    tol: float
+    trace: Trace = field(default_factory=Trace)
+    history: dict[str, list[float]] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    info: StepInfo | None = None
+    stopped: str = ""
+    seconds_before: float = 0.0
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps so far."""
+        return len(self.trace)
+
+    def fitted(self) -> Any:
+        """Return the model as it stands."""
+        return self.learner.fitted(self.model, self.state)
+
+    def resume(self, state: LearnerState, trace: Trace, history: dict[str, list[float]]) -> None:
+        """Go on where an earlier run stood."""
+        self.state, self.trace, self.history = state, trace, history
+        self.seconds_before = trace.rows[-1][-1] if trace.rows else 0.0
+        self.provenance["resumed_at_step"] = len(trace)
+        self.info = _last_step(trace, state)
+
+    def step(self) -> None:
+        """Take one step and write it down."""
+        self.state, self.info = self.learner.step(self.state)
+        self.trace.add(self.n_steps + 1, self.info, self.seconds_before + time.perf_counter() - self.began)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the last step was as good as the last there is."""
+        return self.info is not None and has_converged(self.info, self.tol)
+
+    @property
+    def done(self) -> bool:
+        """Whether no further step is to be taken."""
+        return self.info is not None and has_ended(self.info, self.n_steps, self.max_iter, self.tol)
+
+    def result(self) -> FitResult:
+        """Return what the run leaves behind."""
+        info = self.info
+        converged = self.converged and not self.stopped
+        reason = self.stopped or ("nothing was learned" if info is None else info.verdict or info.failure)
+        reason = reason or _reason(self.learner, info, self.trace, converged, self.tol)
+        history = {name: np.asarray(values) for name, values in self.history.items()}
+        return FitResult(self.fitted(), self.trace, converged, reason, dict(self.provenance), history=history)
+
+
+def run(
+    learner: Learner,
+    model: Any,
+    data: Any,
+    random_state: RandomState = None,
+    callbacks: Sequence[Any] = (),
+    *,
+    max_iter: int = 1000,
+    tol: float = 1e-6,
+) -> FitResult:
+    """Run a learner from the model's parameters until its gradient is small, or lost in Monte Carlo noise.
+
+    Parameters
+    ----------
+    learner : Learner
+        What learns.
+    model : Model
+        From where.
+    data : Dataset
+        From what.
+    random_state : None, int or Generator, default=None
+        With which randomness.
+    callbacks : sequence of Callback, default=()
+        What happens beside learning; see `gibbsian.learners.callbacks`.
+    max_iter : int, default=1000
+        Most steps.
+    tol : float, default=1e-6
+        Stop when no entry of the gradient is larger, or larger than the noise that the learner reports. Learners with a
+        measure of their own (a gain, a fall of the free energy) say themselves when they are done.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> gb.learners.run(gb.learners.as_learner("mple"), model, data).converged
+    True
+    """
+    check_value("max_iter", max_iter, _MOST_STEPS)
+    check_value("tol", tol, _TOLERANCE)
+    fit = Run(learner, model, data, learner.init(model, data, as_generator(random_state)), max_iter, tol)
+    try:
+        for callback in callbacks:
+            callback.on_start(fit)
+        fit.began = time.perf_counter()
+        while not fit.done:
+            fit.step()
+            for callback in callbacks:
+                callback.on_step(fit)
+    except StopRun as stop:
+        fit.stopped = stop.reason
+    finally:
+        for callback in callbacks:
+            callback.on_end(fit)
+    return fit.result()
+
+
+# -- endings ----------------------------------------------------------------------------------------------------------
+def has_converged(info: StepInfo, tol: float) -> bool:
+    """Whether a step was as good as the last there is."""
+    return not info.failure and (bool(info.gradient_norm <= max(tol, info.noise)) or bool(info.verdict))
+
+
+def has_ended(info: StepInfo, n_steps: int, max_iter: int, tol: float) -> bool:
+    """Whether no further step is to be taken after this one."""
+    ended = has_converged(info, tol) or info.stalled or bool(info.failure) or not np.isfinite(info.gradient_norm)
+    return bool(ended) or n_steps >= max_iter
+
+
+def _last_step(trace: Trace, state: LearnerState) -> StepInfo | None:
+    """Return the last step of a resumed run, which may already have been its end."""
+    if not trace.rows:
+        return None
+    last = dict(zip(trace.columns, trace.rows[-1], strict=True))
+    return StepInfo(
+        last["value"],
+        last["gradient_norm"],
+        last["step_size"],
+        int(last["evaluations"]),
+        stalled=last["step_size"] == 0,
+        noise=getattr(state.progress, "noise", 0.0),
+        verdict=getattr(state.progress, "verdict", ""),
+    )
+
+
+def _reason(learner: Learner, info: StepInfo | None, trace: Trace, converged: bool, tol: float) -> str:
+    """Say plainly how the fit ended and, where it did not converge, what to do."""
+    assert info is not None
+    n_steps, norm = len(trace), f"{info.gradient_norm:.2g}"
+    if converged and info.gradient_norm > tol:
+        return f"converged after {n_steps} steps to within Monte Carlo noise: gradient {norm}, noise {info.noise:.2g}"
+    if converged:
+        return f"converged after {n_steps} step{'s' * (n_steps != 1)}: gradient {norm}"
+    if not np.isfinite(info.gradient_norm):
+        return f"stopped after {n_steps} steps, the gradient is not finite: {_slower(learner)}"
+    if info.stalled:
+        return f"stopped after {n_steps} steps, gradient {norm}: rounding allows no lower value, raise `tol`"
+    if info.gradient_norm > trace.column("gradient_norm")[0] or info.value > trace.column("value")[0]:
+        return f"stopped at max_iter={n_steps}, gradient {norm} and growing: {_slower(learner)}"
+    return f"stopped at max_iter={n_steps}, gradient {norm}: raise `max_iter`"
+
+
+def _slower(learner: Learner) -> str:
+    """Say what to do about steps that are too large, by the argument of the learner that sets them."""
+    known = {"optimizer": "`optimizer=Adam(rate=...)` of the learner", "learning_rate": "`learning_rate`"}
+    argument = next((f" ({words})" for name, words in known.items() if hasattr(learner, name)), "")
+    return f"lower the rate of the steps{argument}"

@@ -1,0 +1,332 @@
+"""Settings, declared once beside the class that has them: type, range, default and help.
+
+From a declaration come the check before a fit, the default in the docstring, and the flag of the command line with its
+help. A class that declares settings is a dataclass; scikit-learn's ``get_params`` reads its signature as usual.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import textwrap
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any, dataclass_transform
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What one setting may be.
+
+    Parameters
+    ----------
+    help : str
+        What it does, in a sentence or two.
+    kind : {"number", "whole", "choice", "flag", "any"}
+        What its values are.
+    low, high : float
+        The least and the largest value.
+    open_low, open_high : bool
+        Whether the bounds themselves are left out.
+    words : tuple
+        Values besides numbers, or all values of a choice.
+    optional : bool
+        Whether None may stand for "left open".
+    doc : str
+        The type, as the docstring writes it; made from the rest where it is empty.
+    flag : bool
+        Whether the command line has a flag for it.
+
+    Examples
+    --------
+    >>> from gibbsian.settings import Setting
+    >>> Setting("Most steps.", "whole", low=1).refusal(0)
+    'must be at least 1'
+    """
+
+    help: str
+    kind: str = "any"
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+    words: tuple[Any, ...] = ()
+    optional: bool = False
+    doc: str = ""
+    flag: bool = True
+
+    def refusal(self, value: Any) -> str:
+        """Say what a value must be; the empty string where it is."""
+        if self.kind == "any" or (value is None and self.optional):
+            return ""
+        plain = value.item() if isinstance(value, np.generic) else value
+        if any(type(plain) is type(word) and plain == word for word in self.words):
+            return ""
+        if self.kind == "choice":
+            return f"is not known: use one of {', '.join(map(str, self.words))}"
+        if self.kind == "flag":
+            return "" if isinstance(plain, bool) else "must be True or False"
+        return self._refused_number(plain)
+
+    def _refused_number(self, value: Any) -> str:
+        whole = self.kind == "whole"
+        number = _finite(value)
+        if number is None or not isinstance(value, Integral if whole else Real):
+            kind = "a whole number" if whole else "a finite number" if isinstance(value, Real) else "a number"
+            return " or ".join([f"must be {kind}", *(repr(word) for word in self.words)])
+        if (number > self.low if self.open_low else number >= self.low) and (
+            number < self.high if self.open_high else number <= self.high
+        ):
+            return ""
+        return f"must be {self.range}"
+
+    @property
+    def range(self) -> str:
+        """The bounds in words."""
+        low = f"above {self.low:g}" if self.open_low else f"at least {self.low:g}"
+        high = f"below {self.high:g}" if self.open_high else f"at most {self.high:g}"
+        if math.isinf(self.high):
+            return low
+        return high if math.isinf(self.low) else f"{low} and {high}"
+
+    def type_words(self) -> str:
+        """Return the type as a docstring writes it."""
+        if self.doc:
+            return self.doc
+        names = {"number": "float", "whole": "int", "flag": "bool", "any": "object", "choice": ""}
+        words = ", ".join(map(repr, self.words))
+        if self.kind == "choice":
+            return f"{{{words}}}"
+        optional = " or None" if self.optional else ""
+        return names[self.kind] + (f" or {words}" if words else "") + optional
+
+
+def _finite(value: Any) -> float | None:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number beyond the range of floats
+        return None
+    return number if math.isfinite(number) else None
+
+
+# -- declarations -----------------------------------------------------------------------------------------------------
+def number(
+    default: Any,
+    help: str,
+    *,
+    least: float = -math.inf,
+    above: float | None = None,
+    most: float = math.inf,
+    below: float | None = None,
+    words: tuple[Any, ...] = (),
+    optional: bool = False,
+    kw_only: bool = True,
+    flag: bool = True,
+    doc: str = "",
+) -> Any:
+    """Declare a number, from `least` or `above` to `most` or `below`, or one of some words.
+
+    Examples
+    --------
+    >>> from gibbsian.settings import check, declared, number
+    >>> @declared
+    ... class Walk:
+    ...     pace: float = number(1.0, "Steps a second.", above=0)
+    >>> check(Walk(pace=0.0))
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.ArgumentError: pace=0.0 must be above 0
+    """
+    bounds = {"low": least if above is None else above, "high": most if below is None else below}
+    opened = {"open_low": above is not None, "open_high": below is not None}
+    setting = Setting(help, "number", **bounds, **opened, words=words, optional=optional, flag=flag, doc=doc)
+    return _field(default, setting, kw_only)
+
+
+def whole(
+    default: Any,
+    help: str,
+    *,
+    least: float = 0,
+    words: tuple[Any, ...] = (),
+    optional: bool = False,
+    kw_only: bool = True,
+    flag: bool = True,
+) -> Any:
+    """Declare a whole number, `least` or more.
+
+    Examples
+    --------
+    >>> from gibbsian.settings import declared, settings_of, whole
+    >>> @declared
+    ... class Walk:
+    ...     steps: int = whole(10, "How many.", least=1)
+    >>> settings_of(Walk)["steps"].range
+    'at least 1'
+    """
+    setting = Setting(help, "whole", low=least, words=words, optional=optional, flag=flag)
+    return _field(default, setting, kw_only)
+
+
+def choice(default: Any, help: str, *words: Any, kw_only: bool = True, flag: bool = True) -> Any:
+    """Declare one of a few values.
+
+    Examples
+    --------
+    >>> from gibbsian.settings import choice, declared
+    >>> @declared
+    ... class Walk:
+    ...     way: str = choice("up", "Where to.", "up", "down")
+    >>> Walk().way
+    'up'
+    """
+    return _field(default, Setting(help, "choice", words=words, flag=flag), kw_only)
+
+
+def flag(default: bool, help: str, *, kw_only: bool = True) -> Any:
+    """Declare True or False.
+
+    Examples
+    --------
+    >>> from gibbsian.settings import declared, flag
+    >>> @declared
+    ... class Walk:
+    ...     back: bool = flag(False, "Whether to come back.")
+    >>> Walk().back
+    False
+    """
+    return _field(default, Setting(help, "flag"), kw_only)
+
+
+def free(default: Any, help: str, *, doc: str = "object", kw_only: bool = True, flag: bool = True) -> Any:
+    """Declare what the class itself checks, `doc` says what it may be.
+
+    Examples
+    --------
+    >>> from gibbsian.settings import declared, free
+    >>> @declared
+    ... class Walk:
+    ...     map: object = free(None, "Where one walks.", doc="Map, optional")
+    >>> "map : Map, optional, default=None" in Walk.__doc__
+    True
+    """
+    return _field(default, Setting(help, "any", doc=doc, flag=flag), kw_only)
+
+
+def _field(default: Any, setting: Setting, kw_only: bool) -> Any:
+    metadata = {"setting": setting}
+    if isinstance(default, list | dict | set):
+        raise TypeError("a default must not change: give a tuple or None")
+    return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)
+
+
+@dataclass_transform(field_specifiers=(number, whole, choice, flag, free))
+def declared(cls: Any = None, *, frozen: bool = False) -> Any:
+    """Make a class that declares settings a dataclass and write them into its docstring.
+
+    Examples
+    --------
+    >>> from gibbsian.settings import declared, number
+    >>> @declared
+    ... class Walk:
+    ...     '''A walk.'''
+    ...     pace: float = number(1.0, "Steps a second.", above=0)
+    >>> print(Walk.__doc__)
+    A walk.
+    <BLANKLINE>
+    Parameters
+    ----------
+    pace : float, default=1.0
+        Steps a second.
+    """
+    if cls is None:
+        return lambda found: declared(found, frozen=frozen)
+    made = dataclasses.dataclass(eq=frozen, repr=frozen, frozen=frozen)(cls)
+    made.__doc__ = _documented(made)
+    return made
+
+
+def _documented(cls: Any) -> str:
+    """The docstring with a section of parameters after its first part."""
+    text = textwrap.dedent("    " + (cls.__dict__.get("__doc__") or "")).strip()
+    if text.startswith(f"{cls.__name__}("):  # what dataclasses write where nothing stands
+        text = ""
+    lines = ["Parameters", "----------"]
+    for name, setting in settings_of(cls).items():
+        default = next(part.default for part in dataclasses.fields(cls) if part.name == name)
+        lines.append(f"{name} : {setting.type_words()}, default={default!r}")
+        lines += textwrap.wrap(setting.help, 112, initial_indent="    ", subsequent_indent="    ")
+    head, mark, tail = text.partition("\nExamples\n")
+    parts = [head.strip(), "\n".join(lines) if len(lines) > 2 else "", (mark + tail).strip()]
+    return "\n\n".join(part for part in parts if part)
+
+
+# -- use --------------------------------------------------------------------------------------------------------------
+def settings_of(owner: Any) -> dict[str, Setting]:
+    """Return the declared settings of a class or object by name.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.settings import declared, settings_of, whole
+    >>> @declared
+    ... class Walk:
+    ...     steps: int = whole(10, "How many.", least=1)
+    >>> list(settings_of(Walk))
+    ['steps']
+    """
+    if not dataclasses.is_dataclass(owner):
+        return {}
+    return {part.name: part.metadata["setting"] for part in dataclasses.fields(owner) if "setting" in part.metadata}
+
+
+def check(owner: Any) -> None:
+    """Raise `ArgumentError` unless every declared setting has a value that it may have.
+
+    Examples
+    --------
+    >>> from gibbsian.settings import check, declared, whole
+    >>> @declared
+    ... class Walk:
+    ...     steps: int = whole(10, "How many.", least=1)
+    >>> check(Walk(steps=2.5))
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.ArgumentError: steps=2.5 must be a whole number
+    """
+    for name, value, setting in _values(owner):
+        check_value(name, value, setting)
+
+
+def check_value(name: str, value: Any, setting: Setting) -> None:
+    """Raise `ArgumentError` unless a value is one that a setting may have."""
+    refusal, _, remedy = setting.refusal(value).partition(": ")
+    if refusal:
+        raise ArgumentError(refusal, remedy, argument=name, value=value)
+
+
+def _values(owner: Any) -> Iterator[tuple[str, Any, Setting]]:
+    for name, setting in settings_of(type(owner)).items():
+        yield name, getattr(owner, name), setting
+
+
+def non_defaults(owner: Any) -> dict[str, Any]:
+    """Return the settings that differ from their defaults.
+
+    Examples
+    --------
+    >>> from gibbsian.settings import declared, non_defaults, whole
+    >>> @declared
+    ... class Walk:
+    ...     steps: int = whole(10, "How many.", least=1)
+    >>> non_defaults(Walk(steps=3))
+    {'steps': 3}
+    """
+    defaults = {part.name: part.default for part in dataclasses.fields(owner)}
+    return {name: value for name, value, _ in _values(owner) if value is not defaults[name] and value != defaults[name]}
