@@ -1,8 +1,8 @@
 """Named parts, found by dropping a file into a folder.
 
-A room (``learners/``, ``objectives/`` ...) owns one `Registry`. Its modules register what they offer; the registry
-imports them the first time somebody asks. The command line, the error messages and the contract tests all read from
-here, so a new file is listed, documented and tested without editing a list.
+A package (``learners/``, ``objectives/`` ...) owns one `Registry`. Its modules register what they offer. Names are found by
+reading the files, so that a module is imported only when something in it is asked for. The command line, the error
+messages and the contract tests all read from here: a new file is listed, documented and tested without editing a list.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -25,6 +26,8 @@ class Registry:
         The word used in messages, for example ``"learner"``.
     package : str
         The package whose modules register themselves here.
+    variable : str
+        What the registry is called in those modules.
 
     Examples
     --------
@@ -33,12 +36,13 @@ class Registry:
     True
     """
 
-    def __init__(self, kind: str, package: str):
+    def __init__(self, kind: str, package: str, variable: str):
         self.kind = kind
         self.package = package
+        self.variable = variable
         self._factories: dict[str, Callable[..., Any]] = {}
         self._traits: dict[str, dict[str, Any]] = {}
-        self._discovered = False
+        self._modules: dict[str, str] | None = None
 
     def register(self, name: str, **traits: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Return a decorator that files a class or function under `name`.
@@ -58,8 +62,7 @@ class Registry:
 
     def names(self) -> list[str]:
         """List every registered name."""
-        self._discover()
-        return sorted(self._factories)
+        return sorted({*self._index(), *self._factories})
 
     def create(self, name: str, **settings: Any) -> Any:
         """Build the part called `name`."""
@@ -70,9 +73,10 @@ class Registry:
 
     def factory(self, name: str) -> Callable[..., Any]:
         """Return the class or function registered as `name`."""
-        self._discover()
+        if name not in self._factories and name in self._index():
+            importlib.import_module(self._index()[name])
         if name not in self._factories:
-            raise ArgumentError(f"{self.kind}={name!r} is not known", f"use one of {', '.join(self.names())}")
+            raise ArgumentError("is not known", f"use one of {', '.join(self.names())}", argument=self.kind, value=name)
         return self._factories[name]
 
     def trait(self, name: str, trait: str, default: Any = None) -> Any:
@@ -83,13 +87,16 @@ class Registry:
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
-    def _discover(self) -> None:
-        if self._discovered:
-            return
-        self._discovered = True
-        package = importlib.import_module(self.package)
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{self.package}.{module.name}")
+    def _index(self) -> dict[str, str]:
+        """Return the module of each name, read from the sources of the package."""
+        if self._modules is None:
+            registration = re.compile(rf'^@{self.variable}\.register\(\s*"([^"]+)"', re.MULTILINE)
+            self._modules = {}
+            for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
+                source = pkgutil.get_data(self.package, f"{module.name}.py") if not module.ispkg else None
+                for name in registration.findall((source or b"").decode()):
+                    self._modules[name] = f"{self.package}.{module.name}"
+        return self._modules
 
 
 def check_settings(what: str, factory: Callable[..., Any], settings: Collection[str]) -> None:

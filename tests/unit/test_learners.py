@@ -5,6 +5,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
+from gibbsian.learners.callbacks import EachStep
 from gibbsian.learners import MomentMatching, ObjectiveLearner, as_learner, run
 from gibbsian.objectives import Likelihood, Pseudolikelihood
 from gibbsian.optimizers import Ascent
@@ -72,7 +73,8 @@ def test_moment_matching_with_l2_is_penalised_likelihood(problem, rng):
 
 def test_trace_has_every_step(problem, rng):
     seen = []
-    result = run(as_learner("mple"), *problem, rng, callbacks=[EachStep(lambda step)], info: seen.append((step, info.value)))
+    each = EachStep(lambda step, info: seen.append((step, info.value)))
+    result = run(as_learner("mple"), *problem, rng, callbacks=[each])
     frame = result.trace.to_frame()
     assert frame["step"].tolist() == [step for step, _ in seen] == list(range(1, len(frame) + 1))
     assert frame["value"].tolist() == [value for _, value in seen]

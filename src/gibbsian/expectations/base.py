@@ -11,7 +11,7 @@ import numpy as np
 from gibbsian.models.base import Model
 from gibbsian.registry import Registry
 
-EXPECTATIONS = Registry("expectation", "gibbsian.expectations")
+EXPECTATIONS = Registry("expectation", "gibbsian.expectations", "EXPECTATIONS")
 
 Part = TypeVar("Part")
 

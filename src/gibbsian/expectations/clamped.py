@@ -21,7 +21,7 @@ from gibbsian.inference.missing import PATIENT_SECONDS, is_quick
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.registry import Registry
 
-CLAMPED = Registry("clamped", "gibbsian.expectations")
+CLAMPED = Registry("clamped", "gibbsian.expectations", "CLAMPED")
 
 
 def as_clamped(

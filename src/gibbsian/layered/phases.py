@@ -17,7 +17,7 @@ from gibbsian.models.parameters import check_whole_number
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.registry import Registry
 
-FREE_PHASES = Registry("free_phase", "gibbsian.layered")
+FREE_PHASES = Registry("free_phase", "gibbsian.layered", "FREE_PHASES")
 
 
 class FreeMoments(NamedTuple):

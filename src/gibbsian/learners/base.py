@@ -11,7 +11,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.optimizers import StepInfo
 from gibbsian.registry import Registry
 
-LEARNERS = Registry("learner", "gibbsian.learners")
+LEARNERS = Registry("learner", "gibbsian.learners", "LEARNERS")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from gibbsian.graphs import Graph
 from gibbsian.models.factors import FactorGraph, Marginal
 from gibbsian.registry import Registry
 
-MODELS = Registry("model", "gibbsian.models")
+MODELS = Registry("model", "gibbsian.models", "MODELS")
 
 
 @runtime_checkable

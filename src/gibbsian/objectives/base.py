@@ -11,7 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.models import Model
 from gibbsian.registry import Registry
 
-OBJECTIVES = Registry("objective", "gibbsian.objectives")
+OBJECTIVES = Registry("objective", "gibbsian.objectives", "OBJECTIVES")
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """Maps theta to a value and its gradient."""

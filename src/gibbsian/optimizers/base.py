@@ -15,7 +15,7 @@ import numpy as np
 
 from gibbsian.registry import Registry
 
-OPTIMIZERS = Registry("optimizer", "gibbsian.optimizers")
+OPTIMIZERS = Registry("optimizer", "gibbsian.optimizers", "OPTIMIZERS")
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-EXPERIMENTS = Registry("experiment", "gibbsian.papers")
+EXPERIMENTS = Registry("experiment", "gibbsian.papers", "EXPERIMENTS")
 
 Trial = dict[str, Any]
 """What one trial found: numbers and arrays by name, of the same shapes in every trial; NaN for what has no value."""

@@ -14,7 +14,7 @@ from gibbsian.registry import Registry
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator, chain_streams
 
-SAMPLERS = Registry("sampler", "gibbsian.samplers")
+SAMPLERS = Registry("sampler", "gibbsian.samplers", "SAMPLERS")
 
 
 class ChainState(NamedTuple):
