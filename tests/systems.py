@@ -47,8 +47,9 @@ def domains_of(name, n: int) -> list:
 
 
 def models_with_domains(n: int) -> list:
-    """Every registered kind of model with each domain it accepts."""
-    return [(name, domain) for name in MODELS.names() for domain in domains_of(name, n)]
+    """Every registered kind of model on a graph, with each domain it accepts."""
+    names = [name for name in MODELS.names() if not MODELS.trait(name, "layers", False)]
+    return [(name, domain) for name in names for domain in domains_of(name, n)]
 
 
 def dataset_of(states, domain, sample_weight=None) -> gb.Dataset:

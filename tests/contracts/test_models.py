@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.models import Model
+from gibbsian.errors import ArgumentError
+from gibbsian.models import MODELS, BinaryLayer, CategoricalLayer, Model, SpinLayer
 from systems import all_states, exact_law, models_with_domains, random_model_of
 
 # five variables with a triangle and a pendant, so that models of higher order have a term of three
@@ -108,3 +109,75 @@ def test_replacing_parameters_leaves_the_model_as_it_was(model):
     before = model.theta.copy()
     model.replace(np.zeros_like(before))
     assert np.array_equal(model.theta, before)
+
+
+# -- models of layers -------------------------------------------------------------------------------------------------
+LAYERS = {
+    "binary": (BinaryLayer(3), BinaryLayer(2)),
+    "spin": (SpinLayer(3), SpinLayer(2)),
+    "spin-binary": (SpinLayer(2), BinaryLayer(2)),
+    "categorical": (CategoricalLayer((2, 3)), SpinLayer(2)),
+    "categorical-both": (CategoricalLayer((2, 3)), CategoricalLayer((3,))),
+}
+LAYERED = [name for name in MODELS.names() if MODELS.trait(name, "layers", False)]
+
+
+def layered_model(name, layers, rng):
+    """A model of any registered kind that is made of layers, with random parameters."""
+    if name == "restricted":
+        zeros = MODELS.factory(name).build(*layers, temperature=1.3)
+    else:
+        make = MODELS.factory(name).build if name == "deep" else MODELS.factory(name).zeros
+        zeros = make((*layers, layers[1]), temperature=1.3)
+    return zeros.replace(rng.normal(size=zeros.theta.size))
+
+
+@pytest.fixture(params=[(name, layers) for name in LAYERED for layers in LAYERS], ids="-".join)
+def layered(request, rng):
+    name, layers = request.param
+    return layered_model(name, LAYERS[layers], rng)
+
+
+def test_models_of_layers_keep_what_all_models_have(layered):
+    assert layered.penalised.shape == layered.theta.shape
+    assert layered.n_variables == layered.visible.n_units
+    assert layered.n_hidden == sum(layer.n_units for layer in layered.layers[1:])
+    before = layered.theta.copy()
+    layered.replace(np.zeros_like(before))
+    assert np.array_equal(layered.theta, before)
+
+
+def test_flip_costs_of_visible_units_are_log_odds(layered):
+    states = all_states(layered.n_variables, layered.domain)
+    costs, flipped = layered.flip_costs(states), list(flips(layered, states))
+    assert costs.shape == (len(states), len(flipped))
+    for cost, others in zip(costs.T, flipped, strict=True):
+        np.testing.assert_allclose(cost, layered.log_weights(states) - layered.log_weights(others), atol=1e-12)
+
+
+def test_log_weights_sum_the_hidden_units_of_the_joint_form_out(layered):
+    if type(layered).__name__ == "BeliefNetwork":
+        with pytest.raises(ArgumentError, match="no exponential family"):
+            layered.joint()
+        return
+    joint = layered.joint()
+    assert joint.n_variables == layered.n_variables + layered.n_hidden
+    everything = all_states(joint.n_variables, joint.domain)
+    visible = joint.domain.to_codes(everything)[:, : layered.n_variables]
+    states, weights = all_states(layered.n_variables, layered.domain), joint.log_weights(everything)
+    for state, code in zip(states, layered.domain.to_codes(states), strict=True):
+        truth = np.logaddexp.reduce(weights[(visible == code).all(axis=1)])
+        assert layered.log_weights(state[None])[0] == pytest.approx(truth, abs=1e-10)
+
+
+def test_the_layers_are_read_off_their_joint_form(layered, rng):
+    if type(layered).__name__ == "BeliefNetwork":
+        return
+    joint = layered.joint()
+    np.testing.assert_allclose(layered.from_joint(joint).theta, layered.theta, atol=1e-12)
+    # any joint model on this graph is one of such layers
+    other = joint.replace(rng.normal(size=joint.theta.size))
+    again = layered.from_joint(other).joint()
+    states = all_states(joint.n_variables, joint.domain)
+    difference = again.log_weights(states) - other.log_weights(states)
+    np.testing.assert_allclose(difference, difference[0], atol=1e-10)

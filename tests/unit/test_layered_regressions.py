@@ -324,7 +324,7 @@ class TestBeliefNetworkScores:
         together, errors = recognition_bounds(network, LayerRows(self.EVERY), 50, 0, common=True)
         alone = [recognition_bounds(network, LayerRows(row[None]), 50, 0, common=True)[0][0] for row in self.EVERY]
         np.testing.assert_allclose(together, alone)
-        assert (np.abs(together - network.log_weights(self.EVERY)) < 5 * errors + 0.05).all()
+        assert (np.abs(together - network.value_log_weights(self.EVERY)) < 5 * errors + 0.05).all()
 
     def test_rows_held_out_that_all_lack_cells_are_refused_before_training(self):
         X = np.where(self.X == 1, 1.0, 0.0)

@@ -5,8 +5,8 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
-from gibbsian.learners.callbacks import EachStep
 from gibbsian.learners import MomentMatching, ObjectiveLearner, as_learner, run
+from gibbsian.learners.callbacks import EachStep
 from gibbsian.objectives import Likelihood, Pseudolikelihood
 from gibbsian.optimizers import Ascent
 from systems import random_model, sampled_data

@@ -93,7 +93,7 @@ class TestDropIn:
             BinaryLayer(64), BinaryLayer(20), theirs.intercept_visible_, theirs.intercept_hidden_, theirs.components_.T
         )
         ours = RBM(20, random_state=0).fit(fit)
-        their_score = (as_model.log_weights(test) - gb.layered.exact.log_partition(as_model)).mean()
+        their_score = (as_model.value_log_weights(test) - gb.layered.exact.log_partition(as_model)).mean()
         assert ours.score(test) > their_score + 3
 
     def test_clone_set_params_and_grid_search(self, digits):
@@ -357,7 +357,7 @@ def test_either_sum_over_a_row_is_the_same_law(n_hidden):
     parts = [rng.normal(size=s) for s in (11, n_hidden, (11, n_hidden))]
     model = RestrictedModel.build(layer, SpinLayer(n_hidden), *parts, temperature=0.8)
     v = layer.enumerate(0, int(layer.n_states))
-    codes, weights = layer.decode(v), model.log_weights(v)
+    codes, weights = layer.decode(v), model.value_log_weights(v)
     missing = np.array([[False, True, True, True], [True, True, True, True]])
     rows = LayerRows(np.array([[2, 0, 0, 0], [0, 0, 0, 0]]), missing=missing)
     agree = codes[:, 0] == 2
@@ -413,7 +413,10 @@ class TestGaussian:
         )
         scale = ColumnScale(np.array([3.0, -1.0]), np.array([10.0, 0.1]))
         u = rng.normal(size=(6, 2))
-        before, after = model.log_weights(u), scale.to_data(model).log_weights(u * scale.spreads + scale.centres)
+        before, after = (
+            model.value_log_weights(u),
+            scale.to_data(model).value_log_weights(u * scale.spreads + scale.centres),
+        )
         np.testing.assert_allclose(after - before, (after - before)[0])
         np.testing.assert_allclose(scale.from_data(scale.to_data(model)).theta, model.theta)
 

@@ -318,7 +318,7 @@ class DeepAnswersMixin(TransformerMixin, UpperLogPartitionMixin):
         if isinstance(self.model_, DeepModel):
             return mean_field_bounds(self.model_, rows, PATIENT)
         if can_sum_hidden(self.model_, most_states=SCORE_STATES):
-            return self.model_.log_weights(self.model_.visible.encode(rows.states))
+            return self.model_.log_weights(rows.states)
         bounds, errors = recognition_bounds(self.model_, rows, SCORE_DRAWS, SCORE_SEED, common=True)
         return bounds - 2.0 * errors
 

@@ -59,7 +59,7 @@ class HeldOutCurves:
         """Return the figures of a model."""
         if self._shown is None or self._watched is None:
             return {}
-        seen, unseen = (float(p.shares @ model.log_weights(model.visible.encode(p.states))) for p in self._shown)
+        seen, unseen = (float(p.shares @ model.log_weights(p.states)) for p in self._shown)
         own = self._watched(model, np.empty(0))
         figures = {f"held_out_{name}": value for name, value in own.items()}
         figures["free_energy_gap"] = model.temperature * (seen - unseen)

@@ -170,7 +170,7 @@ def deep_log_likelihood(
             raise MissingValuesError(
                 "the exact sum needs rows without missing cells", "leave them out, or set `exact=False`"
             )
-        return LogLikelihood(model.log_weights(model.visible.encode(rows.states)), rows.shares, log_z)
+        return LogLikelihood(model.log_weights(rows.states), rows.shares, log_z)
     if isinstance(model, DeepModel):
         return LogLikelihoodBound(mean_field_bounds(model, rows, mean_field), rows.shares, log_z)
     bounds, errors = recognition_bounds(model, rows, n_samples, generator)

@@ -297,7 +297,7 @@ def log_likelihood(model: RestrictedModel, states: np.ndarray, side: str = "auto
     >>> log_likelihood(RestrictedModel.build(BinaryLayer(2), BinaryLayer(3)), [[0, 1]])     # -2 log 2
     array([-1.3863])
     """
-    return model.log_weights(model.visible.encode(np.asarray(states))) - log_partition(model, side)
+    return model.log_weights(np.asarray(states)) - log_partition(model, side)
 
 
 def gradient(

@@ -43,7 +43,7 @@ def log_evidence(model: RestrictedModel, rows: LayerRows) -> np.ndarray:
     """
     evidence = np.empty(rows.n_rows)
     for block in _complete_blocks(rows):
-        evidence[block] = model.log_weights(model.visible.encode(rows.states[block]))
+        evidence[block] = model.log_weights(rows.states[block])
     sums = _RowSums(model)
     for row in _incomplete(rows):
         missing = np.asarray(rows.missing)[row]
@@ -165,7 +165,7 @@ class _RowSums:
         if part.n_states <= model.hidden.n_states:
             values = np.tile(row, (int(part.n_states), 1))
             values[:, holes] = part.enumerate(0, int(part.n_states))
-            return model.log_weights(values), values, model.hidden_means(values)
+            return model.value_log_weights(values), values, model.hidden_means(values)
         h, fields, linear = self._hidden_states
         present = fields[:, ~holes] @ row[~holes]
         visible = np.where(holes, model.visible.means(fields), row)

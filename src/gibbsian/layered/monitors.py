@@ -52,8 +52,8 @@ class HeldOutRows:
 
     def __call__(self, model: RestrictedModel) -> dict[str, float]:
         """Return the figures of a model."""
-        seen = float(self.training.shares @ model.log_weights(model.visible.encode(self.training.states)))
-        unseen = float(self.held_out.shares @ model.log_weights(model.visible.encode(self.held_out.states)))
+        seen = float(self.training.shares @ model.log_weights(self.training.states))
+        unseen = float(self.held_out.shares @ model.log_weights(self.held_out.states))
         figures = {"free_energy_gap": model.temperature * (seen - unseen)}
         if self.exact:
             from gibbsian.layered.exact import log_partition
@@ -130,7 +130,7 @@ def unit_log_probabilities(model: RestrictedModel, values: np.ndarray, units: np
         possible = ~np.isnan(shares[:, k])
         other = values[possible].copy()
         _set_unit(model, other, units[possible], k)
-        log_weights[possible, k] = model.log_weights(other)
+        log_weights[possible, k] = model.value_log_weights(other)
     scores = log_softmax(log_weights, axis=1)
     return np.multiply(shares, scores, where=shares > 0, out=np.zeros_like(scores)).sum(axis=1)
 

@@ -50,12 +50,12 @@ def _of_rows(model: RestrictedModel, states: np.ndarray) -> np.ndarray:
         return -np.logaddexp(0.0, -FlipSums(model, values).costs()).sum(axis=1)
     if isinstance(model.visible, CategoricalLayer):
         return _of_categories(model, values, np.asarray(states, dtype=np.int64))
-    here = model.log_weights(values)
+    here = model.value_log_weights(values)
     total = np.zeros(len(values))
     for unit in range(model.visible.n_units):
         flipped = values.copy()
         flipped[:, unit] = -values[:, unit] if model.visible.kind == "spin" else 1.0 - values[:, unit]
-        total -= np.logaddexp(0.0, model.log_weights(flipped) - here)
+        total -= np.logaddexp(0.0, model.value_log_weights(flipped) - here)
     return total
 
 

@@ -5,22 +5,34 @@ Models are immutable, know nothing of learning, threads or devices, and import o
 """
 
 from gibbsian.models.base import MODELS, Model
+from gibbsian.models.belief_network import BeliefNetwork
+from gibbsian.models.deep import DeepModel
 from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.higher_order import HigherOrderModel
+from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
 from gibbsian.models.local_states import LocalStates
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.models.potts import PottsModel
+from gibbsian.models.restricted import RestrictedModel
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.models.tables import MarkovRandomField
 
 __all__ = [
     "MODELS",
+    "BeliefNetwork",
+    "BinaryLayer",
+    "CategoricalLayer",
+    "DeepModel",
     "FullSpanModel",
+    "GaussianLayer",
     "HigherOrderModel",
     "LocalStates",
     "MarkovRandomField",
     "Model",
     "PairwiseModel",
     "PottsModel",
+    "RestrictedModel",
     "SpanBasis",
+    "SpinLayer",
+    "only the rooms above them",
 ]

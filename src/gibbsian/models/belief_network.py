@@ -12,11 +12,12 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.models.base import MODELS
 from gibbsian.models.joined_layer import joined
 from gibbsian.models.layer_stack import LayerStack
 from gibbsian.models.layers import Layer
@@ -51,6 +52,7 @@ class DirectedPair(NamedTuple):
     upward_weights: np.ndarray
 
 
+@MODELS.register("belief-network", layers=True)
 @dataclass(frozen=True, eq=False)
 class BeliefNetwork(LayerStack):
     """``P(x_0, .., x_L) = P(x_0 | x_1) .. P(x_(L-2) | x_(L-1)) P(x_(L-1), x_L)``, the last a restricted machine.
@@ -81,6 +83,8 @@ class BeliefNetwork(LayerStack):
     layers: tuple[Layer, ...]
     theta: np.ndarray
     temperature: float = 1.0
+
+    lessons = "gibbsian.learners.wake_sleep:WakeSleepLessons"
 
     def __post_init__(self) -> None:
         self._settle()
@@ -168,6 +172,47 @@ class BeliefNetwork(LayerStack):
         top[self.layers[-2].width + self.layers[-1].width :] = True
         return mask
 
+    def joint(self) -> Any:
+        """Refuse: layers drawn given the one above have normalisers, so the energy is not linear in theta."""
+        raise ArgumentError(
+            "a belief network is no exponential family over its units", "ask for the joint form of its `top` machine"
+        )
+
+    def rescaled(self, centres: np.ndarray, spreads: np.ndarray) -> Self:
+        """Return the network over ``v = centres + spreads u`` of this one: only what touches the data moves."""
+        if not self.pairs:
+            return self.stack([self.top.rescaled(centres, spreads)])
+        lowest, (visible, hidden) = self.pairs[0], self.layers[:2]
+        nothing = np.zeros_like
+        down = RestrictedModel.build(
+            visible,
+            hidden,
+            lowest.downward_biases,
+            nothing(lowest.upward_biases),
+            lowest.downward_weights,
+            self.temperature,
+        ).rescaled(centres, spreads)
+        up = RestrictedModel.build(
+            visible,
+            hidden,
+            nothing(lowest.downward_biases),
+            lowest.upward_biases,
+            lowest.upward_weights,
+            self.temperature,
+        ).rescaled(centres, spreads)
+        moved = [down.visible_biases, up.hidden_biases, down.weights.ravel(), up.weights.ravel()]
+        rest = self.theta[sum(part.size for part in lowest) :]
+        return type(self)((down.visible, *self.layers[1:]), np.concatenate([*moved, rest]), self.temperature)
+
+    def started(self, means: np.ndarray, rng: np.random.Generator, scale: float | None = None) -> Self:
+        """Return a stack of machines with random weights whose visible units have these means."""
+        machines = []
+        for lower, upper in itertools.pairwise(self.layers):
+            blank = RestrictedModel.build(lower, upper, temperature=self.temperature)
+            machines.append(blank.started(means, rng, scale))
+            means = upper.means(np.zeros((1, upper.width)))[0]
+        return self.stack(machines)
+
     # -- down and up --------------------------------------------------------------------------------------------------
     def downward_fields(self, place: int, upper: np.ndarray) -> np.ndarray:
         """Return the fields of the layer at a place given the one above, place + 1."""
@@ -223,7 +268,7 @@ class BeliefNetwork(LayerStack):
         >>> np.exp(network.log_joint([np.ones((1, 1)), np.ones((1, 1))]))         # 1/2, times two states of the top
         array([1.])
         """
-        total = self.top.log_weights(values[-1])
+        total = self.top.value_log_weights(values[-1])
         for place in range(len(self.pairs)):
             total = total + self._log_probability(place, self.downward_fields(place, values[place + 1]), values[place])
         return total
@@ -241,8 +286,8 @@ class BeliefNetwork(LayerStack):
         values = np.asarray(values, dtype=np.float64)
         return np.einsum("mi,mi->m", fields, values) + layer.log_measure(values) - layer.log_normaliser(fields)
 
-    def log_weights(self, v: np.ndarray) -> np.ndarray:
-        """Return ``log P(v) + log Z`` of each row exactly, Z the top machine's, by listing the layers in between.
+    def value_log_weights(self, v: np.ndarray) -> np.ndarray:
+        """Return ``log P(v) + log Z`` of each row of values, Z the top machine's, by listing the layers in between.
 
         Examples
         --------
@@ -250,12 +295,12 @@ class BeliefNetwork(LayerStack):
         >>> from gibbsian.models.belief_network import BeliefNetwork
         >>> from gibbsian.models.layers import BinaryLayer
         >>> network = BeliefNetwork.zeros([BinaryLayer(1)] * 3)
-        >>> np.exp(network.log_weights(np.ones((1, 1))))                          # Z is 4
+        >>> np.exp(network.value_log_weights(np.ones((1, 1))))                       # Z is 4
         array([2.])
         """
         v = np.asarray(v, dtype=np.float64)
         if not self.pairs:
-            return self.top.log_weights(v)
+            return self.top.value_log_weights(v)
         between = joined(self.layers[1:-1])
         if between.n_states > MOST_STATES:
             raise TooExpensiveError(

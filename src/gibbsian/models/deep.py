@@ -15,19 +15,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from gibbsian.domain import DOMAINS
-from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.graphs import Graph
+from gibbsian.errors import TooExpensiveError
+from gibbsian.models.base import MODELS
 from gibbsian.models.joined_layer import joined
-from gibbsian.models.layer_stack import LayerStack
+from gibbsian.models.joint_form import JointModel, joint_model, parts_of
+from gibbsian.models.layer_stack import LayerStack, checked_parts, glorot_spread
 from gibbsian.models.layers import Layer
-from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.models.restricted import RestrictedModel
 
 # log_weights sums over the states of every other hidden layer; beyond this it is a matter for bounds.
 MOST_STATES = 2.0**16
 
 
+@MODELS.register("deep", layers=True)
 @dataclass(frozen=True, eq=False)
 class DeepModel(LayerStack):
     """``P(x_0, .., x_L) = exp((sum_l b_l . x_l + sum_l x_l W_l x_(l+1)) / T) / Z`` over the values of the layers.
@@ -59,6 +59,8 @@ class DeepModel(LayerStack):
     theta: np.ndarray
     temperature: float = 1.0
 
+    lessons = "gibbsian.learners.deep_lessons:DeepLessons"
+
     def __post_init__(self) -> None:
         self._settle()
         widths = [layer.width for layer in self.layers]
@@ -88,8 +90,8 @@ class DeepModel(LayerStack):
         """
         widths = [layer.width for layer in layers]
         pairs = list(itertools.pairwise(widths))
-        b = _parts("biases", biases, [(width,) for width in widths])
-        w = _parts("weights", weights, pairs)
+        b = checked_parts(biases, [(width,) for width in widths], "biases")
+        w = checked_parts(weights, pairs, "weights")
         return cls(tuple(layers), np.concatenate([part.ravel() for part in (*b, *w)]), temperature)
 
     # -- parts ----------------------------------------------------------------------------------------------------
@@ -122,11 +124,6 @@ class DeepModel(LayerStack):
         ends = np.cumsum([np.prod(shape) for shape in shapes]).astype(int)
         parts = [part.reshape(shape) for part, shape in zip(np.split(vector, ends[:-1]), shapes, strict=True)]
         return tuple(parts[: len(widths)]), tuple(parts[len(widths) :])
-
-    @property
-    def penalised(self) -> np.ndarray:
-        """Which parameters a penalty applies to: the weights."""
-        return np.arange(self.theta.size) >= sum(layer.width for layer in self.layers)
 
     # -- one layer given its neighbours -------------------------------------------------------------------------------
     def fields(self, place: int, values: Sequence[np.ndarray | None], below: np.ndarray | None = None) -> np.ndarray:
@@ -187,11 +184,11 @@ class DeepModel(LayerStack):
             total = total + np.einsum("mj,mj->m", lower @ matrix, upper)
         return np.asarray(total)
 
-    def log_weights(self, v: np.ndarray) -> np.ndarray:
-        """Return ``log sum_h exp(-E(v, h) / T)`` of each row, ``log P(v) + log Z``, exactly.
+    def value_log_weights(self, v: np.ndarray) -> np.ndarray:
+        """Return ``log sum_h exp(-E(v, h) / T)`` of each row of values, ``log P(v) + log Z``, exactly.
 
         The states of every other hidden layer are listed and the layers between them summed out, so this is for
-        small machines: `gibbsian.layered.deep_mean_field` bounds it for any.
+        small machines: `gibbsian.expectations.DeepMeanField` bounds it for any.
 
         Examples
         --------
@@ -199,12 +196,12 @@ class DeepModel(LayerStack):
         >>> from gibbsian.models.deep import DeepModel
         >>> from gibbsian.models.layers import BinaryLayer
         >>> dbm = DeepModel.build([BinaryLayer(2), BinaryLayer(1), BinaryLayer(1)])
-        >>> np.exp(dbm.log_weights(np.zeros((1, 2))))                  # four states of the hidden units
+        >>> np.exp(dbm.value_log_weights(np.zeros((1, 2))))                  # four states of the hidden units
         array([4.])
         """
         v = np.asarray(v, dtype=np.float64)
         if len(self.layers) == 2:
-            return self.folded().log_weights(v)
+            return self.folded().value_log_weights(v)
         own = (v @ self.biases[0] + self.visible.log_measure(v)) / self.temperature
         return own + np.array([self._above(row).log_partition() for row in v])
 
@@ -258,7 +255,7 @@ class DeepModel(LayerStack):
         return sides[0], sides[1]
 
     def folded(self) -> RestrictedModel:
-        """Return the same law as a restricted machine: the even layers against the odd ones.
+        """Return the same distribution as a restricted machine: the even layers against the odd ones.
 
         Its weights are zero between layers that are not neighbours, of which there are none up to three layers.
 
@@ -336,43 +333,41 @@ class DeepModel(LayerStack):
         sides = (even, odd)
         return [sides[place % 2][:, self._sides[place % 2][place]] for place in range(len(self.layers))]
 
-    def to_pairwise(self) -> PairwiseModel:
-        """Return the joint law of all layers, from the bottom, as a pairwise model.
+    def joint(self) -> JointModel:
+        """Return the distribution of all layers, from the bottom, as a model of plain variables.
 
         Examples
         --------
-        >>> from gibbsian.models.deep import DeepModel
-        >>> from gibbsian.models.layers import SpinLayer
-        >>> DeepModel.build([SpinLayer(2), SpinLayer(2), SpinLayer(1)]).to_pairwise().graph.n_edges
+        >>> import gibbsian as gb
+        >>> gb.models.DeepModel.build([gb.models.SpinLayer(n) for n in (2, 2, 1)]).joint().graph.n_edges
         6
         """
-        kinds = {layer.kind for layer in self.layers}
-        if len(kinds) > 1 or not kinds <= set(DOMAINS):
-            raise ArgumentError("to_pairwise needs layers of spins only or of binary units only", "one coding for all")
-        starts = np.concatenate([[0], np.cumsum([layer.n_units for layer in self.layers])])
-        edges = [
-            np.column_stack([start + i.ravel(), middle + j.ravel()])
-            for start, middle, matrix in zip(starts, starts[1:], self.weights, strict=False)
-            for i, j in [np.indices(matrix.shape)]
-        ]
-        couplings = np.concatenate([matrix.ravel() for matrix in self.weights])
-        graph = Graph(int(starts[-1]), np.concatenate(edges))
-        return PairwiseModel.build(
-            graph, np.concatenate(self.biases), couplings, DOMAINS[self.visible.kind], self.temperature
-        )
+        return joint_model(self.layers, self.biases, self.weights, self.temperature)
 
+    def from_joint(self, joint: JointModel) -> Self:
+        """Return the machine of these layers that has a joint distribution."""
+        biases, weights = parts_of(self.layers, joint)
+        return type(self).build(self.layers, biases, weights, self.temperature)
 
-def _parts(name: str, given: Any, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
-    if given is None:
-        return [np.zeros(shape) for shape in shapes]
-    parts = [np.asarray(part) for part in given]
-    parts = [part if part.dtype == np.float32 else part.astype(np.float64) for part in parts]
-    if [part.shape for part in parts] != list(shapes) or not all(np.isfinite(part).all() for part in parts):
-        raise ArgumentError(
-            f"{name} has parts of shapes {[part.shape for part in parts]}",
-            f"give finite numbers of shapes {list(shapes)}",
-        )
-    return parts
+    def rescaled(self, centres: np.ndarray, spreads: np.ndarray) -> Self:
+        """Return the machine over ``v = centres + spreads u`` of this one: only what touches the data moves."""
+        visible, hidden = self.layers[:2]
+        lowest = RestrictedModel.build(
+            visible, hidden, self.biases[0], self.biases[1], self.weights[0], self.temperature
+        ).rescaled(centres, spreads)
+        biases = [lowest.visible_biases, lowest.hidden_biases, *self.biases[2:]]
+        layers = [lowest.visible, *self.layers[1:]]
+        return type(self).build(layers, biases, [lowest.weights, *self.weights[1:]], self.temperature)
+
+    def started(self, means: np.ndarray, rng: np.random.Generator, scale: float | None = None) -> Self:
+        """Return the machine whose visible units have these means, with random weights as in `RestrictedModel`."""
+        biases = [np.zeros(layer.width) for layer in self.layers]
+        biases[0] = self.temperature * self.tempered[0].fields_of(means)
+        weights = []
+        for lower, upper in itertools.pairwise(self.layers):
+            spread = glorot_spread(lower, upper, self.temperature) if scale is None else scale
+            weights.append(spread * rng.standard_normal((lower.width, upper.width)))
+        return type(self).build(self.layers, biases, weights, self.temperature)
 
 
 __all__ = ["DeepModel"]

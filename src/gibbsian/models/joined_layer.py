@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 
+from gibbsian.domain import AnyDomain, Categories
 from gibbsian.models.layers import BinaryLayer, Layer, SpinLayer, product_of
 
 
@@ -53,6 +54,16 @@ class JoinedLayer:
     def width(self) -> int:
         """Number of columns of all parts."""
         return sum(part.width for part in self.parts)
+
+    @property
+    def domain(self) -> AnyDomain:
+        """The values of all units as categories."""
+        return Categories(tuple(len(part) for part in self.features))
+
+    @property
+    def features(self) -> tuple[np.ndarray, ...]:
+        """The columns of values of the units of all parts."""
+        return tuple(feature for part in self.parts for feature in part.features)
 
     @property
     def n_states(self) -> float:

@@ -22,6 +22,7 @@ import numpy as np
 from scipy.special import logit
 
 from gibbsian.backends.numba import layers as kernels
+from gibbsian.domain import DOMAINS, AnyDomain, Categories, Domain
 from gibbsian.errors import ArgumentError
 
 # Means are kept this far from the ends before their logarithms are taken.
@@ -57,6 +58,14 @@ class Layer(Protocol):
     def n_states(self) -> float:
         """Number of joint states, or the largest number there is where they are more; infinite for real numbers."""
 
+    @property
+    def domain(self) -> AnyDomain:
+        """The values of the units, and how states write them."""
+
+    @property
+    def features(self) -> tuple[np.ndarray, ...]:
+        """For each discrete unit the columns of values that each of its states has, one row for each state."""
+
     def encode(self, states: np.ndarray) -> np.ndarray:
         """Return the values of states as float64."""
 
@@ -89,11 +98,22 @@ class _TwoValued:
     """What units of two values share, whatever the values."""
 
     n_units: int
+    kind: str
 
     @property
     def width(self) -> int:
         """One column a unit."""
         return self.n_units
+
+    @property
+    def domain(self) -> Domain:
+        """The two values."""
+        return DOMAINS[self.kind]
+
+    @property
+    def features(self) -> tuple[np.ndarray, ...]:
+        """The two values, for each unit."""
+        return (np.array([[self.domain.low], [self.domain.high]], dtype=np.float64),) * self.n_units
 
     @property
     def n_states(self) -> float:
@@ -249,6 +269,11 @@ class GaussianLayer:
         """Infinitely many."""
         return np.inf
 
+    @property
+    def features(self) -> tuple[np.ndarray, ...]:
+        """Refuse: there is no list of real numbers."""
+        raise ArgumentError("a Gaussian layer has no list of states", "sum over the other layer")
+
     def encode(self, states: np.ndarray) -> np.ndarray:
         """Return the states as numbers."""
         return np.asarray(states, dtype=np.float64)
@@ -330,6 +355,16 @@ class CategoricalLayer:
     def n_units(self) -> int:
         """Number of units."""
         return len(self.sizes)
+
+    @property
+    def domain(self) -> Categories:
+        """Categories without order."""
+        return Categories(self.sizes)
+
+    @property
+    def features(self) -> tuple[np.ndarray, ...]:
+        """One indicator for each value."""
+        return tuple(np.eye(size) for size in self.sizes)
 
     @property
     def width(self) -> int:

@@ -8,18 +8,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from gibbsian.domain import DOMAINS
 from gibbsian.errors import ArgumentError
-from gibbsian.graphs import Graph
-from gibbsian.models.layers import Layer
-from gibbsian.models.pairwise import PairwiseModel
+from gibbsian.models.base import MODELS
+from gibbsian.models.joint_form import JointModel, joint_model, parts_of
+from gibbsian.models.layer_stack import LayeredModel, glorot_spread
+from gibbsian.models.layers import GaussianLayer, Layer
+from gibbsian.models.parameters import check_temperature
 
 
+@MODELS.register("restricted", layers=True)
 @dataclass(frozen=True, eq=False)
-class RestrictedModel:
+class RestrictedModel(LayeredModel):
     """``P(v, h) = exp((b . v + c . h + v W h) / T) / Z`` over the values of two layers.
 
-    The visible marginal is ``P(v) = exp(log_weights(v)) / Z``, the hidden units summed out.
+    The visible marginal is ``P(v) = exp(log_weights(v)) / Z``, the hidden units summed out. It is a machine on the
+    graph of all pairs between the layers, which `joint` gives; the products of matrices here are its fast path.
 
     Parameters
     ----------
@@ -46,9 +49,10 @@ class RestrictedModel:
     theta: np.ndarray
     temperature: float = 1.0
 
+    lessons = "gibbsian.learners.restricted_lessons:RestrictedLessons"
+
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.temperature) and self.temperature > 0):
-            raise ArgumentError("must be a positive number", argument="temperature", value=self.temperature)
+        check_temperature(self.temperature)
         theta = np.asarray(self.theta)
         if theta.dtype != np.float32:
             theta = theta.astype(np.float64)
@@ -105,13 +109,9 @@ class RestrictedModel:
         return self.theta[self.visible.width + self.hidden.width :].reshape(self.visible.width, self.hidden.width)
 
     @property
-    def n_variables(self) -> int:
-        """Number of visible units."""
-        return self.visible.n_units
-
-    @cached_property
-    def _tempered(self) -> tuple[Layer, Layer]:
-        return self.visible.tempered(self.temperature), self.hidden.tempered(self.temperature)
+    def layers(self) -> tuple[Layer, Layer]:
+        """Both layers."""
+        return self.visible, self.hidden
 
     # -- one layer given the other ----------------------------------------------------------------------------------
     def hidden_fields(self, v: np.ndarray) -> np.ndarray:
@@ -124,31 +124,31 @@ class RestrictedModel:
 
     def hidden_means(self, v: np.ndarray) -> np.ndarray:
         """Return ``E[h | v]``."""
-        return self._tempered[1].means(self.hidden_fields(v))
+        return self.tempered[1].means(self.hidden_fields(v))
 
     def visible_means(self, h: np.ndarray) -> np.ndarray:
         """Return ``E[v | h]``."""
-        return self._tempered[0].means(self.visible_fields(h))
+        return self.tempered[0].means(self.visible_fields(h))
 
     def hidden_means_at(self, fields: np.ndarray) -> np.ndarray:
         """Return the means of hidden units whose fields are known."""
-        return self._tempered[1].means(fields)
+        return self.tempered[1].means(fields)
 
     def draw_hidden_at(self, fields: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw hidden units whose fields are known."""
-        return self._tempered[1].draw(fields, rng)
+        return self.tempered[1].draw(fields, rng)
 
     def draw_visible_at(self, fields: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw visible units whose fields are known."""
-        return self._tempered[0].draw(fields, rng)
+        return self.tempered[0].draw(fields, rng)
 
     def draw_hidden(self, v: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw from ``P(h | v)``."""
-        return self._tempered[1].draw(self.hidden_fields(v), rng)
+        return self.tempered[1].draw(self.hidden_fields(v), rng)
 
     def draw_visible(self, h: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw from ``P(v | h)``."""
-        return self._tempered[0].draw(self.visible_fields(h), rng)
+        return self.tempered[0].draw(self.visible_fields(h), rng)
 
     def _fields(self, products: np.ndarray, biases: np.ndarray) -> np.ndarray:
         products += biases
@@ -177,21 +177,21 @@ class RestrictedModel:
         measures = self.visible.log_measure(v) + self.hidden.log_measure(h)
         return -(v @ self.visible_biases + h @ self.hidden_biases + products + measures)
 
-    def log_weights(self, v: np.ndarray) -> np.ndarray:
-        """Return ``log sum_h exp(-E(v, h) / T)`` of each row: log P(v) + log Z."""
+    def value_log_weights(self, v: np.ndarray) -> np.ndarray:
+        """Return ``log sum_h exp(-E(v, h) / T)`` of each row of values: log P(v) + log Z."""
         v = np.asarray(v, dtype=np.float64)
         linear = (v @ self.visible_biases + self.visible.log_measure(v)) / self.temperature
-        return linear + self._tempered[1].log_normaliser(self.hidden_fields(v))
+        return linear + self.tempered[1].log_normaliser(self.hidden_fields(v))
 
     def hidden_log_weights(self, h: np.ndarray) -> np.ndarray:
         """Return ``log sum_v exp(-E(v, h) / T)`` of each row: log P(h) + log Z."""
         h = np.asarray(h, dtype=np.float64)
         linear = (h @ self.hidden_biases + self.hidden.log_measure(h)) / self.temperature
-        return linear + self._tempered[0].log_normaliser(self.visible_fields(h))
+        return linear + self.tempered[0].log_normaliser(self.visible_fields(h))
 
     def free_energy(self, v: np.ndarray) -> np.ndarray:
-        """Return ``F(v) = -T log sum_h exp(-E(v, h) / T)`` of each row."""
-        return -self.temperature * self.log_weights(v)
+        """Return ``F(v) = -T log sum_h exp(-E(v, h) / T)`` of each row of values."""
+        return -self.temperature * self.value_log_weights(v)
 
     def mean_statistics(self, v: np.ndarray, h: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
         """Return the means of v, h and ``v h^T`` over pairs of rows, in the layout of theta.
@@ -224,23 +224,51 @@ class RestrictedModel:
             self.hidden, self.visible, self.hidden_biases, self.visible_biases, self.weights.T, self.temperature
         )
 
-    def to_pairwise(self) -> PairwiseModel:
-        """Return the joint law of both layers, hidden units last, as a pairwise model on the bipartite graph.
+    def joint(self) -> JointModel:
+        """Return the distribution of both layers, hidden units last, as a model on the graph of all pairs between them.
 
         Examples
         --------
-        >>> from gibbsian.models.layers import SpinLayer
-        >>> from gibbsian.models.restricted import RestrictedModel
-        >>> RestrictedModel.build(SpinLayer(2), SpinLayer(1)).to_pairwise().graph.n_edges
+        >>> import gibbsian as gb
+        >>> gb.models.RestrictedModel.build(gb.models.SpinLayer(2), gb.models.SpinLayer(1)).joint().graph.n_edges
         2
         """
-        v, h = self.visible.n_units, self.hidden.n_units
-        if self.visible.kind != self.hidden.kind or self.visible.kind not in DOMAINS:
-            raise ArgumentError("to_pairwise needs two spin or two binary layers", "one coding holds for all variables")
-        i, j = np.divmod(np.arange(v * h), h)
-        graph = Graph(v + h, np.column_stack([i, v + j]))
-        biases = np.concatenate([self.visible_biases, self.hidden_biases])
-        return PairwiseModel.build(graph, biases, self.weights.ravel(), DOMAINS[self.visible.kind], self.temperature)
+        return joint_model(self.layers, [self.visible_biases, self.hidden_biases], [self.weights], self.temperature)
+
+    def from_joint(self, joint: JointModel) -> Self:
+        """Return the machine of these layers that has a joint distribution."""
+        (b, c), (w,) = parts_of(self.layers, joint)
+        return self.replace(np.concatenate([b, c, w.ravel()]))
+
+    def rescaled(self, centres: np.ndarray, spreads: np.ndarray) -> Self:
+        """Return the machine over ``v = centres + spreads u`` of this one over real numbers u.
+
+        Energies agree up to a constant when the deviations are ``s sigma``, the weights ``W / s``, the visible biases
+        ``b / s + m / (s sigma)^2`` and the hidden ones ``c - W^T m / s``.
+        """
+        layer = self.visible
+        assert isinstance(layer, GaussianLayer)
+        deviations = spreads * np.asarray(layer.deviations)
+        weights = self.weights / spreads[:, None]
+        theta = np.concatenate(
+            [
+                self.visible_biases / spreads + centres / deviations**2,
+                self.hidden_biases - centres @ weights,
+                weights.ravel(),
+            ]
+        )
+        visible = GaussianLayer(layer.n_units, tuple(deviations))
+        return type(self)(visible, self.hidden, theta.astype(self.theta.dtype), self.temperature)
+
+    def started(self, means: np.ndarray, rng: np.random.Generator, scale: float | None = None) -> Self:
+        """Return the machine whose visible units have these means, with random weights, by default of `glorot_spread`.
+
+        The hidden units then have nothing to learn but what the means do not tell (Hinton 2012, "A practical guide").
+        """
+        spread = glorot_spread(self.visible, self.hidden, self.temperature) if scale is None else scale
+        weights = spread * rng.standard_normal(self.visible.width * self.hidden.width)
+        biases = self.temperature * self.tempered[0].fields_of(means)
+        return self.replace(np.concatenate([biases, np.zeros(self.hidden.width), weights]))
 
 
 def _part(name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -22,7 +22,7 @@ def test_path_ends_at_the_base_and_at_the_machine(rng, visible, hidden):
     v = model.draw_visible(np.zeros((6, model.hidden.width)), rng)
     measure = model.visible.log_measure(v) / model.temperature
     products = path.products(v)
-    np.testing.assert_allclose(path.log_weights(v, products, 1.0) + measure, model.log_weights(v), atol=1e-10)
+    np.testing.assert_allclose(path.log_weights(v, products, 1.0) + measure, model.value_log_weights(v), atol=1e-10)
     hidden_sum = model.hidden.tempered(1.4).log_normaliser(base.hidden[None])[0]
     np.testing.assert_allclose(path.log_weights(v, products, 0.0), v @ base.visible + hidden_sum, atol=1e-10)
 

@@ -97,7 +97,7 @@ def test_mean_field_bound_lies_below_the_likelihood(name):
 def test_recognition_bound_lies_below_and_grows_with_the_draws(name):
     network = random_network(STACKS[name], seed=3, scale=0.3)
     rows = all_rows(network)
-    truth = network.log_weights(network.visible.encode(rows.states))
+    truth = network.log_weights(rows.states)
     few = np.mean([recognition_bounds(network, rows, 2, rng=seed)[0] for seed in range(100)], axis=0)
     many, errors = recognition_bounds(network, rows, 2000, rng=1)
     assert few.mean() < many.mean()
@@ -124,7 +124,7 @@ def test_variational_bound_is_right_on_average():
     values = [np.repeat(v, 4, axis=0), np.tile(hidden, (len(v), 1))]
     log_q = network.log_recognition(values)
     variational = (np.exp(log_q) * (network.log_joint(values) - log_q)).reshape(len(v), 4).sum(axis=1)
-    truth = network.log_weights(v)
+    truth = network.value_log_weights(v)
     draws = np.array([recognition_bounds(network, rows, 2, rng=seed)[0] for seed in range(300)])
     spread = draws.std(axis=0) / np.sqrt(300)
     assert (variational <= draws.mean(axis=0) + 4 * spread).all()
@@ -137,7 +137,9 @@ def test_missing_cells_are_bounded_or_refused():
     found = deep_log_likelihood(model, rows)
     assert isinstance(found, LogLikelihoodBound)
     ones = np.eye(4, 6)
-    truth = np.logaddexp(model.log_weights(np.zeros((4, 6))), model.log_weights(ones)) - model.log_partition()
+    truth = (
+        np.logaddexp(model.value_log_weights(np.zeros((4, 6))), model.value_log_weights(ones)) - model.log_partition()
+    )
     assert (found.per_row() <= truth + 1e-9).all()
     with pytest.raises(MissingValuesError, match="complete rows"):
         deep_log_likelihood(random_network(STACKS["binary-3"]), rows, exact=False)

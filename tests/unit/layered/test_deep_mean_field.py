@@ -33,7 +33,7 @@ def machine_and_rows(name, seed, scale=1.0):
 @pytest.mark.parametrize("name", STACKS)
 def test_free_energy_never_rises_and_bounds_the_log_weight(name, seed):
     model, rows = machine_and_rows(name, seed, scale=1.5)
-    truth = model.log_weights(rows)
+    truth = model.value_log_weights(rows)
     bounds = np.array([log_weight_bound(model, MeanField(k, tol=0.0)(model, rows)) for k in range(1, 15)])
     assert (np.diff(bounds, axis=0) >= -1e-10).all()
     assert (bounds <= truth + 1e-10).all()
@@ -41,7 +41,9 @@ def test_free_energy_never_rises_and_bounds_the_log_weight(name, seed):
 
 def test_bound_is_exact_with_one_hidden_layer():
     model, rows = machine_and_rows("two", 0)
-    np.testing.assert_allclose(log_weight_bound(model, MeanField()(model, rows)), model.log_weights(rows), atol=1e-12)
+    np.testing.assert_allclose(
+        log_weight_bound(model, MeanField()(model, rows)), model.value_log_weights(rows), atol=1e-12
+    )
 
 
 def test_bound_is_the_expected_log_ratio_under_the_posterior():
@@ -66,7 +68,7 @@ def test_missing_cells_are_hidden_units(name):
     columns = getattr(model.visible, "unit_of_column", np.arange(model.visible.width))
     missing = units[:, columns]
     every = model.visible.enumerate(0, int(model.visible.n_states))
-    weights = model.log_weights(every)
+    weights = model.value_log_weights(every)
     truth = [
         logsumexp(weights[(every == row)[:, ~holes].all(axis=1)]) for row, holes in zip(rows, missing, strict=True)
     ]

@@ -98,7 +98,7 @@ def test_missing_cells_are_filled_for_the_layers_above():
         assert len(fit.trace) == 43
         whole = model.replace(fit.model.theta)
         log_z = exact.log_partition(whole.folded() if isinstance(whole, DeepModel) else whole.top)
-        assert whole.log_weights(states.astype(float)).mean() - log_z > -2.4  # independent: -2.77
+        assert whole.value_log_weights(states.astype(float)).mean() - log_z > -2.4  # independent: -2.77
 
 
 @pytest.fixture(scope="module")

@@ -129,7 +129,7 @@ def test_up_down_gradient_is_that_of_both_bounds(name):
     asleep, _ = joint_states(network, network.visible.enumerate(0, int(network.visible.n_states)))
 
     def log_z(at):
-        return logsumexp(at.top.log_weights(at.top.visible.enumerate(0, int(at.top.visible.n_states))))
+        return logsumexp(at.top.value_log_weights(at.top.visible.enumerate(0, int(at.top.visible.n_states))))
 
     wake = np.exp(network.log_recognition(awake)) / len(rows)
     sleep = np.exp(network.log_joint(asleep) - log_z(network))
@@ -209,7 +209,7 @@ def test_training_raises_the_exact_likelihood(free_phase):
     values = rows.states.astype(float)
 
     def likelihood(model):
-        return model.log_weights(values).mean() - model.log_partition()
+        return model.value_log_weights(values).mean() - model.log_partition()
 
     independent = np.log(np.where(values == 1, values.mean(0), 1 - values.mean(0))).sum(axis=1).mean()
     model = train_epochs(learner, start, rows, rng).model
@@ -225,7 +225,7 @@ def test_wake_sleep_raises_the_bound():
     values = rows.states.astype(float)
 
     def likelihood(network):
-        return network.log_weights(values).mean() - exact.log_partition(network.top)
+        return network.value_log_weights(values).mean() - exact.log_partition(network.top)
 
     trained = train_epochs(WakeSleep(n_epochs=60, learning_rate=0.2, batch_size=20), start, rows, rng).model
     assert likelihood(trained) > likelihood(start) + 1.0

@@ -29,7 +29,7 @@ def sampled_rows(machine, n_rows, rng):
 
 
 def log_likelihood(model, rows):
-    return float(rows.shares @ model.log_weights(model.visible.encode(rows.states))) - log_partition(model)
+    return float(rows.shares @ model.log_weights(rows.states)) - log_partition(model)
 
 
 def strong_machine(visible, hidden, rng, n_visible=6, n_hidden=2):

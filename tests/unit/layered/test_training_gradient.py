@@ -42,7 +42,7 @@ def rows(machine, rng):
 
 def mean_log_likelihood(model, rows):
     values = model.visible.encode(rows.states)
-    return float(rows.shares @ model.log_weights(values)) - log_partition(model)
+    return float(rows.shares @ model.value_log_weights(values)) - log_partition(model)
 
 
 def numerical_gradient(model, rows, step=1e-5):

@@ -5,7 +5,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
-from gibbsian.models.layers import BinaryLayer, GaussianLayer, SpinLayer
+from gibbsian.models.layers import BinaryLayer, GaussianLayer
 from gibbsian.models.restricted import RestrictedModel
 from layered_systems import DISCRETE, joint_law, random_machine, statistics_of
 
@@ -19,9 +19,9 @@ def machine(request, rng):
 
 def test_log_weights_sum_the_other_layer_out(machine):
     v, h, law, log_z = joint_law(machine)
-    np.testing.assert_allclose(machine.log_weights(v) - log_z, np.log(law.sum(axis=1)), rtol=1e-11)
+    np.testing.assert_allclose(machine.value_log_weights(v) - log_z, np.log(law.sum(axis=1)), rtol=1e-11)
     np.testing.assert_allclose(machine.hidden_log_weights(h) - log_z, np.log(law.sum(axis=0)), rtol=1e-11)
-    np.testing.assert_allclose(machine.free_energy(v), -1.7 * machine.log_weights(v))
+    np.testing.assert_allclose(machine.free_energy(v), -1.7 * machine.value_log_weights(v))
 
 
 def test_conditional_means_are_those_of_the_joint_law(machine):
@@ -49,31 +49,28 @@ def test_mean_statistics_of_the_whole_law(machine):
 
 def test_transposed_exchanges_the_layers(machine):
     _, h, _, _ = joint_law(machine)
-    np.testing.assert_allclose(machine.transposed().log_weights(h), machine.hidden_log_weights(h), rtol=1e-12)
+    np.testing.assert_allclose(machine.transposed().value_log_weights(h), machine.hidden_log_weights(h), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["binary", "spin"])
-def test_the_pairwise_model_has_the_same_law(kind, rng):
+def test_the_joint_form_of_one_two_valued_kind_has_the_same_theta(kind, rng):
     machine = random_machine(kind, kind, rng, n_visible=4, n_hidden=3, temperature=0.6)
-    v, h, law, log_z = joint_law(machine)
-    pairwise = machine.to_pairwise()
-    exact = gb.inference.exact(pairwise)
-    assert exact.log_partition() == pytest.approx(log_z, rel=1e-12)
-    states = np.hstack([np.repeat(v, len(h), axis=0), np.tile(h, (len(v), 1))]).astype(np.int8)
-    log_law = -pairwise.energy(states) / pairwise.temperature - exact.log_partition()
-    np.testing.assert_allclose(np.exp(log_law), law.ravel(), rtol=1e-10)
+    joint = machine.joint()
+    assert isinstance(joint, gb.PairwiseModel)
+    np.testing.assert_array_equal(joint.theta, machine.theta)
+    assert gb.inference.exact(joint).log_partition() == pytest.approx(joint_law(machine)[3], rel=1e-12)
 
 
-def test_mixed_layers_have_no_pairwise_model():
-    with pytest.raises(ArgumentError, match="two spin or two binary layers"):
-        RestrictedModel.build(BinaryLayer(2), SpinLayer(2)).to_pairwise()
+def test_real_numbers_have_no_joint_form(rng):
+    with pytest.raises(ArgumentError, match="no list of values"):
+        random_machine("gaussian", "binary", rng).joint()
 
 
 def test_gaussian_visible_marginal_is_the_sum_over_hidden_states(rng):
     machine = random_machine(GaussianLayer(2, (0.5, 1.5)), BinaryLayer(3), rng, temperature=1.3)
     v, h = rng.normal(size=(5, 2)), BinaryLayer(3).enumerate(0, 8)
     energies = np.array([machine.energy(np.tile(row, (8, 1)), h) for row in v])
-    np.testing.assert_allclose(machine.log_weights(v), np.logaddexp.reduce(-energies / 1.3, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(machine.value_log_weights(v), np.logaddexp.reduce(-energies / 1.3, axis=1), rtol=1e-12)
 
 
 def test_single_precision_agrees_to_its_rounding(rng):
@@ -82,7 +79,7 @@ def test_single_precision_agrees_to_its_rounding(rng):
     v = (rng.random((20, 8)) < 0.5).astype(np.float64)
     assert single.hidden_means(v).dtype == np.float32
     np.testing.assert_allclose(single.hidden_means(v), machine.hidden_means(v), atol=1e-5)
-    np.testing.assert_allclose(single.log_weights(v), machine.log_weights(v), rtol=1e-5)
+    np.testing.assert_allclose(single.value_log_weights(v), machine.value_log_weights(v), rtol=1e-5)
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, np.inf])

@@ -1,0 +1,108 @@
+"""The joint distribution of discrete layers as a model of plain variables: the units of all layers, from the lowest.
+
+Layers of one two-valued kind make a `PairwiseModel` whose theta has the layout of the layers' own. Other discrete
+layers make a `PottsModel`, whose tables can say a few things twice; `parts_of` reads the layers' parameters off it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from gibbsian.domain import DOMAINS, Categories
+from gibbsian.errors import ArgumentError
+from gibbsian.graphs import Graph
+from gibbsian.models.layers import Layer
+from gibbsian.models.pairwise import PairwiseModel
+from gibbsian.models.potts import PottsModel
+
+JointModel = PairwiseModel | PottsModel
+
+
+def joint_model(
+    layers: Sequence[Layer],
+    biases: Sequence[np.ndarray],
+    weights: Sequence[np.ndarray],
+    temperature: float,
+) -> JointModel:
+    """Return the distribution of layers with weights between neighbours; the visible units come first."""
+    if not all(np.isfinite(layer.n_states) for layer in layers):
+        raise ArgumentError(
+            "real numbers have no list of values to sum over", "ask for this of a machine whose units are all discrete"
+        )
+    graph = _graph(layers)
+    kinds = {layer.kind for layer in layers}
+    if len(kinds) == 1 and layers[0].kind in DOMAINS:
+        theta = np.concatenate([*biases, *(matrix.ravel() for matrix in weights)])
+        return PairwiseModel(graph, theta, DOMAINS[layers[0].kind], temperature)
+    features = [part for layer in layers for part in layer.features]
+    columns = _columns(layers)
+    flat = np.concatenate(biases)
+    tables = [feature @ flat[at] for feature, at in zip(features, columns, strict=True)]
+    matrix = _square(layers, weights)
+    couplings = [features[i] @ matrix[columns[i], columns[j]] @ features[j].T for i, j in graph.edges]
+    domain = Categories(tuple(len(feature) for feature in features))
+    return PottsModel.build(graph, tables, couplings, domain, temperature)
+
+
+def parts_of(layers: Sequence[Layer], joint: JointModel) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the biases of the layers and the weights between neighbours that make this joint distribution."""
+    ends = np.cumsum([layer.width for layer in layers])
+    if isinstance(joint, PairwiseModel):
+        shapes = [(layer.width,) for layer in layers] + list(itertools.pairwise(layer.width for layer in layers))
+        cuts = np.cumsum([np.prod(shape) for shape in shapes])[:-1].astype(int)
+        parts = [part.reshape(shape) for part, shape in zip(np.split(joint.theta, cuts), shapes, strict=True)]
+        return parts[: len(layers)], parts[len(layers) :]
+    columns = _columns(layers)
+    readers = [_reader(feature) for layer in layers for feature in layer.features]
+    flat, matrix = np.zeros(ends[-1]), np.zeros((ends[-1], ends[-1]))
+    for i, (reader, table) in enumerate(zip(readers, joint.biases, strict=True)):
+        flat[columns[i]] += (reader @ table)[-len(flat[columns[i]]) :]
+    for (i, j), table in zip(joint.graph.edges, joint.couplings, strict=True):
+        found = readers[i] @ table @ readers[j].T
+        high, wide = len(flat[columns[i]]), len(flat[columns[j]])
+        matrix[columns[i], columns[j]] = found[-high:, -wide:]
+        # what a unit's constant goes with is a bias of the other unit
+        if len(found) > high:
+            flat[columns[j]] += found[0, -wide:]
+        if found.shape[1] > wide:
+            flat[columns[i]] += found[-high:, 0]
+    starts = ends - [layer.width for layer in layers]
+    sides = [slice(a, b) for a, b in zip(starts, ends, strict=True)]
+    return [flat[side] for side in sides], [matrix[low, high] for low, high in itertools.pairwise(sides)]
+
+
+def _graph(layers: Sequence[Layer]) -> Graph:
+    """Every unit of a layer with every unit of the next."""
+    starts = np.concatenate([[0], np.cumsum([layer.n_units for layer in layers])])
+    edges = []
+    for place, (lower, upper) in enumerate(itertools.pairwise(layers)):
+        i, j = np.divmod(np.arange(lower.n_units * upper.n_units), upper.n_units)
+        edges.append(np.column_stack([starts[place] + i, starts[place + 1] + j]))
+    return Graph(int(starts[-1]), np.concatenate(edges))
+
+
+def _columns(layers: Sequence[Layer]) -> list[slice]:
+    """The columns of values of each unit."""
+    widths = [part.shape[1] for layer in layers for part in layer.features]
+    ends = np.cumsum(widths).tolist()
+    return [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
+
+
+def _square(layers: Sequence[Layer], weights: Sequence[np.ndarray]) -> np.ndarray:
+    """All weights as one matrix over the columns of all layers."""
+    ends = np.cumsum([layer.width for layer in layers]).tolist()
+    starts = [0, *ends[:-1]]
+    matrix = np.zeros((ends[-1], ends[-1]))
+    for place, part in enumerate(weights):
+        matrix[starts[place] : ends[place], starts[place + 1] : ends[place + 1]] = part
+    return matrix
+
+
+def _reader(feature: np.ndarray) -> np.ndarray:
+    """The matrix that turns a table over a unit's values into coefficients: of a constant, where needed, and values."""
+    n_values, width = feature.shape
+    full = feature if width == n_values else np.column_stack([np.ones(n_values), feature])
+    return np.linalg.inv(full)
