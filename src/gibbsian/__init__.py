@@ -5,8 +5,7 @@ Names are loaded when they are first used, so importing the package and asking t
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from gibbsian.lazy import attach
 
 __version__ = "0.1.0"
 
@@ -35,22 +34,10 @@ _NAMES = {
     "VonMisesFisherMixture": "gibbsian.estimators",
     "load": "gibbsian.estimators",
 }
-_ROOMS = (
-    "comparison", "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations", "full_span",
-    "graphs", "inference", "learners", "mixtures", "models", "objectives", "optimizers", "plots", "plots_layers",
-    "plots_mixtures", "rng", "samplers", "storage", "structure", "uncertainty",
+_MODULES = (
+    "answers", "comparison", "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations",
+    "full_span", "graphs", "inference", "learners", "mixtures", "models", "objectives", "optimizers", "plots",
+    "plots_layers", "plots_mixtures", "rng", "samplers", "storage", "structure", "uncertainty",
 )  # fmt: skip
 
-__all__ = [*sorted(_NAMES), *_ROOMS]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        return getattr(importlib.import_module(_NAMES[name]), name)
-    if name in _ROOMS:
-        return importlib.import_module(f"gibbsian.{name}")
-    raise AttributeError(f"module 'gibbsian' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__getattr__, __dir__, __all__ = attach(__name__, _NAMES, _MODULES)

@@ -1,8 +1,8 @@
 """Named parts, found by dropping a file into a folder.
 
-A package (``learners/``, ``objectives/`` ...) owns one `Registry`. Its modules register what they offer. Names are found by
-reading the files, so that a module is imported only when something in it is asked for. The command line, the error
-messages and the contract tests all read from here: a new file is listed, documented and tested without editing a list.
+A package (``learners/``, ``objectives/`` ...) owns a `Registry`. Its modules register what they offer. Names are found
+by reading the files, so that a module is imported only when something in it is asked for. The command line, the error
+messages and the contract tests read from here: a new file is listed, documented and tested without editing a list.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class Registry:
             if name in self._factories:
                 raise ValueError(f"two {self.kind}s are registered as {name!r}")
             self._factories[name] = factory
+            factory.registered_name = name  # type: ignore[attr-defined]
             self._traits[name] = traits
             return factory
 

@@ -262,8 +262,8 @@ def _documented(cls: Any) -> str:
         default = next(part.default for part in dataclasses.fields(cls) if part.name == name)
         lines.append(f"{name} : {setting.type_words()}, default={default!r}")
         lines += textwrap.wrap(setting.help, 112, initial_indent="    ", subsequent_indent="    ")
-    head, mark, tail = text.partition("\nExamples\n")
-    parts = [head.strip(), "\n".join(lines) if len(lines) > 2 else "", (mark + tail).strip()]
+    place = min(text.find(f"\n{title}\n") % (len(text) + 1) for title in ("Attributes", "Examples"))
+    parts = [text[:place].strip(), "\n".join(lines) if len(lines) > 2 else "", text[place:].strip()]
     return "\n\n".join(part for part in parts if part)
 
 

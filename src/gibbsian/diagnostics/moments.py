@@ -34,6 +34,11 @@ class DataMoments:
     mean: np.ndarray
     count: np.ndarray
 
+    def __add__(self, other: DataMoments) -> DataMoments:
+        """Return the moments of both sets of rows together."""
+        count = self.count + other.count
+        return DataMoments((self.mean * self.count + other.mean * other.count) / count, count)
+
 
 def data_moments(model: Model, data: Dataset) -> DataMoments:
     """Return the moments of the data that the model's statistics ask for.

@@ -1,36 +1,25 @@
-"""Thin scikit-learn facades over models, learners and inference. They hold no mathematics."""
+"""Thin scikit-learn estimators over models, learners and answers. They hold no mathematics and no loops."""
 
-from gibbsian.estimators.boltzmann_machine import BoltzmannMachine
-from gibbsian.estimators.deep import DeepBeliefNetwork, DeepBoltzmannMachine
-from gibbsian.estimators.files import load
-from gibbsian.estimators.full_span import FullSpan
-from gibbsian.estimators.hidden import HiddenBoltzmannMachine
-from gibbsian.estimators.higher_order import HigherOrderBoltzmannMachine
-from gibbsian.estimators.mixtures import (
-    GaussianMixture,
-    HardKMeans,
-    MachineMixture,
-    OnlineKMeans,
-    SoftKMeans,
-    VonMisesFisherMixture,
+from gibbsian.lazy import attach
+
+_MODULES = {
+    "base": ("ESTIMATORS", "Estimator", "load"),
+    "boltzmann_machine": ("BoltzmannMachine",),
+    "deep": ("DeepBeliefNetwork", "DeepBoltzmannMachine"),
+    "full_span": ("FullSpan",),
+    "hidden": ("HiddenBoltzmannMachine",),
+    "higher_order": ("HigherOrderBoltzmannMachine",),
+    "mixtures": (
+        "GaussianMixture",
+        "HardKMeans",
+        "MachineMixture",
+        "OnlineKMeans",
+        "SoftKMeans",
+        "VonMisesFisherMixture",
+    ),
+    "potts": ("PottsMachine",),
+    "restricted": ("RestrictedBoltzmannMachine",),
+}
+__getattr__, __dir__, __all__ = attach(
+    __name__, {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
 )
-from gibbsian.estimators.potts import PottsMachine
-from gibbsian.estimators.restricted import RestrictedBoltzmannMachine
-
-__all__ = [
-    "BoltzmannMachine",
-    "DeepBeliefNetwork",
-    "DeepBoltzmannMachine",
-    "FullSpan",
-    "GaussianMixture",
-    "HardKMeans",
-    "HiddenBoltzmannMachine",
-    "HigherOrderBoltzmannMachine",
-    "MachineMixture",
-    "OnlineKMeans",
-    "PottsMachine",
-    "RestrictedBoltzmannMachine",
-    "SoftKMeans",
-    "VonMisesFisherMixture",
-    "load",
-]

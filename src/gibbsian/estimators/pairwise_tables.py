@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -11,19 +11,20 @@ from gibbsian.models import PairwiseModel
 from gibbsian.resources import require_memory
 
 
-class PairwiseTablesMixin:
+class PairwiseTables:
     """Biases and couplings by name, for machines that have a `PairwiseModel`."""
 
-    if TYPE_CHECKING:
-        model_: Any
+    model_: Any
+    names_: tuple[str, ...]
 
-        @property
-        def variable_names_(self) -> tuple[str, ...]:
-            """What the variables of the model are called."""
+    @property
+    def variable_names_(self) -> tuple[str, ...]:
+        """The variables of the model: the columns, and after them the hidden units of a machine that has some."""
+        return self.names_
 
     @classmethod
-    def _structure_of(cls, model: PairwiseModel) -> dict[str, Any]:
-        return {"graph": model.graph}
+    def _structure_of(cls, model: PairwiseModel, coding: Any) -> dict[str, Any]:
+        return {"graph": model.graph, "coding": coding}
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     @property

@@ -2,52 +2,30 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gibbsian.data import Dataset, preflight
+from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.estimators.fitting import distinct_labels
+from gibbsian.estimators.base import ESTIMATORS
+from gibbsian.estimators.boltzmann_machine import GRAPH
+from gibbsian.estimators.frames import distinct_labels
 from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
-from gibbsian.learners import Learner
 from gibbsian.models import PottsModel
 from gibbsian.resources import require_memory
-from gibbsian.rng import RandomState
-from gibbsian.storage import Checkpoint
+from gibbsian.settings import declared, free
 
 
+@ESTIMATORS.register("potts", about="any number of values a column, a table for each pair")
+@declared
 class PottsMachine(Machine):
     """A pairwise machine of variables with any number of values each, with a table of couplings on every edge.
 
     ``P(x) = exp((sum_i h_i(x_i) + sum_ij J_ij(x_i, x_j)) / T) / Z``, the model of direct coupling analysis. Parameters
     are shown in the zero-sum gauge: biases and every row and column of a coupling table sum to zero.
-
-    Parameters
-    ----------
-    graph : "complete", Graph, networkx graph or list of pairs
-        Which variables interact; pairs may use column names.
-    learner : "mple", "auto", str or Learner
-        Pseudolikelihood by default; ``"mle"`` is the exact likelihood, which sums missing cells out.
-    l1, l2 : float
-        Penalties ``l1 sum|coupling|`` and ``(l2/2) sum parameter^2`` on the mean loss per row. Tables of many values
-        are rarely filled by the data, so a fit mostly needs one.
-    coding : "categorical", "values" or CategoryCoding
-        Labels of each column, recognised from the data: a category column keeps its order and the values it does not
-        show, any other is sorted. ``"values"`` takes numbers common to all columns.
-    categories : sequence, or mapping from column to sequence, optional
-        Labels of all columns, or of some, also those that do not occur in a fit.
-    one_hot : str or mapping, optional
-        Dummy columns to put together: the separator in their names, or for each variable its columns. Arrays of shape
-        (rows, variables, values) are read without it.
-    temperature, max_iter, tol, binarize, held_out, checkpoint, callback, random_state
-        As in `BoltzmannMachine`.
-    start : None, model or machine
-        Where the learner begins: at zero, or at the parameters of another model of the same graph and values.
 
     Attributes
     ----------
@@ -58,7 +36,7 @@ class PottsMachine(Machine):
     coupling_norms_ : pandas.DataFrame
         The symmetric matrix of Frobenius norms of the coupling tables in that gauge; see `coupling_norms` for the
         average product correction.
-    result_, model_, coding_, names_, n_features_in_, feature_names_in_
+    result_, model_, coding_
         As in `BoltzmannMachine`; the model is a `PottsModel`.
 
     Examples
@@ -74,42 +52,13 @@ class PottsMachine(Machine):
     [['green', 'm']]
     """
 
-    def __init__(
-        self,
-        graph: Any = "complete",
-        learner: str | Learner = "mple",
-        *,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        coding: Any = "categorical",
-        categories: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
-        one_hot: str | Mapping[str, Sequence[str]] | None = None,
-        temperature: float = 1.0,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        binarize: float | None = None,
-        start: Any = None,
-        held_out: float = 0.0,
-        checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
-        callback: Any = None,
-        random_state: RandomState = None,
-    ):
-        self.graph = graph
-        self.learner = learner
-        self.l1 = l1
-        self.l2 = l2
-        self.coding = coding
-        self.categories = categories
-        self.one_hot = one_hot
-        self.temperature = temperature
-        self.max_iter = max_iter
-        self.tol = tol
-        self.binarize = binarize
-        self.start = start
-        self.held_out = held_out
-        self.checkpoint = checkpoint
-        self.callback = callback
-        self.random_state = random_state
+    coding: Any = free(
+        "categorical",
+        "Labels of each column, recognised from the data ('categorical'), numbers common to all columns ('values'), or "
+        "declared by Labels, Values or OneHot.",
+        doc="str, CategoryCoding, Labels, Values or OneHot",
+    )
+    graph: Any = free("complete", GRAPH, doc="str, Graph, networkx graph or list of pairs", kw_only=False)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that labels and one-hot arrays are welcome too."""
@@ -117,12 +66,6 @@ class PottsMachine(Machine):
         tags.input_tags.categorical = True
         tags.input_tags.three_d_array = True
         return tags
-
-    def _table_options(self) -> dict[str, Any]:
-        return {"categories": self.categories}
-
-    def _column_options(self) -> dict[str, Any]:
-        return {"binarize": self.binarize, "one_hot": self.one_hot}
 
     def _zeros(self, data: Dataset) -> PottsModel:
         if data.domain.two_valued:
@@ -132,12 +75,9 @@ class PottsMachine(Machine):
             )
         return PottsModel.zeros(as_graph(self.graph, data.names), data.domain, self.temperature)
 
-    def _preflight(self, data: Dataset, model: PottsModel, l1: float, l2: float) -> None:
-        preflight(data, model.graph, l1=l1, l2=l2)
-
     @classmethod
-    def _structure_of(cls, model: PottsModel) -> dict[str, Any]:
-        return {"graph": model.graph}
+    def _structure_of(cls, model: PottsModel, coding: Any) -> dict[str, Any]:
+        return {"graph": model.graph, "coding": coding}
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     def _columns_and_values(self) -> Any:

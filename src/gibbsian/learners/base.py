@@ -66,6 +66,16 @@ class Learner:
         """Return a fresh state with the progress that a checkpoint held."""
         return LearnerState(state.problem, progress)
 
+    def update(
+        self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
+    ) -> tuple[LearnerState, StepInfo]:
+        """Learn from one chunk of rows as it arrives; `state` is what the call before returned, None for the first."""
+        return self.step(self.init(model, data, rng) if state is None else self.rebound(state, data))
+
+    def by_chunks(self, batch_size: int) -> Learner:
+        """Return the learner that takes chunks of rows for this one, in minibatches of about this size."""
+        return self
+
     def rebound(self, state: LearnerState, data: Any) -> LearnerState:
         """Go on with other rows of the same kind, keeping what was learned: what `partial_fit` asks for."""
         raise ArgumentError(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.expectations import (
     CLAMPED,
@@ -61,6 +62,20 @@ def break_symmetry(model: Model, hidden: Any, rng: np.random.Generator, scale: f
     touched = model.penalised & _touches(model, hidden_columns(model, hidden))
     noise = rng.normal(scale=scale * model.temperature, size=model.theta.size)
     return model.replace(model.theta + np.where(touched, noise, 0.0))
+
+
+def scattered(model: Any, rng: np.random.Generator) -> Any:
+    """Return random couplings of the hidden units of a pairwise model from which learning can start.
+
+    Their spread is one over the root of the number of couplings of a hidden unit, as of spins: what a unit is told is
+    then of order one, whatever their number.
+    """
+    hidden = np.arange(model.n_variables) >= model.n_variables - model.n_hidden
+    scale = 1.0 / np.sqrt(model.graph.degrees[hidden].mean())
+    if not model.bias:  # there are no biases to convert with; a product of 0/1 is a quarter of that of spins
+        return break_symmetry(model, hidden, rng, scale * (SPIN.gap / model.domain.gap) ** 2)
+    spins: Any = break_symmetry(model.to_domain(SPIN)[0], hidden, rng, scale)
+    return spins.to_domain(model.domain)[0]
 
 
 def hidden_columns(model: Model, hidden: Any) -> np.ndarray:

@@ -59,6 +59,12 @@ class ObjectiveLearner(Learner):
         l1 = np.where(model.penalised, self.l1, 0.0)
         return LearnerState((function, l1), self.optimizer.init(function, model.theta, l1))  # type: ignore[union-attr]
 
+    def by_chunks(self, batch_size: int) -> Learner:
+        """Return the same objective by minibatches."""
+        from gibbsian.learners.online import Online
+
+        return Online(objective=self.objective, l1=self.l1, l2=self.l2, batch_size=batch_size)
+
     def _hessian(self, model: Model, data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
         def hessian(theta: np.ndarray) -> np.ndarray:
             return curvature(self.objective, model.replace(theta), data) + self.l2 * np.eye(theta.size)

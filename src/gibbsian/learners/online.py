@@ -207,6 +207,34 @@ class Online(Learner):
         progress = _count(problem.model, progress, len(batches), problem.l1)
         return LearnerState(problem, progress), self._told(problem, progress)
 
+    def update(
+        self, state: LearnerState | None, model: Model, data: Dataset, rng: np.random.Generator
+    ) -> tuple[LearnerState, StepInfo]:
+        """Learn from one chunk of rows as it arrives, in one pass of shuffled minibatches over it.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> model, state, rng = gb.PairwiseModel.zeros(gb.graphs.complete(2)), None, np.random.default_rng(0)
+        >>> learner = gb.learners.Online(batch_size=100)
+        >>> for _ in range(30):
+        ...     a = np.where(rng.random(1000) < 0.5, 1, -1)
+        ...     b = np.where(rng.random(1000) < 0.8, a, -a)
+        ...     state, _ = learner.update(state, model, gb.Dataset.read(np.column_stack([a, b]), coding="spin"), rng)
+        >>> bool(abs(learner.fitted(model, state).couplings[0] - 0.69) < 0.03), state.progress.epoch
+        (True, 30)
+        """
+        _check_data(data)
+        _check_fits(model, data)
+        l1 = np.where(model.penalised, self.l1, 0.0)
+        seed, epoch = (draw_seed(rng), 0) if state is None else (state.progress.seed, state.progress.epoch)
+        batches = as_minibatch_source(data).shuffled(self.batch_size, seed, epoch)
+        progress = self.start(model, batches[0], seed) if state is None else state.progress
+        for k in range(len(batches)):
+            progress = _count(model, self.learn(model, l1, progress, batches[k]), len(batches), l1)
+        norm = float(np.abs(progress.gradient).max(initial=0.0))
+        return LearnerState(None, progress), StepInfo(progress.value, norm, float("nan"), progress.steps)
+
     def learn(self, model: Model, l1: np.ndarray, progress: OnlineProgress, batch: Dataset) -> OnlineProgress:
         """Take one step on one minibatch."""
         centring = Centring(model, progress.origin)
@@ -252,59 +280,6 @@ class Online(Learner):
                 f"{progress.within_noise:.2g} of its sampling error"
             )
         return StepInfo(progress.value, norm, rate, progress.steps, verdict=verdict)
-
-
-def update(
-    learner: Online,
-    state: OnlineProgress | None,
-    model: Model,
-    batch: Dataset,
-    rng: np.random.Generator,
-) -> tuple[Any, OnlineProgress]:
-    """Learn from one chunk of rows as it arrives, in one pass of shuffled minibatches over it.
-
-    Parameters
-    ----------
-    learner : Online
-        The settings.
-    state : OnlineProgress or None
-        What the call before returned; None for the first chunk, which starts from the model's parameters.
-    model : Model
-        The model; after the first call only its structure counts.
-    batch : Dataset
-        The chunk.
-    rng : Generator
-        Used by the first call only.
-
-    Returns
-    -------
-    model : Model
-        The model with the parameters learned so far.
-    state : OnlineProgress
-        What the next call needs, plain arrays and numbers.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.learners.online import Online, update
-    >>> model, state, rng = gb.PairwiseModel.zeros(gb.graphs.complete(2)), None, np.random.default_rng(0)
-    >>> for _ in range(30):
-    ...     a = np.where(rng.random(1000) < 0.5, 1, -1)
-    ...     b = np.where(rng.random(1000) < 0.8, a, -a)
-    ...     chunk = gb.Dataset.read(np.column_stack([a, b]), coding="spin")
-    ...     model, state = update(Online(batch_size=100), state, model, chunk, rng)
-    >>> bool(abs(model.couplings[0] - 0.69) < 0.03), state.epoch
-    (True, 30)
-    """
-    _check_data(batch)
-    _check_fits(model, batch)
-    l1 = np.where(model.penalised, learner.l1, 0.0)
-    seed, epoch = (draw_seed(rng), 0) if state is None else (state.seed, state.epoch)
-    batches = as_minibatch_source(batch).shuffled(learner.batch_size, seed, epoch)
-    progress = learner.start(model, batches[0], seed) if state is None else state
-    for k in range(len(batches)):
-        progress = _count(model, learner.learn(model, l1, progress, batches[k]), len(batches), l1)
-    return model.replace(progress.theta), progress
 
 
 @dataclass

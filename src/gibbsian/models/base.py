@@ -50,6 +50,14 @@ class Model(Protocol):
         """Number of variables."""
 
     @property
+    def n_hidden(self) -> int:
+        """How many of them, the last ones, are units that no row of data shows."""
+
+    @property
+    def answers(self) -> str:
+        """The class that answers questions about the model, as ``"module:Class"``."""
+
+    @property
     def penalised(self) -> np.ndarray:
         """Which entries of theta an L1 penalty may shrink (interactions, not biases)."""
 

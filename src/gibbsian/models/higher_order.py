@@ -68,6 +68,9 @@ class HigherOrderModel:
     domain: AnyDomain = SPIN
     temperature: float = 1.0
 
+    n_hidden = 0
+    answers = "gibbsian.answers.base:Answers"
+
     def __post_init__(self) -> None:
         if not isinstance(self.cliques, Scopes) or self.cliques.n_variables != self.n_variables:
             object.__setattr__(self, "cliques", Scopes(self.cliques, self.n_variables))

@@ -63,6 +63,9 @@ class PairwiseModel:
     domain: Domain = SPIN
     temperature: float = 1.0
     bias: bool = True
+    n_hidden: int = 0
+
+    answers = "gibbsian.answers.base:Answers"
 
     def __post_init__(self) -> None:
         theta = np.array(self.theta, dtype=np.float64)
@@ -443,6 +446,7 @@ class PairwiseModel:
         biases = scale * (self.biases + shift * pull)
         constant = shift * self.biases.sum() + shift**2 * self.couplings.sum()
         converted = type(self).build(self.graph, biases, scale**2 * self.couplings, target, self.temperature)
+        converted = replace(converted, n_hidden=self.n_hidden)
         return converted, float(constant / self.temperature)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -199,3 +199,31 @@ def triangles(graph: Graph) -> list[Scope]:
     """
     after = [{int(j) for j in graph.neighbours(i) if j > i} for i in range(graph.n_nodes)]
     return [(i, j, k) for i, j in graph.edges.tolist() for k in sorted(after[i] & after[j])]
+
+
+def _is_column(member: Any, n_columns: int) -> bool:
+    return isinstance(member, int | np.integer) and not isinstance(member, bool) and 0 <= int(member) < n_columns
+
+
+def numbered(cliques: Sequence[Sequence[Any]], names: Sequence[str]) -> list[tuple[int, ...]]:
+    """Turn cliques of column names or numbers into cliques of numbers.
+
+    Examples
+    --------
+    >>> from gibbsian.models.scopes import numbered
+    >>> numbered([("b", "a"), (2,)], ["a", "b", "c"])
+    [(1, 0), (2,)]
+    """
+    place = {name: i for i, name in enumerate(names)}
+    found = []
+    for clique in cliques:
+        if isinstance(clique, str) or not isinstance(clique, Iterable):
+            raise ArgumentError(f"cliques holds {clique!r}", "write each clique as a tuple of columns")
+        for member in clique:
+            if not (member in place if isinstance(member, str) else _is_column(member, len(names))):
+                raise ArgumentError(f"the clique {tuple(clique)} names {member!r}, which the data does not have")
+        numbers = tuple(place[member] if isinstance(member, str) else int(member) for member in clique)
+        if len(set(numbers)) < len(numbers):
+            raise ArgumentError(f"the clique {tuple(clique)} names a column twice", "give each once")
+        found.append(numbers)
+    return found

@@ -128,6 +128,9 @@ class TableModel:
     temperature: float
     layout: Layout
 
+    n_hidden = 0
+    answers = "gibbsian.answers.base:Answers"
+
     def _on(self, layout: Layout, theta: np.ndarray) -> Self:
         """Return a model of the same kind over other variables."""
         raise NotImplementedError

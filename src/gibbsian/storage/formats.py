@@ -11,9 +11,7 @@ import numpy as np
 
 from gibbsian.domain import DOMAINS, AnyCoding, AnyDomain, CategoryCoding, Coding
 from gibbsian.errors import ArgumentError
-from gibbsian.full_span import TimedTrace
 from gibbsian.graphs import Graph
-from gibbsian.learners import Trace
 from gibbsian.models import FullSpanModel, HigherOrderModel, MarkovRandomField, Model, PairwiseModel, PottsModel
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
@@ -43,8 +41,6 @@ class ModelFormat:
         ``rebuild(header, tensors, domain)`` is the model again; the domain is None where the variables are numbers.
     settings : callable
         ``settings(model)`` is a dictionary of plain values for the header.
-    trace : type
-        What the steps of a fit are kept in.
 
     Examples
     --------
@@ -59,7 +55,6 @@ class ModelFormat:
     structure: Callable[[Any], Tensors]
     rebuild: Callable[[Header, Tensors, Any], Any]
     settings: Callable[[Any], Header] = lambda model: {}
-    trace: type[Any] = Trace
 
 
 def _edges(model: PairwiseModel | PottsModel) -> Tensors:
@@ -67,7 +62,7 @@ def _edges(model: PairwiseModel | PottsModel) -> Tensors:
 
 
 def _graph(header: Header, tensors: Tensors) -> Graph:
-    return Graph(len(header["names"]), tensors["edges"])
+    return Graph(len(header["names"]) + header.get("n_hidden", 0), tensors["edges"])
 
 
 def _members(scopes: Sequence[tuple[int, ...]], n_variables: int) -> Tensors:
@@ -81,7 +76,9 @@ def _scopes(header: Header, tensors: Tensors) -> Scopes:
 
 
 def _pairwise(header: Header, tensors: Tensors, domain: Any) -> PairwiseModel:
-    return PairwiseModel(_graph(header, tensors), tensors["theta"], domain, header["temperature"], header["bias"])
+    return PairwiseModel(
+        _graph(header, tensors), tensors["theta"], domain, header["temperature"], header["bias"], header["n_hidden"]
+    )
 
 
 def _higher_order(header: Header, tensors: Tensors, domain: AnyDomain) -> HigherOrderModel:
@@ -128,7 +125,14 @@ def _of_layers(kind: type) -> Callable[[Header, Tensors, Any], Any]:
 FORMATS = {
     kind.name: kind
     for kind in (
-        ModelFormat("pairwise", PairwiseModel, 1, _edges, _pairwise, lambda model: {"bias": model.bias}),
+        ModelFormat(
+            "pairwise",
+            PairwiseModel,
+            1,
+            _edges,
+            _pairwise,
+            lambda model: {"bias": model.bias, "n_hidden": model.n_hidden},
+        ),
         ModelFormat(
             "higher-order", HigherOrderModel, 2, lambda model: _members(model.cliques, model.n_variables), _higher_order
         ),
@@ -140,9 +144,7 @@ FORMATS = {
             lambda model: _members(model.scopes, model.n_variables),
             _markov_random_field,
         ),
-        ModelFormat(
-            "full-span", FullSpanModel, 2, lambda model: {"indices": model.indices}, _full_span, trace=TimedTrace
-        ),
+        ModelFormat("full-span", FullSpanModel, 2, lambda model: {"indices": model.indices}, _full_span),
         ModelFormat("restricted", RestrictedModel, 3, lambda model: {}, _restricted, _layers),
         ModelFormat("deep", DeepModel, 3, lambda model: {}, _of_layers(DeepModel), _all_layers),
         ModelFormat("belief-network", BeliefNetwork, 3, lambda model: {}, _of_layers(BeliefNetwork), _all_layers),

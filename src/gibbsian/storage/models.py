@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from gibbsian.diagnostics import DataMoments
 from gibbsian.domain import AnyCoding
 from gibbsian.errors import ArgumentError, CodingError, FileFormatError
@@ -45,6 +47,7 @@ class StoredModel:
     ('x0', 'x1')
     """
 
+    estimator: str
     model: Model
     coding: AnyCoding | None
     names: tuple[str, ...]
@@ -52,6 +55,7 @@ class StoredModel:
     provenance: dict[str, Any] = field(default_factory=dict)
     trace: Trace = field(default_factory=Trace)
     moments: DataMoments | None = None
+    history: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
@@ -69,14 +73,18 @@ def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
     """
     kind = format_of(stored.model)
     header = {
+        "estimator": stored.estimator,
         "coding": written_coding(stored.coding),
         "names": list(stored.names),
         "temperature": getattr(stored.model, "temperature", 1.0),
         **kind.settings(stored.model),
         "settings": stored.settings,
         "provenance": stored.provenance,
+        "details": list(stored.trace.details),
+        "history": list(stored.history),
     }
     tensors = {"theta": stored.model.theta, **kind.structure(stored.model), "trace": stored.trace.to_array()}
+    tensors |= {f"history.{name}": np.asarray(values) for name, values in stored.history.items()}
     if stored.moments is not None:
         tensors |= {"moments.mean": stored.moments.mean, "moments.count": stored.moments.count}
     write_tensors(path, kind.name, header, tensors, kind.version)
@@ -97,13 +105,15 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
     try:
         coding = read_coding(header["coding"])
         return StoredModel(
+            header["estimator"],
             FORMATS[header["kind"]].rebuild(header, tensors, None if coding is None else coding.domain),
             coding,
             tuple(header["names"]),
             header["settings"],
             header["provenance"],
-            FORMATS[header["kind"]].trace.from_array(tensors["trace"]),
+            Trace.from_array(tensors["trace"], header["details"]),
             DataMoments(tensors["moments.mean"], tensors["moments.count"]) if "moments.mean" in tensors else None,
+            {name: tensors[f"history.{name}"] for name in header["history"]},
         )
     except (KeyError, TypeError, IndexError, ArgumentError, CodingError) as error:
         raise FileFormatError(f"{path} lacks a part of the model ({error})", "save it again") from None

@@ -1,0 +1,190 @@
+"""Answers about models of discrete variables, exact where possible: what all estimators ask, in one form."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.data.hidden_columns import with_hidden
+from gibbsian.diagnostics.evidence import log_evidence_interval
+from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
+from gibbsian.domain import require_two_values
+from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
+from gibbsian.expectations.mean_field_evidence import mean_field_evidence
+from gibbsian.expectations.missing_cells import fill_probabilities
+from gibbsian.inference import exact
+from gibbsian.inference.completions import value_offsets
+from gibbsian.inference.missing import log_evidence
+from gibbsian.objectives import Pseudolikelihood, value_and_gradient
+from gibbsian.samplers import draw
+from gibbsian.samplers.annealing import Annealing
+
+# A number of samples is shared among as many chains as each has draws, but at most so many: many chains make the
+# standard error reliable, many draws R-hat.
+MOST_CHAINS = 100
+
+
+class Answers:
+    """Answers about one model, asked with data of its visible columns.
+
+    Parameters
+    ----------
+    model : Model
+        What is asked about. Its last ``n_hidden`` variables are units that no row shows.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> answers = gb.answers.Answers(gb.PairwiseModel.zeros(gb.graphs.complete(3)))
+    >>> bool(np.isclose(answers.log_partition(), 3 * np.log(2)))
+    True
+    """
+
+    def __init__(self, model: Any):
+        self.model = model
+
+    # -- log Z --------------------------------------------------------------------------------------------------------
+    def log_partition(self) -> float:
+        """Return log Z exactly, or raise `TooExpensiveError`."""
+        return exact(self.model).log_partition()
+
+    def log_partition_interval(
+        self,
+        rng: np.random.Generator,
+        n_samples: int | None = None,
+        betas: int | None = None,
+        data: Dataset | None = None,
+        warn: bool = True,
+    ) -> LogPartitionInterval:
+        """Return log Z between two sides, by annealing there and back; `data` may tell where the model lives."""
+        return log_partition_interval(self.model, annealing=annealing_of(n_samples, betas), rng=rng, warn=warn)
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+    def log_evidence(self, data: Dataset) -> np.ndarray:
+        """Return ``log P + log Z`` of the present cells of each distinct row, all else summed out exactly."""
+        return log_evidence(self.model, self.completed(data))
+
+    def log_evidence_interval(
+        self, data: Dataset, rng: np.random.Generator, n_samples: int | None = None, betas: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same between two sides, where sums are out of reach."""
+        annealing = None if n_samples is betas is None else annealing_of(n_samples, betas)
+        return log_evidence_interval(self.model, self.completed(data), annealing, rng)
+
+    def log_evidence_bound(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+        """Return a lower bound of `log_evidence` by mean field."""
+        return mean_field_evidence(self.model, self.completed(data), rng)
+
+    def log_pseudolikelihood(self, data: Dataset) -> float:
+        """Return the mean of ``sum_i log P(x_i | the other columns)``, hidden units summed out."""
+        if not self.model.n_hidden:
+            return -value_and_gradient(Pseudolikelihood(), self.model, data)[0]
+        data.require_complete("the pseudolikelihood", "")
+        here, domain, total = self.log_evidence(data), require_two_values(data.domain), np.zeros(data.n_states)
+        for i in range(data.n_variables):
+            states = data.states.copy()
+            states[:, i] = domain.low + domain.high - states[:, i]
+            total -= np.logaddexp(0.0, self.log_evidence(replace(data, states=states)) - here)
+        return float(np.average(total, weights=data.weights))
+
+    def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+        """Return the probabilities of the values of each cell given the present cells of its distinct row.
+
+        An array of shape (rows, columns) with the probability of the upper value where columns have two, else of shape
+        (rows, columns, values) with zeros after the last value of a column that has fewer.
+        """
+        flat = self._filled(data, rng)
+        return flat[:, : data.n_variables] if self.model.domain.two_valued else _by_value(flat, self.model)
+
+    def hidden_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+        """Return the probability of the upper value of each hidden unit given the present cells of a distinct row."""
+        return self._filled(data, rng)[:, data.n_variables :]
+
+    def _filled(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+        return fill_probabilities(self.model, self.completed(data), rng)
+
+    def completed(self, data: Dataset) -> Dataset:
+        """Return the data with the hidden units after its columns, missing in every row."""
+        return with_hidden(data, self.model.n_hidden) if self.model.n_hidden else data
+
+    # -- the whole distribution ---------------------------------------------------------------------------------------
+    def sample(self, n_samples: int, rng: np.random.Generator, method: str = "auto") -> tuple[np.ndarray, np.ndarray]:
+        """Draw states of the columns and of the hidden units, exactly where possible and else by chains."""
+        states = self._drawn(n_samples, rng, method)
+        n_visible = self.model.n_variables - self.model.n_hidden
+        return states[:, :n_visible], states[:, n_visible:]
+
+    def _drawn(self, n_samples: int, rng: np.random.Generator, method: str) -> np.ndarray:
+        if method in ("auto", "exact"):
+            try:
+                return exact(self.model).sample(n_samples, rng)
+            except TooExpensiveError:
+                if method == "exact":
+                    raise
+                method = "gibbs"
+        draws = draw(self.model, n_samples, rng, sampler=method)
+        return draws.reshape(-1, self.model.n_variables)[:n_samples]
+
+    def expect(
+        self, rng: np.random.Generator, method: str | Expectation = "auto", n_samples: int | None = None
+    ) -> Estimate:
+        """Return the expected statistics in the layout of theta, with standard errors."""
+        if method == "auto":
+            if n_samples is not None:
+                return self.expect(rng, "monte-carlo", n_samples)
+            try:
+                return self.expect(rng, "exact")
+            except TooExpensiveError:
+                return self.expect(rng, "monte-carlo")
+        expectation: Any = EXPECTATIONS.create(method) if isinstance(method, str) else method
+        if n_samples is not None:
+            expectation = _with_samples(expectation, method, n_samples)
+        return expectation(self.model, expectation.init(self.model, None, rng))[0]
+
+
+def answers_about(model: Any) -> Any:
+    """Return the object that answers questions about a model; the model says which class that is.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.answers.answers_about(gb.PairwiseModel.zeros(gb.graphs.complete(2))).log_partition().__class__.__name__
+    'float'
+    """
+    module, _, name = model.answers.partition(":")
+    return getattr(importlib.import_module(module), name)(model)
+
+
+def annealing_of(n_samples: int | None, betas: int | None) -> Annealing:
+    """Return annealing with the numbers that are given and its own for the others."""
+    settings: dict[str, Any] = {"n_walkers": n_samples, "betas": betas}
+    return Annealing(**{name: value for name, value in settings.items() if value is not None})
+
+
+def _with_samples(expectation: Any, method: Any, n_samples: int) -> Any:
+    """Return the expectation with so many samples in a call."""
+    known = {field.name for field in dataclasses.fields(expectation)} if dataclasses.is_dataclass(expectation) else ()
+    if "n_walkers" in known:
+        return dataclasses.replace(expectation, n_walkers=n_samples)
+    if "n_sweeps" not in known:
+        raise ArgumentError("draws no samples", "leave `n_samples` out", argument="method", value=method)
+    if n_samples < 2:
+        raise ArgumentError("must be at least 2", argument="n_samples", value=n_samples)
+    n_chains = int(np.clip(np.sqrt(n_samples), 2, MOST_CHAINS))
+    return dataclasses.replace(expectation, n_chains=n_chains, n_sweeps=-(-n_samples // n_chains))
+
+
+def _by_value(flat: np.ndarray, model: Any) -> np.ndarray:
+    """Give each variable's values an axis of their own, filled with zeros: (rows, all values) to (rows, n, values)."""
+    offsets = value_offsets(model.domain, model.n_variables)
+    sizes = np.diff(offsets)
+    shaped = np.zeros((len(flat), model.n_variables, int(sizes.max())))
+    for i, size in enumerate(sizes):
+        shaped[:, i, :size] = flat[:, offsets[i] : offsets[i + 1]]
+    return shaped

@@ -1,0 +1,681 @@
+"""The one base of all estimators: reading, learning, questions, files. A family says what is its own, and no more."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gibbsian import __version__
+from gibbsian.answers import answers_about
+from gibbsian.data import Dataset, drop_empty_rows
+from gibbsian.diagnostics.moments import DataMoments
+from gibbsian.diagnostics.partition import LogPartitionInterval
+from gibbsian.errors import (
+    ArgumentError,
+    ConvergenceWarning,
+    GibbsianWarning,
+    MissingValuesError,
+    TooExpensiveError,
+    notify,
+)
+from gibbsian.estimators.frames import are_chosen, like_frame, shorten
+from gibbsian.learners import FitResult, HeldOut, Learner, Trace, run
+from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
+from gibbsian.registry import Registry
+from gibbsian.rng import RandomState, as_generator
+from gibbsian.settings import Setting, check, check_value, declared, free, number, whole
+from gibbsian.storage import StoredModel, write_model
+from gibbsian.storage.checkpoints import as_checkpoint
+
+ESTIMATORS = Registry("model", "gibbsian.estimators", "ESTIMATORS")
+# What scikit-learn keeps of the columns of a fit.
+COLUMNS_SEEN = ("n_features_in_", "feature_names_in_")
+# Temperatures of the annealing behind a score: fewer than where log Z itself is asked for, and so a wider interval.
+FEWER_BETAS = 1000
+_N_SAMPLES = Setting("How many rows.", "whole", low=1)
+
+
+class ScoreInterval(NamedTuple):
+    """A score between two sides, where log Z is known between two sides.
+
+    Parameters
+    ----------
+    lower, upper : float
+        The mean log-likelihood per row lies between them.
+    log_partition : LogPartitionInterval
+        What is known of log Z.
+    """
+
+    lower: float
+    upper: float
+    log_partition: LogPartitionInterval
+
+
+@declared
+class Estimator(DensityMixin, BaseEstimator):
+    """A model with a learner as a scikit-learn estimator; the estimators are its subclasses."""
+
+    max_iter: int = whole(1000, "Most steps of the learner; epochs where it learns by minibatches.", least=1)
+    tol: float = number(1e-6, "When the learner has converged.", least=0.0)
+    validation_fraction: float = number(
+        0.0, "Share of the rows kept out of the fit and scored after it.", least=0, below=1
+    )
+    checkpoint: Any = free(
+        None, "File in which the progress is kept; a Checkpoint can also resume.", doc="path or Checkpoint, optional"
+    )
+    callbacks: Any = free(
+        None,
+        "What happens after every step: functions of a step's number and its StepInfo, or Callback objects.",
+        doc="callable, Callback or list, optional",
+        flag=False,
+    )
+    verbose: int = whole(0, "Print a line after every step.", flag=False)
+    random_state: RandomState = free(None, "Seed of all random numbers.", doc="int, Generator or None", flag=False)
+
+    # -- what a family says -------------------------------------------------------------------------------------------
+    def _coding(self) -> Any:
+        """Return what `Dataset.read` is to take the labels of a fit for."""
+        return "auto"
+
+    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+        """Return the model that learning starts from."""
+        raise NotImplementedError
+
+    def _learner(self, model: Any, data: Dataset) -> Learner:
+        """Return what learns."""
+        raise NotImplementedError
+
+    def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
+        """Return what learns from chunks as they arrive."""
+        return self._learner(model, data)
+
+    def _preflight(self, data: Dataset, model: Any, learner: Learner) -> None:
+        """Refuse data that cannot determine the parameters, before anything is learned."""
+
+    def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
+        """Return the result with what is to be said of it, or refuse it."""
+        return result
+
+    def _moments(self, model: Any, data: Dataset) -> DataMoments | None:
+        """Return the moments of the data, where the model's can be compared with them."""
+        return None
+
+    # -- learning -----------------------------------------------------------------------------------------------------
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the parameters.
+
+        Parameters
+        ----------
+        X : array, frame, path, Dataset or DataStream
+            Rows of variables; missing cells (NaN, blank, ``?``) are summed out, or sampled by chains.
+        y : ignored
+            For scikit-learn's pipelines.
+        sample_weight : array of shape (n_rows,), default=None
+            How much each row counts.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.BoltzmannMachine().fit([["yes", "no"], ["no", "no"], ["yes", "yes"], ["no", "yes"]]).coding_.name
+        'yes/no'
+        """
+        check(self)
+        with self._unchanged_on_error():
+            data = self._counting(self._read(X, fitting=True, sample_weight=sample_weight))
+            rng = as_generator(self.random_state)
+            data, unseen = self._split(data, rng)
+            start = self._start(data, rng)
+            learner = self._learner(start, data)
+            self._preflight(data, start, learner)
+            data = drop_empty_rows(data)
+            result = self._run(learner, start, data, rng)
+            self._set_fitted(result, data.coding, data.names)
+        if unseen is not None:
+            self.result_ = replace(self.result_, held_out=self.score_or_pseudo_score(unseen))
+        return self
+
+    def _run(self, learner: Learner, start: Any, data: Dataset, rng: np.random.Generator) -> FitResult:
+        """Run the learner and write down where its result came from."""
+        result = run(learner, start, data, rng, self._all_callbacks(), max_iter=self._steps(learner), tol=self.tol)
+        result = self._judged(result, data, learner)
+        if not result.converged:
+            reason, _, remedy = result.reason.partition(": ")
+            notify(ConvergenceWarning(reason, remedy))
+        provenance = {
+            **result.provenance,
+            **self._provenance(learner, data),
+            "steps": result.n_steps,
+            "seconds": round(result.seconds, 4),
+        }
+        penalised = bool(getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0))
+        return replace(result, provenance={**provenance, **result.provenance}, penalised=penalised)
+
+    def _steps(self, learner: Learner) -> int:
+        """Most steps of a run."""
+        return self.max_iter
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from one chunk of rows, in one pass, keeping what was learned before (YK15).
+
+        The coding and the columns are those of the first chunk. A chunk may be anything `fit` takes. After a ``fit`` or
+        a load it goes on from there; ``fit`` starts afresh.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> votes = gb.datasets.load_house_votes().complete_rows()
+        >>> bm = gb.BoltzmannMachine(l2=0.01, random_state=0)
+        >>> for rows in np.array_split(np.arange(votes.n_rows), 4):
+        ...     bm = bm.partial_fit(votes.take(rows))
+        >>> bm.result_.reason
+        'learned from 232 rows in 4 chunks'
+        """
+        check(self)
+        first = not hasattr(self, "model_")
+        with self._unchanged_on_error():
+            data = self._counting(self._read(X, fitting=first, sample_weight=sample_weight))
+            rng = as_generator(self.random_state)
+            start = self._start(data, rng) if first else self.model_
+            learner = self._chunk_learner(start, data)
+            known = None if first else self.result_
+            before = self.__dict__.get("_state")  # none after a fit or a load: then learning begins anew at that model
+            state, info = learner.update(before, start, data, rng)
+            model, provenance = learner.fitted(start, state), self._provenance(learner, data)
+            result = _chunk_result(model, info, known, data, provenance, self._moments(model, data))
+            self._set_fitted(result, data.coding, data.names if first else self.names_)
+            self._state = state
+        return self
+
+    def _all_callbacks(self) -> list[Any]:
+        """Return what happens beside learning: the user's callbacks, lines, the checkpoint, Ctrl-C."""
+        callbacks = as_callbacks(self.callbacks)
+        if self.verbose:
+            callbacks.append(Printer(type(self).__name__))
+        remedy = ""
+        if self.checkpoint is not None:
+            checkpoint = as_checkpoint(self.checkpoint)
+            callbacks.append(checkpoint)
+            remedy = f"resume with `checkpoint=Checkpoint({os.fspath(checkpoint.path)!r}, resume=True)`"
+        return [*callbacks, Interrupt(remedy)]
+
+    def _split(self, data: Dataset, rng: np.random.Generator) -> tuple[Dataset, Dataset | None]:
+        """Split off the rows that the fit shall not see."""
+        share = self.validation_fraction
+        if share == 0:
+            return data, None
+        if not 0 < round((1 - share) * data.n_rows) < data.n_rows:
+            raise ArgumentError(
+                f"of {data.n_rows} rows leaves no row out or none to fit",
+                "give another share, or more rows",
+                argument="validation_fraction",
+                value=share,
+            )
+        return data.split(1 - share, rng)
+
+    def _provenance(self, learner: Learner, data: Dataset) -> dict[str, Any]:
+        """Return what a later reader of the model wants to know of its making."""
+        return {
+            "gibbsian": __version__,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "learner": getattr(learner, "registered_name", repr(learner)),
+            "rows": data.n_rows,
+            "distinct_rows": data.n_states,
+            "missing_cells": 0 if data.missing is None else int(data.missing[data.row_of].sum()),
+            "l1": getattr(learner, "l1", 0.0),
+            "l2": getattr(learner, "l2", 0.0),
+        }
+
+    def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
+        for kept in ("_state", "_log_z"):  # what belongs to the model that was there before
+            self.__dict__.pop(kept, None)
+        self.result_ = result
+        self.model_: Any = result.model
+        self.coding_: Any = coding
+        self.names_ = names
+        self.n_iter_ = max(1, result.n_steps)
+        return self
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """An estimator that refuses new data stays what it was."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that missing cells are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
+        """Read data for a fit, or for use with the fitted model in its coding and columns."""
+        if fitting:
+            data = Dataset.read(X, coding=self._coding(), sample_weight=sample_weight)
+        else:
+            check_is_fitted(self)
+            self._check_width(X)
+            data = Dataset.read(X, coding=self.coding_, sample_weight=sample_weight, declared_by="the model")
+        self._check_columns(X, data, fitting)
+        return data
+
+    def _counting(self, data: Dataset) -> Dataset:
+        """Leave out rows of weight zero."""
+        return data if data.row_weights is None else data.take(data.row_weights > 0)
+
+    def _check_width(self, X: Any) -> None:
+        """Refuse another number of columns in scikit-learn's own words, before their labels are looked at."""
+        if getattr(X, "ndim", 0) == 2 and X.shape[1] != self.n_features_in_ and not self._regrouped(X):
+            validate_data(self, X, reset=False, skip_check_array=True)
+
+    def _regrouped(self, X: Any) -> bool:
+        """Whether several columns of the table are one variable."""
+        return False
+
+    def _check_columns(self, X: Any, data: Dataset, fitting: bool) -> None:
+        """Keep the columns' names in a fit; afterwards refuse other columns or another order."""
+        regrouped = hasattr(X, "shape") and len(X.shape) > 1 and X.shape[1] != data.n_variables
+        if not isinstance(X, Dataset | str | os.PathLike) and not regrouped:
+            validate_data(self, X if hasattr(X, "shape") else data.states, reset=fitting, skip_check_array=True)
+        elif fitting:
+            self._set_columns(data.names)
+        elif data.names != self.names_ and (data.n_variables != self.n_features_in_ or are_chosen(data.names)):
+            raise ArgumentError(
+                f"the columns are {shorten(data.names)} but the machine was fitted on {shorten(self.names_)}",
+                "give the same columns in the same order",
+            )
+
+    def _set_columns(self, names: tuple[str, ...]) -> None:
+        for name in COLUMNS_SEEN:
+            self.__dict__.pop(name, None)
+        self.n_features_in_ = len(names)
+        if are_chosen(names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _rng(self, random_state: RandomState = None) -> np.random.Generator:
+        return as_generator(self.random_state if random_state is None else random_state)
+
+    @property
+    def _answers(self) -> Any:
+        check_is_fitted(self)
+        return answers_about(self.model_)
+
+    # -- likelihoods --------------------------------------------------------------------------------------------------
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return the log-probability of each row, in nats; missing cells and hidden units are summed out.
+
+        Where log Z is out of reach of exact sums its upper side is taken, so that scores err on the low side, and a
+        warning says by how much: `score_interval` has both sides.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]])
+        >>> bool(np.allclose(bm.score_samples([[1, 1]]), -2 * np.log(2)))
+        True
+        """
+        data = self._read(X)
+        return self._log_densities(data)[data.row_of]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the mean log-likelihood per row, in nats.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
+        >>> round(gb.BoltzmannMachine().fit(rows).score(rows), 4)
+        -1.3322
+        """
+        data = self._read(X, sample_weight=sample_weight)
+        return float(np.average(self._log_densities(data), weights=data.weights))
+
+    def _log_densities(self, data: Dataset) -> np.ndarray:
+        try:
+            evidence = self._answers.log_evidence(data)
+        except TooExpensiveError as error:
+            raise TooExpensiveError(error.reason, error.also("ask for score_interval, which brackets it")) from None
+        return evidence - self._log_partition_above()
+
+    def _log_partition_above(self) -> float:
+        """Return log Z or its upper side; found once for a fitted model."""
+        if "_log_z" not in self.__dict__:
+            found = self.log_partition(betas=None if self._sums_exactly() else FEWER_BETAS)
+            if isinstance(found, LogPartitionInterval):
+                notify(
+                    GibbsianWarning(
+                        f"log Z is known between {found.lower:.6g} and {found.upper:.6g} only, so scores are lower "
+                        f"bounds, up to {found.upper - found.lower:.2g} too low",
+                        "score_interval has both sides",
+                    )
+                )
+                found = found.upper
+            self._log_z = found
+        return self._log_z
+
+    def _sums_exactly(self) -> bool:
+        """Whether log Z is in reach of an exact sum."""
+        try:
+            self._answers.log_partition()
+        except TooExpensiveError:
+            return False
+        return True
+
+    def score_interval(
+        self, X: Any, sample_weight: Any = None, n_samples: int | None = None, betas: int | None = None
+    ) -> ScoreInterval:
+        """Return the mean log-likelihood per row between two sides, for models whose log Z is out of reach.
+
+        Parameters
+        ----------
+        X, sample_weight
+            The rows.
+        n_samples : int, default=None
+            Walkers of the annealing behind it; by default its own number.
+        betas : int, default=None
+            Temperatures of the annealing; by default its own number.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
+        >>> bm = gb.BoltzmannMachine(random_state=0).fit(rows)
+        >>> interval = bm.score_interval(rows, betas=1000)
+        >>> interval.upper - interval.lower < 0.1
+        True
+        """
+        data, rng = self._read(X, sample_weight=sample_weight), self._rng()
+        bracket = self._answers.log_partition_interval(rng, n_samples, betas, data)
+        evidence = self._answers.log_evidence_interval(data, self._rng(), n_samples, betas)
+        lower, upper = (float(np.average(side, weights=data.weights)) for side in evidence)
+        return ScoreInterval(lower - bracket.upper, upper - bracket.lower, bracket)
+
+    def pseudo_score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the mean log-pseudolikelihood per row, which needs no partition function and so suits any size.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
+        >>> round(gb.BoltzmannMachine().fit(rows).pseudo_score(rows), 4)
+        -1.3184
+        """
+        return float(self._answers.log_pseudolikelihood(self._read(X, sample_weight=sample_weight)))
+
+    def score_or_pseudo_score(self, X: Any) -> HeldOut:
+        """Return the score where it is exact, else the pseudo-score, else the score's lower side; say which it is.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
+        >>> gb.BoltzmannMachine().fit(rows).score_or_pseudo_score(rows).kind
+        'log-likelihood'
+        """
+        data = self._read(X)
+        try:
+            score = self._answers.log_evidence(data) - self._answers.log_partition()
+            return HeldOut(float(np.average(score, weights=data.weights)), "log-likelihood", data.n_rows)
+        except TooExpensiveError:
+            pass
+        try:
+            return HeldOut(self.pseudo_score(data), "log-pseudolikelihood", data.n_rows)
+        except (MissingValuesError, TooExpensiveError):
+            lower = self.score_interval(data, betas=FEWER_BETAS).lower
+            return HeldOut(lower, "lower side of the log-likelihood", data.n_rows)
+
+    def log_partition(
+        self, method: str = "auto", n_samples: int | None = None, betas: int | None = None
+    ) -> float | LogPartitionInterval:
+        """Return log Z: exactly where that is in reach, else between two sides.
+
+        Parameters
+        ----------
+        method : {"auto", "exact", "ais"}, default="auto"
+            ``"ais"`` brackets it by annealed importance sampling, there and back.
+        n_samples, betas : int, default=None
+            Walkers and temperatures of the annealing; by default its own numbers.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]])
+        >>> round(bm.log_partition(), 4)
+        1.3863
+        """
+        answers, asked = self._answers, n_samples is not None or betas is not None
+        if method not in ("auto", "exact", "ais"):
+            raise ArgumentError("is not known", "use one of auto, exact, ais", argument="method", value=method)
+        if n_samples is not None:
+            check_value("n_samples", n_samples, Setting("Walkers.", "whole", low=2))
+        if method == "exact" and asked:
+            raise ArgumentError("`n_samples` and `betas` belong to `method='ais'`", "leave them out")
+        if method == "exact" or (method == "auto" and not asked):
+            try:
+                return answers.log_partition()
+            except TooExpensiveError as error:
+                if method == "exact":
+                    raise TooExpensiveError(error.reason, error.also("bracket log Z by `method='ais'`")) from None
+        return answers.log_partition_interval(self._rng(), n_samples, betas)
+
+    # -- the distribution ---------------------------------------------------------------------------------------------
+    def expect(self, method: Any = "auto", n_samples: int | None = None) -> Any:
+        """Return the expected statistics of the model, in the layout of ``model_.theta``, with standard errors.
+
+        Parameters
+        ----------
+        method : str or Expectation, default="auto"
+            A registered expectation, such as ``"exact"``, ``"monte-carlo"`` or ``"1-smci"``; ``"auto"`` is exact where
+            that is in reach and samples else.
+        n_samples : int, default=None
+            Samples of an expectation that draws some.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]).expect().mean.round(2).tolist()
+        [0.2, 0.2, 0.2]
+        """
+        return self._answers.expect(self._rng(), method, n_samples)
+
+    def sample(
+        self,
+        n_samples: int = 1,
+        method: str = "auto",
+        random_state: RandomState = None,
+        return_hidden: bool = False,
+        **options: Any,
+    ) -> Any:
+        """Draw rows from the model, in the labels of the data it was fitted on.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many rows.
+        method : str, default="auto"
+            ``"exact"``, or a sampler's name; ``"auto"`` draws exactly where possible and otherwise by Gibbs sampling.
+        random_state : None, int or Generator, default=None
+            Overrides the estimator's own.
+        return_hidden : bool, default=False
+            Also return the values of the hidden units, or the classes, of each row.
+        **options
+            What the sampler of this model takes besides.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> bm = gb.BoltzmannMachine(random_state=0).fit([["yes", "no"], ["no", "no"], ["yes", "yes"], ["no", "yes"]])
+        >>> bm.sample(3).shape
+        (3, 2)
+        """
+        answers = self._answers
+        check_value("n_samples", n_samples, _N_SAMPLES)
+        states, hidden = answers.sample(n_samples, self._rng(random_state), method, **options)
+        rows = self.coding_.decode(states)
+        return (rows, hidden) if return_hidden else rows
+
+    # -- missing cells ------------------------------------------------------------------------------------------------
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return, for every cell, the probability of its upper value given the present cells of its row.
+
+        Present cells give 0 or 1; missing ones their conditional probability, exact where possible, else by Gibbs
+        sampling. Variables with many values give the probability of each, an array of shape (rows, variables, values)
+        with zeros after the last value of a variable that has fewer.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+        >>> bm.predict_proba([[1, np.nan]]).round(3)
+        array([[1.   , 0.667]])
+        """
+        data = self._read(X)
+        return self._answers.cell_probabilities(data, self._rng())[data.row_of]
+
+    def predict(self, X: Any) -> Any:
+        """Return the most probable value of what a row does not show: X with its missing cells filled.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+        >>> bm.predict([[1, np.nan]])
+        array([[1, 1]], dtype=int8)
+        """
+        return self.impute(X)
+
+    def impute(self, X: Any) -> Any:
+        """Return X with each missing cell set to its most probable value; frames come back as frames.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+        >>> bm.impute([[1, np.nan]])
+        array([[1, 1]], dtype=int8)
+        """
+        data = self._read(X)
+        probabilities = self._answers.cell_probabilities(data, self._rng())
+        codes = probabilities > 0.5 if probabilities.ndim == 2 else probabilities.argmax(axis=2)
+        filled = self.coding_.decode(self.coding_.domain.from_codes(codes))
+        return like_frame(filled[data.row_of], X, self.names_)
+
+    # -- files --------------------------------------------------------------------------------------------------------
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to a file: whole or not at all, and no pickle; `gibbsian.load` reads it.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib, gibbsian as gb
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.gibbs"
+        >>> gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).save(path)
+        >>> gb.load(path).names_
+        ('x0', 'x1')
+        """
+        check_is_fitted(self)
+        write_model(path, self.to_stored())
+
+    def to_stored(self) -> StoredModel:
+        """Return what a file holds of the fitted estimator."""
+        result = self.result_
+        story = {name: getattr(result, name) for name in ("converged", "reason", "penalised", "held_out")}
+        return StoredModel(
+            type(self).registered_name,
+            self.model_,
+            self.coding_,
+            self.names_,
+            plain_settings(self),
+            {**result.provenance, **story},
+            result.trace,
+            result.moments,
+            result.history,
+        )
+
+    @classmethod
+    def from_stored(cls, stored: StoredModel) -> Self:
+        """Rebuild a fitted estimator from what a file holds."""
+        provenance = dict(stored.provenance)
+        held_out = provenance.pop("held_out", None)
+        result = FitResult(
+            stored.model,
+            stored.trace,
+            provenance.pop("converged", False),
+            provenance.pop("reason", ""),
+            provenance,
+            stored.moments,
+            provenance.pop("penalised", False),
+            None if held_out is None else HeldOut(*held_out),
+            stored.history,
+        )
+        estimator = cls(**{**stored.settings, **cls._structure_of(stored.model, stored.coding)})
+        estimator._set_columns(stored.names)
+        return estimator._set_fitted(result, stored.coding, stored.names)
+
+    @classmethod
+    def _structure_of(cls, model: Any, coding: Any) -> dict[str, Any]:
+        """Return the settings that a model and its coding stand for."""
+        return {}
+
+
+def plain_settings(estimator: Any) -> dict[str, Any]:
+    """Return the settings that a file's header can hold; structure and labels stand there as model and coding."""
+    settings = estimator.get_params(deep=False)
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
+    return {name: value for name, value in plain.items() if isinstance(value, str | int | float | bool)}
+
+
+def _chunk_result(
+    model: Any,
+    info: Any,
+    known: FitResult | None,
+    data: Dataset,
+    provenance: dict[str, Any],
+    moments: DataMoments | None,
+) -> FitResult:
+    """Return the result of learning from one chunk more."""
+    if known is not None and known.moments is not None and moments is not None:
+        moments = known.moments + moments
+    earlier = {} if known is None else known.provenance
+    trace = Trace() if known is None or "chunks" not in earlier else Trace(list(known.trace.rows), known.trace.details)
+    trace.add(len(trace) + 1, info, float("nan"))
+    n_rows, n_chunks = earlier.get("rows", 0) + data.n_rows, earlier.get("chunks", 0) + 1
+    after_fit = known is not None and (earlier.get("after_fit", False) or "chunks" not in earlier)
+    reason = f"learned from {n_rows} rows in {n_chunks} chunk{'s' * (n_chunks != 1)}" + " after a fit" * after_fit
+    story = {**provenance, "rows": n_rows, "chunks": n_chunks, "after_fit": after_fit}
+    story["missing_cells"] += earlier.get("missing_cells", 0)
+    return FitResult(model, trace, False, reason, story, moments, bool(provenance["l1"] or provenance["l2"]))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model file and return the fitted estimator that wrote it.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, gibbsian as gb
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.gibbs"
+    >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
+    >>> bm.save(path)
+    >>> bool((gb.load(path).model_.theta == bm.model_.theta).all())
+    True
+    """
+    from gibbsian.storage import read_model
+
+    stored = read_model(path)
+    return ESTIMATORS.factory(stored.estimator).from_stored(stored)

@@ -1,0 +1,85 @@
+"""Tables given back as they came: frames as frames, labels as they were written, names in messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def like_frame(values: np.ndarray, source: Any, names: Sequence[str]) -> Any:
+    """Give `values` the columns and index of `source` where that is a pandas or polars frame.
+
+    Columns keep their types where these can hold the values. A frame of dummies has more columns than variables; then
+    the variables' own names are given.
+    """
+    module = type(source).__module__.partition(".")[0]
+    if module not in ("pandas", "polars"):
+        return values
+    if len(source.columns) != len(names):
+        if module == "polars":
+            return type(source)(values, schema=list(names))
+        return type(source)(values, columns=list(names), index=source.index)
+    return _like_pandas(values, source) if module == "pandas" else _like_polars(values, source)
+
+
+def _like_pandas(values: np.ndarray, source: Any) -> Any:
+    """Give values the columns, index and types of a pandas frame."""
+    import pandas
+
+    kinds = list(source.dtypes)
+    frame = pandas.DataFrame(values, index=source.index)
+    if _are_numbers(values.dtype) and _are_numbers(kinds[0]) and len(set(kinds)) == 1:  # all columns at once
+        frame = _cast(frame, kinds[0])
+    else:
+        frame = pandas.concat([_cast(frame[j].infer_objects(), kind) for j, kind in enumerate(kinds)], axis=1)
+    frame.columns = source.columns
+    return frame
+
+
+def _are_numbers(kind: Any) -> bool:
+    return isinstance(kind, np.dtype) and kind.kind in "iuf"
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    """Return a pandas column as another type where that says the same, and else as it is."""
+    try:
+        cast = column.astype(kind)
+        if _are_numbers(kind):
+            same = np.asarray(cast) == np.asarray(column)
+        else:
+            same = np.asarray(cast.astype(object)) == np.asarray(column.astype(object))
+    except (TypeError, ValueError, OverflowError):
+        return column
+    return cast if np.all(same) else column
+
+
+def _like_polars(values: np.ndarray, source: Any) -> Any:
+    """Give values the columns and types of a polars frame."""
+    columns = []
+    for j, own in enumerate(source.get_columns()):
+        filled = values[:, j].tolist()
+        try:
+            column = type(own)(own.name, filled, dtype=own.dtype)
+        except (TypeError, ValueError):
+            column = type(own)(own.name, filled)
+        columns.append(column if column.to_list() == filled else type(own)(own.name, filled))
+    return type(source)(columns)
+
+
+def distinct_labels(labels: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Write truth values as text where there are numbers as well: pandas would take True and 1 for one value."""
+    kinds = {type(label) for column in labels for label in column}
+    mixed = bool in kinds and bool(kinds & {int, float})
+    return [[str(label) if mixed and isinstance(label, bool) else label for label in column] for column in labels]
+
+
+def are_chosen(names: tuple[str, ...]) -> bool:
+    """Whether the names are the user's, not the x0, x1, ... that unnamed columns get."""
+    return names != tuple(f"x{i}" for i in range(len(names)))
+
+
+def shorten(names: tuple[str, ...], limit: int = 4) -> str:
+    """List the first names, for messages."""
+    return ", ".join(map(repr, names[:limit])) + (f", ... ({len(names)} in all)" if len(names) > limit else "")

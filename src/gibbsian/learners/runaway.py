@@ -1,0 +1,56 @@
+"""Parameters that have run away: because there is no finite maximum, or perhaps so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.diagnostics.existence import maximum_exists
+from gibbsian.errors import MaximumDoesNotExistError, MaximumDoesNotExistWarning, notify
+from gibbsian.learners.base import Learner
+from gibbsian.models import HigherOrderModel, PairwiseModel
+from gibbsian.objectives import Likelihood
+
+# A parameter worth log-odds beyond this is looked into, and beyond the other is warned of where nothing can be proved:
+# e^6 is one row in 400, e^12 one in 160,000, more rows than most tables have.
+SUSPICIOUS_LOG_ODDS = 6.0
+ALARMING_LOG_ODDS = 12.0
+_REMEDY = "add a penalty such as `l2=0.01`, or drop or merge the columns that determine each other"
+
+
+def check_runaway(model: Any, data: Dataset, learner: Learner) -> None:
+    """Raise or warn where unpenalised parameters have run away because there is no finite maximum.
+
+    Preflight finds single values, pairs and cliques that rule a maximum out, and triples of two-valued columns. What is
+    left shows in large parameters; then a linear programme decides, where there is one and it is small enough.
+    """
+    largest = _largest_log_odds(model)
+    if largest < SUSPICIOUS_LOG_ODDS:
+        return
+    likelihood = isinstance(getattr(learner, "objective", None), Likelihood)
+    exists = None
+    if not data.has_missing:
+        exists = maximum_exists(model, data, "likelihood" if likelihood else "pseudolikelihood")
+    if exists is False:
+        raise MaximumDoesNotExistError("the likelihood has no finite maximum on these data", _REMEDY)
+    if exists is None and largest >= ALARMING_LOG_ODDS:
+        notify(
+            MaximumDoesNotExistWarning(
+                f"parameters have grown to log-odds of {largest:.0f}, so there may be no finite maximum", _REMEDY
+            )
+        )
+
+
+def _largest_log_odds(model: Any) -> float:
+    """By how much one parameter alone can change a log-probability, at most."""
+    if isinstance(model, PairwiseModel):
+        model, _ = model.to_domain("spin")
+        span: Any = 2.0
+    elif isinstance(model, HigherOrderModel):
+        low, high = model.statistic_range
+        span = high - low
+    else:
+        model, span = model.zero_sum(), 1.0
+    return float((span * np.abs(model.theta)).max(initial=0.0) / model.temperature)
