@@ -51,12 +51,20 @@ KINDS = {
     "machine-mixture": "MachineMixture",
 }
 # (kind, argument as written in this file) -> what the library calls it now
-ARGUMENTS: dict[tuple[str, str], str] = {}
+ARGUMENTS: dict[tuple[str, str], str] = {
+    **{(kind, "held_out"): "validation_fraction" for kind in KINDS},
+    ("hidden", "n_hidden"): "n_components",
+}
 
 
 def build(kind: str, **settings: Any) -> Any:
     """Return an estimator that is not fitted."""
     named = {ARGUMENTS.get((kind, name), name): value for name, value in settings.items()}
+    if kind == "potts":
+        named = {"learner": "mple", **named}
+    if "clamped" in named:
+        inner = {name: named.pop(name) for name in ("clamped", "l1", "l2") if name in named}
+        named["learner"] = learner(named["learner"], **inner)
     return getattr(gb, KINDS[kind])(**{"random_state": SEED, **named})
 
 

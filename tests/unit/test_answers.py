@@ -22,7 +22,7 @@ def rows() -> np.ndarray:
 def machine(request, rows):
     """Every kind of machine on the same rows."""
     return {
-        "pairwise": gb.BoltzmannMachine("chain", "mle", random_state=0),
+        "pairwise": gb.BoltzmannMachine("chain", learner="mle", random_state=0),
         "higher-order": gb.HigherOrderBoltzmannMachine(3, learner="mle", l2=0.01, random_state=0),
         "potts": gb.PottsMachine("chain", "mle", l2=0.01, random_state=0),
     }[request.param].fit(rows)
@@ -91,7 +91,7 @@ def test_the_score_between_two_sides_holds_the_exact_one(machine, rows):
 
 
 def test_missing_cells_are_summed_out_of_the_interval(rows):
-    machine = gb.BoltzmannMachine("chain", "mle", random_state=0).fit(rows)
+    machine = gb.BoltzmannMachine("chain", learner="mle", random_state=0).fit(rows)
     holes = rows.astype(float)
     holes[::3, 1] = np.nan
     found = machine.score_interval(holes)

@@ -35,7 +35,7 @@ XOR = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]] * 25)
 @parametrize_with_checks(
     [
         gb.HiddenBoltzmannMachine(2, binarize=0.0, l2=0.1, random_state=0),
-        gb.HiddenBoltzmannMachine(1, "restricted", "em", binarize=0.0, l2=0.1, max_iter=20),
+        gb.HiddenBoltzmannMachine(1, "restricted", learner="em", binarize=0.0, l2=0.1, max_iter=20),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -170,7 +170,7 @@ class TestAnswers:
 
     def test_mean_field_is_exact_without_edges_between_hidden_units(self, rng):
         rows = rng.integers(0, 2, (50, 3))
-        restricted = gb.HiddenBoltzmannMachine(3, "restricted", l2=0.3, random_state=0).fit(rows)
+        restricted = gb.HiddenBoltzmannMachine(3, learner="restricted", l2=0.3, random_state=0).fit(rows)
         moved(restricted, rng.normal(size=restricted.model_.theta.size))
         np.testing.assert_allclose(restricted.free_energy(rows), restricted.free_energy(rows, "mean-field"), atol=1e-9)
 
@@ -430,7 +430,7 @@ class TestFilesAndPipelines:
     def test_hidden_units_are_features(self, rng):
         labels = rng.integers(0, 2, 300)
         rows = labels[:, None] ^ (rng.random((300, 6)) < 0.15)  # two prototypes, seen with noise
-        machine = gb.HiddenBoltzmannMachine(1, "restricted", l2=1e-3, random_state=0)
+        machine = gb.HiddenBoltzmannMachine(1, learner="restricted", l2=1e-3, random_state=0)
         pipeline = make_pipeline(machine, LogisticRegression())
         assert pipeline.fit(rows, labels).score(rows, labels) > 0.95
         assert pipeline[:-1].get_feature_names_out().tolist() == ["h0"]

@@ -116,7 +116,7 @@ def test_persistent_chains_with_hidden_units_do_not_diverge(rng):
     rows = (rng.random((1000, 60)) < 1 / (1 + np.exp(-columns))).astype(np.int8)
     independent = -60 * np.log(2)
     for max_iter, gain in ((30, 8.0), (100, 10.0)):
-        machine = gb.HiddenBoltzmannMachine(10, "restricted", "pcd", l2=0.01, max_iter=max_iter, random_state=0)
+        machine = gb.HiddenBoltzmannMachine(10, "restricted", learner="pcd", l2=0.01, max_iter=max_iter, random_state=0)
         assert machine.fit(rows).score(rows) > independent + gain
 
 

@@ -174,7 +174,7 @@ def test_tilted_curve(noisy):
     assert path["pseudolikelihood"].is_monotonic_decreasing
     assert path["tilted"].iloc[[0, -1]].to_numpy() == pytest.approx(0.0, abs=1e-12)
     for graph, row in (("complete", 0), ("empty", -1)):
-        machine = gb.BoltzmannMachine(graph, "mple", tol=1e-8).fit(noisy)
+        machine = gb.BoltzmannMachine(graph, learner="mple", tol=1e-8).fit(noisy)
         assert path["pseudolikelihood"].iloc[row] == pytest.approx(machine.pseudo_score(noisy), abs=1e-8)
     top, bottom = path["pseudolikelihood"].iloc[[0, -1]]
     by_hand = path["pseudolikelihood"] - path["n_edges"] / 15 * top - (1 - path["n_edges"] / 15) * bottom
@@ -183,11 +183,11 @@ def test_tilted_curve(noisy):
 
 
 def test_the_smallest_coupling_goes_first(noisy):
-    couplings = gb.BoltzmannMachine("complete", "mple").fit(noisy).model_.couplings
+    couplings = gb.BoltzmannMachine("complete", learner="mple").fit(noisy).model_.couplings
     path = decimation(noisy, fraction=0.05).path
     assert path["n_edges"].tolist() == list(range(15, -1, -1))
     rest = gb.graphs.from_edges(np.delete(gb.graphs.complete(6).edges, np.abs(couplings).argmin(), axis=0), 6)
-    score = gb.BoltzmannMachine(rest, "mple", tol=1e-8).fit(noisy).pseudo_score(noisy)
+    score = gb.BoltzmannMachine(rest, learner="mple", tol=1e-8).fit(noisy).pseudo_score(noisy)
     assert path["pseudolikelihood"].iloc[1] == pytest.approx(score, abs=1e-8)
 
 

@@ -149,7 +149,7 @@ def _compile(graph: str, learner: str, l2: float, rows: Dataset, held_out: Datas
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        BoltzmannMachine(graph, learner, l2=l2, max_iter=1).fit(rows).score(held_out)
+        BoltzmannMachine(graph, learner=learner, l2=l2, max_iter=1).fit(rows).score(held_out)
 
 
 def _fit(name: str, graph: str, learner: str, l2: float, rows: Dataset, held_out: Dataset) -> Fit:

@@ -144,6 +144,8 @@ class DataStream:
         return stream
 
     # -- sizes --------------------------------------------------------------------------------------------------------
+    has_missing = False
+
     @property
     def n_rows(self) -> int:
         """Number of rows in all files."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.data.stream import DataStream
 from gibbsian.models import Model
+
+# Rows of a stream that are summed at a time.
+ROWS_AT_ONCE = 2**16
 
 
 @dataclass(frozen=True)
@@ -40,8 +45,11 @@ class DataMoments:
         return DataMoments((self.mean * self.count + other.mean * other.count) / count, count)
 
 
-def data_moments(model: Model, data: Dataset) -> DataMoments:
+def data_moments(model: Model, data: Dataset | DataStream) -> DataMoments | None:
     """Return the moments of the data that the model's statistics ask for.
+
+    Where cells are missing a moment is taken over the rows that show it, which is known for products of cells only:
+    other models give None.
 
     Examples
     --------
@@ -51,10 +59,16 @@ def data_moments(model: Model, data: Dataset) -> DataMoments:
     >>> data_moments(model, gb.Dataset.read([[1, 1], [-1, 1]])).mean.tolist()
     [0.0, 1.0, 0.0]
     """
+    if isinstance(data, DataStream):
+        return functools.reduce(
+            DataMoments.__add__, (data_moments(model, part) for part in data.batches(ROWS_AT_ONCE, random_state=0))
+        )
     total = data.total_weight
     if data.missing is None:
         mean = model.mean_statistics(data.states, data.weights)
         return DataMoments(mean, np.full(mean.size, total))
+    if not model.sums_present_cells:
+        return None
     # statistics are products of cells: with zeros at missing cells they sum over the rows where all are present, and
     # the same statistics of the mask of present cells count those rows
     present = ~data.missing

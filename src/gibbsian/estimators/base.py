@@ -139,7 +139,7 @@ class Estimator(DensityMixin, BaseEstimator):
             start = self._start(data, rng)
             learner = self._learner(start, data)
             self._preflight(data, start, learner)
-            data = drop_empty_rows(data)
+            data = drop_empty_rows(data) if data.has_missing else data
             result = self._run(learner, start, data, rng)
             self._set_fitted(result, data.coding, data.names)
         if unseen is not None:
@@ -215,6 +215,13 @@ class Estimator(DensityMixin, BaseEstimator):
         share = self.validation_fraction
         if share == 0:
             return data, None
+        if not hasattr(data, "split"):
+            raise ArgumentError(
+                "is for data in memory",
+                "keep rows of a stream in a file of their own",
+                argument="validation_fraction",
+                value=share,
+            )
         if not 0 < round((1 - share) * data.n_rows) < data.n_rows:
             raise ArgumentError(
                 f"of {data.n_rows} rows leaves no row out or none to fit",
@@ -231,8 +238,7 @@ class Estimator(DensityMixin, BaseEstimator):
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "learner": getattr(learner, "registered_name", repr(learner)),
             "rows": data.n_rows,
-            "distinct_rows": data.n_states,
-            "missing_cells": 0 if data.missing is None else int(data.missing[data.row_of].sum()),
+            "missing_cells": int(data.missing[data.row_of].sum()) if data.has_missing else 0,
             "l1": getattr(learner, "l1", 0.0),
             "l2": getattr(learner, "l2", 0.0),
         }
@@ -278,7 +284,8 @@ class Estimator(DensityMixin, BaseEstimator):
 
     def _counting(self, data: Dataset) -> Dataset:
         """Leave out rows of weight zero."""
-        return data if data.row_weights is None else data.take(data.row_weights > 0)
+        weights = getattr(data, "row_weights", None)
+        return data if weights is None else data.take(weights > 0)
 
     def _check_width(self, X: Any) -> None:
         """Refuse another number of columns in scikit-learn's own words, before their labels are looked at."""

@@ -63,10 +63,13 @@ class Machine(Estimator):
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
         model = self._zeros(data)
-        _require_memory(data, model)
+        if not isinstance(data, DataStream):
+            _require_memory(data, model)
         return start_from(self.start, model, data)
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
+        if isinstance(data, DataStream):
+            return self._chunk_learner(model, data)
         name = choose_learner(model, data) if self._is_auto else self.learner
         return as_learner(name, l1=self.l1, l2=self.l2)
 

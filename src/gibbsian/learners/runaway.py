@@ -31,7 +31,7 @@ def check_runaway(model: Any, data: Dataset, learner: Learner) -> None:
         return
     likelihood = isinstance(getattr(learner, "objective", None), Likelihood)
     exists = None
-    if not data.has_missing:
+    if not data.has_missing and hasattr(data, "states"):
         exists = maximum_exists(model, data, "likelihood" if likelihood else "pseudolikelihood")
     if exists is False:
         raise MaximumDoesNotExistError("the likelihood has no finite maximum on these data", _REMEDY)

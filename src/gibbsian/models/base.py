@@ -54,6 +54,10 @@ class Model(Protocol):
         """How many of them, the last ones, are units that no row of data shows."""
 
     @property
+    def sums_present_cells(self) -> bool:
+        """Whether `mean_statistics` takes zeros at missing cells, which then add nothing."""
+
+    @property
     def answers(self) -> str:
         """The class that answers questions about the model, as ``"module:Class"``."""
 

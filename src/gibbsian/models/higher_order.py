@@ -70,6 +70,7 @@ class HigherOrderModel:
 
     n_hidden = 0
     answers = "gibbsian.answers.base:Answers"
+    sums_present_cells = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.cliques, Scopes) or self.cliques.n_variables != self.n_variables:

@@ -66,6 +66,7 @@ class PairwiseModel:
     n_hidden: int = 0
 
     answers = "gibbsian.answers.base:Answers"
+    sums_present_cells = True
 
     def __post_init__(self) -> None:
         theta = np.array(self.theta, dtype=np.float64)

@@ -130,6 +130,7 @@ class TableModel:
 
     n_hidden = 0
     answers = "gibbsian.answers.base:Answers"
+    sums_present_cells = False
 
     def _on(self, layout: Layout, theta: np.ndarray) -> Self:
         """Return a model of the same kind over other variables."""

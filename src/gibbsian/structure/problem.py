@@ -135,7 +135,7 @@ class Problem:
     def answer(self, kept: np.ndarray, path: Any, method: str) -> StructureResult:
         """Refit on the candidates where `kept` is true."""
         graph = Graph(self.candidates.n_nodes, self.candidates.edges[kept])
-        machine = BoltzmannMachine(graph, self.learner, l2=self.l2, bias=self.bias).fit(self.data)
+        machine = BoltzmannMachine(graph, learner=self.learner, l2=self.l2, bias=self.bias).fit(self.data)
         return StructureResult(graph, machine, path, self.data.names, method)
 
 

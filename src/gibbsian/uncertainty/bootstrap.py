@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from gibbsian.data import Dataset, drop_empty_rows, preflight
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, GibbsianError, GibbsianWarning, notify
 from gibbsian.estimators import BoltzmannMachine
-from gibbsian.estimators.fitting import check_runaway
 from gibbsian.learners import FitResult, Learner, run
+from gibbsian.learners.runaway import check_runaway
 from gibbsian.models import PairwiseModel
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.uncertainty.standard_errors import fitted_learner

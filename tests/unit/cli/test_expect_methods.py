@@ -24,7 +24,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     opinion = rng.choice([-1, 1], (200, 1))
     rows = pd.DataFrame(np.where(rng.random((200, 6)) < 0.7, opinion, -opinion), columns=list("abcdef"))
     rows.to_csv(folder / "data.csv", index=False)
-    gb.BoltzmannMachine("grid:2x3", "mle").fit(rows).save(folder / "m.gibbs")
+    gb.BoltzmannMachine("grid:2x3", learner="mle").fit(rows).save(folder / "m.gibbs")
     return folder
 
 
@@ -119,7 +119,7 @@ def test_a_large_machine_is_refused_with_the_way_out_and_bracketed(large):
 def test_disagreement_of_the_two_sides_is_said(tmp_path):
     rng = np.random.default_rng(0)
     rows = np.where(rng.random((400, 40)) < 0.95, rng.random((400, 1)) < 0.5, rng.random((400, 40)) < 0.5)
-    gb.BoltzmannMachine("chain", "mle", l2=0.001).fit(rows.astype(int)).save(tmp_path / "m.gibbs")
+    gb.BoltzmannMachine("chain", learner="mle", l2=0.001).fit(rows.astype(int)).save(tmp_path / "m.gibbs")
     np.save(tmp_path / "data.npy", rows.astype(np.uint8))
     few = ("--method", "ais", "--samples", "20", "--betas", "3", "--seed", "0")
     result = run("score", tmp_path / "m.gibbs", tmp_path / "data.npy", *few)

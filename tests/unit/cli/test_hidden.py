@@ -32,7 +32,7 @@ def fit(folder: Path, *flags: object, data: str = "xor.csv") -> tuple[object, ..
 def test_fit_gives_the_library_s_own_answer(folder):
     told = answer(*fit(folder, "--hidden", 2, "--graph", "semi-restricted"))
     frame = pd.read_csv(folder / "xor.csv")
-    own = gb.HiddenBoltzmannMachine(2, "semi-restricted", l2=1e-4, random_state=1).fit(frame)
+    own = gb.HiddenBoltzmannMachine(2, learner="semi-restricted", l2=1e-4, random_state=1).fit(frame)
     machine = gb.load(folder / "m.gibbs")
     np.testing.assert_allclose(machine.model_.theta, own.model_.theta, atol=1e-10)
     assert told["hidden"] == ["h0", "h1"]
@@ -74,7 +74,7 @@ def test_clamped_phases_have_a_name(folder, flags):
     assert told["provenance"]["learner"] == "em"
     machine = gb.load(folder / "m.gibbs")
     assert machine.clamped == flags[1]
-    own = gb.HiddenBoltzmannMachine(1, "complete", "em", clamped=flags[1], l2=1e-4, random_state=1)
+    own = gb.HiddenBoltzmannMachine(1, "complete", learner="em", clamped=flags[1], l2=1e-4, random_state=1)
     own.fit(pd.read_csv(folder / "xor.csv"))
     np.testing.assert_allclose(machine.model_.theta, own.model_.theta, atol=1e-10)
 
