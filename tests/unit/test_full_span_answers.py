@@ -19,15 +19,13 @@ from gibbsian.full_span import (
     SpanBasis,
     SpanProblem,
     TimedTrace,
-    condition,
-    conditioning,
     fit_full_span,
     run,
     train_span,
 )
 from gibbsian.full_span.information import divergence, log_table, log_table_of_probabilities
 from gibbsian.full_span.missing import empty_problem
-from gibbsian.models import FullSpanModel
+from gibbsian.models import FullSpanModel, span_completions
 
 SYSTEMS = [(2,) * 5, (3, 2, 4), (2, 1, 3, 2)]
 
@@ -59,9 +57,9 @@ def matching(states, row, hole):
 
 
 class TestRows:
-    @pytest.mark.parametrize("most_listed", [conditioning.MOST_LISTED, 1])
+    @pytest.mark.parametrize("most_listed", [span_completions.MOST_LISTED, 1])
     def test_evidence_of_incomplete_rows(self, model, rng, monkeypatch, most_listed):
-        monkeypatch.setattr(conditioning, "MOST_LISTED", most_listed)
+        monkeypatch.setattr(span_completions, "MOST_LISTED", most_listed)
         states, p = law(model)
         holes = random_holes(states, rng)
         holes[0], holes[1] = True, False
@@ -104,7 +102,7 @@ class TestRows:
         states, p = law(model)
         nodes = [model.n_variables - 1, 0]
         codes = [int(rng.integers(model.cardinalities[i])) for i in nodes]
-        rest, constant = condition(model, nodes, codes)
+        rest, constant = model.condition(nodes, codes)
         match = (states[:, nodes] == codes).all(axis=1)
         np.testing.assert_allclose(rest.probabilities(), p[match] / p[match].sum(), rtol=0, atol=1e-12)
         assert constant + rest.log_partition - model.log_partition == pytest.approx(np.log(p[match].sum()), abs=1e-12)

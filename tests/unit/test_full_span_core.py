@@ -122,7 +122,7 @@ def test_equal_candidates_go_to_the_smallest_index():
     assert first.index == 0b00010
 
 
-@pytest.mark.parametrize("cardinalities", [(2,) * 12, (3, 2**7, 3)], ids=["walsh", "mixed"])
+@pytest.mark.parametrize("cardinalities", [(2,) * 12, (3, 2**6, 2, 3)], ids=["walsh", "mixed"])
 @pytest.mark.parametrize("n_threads", [2, 5])
 def test_threads_change_nothing(cardinalities, n_threads, rng, monkeypatch):
     states = (rng.random((300, len(cardinalities))) ** 2 * cardinalities).astype(int)

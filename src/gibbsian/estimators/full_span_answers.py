@@ -15,7 +15,7 @@ from gibbsian.domain import CategoryCoding
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators.fitting import distinct_labels, like_frame, shorten
 from gibbsian.expectations import Estimate
-from gibbsian.full_span import FullSpanModel, SpanAnswers, condition
+from gibbsian.full_span import FullSpanModel, SpanAnswers
 from gibbsian.full_span.checks import plain
 from gibbsian.full_span.table import probability_table
 from gibbsian.learners import FitResult
@@ -240,7 +240,7 @@ class SpanAnswersMixin:
         if len(set(nodes)) < len(nodes):
             raise ArgumentError("given holds a column twice, by name and by number", "give each once")
         codes = [self._code(node, label) for node, label in zip(nodes, given.values(), strict=True)]
-        model, _ = condition(self.model_, nodes, codes)
+        model, _ = self.model_.condition(nodes, codes)
         free = [i for i in range(len(self.names_)) if i not in nodes]
         names = tuple(self.names_[i] for i in free)
         known = {self.names_[i]: self._labels(i)[code] for i, code in zip(nodes, codes, strict=True)}

@@ -7,7 +7,6 @@ place, one parameter at a time. This room imports nothing above `gibbsian.learne
 
 from gibbsian.full_span.answers import SpanAnswers
 from gibbsian.full_span.averaging import SpanAverage, bootstrap_average, stack
-from gibbsian.full_span.conditioning import condition
 from gibbsian.full_span.counting import counted
 from gibbsian.full_span.dense import Dense, DenseFit, DenseProgress, fit_dense
 from gibbsian.full_span.fit import SpanFit, fit_full_span, run
@@ -53,7 +52,6 @@ __all__ = [
     "TimedTrace",
     "Trial",
     "bootstrap_average",
-    "condition",
     "counted",
     "fit_dense",
     "fit_full_span",

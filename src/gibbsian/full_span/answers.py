@@ -10,10 +10,10 @@ from scipy.special import logsumexp
 
 from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
-from gibbsian.full_span.conditioning import completion_log_weights
 from gibbsian.full_span.information import entropy, mutual_information
 from gibbsian.models.full_span import MOST_KEPT_BYTES, FullSpanModel
 from gibbsian.models.parameters import check_whole_number
+from gibbsian.models.span_completions import completion_log_weights, patterns_of
 
 # States of a table looked at together.
 STATES_AT_ONCE = 2**18
@@ -71,7 +71,7 @@ class SpanAnswers:
         array([0.366, 0.5  ])
         """
         evidence, table = np.empty(len(codes)), self._table_for(len(codes))
-        for rows, pattern in _patterns(codes, missing):
+        for rows, pattern in patterns_of(codes, missing):
             if not pattern.any():
                 evidence[rows] = self._log_weights(codes[rows], table)
                 continue
@@ -96,7 +96,7 @@ class SpanAnswers:
         cardinalities, table = self.model.cardinalities, self._table_for(len(codes))
         every = np.zeros((len(codes), len(cardinalities), max(cardinalities)))
         np.put_along_axis(every, codes.astype(np.intp)[:, :, None], 1.0, axis=2)
-        for rows, pattern in _patterns(codes, missing):
+        for rows, pattern in patterns_of(codes, missing):
             cells = np.flatnonzero(pattern)
             if cells.size == 0:
                 continue
@@ -137,7 +137,7 @@ class SpanAnswers:
         return self.model.log_weight_table() if self.model.table_pays(n_rows) else None
 
     def _log_weights(self, codes: np.ndarray, table: np.ndarray | None) -> np.ndarray:
-        return self.model.log_weights(codes) if table is None else table[self.model.basis.indices(codes)]
+        return self.model.log_weights_of_codes(codes) if table is None else table[self.model.basis.indices(codes)]
 
     # -- the whole distribution ---------------------------------------------------------------------------------------
     def marginal(self, nodes: Sequence[int]) -> np.ndarray:
@@ -243,16 +243,6 @@ class SpanAnswers:
         array([0.4621])
         """
         return self.model.dual()[self.model.indices]
-
-
-def _patterns(codes: np.ndarray, missing: np.ndarray | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Give the rows that miss the same cells, with the mask of those cells."""
-    if missing is None:
-        yield np.arange(len(codes)), np.zeros(codes.shape[1], bool)
-        return
-    patterns, which = np.unique(missing, axis=0, return_inverse=True)
-    for number, pattern in enumerate(patterns):
-        yield np.flatnonzero(which.ravel() == number), pattern
 
 
 def _blocks(size: int) -> Iterator[slice]:

@@ -20,9 +20,7 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from gibbsian.backends.numba.axes import transform
-from gibbsian.blocks import row_blocks
 from gibbsian.errors import DataError
-from gibbsian.full_span.conditioning import completion_offsets
 from gibbsian.full_span.dense import Dense, DenseProgress
 from gibbsian.full_span.greedy import Greedy, SpanProgress, refreshed
 from gibbsian.full_span.newton import REFIT, Newton, NewtonProgress, refit
@@ -31,6 +29,7 @@ from gibbsian.full_span.trace import SpanStep
 from gibbsian.learners import LearnerState
 from gibbsian.models.full_span import fill_log_weights, fill_probabilities
 from gibbsian.models.span_basis import SpanBasis
+from gibbsian.models.span_completions import completion_places, patterns_of
 
 # Changes of the active set between two fills: at least so many, and this share of it.
 _LEAST_BATCH, _BATCH_SHARE = 4, 0.5
@@ -124,13 +123,9 @@ class IncompleteRows:
 
     def _completions(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Give blocks of rows that miss the same cells, and the indices of the completions of each."""
-        patterns, which = np.unique(self.missing, axis=0, return_inverse=True)
-        for number, pattern in enumerate(patterns):
-            rows = np.flatnonzero(which.ravel() == number)
-            present = self.codes[rows].astype(np.int64) * ~pattern @ self.basis.strides
-            offsets = completion_offsets(self.basis, np.flatnonzero(pattern))
-            for part in row_blocks(len(rows), offsets.size, least_rows=1):
-                yield rows[part], present[part, None] + offsets
+        for rows, pattern in patterns_of(self.codes, self.missing):
+            for part, places in completion_places(self.basis, self.codes[rows], pattern):
+                yield rows[part], places
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,8 @@ def hidden_columns(model: Model, hidden: Any) -> np.ndarray:
 
 def _touches(model: Model, variables: np.ndarray) -> np.ndarray:
     """Which parameters belong to a term that holds any of these variables."""
+    if hasattr(model, "touches"):
+        return model.touches(variables)
     if isinstance(model, PairwiseModel):
         ends = variables[model.graph.edges].any(axis=1)
         return np.concatenate([variables, ends]) if model.bias else ends

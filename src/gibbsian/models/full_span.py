@@ -2,56 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gibbsian.backends.numba.axes import exponentiate, scale, transform
 from gibbsian.backends.numba.walsh import aligned_zeros
 from gibbsian.blocks import row_blocks
+from gibbsian.domain import BINARY, SPIN, AnyDomain, Categories
 from gibbsian.errors import ArgumentError
+from gibbsian.graphs import Graph
+from gibbsian.models.base import MODELS
+from gibbsian.models.factors import Factor, FactorGraph, Marginal, interaction_graph
+from gibbsian.models.parameters import check_temperature
+from gibbsian.models.scopes import triangles
 from gibbsian.models.span_basis import SpanBasis
+from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
 from gibbsian.resources import memory_limit, require_memory
 
 # A table of all states up to this size (2^23 states) is kept between two questions; a larger one is made for each
 # question that needs it, and let go: 2^27 states take 1 GiB.
 MOST_KEPT_BYTES = 2**26
+# Most states of the variables of one function where the model is asked for as a product of small tables.
+MOST_FACTOR_STATES = 2**22
 
 
 def fill_log_weights(table: np.ndarray, basis: SpanBasis, indices: np.ndarray | slice, theta: np.ndarray) -> None:
-    """Overwrite a table with ``sum_y theta_y Phi_y(x)`` of all states: one transform of the sparse theta.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.models.span_basis import SpanBasis
-    >>> from gibbsian.models.full_span import fill_log_weights
-    >>> table = np.empty(2)
-    >>> fill_log_weights(table, SpanBasis((2,)), np.array([1]), np.array([0.5]))
-    >>> table
-    array([ 0.5, -0.5])
-    """
+    """Overwrite a table with ``sum_y theta_y Phi_y(x)`` of all states: one transform of the sparse theta."""
     table.fill(0)
     table[indices] = theta
     transform(table, basis.shape, transposed=True)
 
 
 def fill_probabilities(table: np.ndarray, basis: SpanBasis, indices: np.ndarray | slice, theta: np.ndarray) -> float:
-    """Overwrite a table with the probabilities of all states and return log Z.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.models.span_basis import SpanBasis
-    >>> from gibbsian.models.full_span import fill_probabilities
-    >>> table = np.empty(2)
-    >>> log_partition = fill_probabilities(table, SpanBasis((2,)), np.array([1]), np.array([0.5]))
-    >>> round(log_partition, 4), table.round(4)
-    (0.8133, array([0.7311, 0.2689]))
-    """
+    """Overwrite a table with the probabilities of all states and return log Z."""
     fill_log_weights(table, basis, indices, theta)
     reference = exponentiate(table)
     total = float(table.sum(dtype=np.float64))
@@ -60,26 +47,16 @@ def fill_probabilities(table: np.ndarray, basis: SpanBasis, indices: np.ndarray 
 
 
 def fill_dual(table: np.ndarray, basis: SpanBasis, indices: np.ndarray, theta: np.ndarray) -> float:
-    """Overwrite a table with the dual, ``<Phi_y>`` for every y, and return log Z: two transforms, no second table.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.models.span_basis import SpanBasis
-    >>> from gibbsian.models.full_span import fill_dual
-    >>> table = np.empty(2)
-    >>> _ = fill_dual(table, SpanBasis((2,)), np.array([1]), np.array([0.5]))
-    >>> np.allclose(table, [1.0, np.tanh(0.5)])
-    True
-    """
+    """Overwrite a table with the dual, ``<Phi_y>`` for every y, and return log Z: two transforms, no second table."""
     log_partition = fill_probabilities(table, basis, indices, theta)
     transform(table, basis.shape)
     return log_partition
 
 
+@MODELS.register("full-span", many_valued="categories")
 @dataclass(frozen=True, eq=False)
 class FullSpanModel:
-    """``P(x) = exp(sum_y theta_y Phi_y(x)) / Z`` over basis functions of any order.
+    """``P(x) = exp(sum_y theta_y Phi_y(x) / T) / Z`` over basis functions of any order.
 
     Parameters
     ----------
@@ -89,6 +66,10 @@ class FullSpanModel:
         Which functions have a parameter, in any order; 0, the constant, may not.
     theta : (k,) of float
         Their parameters.
+    domain : Domain or Categories, optional
+        The values of the variables, which the functions number 0, 1, ...; by default those numbers themselves.
+    temperature : float
+        Energies are divided by it.
 
     Examples
     --------
@@ -102,9 +83,13 @@ class FullSpanModel:
            [0.1345, 0.3655]])
     """
 
+    answers: ClassVar[str] = "gibbsian.answers.span:SpanAnswers"
+
     basis: SpanBasis
     indices: np.ndarray
     theta: np.ndarray
+    domain: AnyDomain = None  # type: ignore[assignment]  # __post_init__ gives one
+    temperature: float = 1.0
 
     def __post_init__(self) -> None:
         indices, theta = np.array(self.indices, dtype=np.int64), np.array(self.theta, dtype=np.float64)
@@ -116,16 +101,61 @@ class FullSpanModel:
             raise ArgumentError("indices holds a function twice", "add up its parameters")
         if not np.isfinite(theta).all():
             raise ArgumentError("theta holds NaN or infinite values")
+        check_temperature(self.temperature)
+        if self.domain is None:
+            two_valued = set(self.basis.cardinalities) == {2}
+            object.__setattr__(self, "domain", BINARY if two_valued else Categories(self.basis.cardinalities))
+        if tuple(self.domain.cardinalities(self.n_variables).tolist()) != self.basis.cardinalities:
+            raise ArgumentError("the domain has other numbers of values than the basis", "give the same to both")
         for name, array in (("indices", indices), ("theta", theta)):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
     @classmethod
     def build(
-        cls, cardinalities: Sequence[int], indices: Sequence[int] | np.ndarray, theta: Sequence[float] | np.ndarray
+        cls,
+        cardinalities: Sequence[int],
+        indices: Sequence[int] | np.ndarray = (),
+        theta: Sequence[float] | np.ndarray = (),
+        domain: AnyDomain | None = None,
+        temperature: float = 1.0,
     ) -> Self:
-        """Return a model from plain numbers."""
-        return cls(SpanBasis(tuple(cardinalities)), np.asarray(indices, np.int64), np.asarray(theta, float))
+        """Return a model from plain numbers; without functions it is the uniform distribution."""
+        basis = SpanBasis(tuple(cardinalities))
+        return cls(basis, np.asarray(indices, np.int64), np.asarray(theta, float), domain, temperature)  # type: ignore[arg-type]
+
+    @classmethod
+    def zeros(cls, graph: Graph, domain: AnyDomain = SPIN, temperature: float = 1.0) -> Self:
+        """Return the uniform distribution with all functions of a variable, an edge or a triangle of a graph.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.FullSpanModel.zeros(gb.graphs.complete(2)).supports
+        [(0,), (1,), (0, 1)]
+        """
+        basis = SpanBasis(tuple(domain.cardinalities(graph.n_nodes).tolist()))
+        scopes = [*((i,) for i in range(graph.n_nodes)), *map(tuple, graph.edges.tolist()), *triangles(graph)]
+        indices = np.concatenate([_functions_of(basis, scope) for scope in scopes])
+        return cls(basis, indices, np.zeros(indices.size), domain, temperature)
+
+    @classmethod
+    def of_log_weights(cls, basis: SpanBasis, log_weights: np.ndarray, domain: AnyDomain | None = None) -> Self:
+        """Return the model with these log-weights of all states: every distribution without zeros has one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gibbsian.models import FullSpanModel, SpanBasis
+        >>> FullSpanModel.of_log_weights(SpanBasis((3,)), np.log([0.2, 0.3, 0.5])).probabilities().round(6)
+        array([0.2, 0.3, 0.5])
+        """
+        table = np.array(log_weights, dtype=np.float64)
+        for i, q in enumerate(basis.cardinalities):
+            inverse = np.linalg.inv(basis.local_values(i).T)
+            table = (inverse @ table.reshape(-1, q, int(basis.strides[i]))).ravel()
+        used = 1 + np.flatnonzero(table[1:])
+        return cls(basis, used, table[used], domain)  # type: ignore[arg-type]
 
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same functions with other parameters."""
@@ -152,16 +182,49 @@ class FullSpanModel:
         """On which variables each function depends."""
         return self.basis.supports(self.indices)
 
+    @cached_property
+    def graph(self) -> Graph:
+        """Which variables share a function."""
+        return interaction_graph(self.n_variables, self.supports)
+
+    @property
+    def penalised(self) -> np.ndarray:
+        """True at functions of two and more variables: an L1 penalty leaves the others alone."""
+        return self.orders > 1
+
+    @property
+    def statistic_range(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest value of each function: -1 and +1."""
+        return np.full(self.theta.size, -1.0), np.ones(self.theta.size)
+
+    def touches(self, variables: np.ndarray) -> np.ndarray:
+        """Return which functions depend on any variable of a mask."""
+        return (self.basis.digits(self.indices)[:, variables] > 0).any(axis=1)
+
     # -- the distribution ---------------------------------------------------------------------------------------------
-    def log_weights(self, states: np.ndarray) -> np.ndarray:
-        """Return ``sum_y theta_y Phi_y(x)`` of each row of codes, by itself or from a table, whichever is cheaper."""
-        states = np.asarray(states)
-        places = self.basis.indices(states)
-        if self.table_pays(len(states)):
-            return self.log_weight_table()[places]
-        logs = np.empty(len(states))
-        for rows in row_blocks(len(states), len(self.theta)):
-            logs[rows] = self.basis.values(self.indices, states[rows]) @ self.theta
+    # The log-weights of all states are one fast transform of theta.
+    has_fast_transform: ClassVar[bool] = True
+
+    @property
+    def scaled_theta(self) -> np.ndarray:
+        """The parameters over T, as they stand in log-weights."""
+        return self.theta / self.temperature
+
+    def energy(self, x: np.ndarray) -> np.ndarray:
+        """Return ``E(x) = -sum_y theta_y Phi_y(x)`` of each state."""
+        return -self.temperature * self.log_weights(x)
+
+    def log_weights(self, x: np.ndarray) -> np.ndarray:
+        """Return ``-E(x) / T`` of each state, by itself or from a table, whichever is cheaper."""
+        return self.log_weights_of_codes(self._codes(x))
+
+    def log_weights_of_codes(self, codes: np.ndarray) -> np.ndarray:
+        """Return the log-weight of each row of codes."""
+        if self.table_pays(len(codes)):
+            return self.log_weight_table()[self.basis.indices(codes)]
+        logs, theta = np.empty(len(codes)), self.scaled_theta
+        for rows in row_blocks(len(codes), len(theta)):
+            logs[rows] = self.basis.values(self.indices, codes[rows]) @ theta
         return logs
 
     def table_pays(self, n_rows: int) -> bool:
@@ -185,7 +248,7 @@ class FullSpanModel:
         if (kept := self.__dict__.get("_log_weight_table")) is not None:
             return kept
         table = self._table("the table of log-weights")
-        fill_log_weights(table, self.basis, self.indices, self.theta)
+        fill_log_weights(table, self.basis, self.indices, self.scaled_theta)
         table.flags.writeable = False
         if table.nbytes <= MOST_KEPT_BYTES:
             object.__setattr__(self, "_log_weight_table", table)
@@ -194,26 +257,33 @@ class FullSpanModel:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_log_weight_table"}
 
-    def log_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Return the logarithm of the probability of each row of codes."""
-        return self.log_weights(states) - self.log_partition
+    def log_probabilities(self, x: np.ndarray) -> np.ndarray:
+        """Return the logarithm of the probability of each state."""
+        return self.log_weights(x) - self.log_partition
 
     @cached_property
     def log_partition(self) -> float:
         """The logarithm of Z, from a table of all states."""
-        return fill_probabilities(self._table("the partition function"), self.basis, self.indices, self.theta)
+        return fill_probabilities(self._table("the partition function"), self.basis, self.indices, self.scaled_theta)
 
     def probabilities(self) -> np.ndarray:
         """Return the probability of every state, in the order of their indices."""
         table = self._table("a table of all probabilities")
-        fill_probabilities(table, self.basis, self.indices, self.theta)
+        fill_probabilities(table, self.basis, self.indices, self.scaled_theta)
         return table
 
     def dual(self) -> np.ndarray:
         """Return ``<Phi_y>`` for every function (TA22 eq. 2.6), in the order of their indices."""
         table = self._table("the table of the dual")
-        fill_dual(table, self.basis, self.indices, self.theta)
+        fill_dual(table, self.basis, self.indices, self.scaled_theta)
         return table
+
+    def statistics_from_table(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return the expected functions, given the probabilities of all states in the order of their indices."""
+        table = self._table("the table of the dual")
+        table[:] = probabilities
+        transform(table, self.basis.shape)
+        return table[self.indices]
 
     def _table(self, what: str) -> np.ndarray:
         size = self.basis.size
@@ -224,6 +294,174 @@ class FullSpanModel:
         )
         return aligned_zeros(size)
 
+    # -- statistics and flips -----------------------------------------------------------------------------------------
+    def _codes(self, x: np.ndarray) -> np.ndarray:
+        return self.domain.to_codes(checked_states(self, x))
+
+    def mean_statistics(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """Return the weighted means of the functions over the states."""
+        codes = self._codes(x)
+        shares = checked_shares(weights, len(codes))
+        means = np.zeros(self.theta.size)
+        for rows in row_blocks(len(codes), len(means)):
+            means += shares[rows] @ self.basis.values(self.indices, codes[rows])
+        return means
+
+    @cached_property
+    def flip_columns(self) -> np.ndarray | None:
+        """None for two-valued variables, which have one column of flip costs each; else one for each value."""
+        return None if self.domain.two_valued else np.concatenate([[0], np.cumsum(self.cardinalities)])
+
+    def flip_costs(self, x: np.ndarray) -> np.ndarray:
+        """Return ``log P(x) - log P(x with variable i changed)``, in the columns of `flip_columns`.
+
+        With ``x_i = v`` a function is ``Phi_y(x) phi(x_i) phi(v)``, because each factor is its own inverse.
+        """
+        codes, theta = self._codes(x), self.scaled_theta
+        costs = np.empty((len(codes), sum(self.cardinalities)))
+        for rows in row_blocks(len(codes), len(theta)):
+            terms = self.basis.values(self.indices, codes[rows]) * theta
+            for i, own, used, factors in self._flips(codes[rows]):
+                change = terms[:, used].sum(axis=1, keepdims=True) - (terms[:, used] * factors[:, own].T) @ factors
+                np.put_along_axis(change, own[:, None], 0.0, axis=1)
+                costs[rows, self._columns[i]] = change
+        if self.flip_columns is not None:
+            return costs
+        return costs[:, 0::2] + costs[:, 1::2]  # that of the present value is zero
+
+    def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
+        codes = self._codes(x)
+        width = self.n_variables if self.flip_columns is None else sum(self.cardinalities)
+        slopes = checked_slopes(c, len(codes), width)
+        if self.flip_columns is None:
+            slopes = np.repeat(slopes, 2, axis=1)
+        gradient = np.zeros(self.theta.size)
+        for rows in row_blocks(len(codes), len(gradient)):
+            values = self.basis.values(self.indices, codes[rows])
+            for i, own, used, factors in self._flips(codes[rows]):
+                slope = slopes[rows, self._columns[i]]
+                change = slope.sum(axis=1, keepdims=True) - factors[:, own].T * (slope @ factors.T)
+                gradient[used] += (values[:, used] * change).sum(axis=0)
+        return gradient / self.temperature
+
+    @cached_property
+    def _columns(self) -> list[slice]:
+        """Where each variable's values stand among those of all."""
+        ends = np.cumsum(self.cardinalities).tolist()
+        return [slice(end - q, end) for end, q in zip(ends, self.cardinalities, strict=True)]
+
+    def _flips(self, codes: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """Give each variable, its codes, the functions that depend on it, and their factors at each of its values."""
+        for i, digits in enumerate(self.basis.digits(self.indices).T):
+            used = np.flatnonzero(digits)
+            yield i, codes[:, i].astype(np.intp), used, self.basis.local_values(i)[digits[used]]
+
+    # -- other forms of the same distribution -------------------------------------------------------------------------
+    def factors(self) -> FactorGraph:
+        """Return the distribution as a table for each set of variables that a function depends on.
+
+        Examples
+        --------
+        >>> from gibbsian.models import FullSpanModel
+        >>> FullSpanModel.build((2, 2), indices=[3], theta=[0.5]).factors().factors[0].table.tolist()
+        [[0.5, -0.5], [-0.5, 0.5]]
+        """
+        theta = self.scaled_theta
+        factors = []
+        for scope, basis, places, own in self._by_scope():
+            table = np.empty(basis.size)
+            fill_log_weights(table, basis, own, theta[places])
+            factors.append(Factor(scope, table.reshape(basis.cardinalities)))
+        return FactorGraph(self.basis.shape, tuple(factors))
+
+    def statistics_from(self, marginal: Marginal) -> np.ndarray:
+        """Return the expected functions, given the joint probabilities of any few variables that share one."""
+        means = np.empty(self.theta.size)
+        for scope, basis, places, own in self._by_scope():
+            table = np.array(marginal(scope), dtype=np.float64).ravel()
+            transform(table, basis.shape)
+            means[places] = table[own]
+        return means
+
+    def _by_scope(self) -> Iterator[tuple[tuple[int, ...], SpanBasis, np.ndarray, np.ndarray]]:
+        """Give each set of variables, its own basis, the functions that depend on just these, and their place there."""
+        digits = self.basis.digits(self.indices)
+        patterns, which = np.unique(digits > 0, axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            scope = np.flatnonzero(pattern)
+            basis = SpanBasis(tuple(self.cardinalities[i] for i in scope))
+            if basis.size > MOST_FACTOR_STATES:
+                raise ArgumentError(
+                    f"a function of {scope.size} variables has a table of {basis.size:.3g} states",
+                    f"at most {MOST_FACTOR_STATES} can be listed",
+                )
+            places = np.flatnonzero(which.ravel() == number)
+            yield tuple(scope.tolist()), basis, places, digits[places][:, scope] @ basis.strides
+
+    # -- some variables given -----------------------------------------------------------------------------------------
+    def restrict(self, nodes: Sequence[int] | np.ndarray, codes: np.ndarray) -> Restriction:
+        """Fix `nodes` at each row of `codes`; a function keeps its part in the free variables, times a sign."""
+        nodes = np.asarray(nodes, dtype=np.int64)
+        basis, used, part = self._left_of(nodes)
+        theta = self.scaled_theta * self._signs(nodes, codes)
+        if not self.indices.size:
+            return Restriction(basis, used, theta)
+        order = np.argsort(part, kind="stable")
+        starts = np.searchsorted(part[order], np.arange(used.size))
+        return Restriction(basis, used, np.add.reduceat(theta[:, order], starts, axis=1))
+
+    def _left_of(self, nodes: np.ndarray) -> tuple[SpanBasis, np.ndarray, np.ndarray]:
+        """Return the basis of the free variables, what is left of the functions there, and which each becomes."""
+        free = np.setdiff1d(np.arange(self.n_variables), nodes)
+        if free.size == 0:
+            raise ArgumentError("every variable is given", "leave at least one free")
+        basis = SpanBasis(tuple(self.cardinalities[i] for i in free))
+        used, part = np.unique(self.basis.digits(self.indices)[:, free] @ basis.strides, return_inverse=True)
+        return basis, used, part.ravel()
+
+    def _signs(self, nodes: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Return the part of each function in the given variables, one row for each row of codes."""
+        if nodes.size == 0:
+            return np.ones((len(codes), self.indices.size))
+        given = SpanBasis(tuple(self.cardinalities[i] for i in nodes))
+        return given.values(self.basis.digits(self.indices)[:, nodes] @ given.strides, codes)
+
+    def condition(self, nodes: Sequence[int] | np.ndarray, values: Any) -> tuple[Self, float]:
+        """Return the model of the other variables given `values` at `nodes`, and the log-weight taken out.
+
+        Examples
+        --------
+        >>> from gibbsian.models import FullSpanModel
+        >>> rest, constant = FullSpanModel.build((2, 2), [2, 3], [0.2, 0.5]).condition([0], [1])
+        >>> rest.theta, constant
+        (array([-0.5]), -0.2)
+        """
+        given, codes = self._fixed(nodes, values)
+        left = self.restrict(given, codes)
+        named = left.indices > 0
+        free = np.setdiff1d(np.arange(self.n_variables), given)
+        model = type(self)(
+            left.basis,
+            left.indices[named],
+            self.temperature * left.theta[0, named],
+            self.domain.take(free),
+            self.temperature,
+        )
+        return model, float(left.theta[0, ~named].sum())
+
+    def clamped_statistics(self, nodes: Sequence[int] | np.ndarray, values: Any, free: np.ndarray) -> np.ndarray:
+        """Return the expected functions when `nodes` are fixed and those of the rest, conditioned, are `free`."""
+        given, codes = self._fixed(nodes, values)
+        _, used, part = self._left_of(given)
+        constant = np.ones(int(used.size > 0 and used[0] == 0))
+        return self._signs(given, codes)[0] * np.concatenate([constant, free])[part]
+
+    def _fixed(self, nodes: Sequence[int] | np.ndarray, values: Any) -> tuple[np.ndarray, np.ndarray]:
+        fixed, held = checked_fixed(self, nodes, values)
+        return np.array(fixed, dtype=np.int64), self.domain.to_codes(held)[None, :]
+
+    # -- export -------------------------------------------------------------------------------------------------------
     def to_cliques(self) -> list[tuple[tuple[int, ...], float]]:
         """Return the same distribution of binary variables as weights of products of spins.
 
@@ -241,3 +479,30 @@ class FullSpanModel:
             )
         signs = 1.0 - 2.0 * (self.orders % 2)
         return [(support, float(w)) for support, w in zip(self.supports, signs * self.theta, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Restriction:
+    """A model with some variables given, for many rows of given values at once.
+
+    Parameters
+    ----------
+    basis : SpanBasis
+        The functions of the free variables.
+    indices : (u,) of int
+        Those that are left of the model's functions; 0 stands for what became constant.
+    theta : (m, u)
+        Their parameters over T, one row for each row of given values.
+    """
+
+    basis: SpanBasis
+    indices: np.ndarray
+    theta: np.ndarray
+
+
+def _functions_of(basis: SpanBasis, scope: Sequence[int]) -> np.ndarray:
+    """Return the functions that depend on all these variables and no other."""
+    own = np.zeros(1, np.int64)
+    for i in scope:
+        own = (own[:, None] + basis.strides[i] * np.arange(1, basis.cardinalities[i])).ravel()
+    return own

@@ -8,6 +8,7 @@ import numpy as np
 
 from gibbsian.backends.numba import table_gibbs as kernels
 from gibbsian.backends.parallel import threads_for
+from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.potts import PottsModel
 from gibbsian.models.tables import MarkovRandomField
 from gibbsian.samplers.base import ChainState, SweepInfo
@@ -61,6 +62,13 @@ def potts_sweeps(model: PottsModel, sampler: Gibbs, state: ChainState, n_sweeps:
     [[1, -1], [1, -1]]
     """
     return _sweeps(model, _oriented_entries(model), sampler, state, n_sweeps)
+
+
+@gibbs_sweeps.register
+def span_sweeps(model: FullSpanModel, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
+    """Run any Gibbs sampler on a full-span model, as the tables of the variables that share functions."""
+    tables = {factor.nodes: factor.table for factor in model.factors().factors}
+    return field_sweeps(MarkovRandomField.build(tables, model.n_variables, model.domain), sampler, state, n_sweeps)
 
 
 def _oriented_entries(model: PottsModel) -> _Entries:
