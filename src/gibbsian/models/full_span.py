@@ -70,6 +70,8 @@ class FullSpanModel:
         The values of the variables, which the functions number 0, 1, ...; by default those numbers themselves.
     temperature : float
         Energies are divided by it.
+    n_hidden : int
+        How many of the variables, the last ones, no row of data shows.
 
     Examples
     --------
@@ -84,12 +86,14 @@ class FullSpanModel:
     """
 
     answers: ClassVar[str] = "gibbsian.answers.span:SpanAnswers"
+    sums_present_cells: ClassVar[bool] = False
 
     basis: SpanBasis
     indices: np.ndarray
     theta: np.ndarray
     domain: AnyDomain = None  # type: ignore[assignment]  # __post_init__ gives one
     temperature: float = 1.0
+    n_hidden: int = 0
 
     def __post_init__(self) -> None:
         indices, theta = np.array(self.indices, dtype=np.int64), np.array(self.theta, dtype=np.float64)
@@ -199,7 +203,7 @@ class FullSpanModel:
 
     def touches(self, variables: np.ndarray) -> np.ndarray:
         """Return which functions depend on any variable of a mask."""
-        return (self.basis.digits(self.indices)[:, variables] > 0).any(axis=1)
+        return np.any(self.basis.digits(self.indices)[:, variables] > 0, axis=1)
 
     # -- the distribution ---------------------------------------------------------------------------------------------
     # The log-weights of all states are one fast transform of theta.
