@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.neural_network import BernoulliRBM
 
+from gibbsian.inference import exact
 from gibbsian.layered.annealing import LayerAnnealing
-from gibbsian.layered.exact import log_partition
 from gibbsian.layered.likelihood import log_likelihood_of
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.start import start_model
@@ -117,7 +117,7 @@ def fit_sklearn(
 def score(model: RestrictedModel, states: np.ndarray) -> float:
     blocks = np.array_split(states, max(1, len(states) // 1000))
     total = sum(float(model.log_weights(block.astype(np.float64)).sum()) for block in blocks)
-    return total / len(states) - log_partition(model)
+    return total / len(states) - exact(model).log_partition()
 
 
 def mean_score(fits: list[tuple[RestrictedModel, float]], states: np.ndarray) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gibbsian.inference import LayerSums, exact
+from gibbsian.inference.base import Moments
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, Layer, SpinLayer
 from gibbsian.models.restricted import RestrictedModel
 
@@ -45,3 +47,23 @@ def joint_law(model: RestrictedModel) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def statistics_of(v: np.ndarray, h: np.ndarray, law: np.ndarray) -> np.ndarray:
     """E[v], E[h], E[v h^T] in the layout of theta, from a joint law."""
     return np.concatenate([law.sum(axis=1) @ v, law.sum(axis=0) @ h, (v.T @ law @ h).ravel()])
+
+
+def log_partition(model: RestrictedModel) -> float:
+    return exact(model).log_partition()
+
+
+def moments(model: RestrictedModel, side: str = "auto") -> Moments:
+    return LayerSums(model, side=side).moments()
+
+
+def log_likelihood(model: RestrictedModel, states: np.ndarray) -> np.ndarray:
+    """log P(v) of each row of visible states."""
+    return model.log_weights(np.asarray(states)) - log_partition(model)
+
+
+def likelihood_gradient(model: RestrictedModel, states: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Gradient of the mean log P(v) by theta: clamped less free moments, over the temperature."""
+    v = model.visible.encode(np.asarray(states))
+    clamped = model.mean_statistics(v, model.hidden_means(v), weights)
+    return (clamped - moments(model).statistics) / model.temperature

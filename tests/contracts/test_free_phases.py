@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from gibbsian.layered.exact import LayerEnumeration, gradient, log_likelihood
+from gibbsian.inference import exact
 from gibbsian.layered.phases import FREE_PHASES, FreeMoments, FreePhase
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.start import start_model
 from gibbsian.layered.training import RestrictedLearner, train_restricted
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.storage import pack, unpack
-from layered_systems import joint_law, layer_of, random_machine, statistics_of
+from layered_systems import joint_law, layer_of, likelihood_gradient, log_likelihood, random_machine, statistics_of
 
 KINDS = ("binary", "spin")
 # Calls after which the chains of these small machines have forgotten where they started.
@@ -40,7 +40,7 @@ def model(request) -> RestrictedModel:
 
 def rows_of(model: RestrictedModel, n_rows: int, rng: np.random.Generator) -> LayerRows:
     """Rows with the law of a machine."""
-    return LayerRows(model.visible.decode(LayerEnumeration(model).sample(n_rows, rng)[0]))
+    return LayerRows(exact(model).sample(n_rows, rng))
 
 
 def flat(moments: FreeMoments) -> np.ndarray:
@@ -127,7 +127,7 @@ def ascended(start: RestrictedModel, rows: LayerRows) -> RestrictedModel:
 
     def descent(theta):
         here = start.replace(theta)
-        return -mean_likelihood(here, rows), -gradient(here, rows.states)
+        return -mean_likelihood(here, rows), -likelihood_gradient(here, rows.states)
 
     return start.replace(minimize(descent, start.theta, jac=True, method="L-BFGS-B", options={"maxiter": 300}).x)
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.neural_network import BernoulliRBM
 
-from gibbsian.layered.exact import log_partition
+from gibbsian.inference import exact
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.start import start_model
 from gibbsian.layered.training import RestrictedLearner, train_restricted
@@ -23,7 +23,7 @@ def digits():
 
 
 def score(model, states):
-    return float(model.log_weights(states.astype(np.float64)).mean()) - log_partition(model)
+    return float(model.log_weights(states.astype(np.float64)).mean()) - exact(model).log_partition()
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.03])

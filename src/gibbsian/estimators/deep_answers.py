@@ -14,6 +14,8 @@ from gibbsian.estimators.answers import ScoreInterval
 from gibbsian.estimators.layered_answers import QUICK_SECONDS
 from gibbsian.estimators.layered_data import VisibleRows
 from gibbsian.estimators.layered_scores import UpperLogPartitionMixin, checked_exact, checked_method, given_of
+from gibbsian.inference import exact as exactly
+from gibbsian.inference import is_affordable
 from gibbsian.layered.annealing import LayerAnnealing
 from gibbsian.layered.deep_likelihood import (
     can_sum_hidden,
@@ -23,7 +25,6 @@ from gibbsian.layered.deep_likelihood import (
     recognition_bounds,
 )
 from gibbsian.layered.deep_mean_field import MeanField
-from gibbsian.layered.exact import LayerEnumeration, can_sum, predict_cost, why_not_summed
 from gibbsian.layered.likelihood import LogLikelihood
 from gibbsian.layered.rows import LayerRows, layer_columns
 from gibbsian.layered.sampling import gibbs_steps
@@ -136,15 +137,11 @@ class DeepAnswersMixin(TransformerMixin, UpperLogPartitionMixin):
                 raise ArgumentError("n_steps belongs to `method='gibbs'`", "leave it out")
         rng = as_generator(self.random_state if random_state is None else random_state)
         machine = self._summable
-        quick = can_sum(machine) and predict_cost(machine).seconds <= QUICK_SECONDS
-        if method == "exact" and not can_sum(machine):
-            raise TooExpensiveError(f"{self._why_not_summed()}", "draw with `method='gibbs'`")
-        if method == "exact" or (method == "auto" and quick and n_steps is None):
-            values = LayerEnumeration(machine).sample(n_samples, rng)[0]
-        else:
-            start = machine.draw_visible_at(np.tile(machine.visible_biases / machine.temperature, (n_samples, 1)), rng)
-            values = gibbs_steps(machine, start, SAMPLE_STEPS if n_steps is None else n_steps, rng)
         model = self.model_
+        if method == "exact" or (method == "auto" and n_steps is None and is_affordable(model, QUICK_SECONDS)):
+            return self._labels(exactly(model, instead="draw with `method='gibbs'`").sample(n_samples, rng))
+        start = machine.draw_visible_at(np.tile(machine.visible_biases / machine.temperature, (n_samples, 1)), rng)
+        values = gibbs_steps(machine, start, SAMPLE_STEPS if n_steps is None else n_steps, rng)
         if isinstance(model, BeliefNetwork):
             visible = model.draw_down(values, rng)[0]
         else:
@@ -156,11 +153,6 @@ class DeepAnswersMixin(TransformerMixin, UpperLogPartitionMixin):
         """The restricted machine whose log Z is that of the model."""
         model = self.model_
         return model.folded() if isinstance(model, DeepModel) else model.top
-
-    def _why_not_summed(self) -> str:
-        sizes = ", ".join(str(layer.n_units) for layer in self.model_.layers)
-        layers = "one of the two highest" if isinstance(self.model_, BeliefNetwork) else "every other"
-        return f"{why_not_summed(self._summable)} ({layers} of the layers of {sizes} units)"
 
     # -- likelihoods ----------------------------------------------------------------------------------------------
     def score_samples(self, X: Any) -> np.ndarray:
@@ -231,8 +223,8 @@ class DeepAnswersMixin(TransformerMixin, UpperLogPartitionMixin):
         summed = checked_exact(exact or None, n_samples, betas)
         annealing = self._annealing(rows, n_samples, betas)
         rng = as_generator(self.random_state)
-        if exact and not can_sum(self._summable):
-            raise TooExpensiveError(f"{self._why_not_summed()}", "set `exact=False` for a lower bound")
+        if exact:
+            exactly(self.model_, instead="set `exact=False` for a lower bound")
         try:
             return deep_log_likelihood(
                 self.model_, rows, annealing=annealing, rng=rng, exact=exact, exact_log_partition=summed
@@ -291,10 +283,8 @@ class DeepAnswersMixin(TransformerMixin, UpperLogPartitionMixin):
         check_is_fitted(self)
         exact = checked_method(method, n_samples, betas)
         annealing = self._annealing(None, n_samples, betas)
-        if exact and not can_sum(self._summable):
-            raise TooExpensiveError(
-                f"{self._why_not_summed()}", "bracket log Z by `method='ais'` (of scores: log_likelihood)"
-            )
+        if exact:
+            exactly(self.model_, instead="bracket log Z by `method='ais'` (of scores: log_likelihood)")
         return deep_log_partition(self.model_, annealing, as_generator(self.random_state), exact=exact)
 
     def _annealing(self, rows: LayerRows | None, n_samples: int | None, betas: int | None) -> LayerAnnealing:

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
+from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimators.layered_data import VisibleRows
-from gibbsian.layered.exact import LayerEnumeration, can_sum, predict_cost, why_not_summed
+from gibbsian.inference import exact, is_affordable
 from gibbsian.layered.missing import fill
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.sampling import draw, gibbs_steps
@@ -159,13 +159,11 @@ class RestrictedAnswersMixin(TransformerMixin):
             check_whole_number("n_steps", n_steps, least=1)
         rng = self._generator(random_state)
         chains_asked = n_steps is not None or start is not None
-        quick = can_sum(self.model_) and predict_cost(self.model_).seconds <= QUICK_SECONDS
+        quick = is_affordable(self.model_, QUICK_SECONDS)
         if method == "exact" or (method == "auto" and quick and not chains_asked):
             if chains_asked:
                 raise ArgumentError("n_steps and start belong to `method='gibbs'`", "leave them out")
-            if not can_sum(self.model_):
-                raise TooExpensiveError(f"{why_not_summed(self.model_)}", "draw with `method='gibbs'`")
-            return self._decoded(LayerEnumeration(self.model_).sample(n_samples, rng)[0])
+            return self._labels(exact(self.model_, instead="draw with `method='gibbs'`").sample(n_samples, rng))
         settings: dict[str, Any] = {"n_chains": n_samples}
         if n_steps is not None:
             settings["burn_in"] = n_steps

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gibbsian.layered.exact import can_sum, log_partition, predict_cost
+from gibbsian.inference import exact, is_affordable
 from gibbsian.layered.filling import Filling
 from gibbsian.layered.monitors import Watched
 from gibbsian.layered.rows import LayerRows
@@ -63,8 +63,8 @@ class HeldOutCurves:
         own = self._watched(model, np.empty(0))
         figures = {f"held_out_{name}": value for name, value in own.items()}
         figures["free_energy_gap"] = model.temperature * (seen - unseen)
-        if can_sum(model) and predict_cost(model).seconds <= QUICK_SECONDS:
-            log_z = log_partition(model)
+        if is_affordable(model, QUICK_SECONDS):
+            log_z = exact(model).log_partition()
             figures |= {"log_likelihood": seen - log_z, "held_out_log_likelihood": unseen - log_z}
         return figures
 

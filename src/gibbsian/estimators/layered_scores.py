@@ -13,8 +13,9 @@ from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, GibbsianWarning, TooExpensiveError, notify
 from gibbsian.estimators.answers import ScoreInterval
 from gibbsian.estimators.layered_data import VisibleRows
+from gibbsian.inference import exact as exactly
+from gibbsian.inference import is_affordable
 from gibbsian.layered.annealing import LayerAnnealing, log_partition_interval
-from gibbsian.layered.exact import LayerEnumeration, can_sum, why_not_summed
 from gibbsian.layered.likelihood import LogLikelihood, log_likelihood_of
 from gibbsian.layered.missing import log_evidence
 from gibbsian.layered.pseudolikelihood import log_pseudolikelihood
@@ -51,7 +52,7 @@ class UpperLogPartitionMixin(ABC):
         known: tuple[Any, float] | None = self.__dict__.get("_log_z")
         if known is not None and known[0] is self.model_:
             return known[1]
-        found = self.log_partition(betas=None if can_sum(self._summable) else QUICK_BETAS)
+        found = self.log_partition(betas=None if is_affordable(self._summable) else QUICK_BETAS)
         if isinstance(found, LogPartitionInterval):
             said = self._width_is_said.format(width=found.upper - found.lower)
             notify(
@@ -155,7 +156,7 @@ class RestrictedScoresMixin(UpperLogPartitionMixin):
         return self._score_of_rows(self._read(X).rows)
 
     def _score_of_rows(self, rows: LayerRows) -> HeldOut:
-        if can_sum(self.model_) or self.model_.visible.kind == "gaussian":
+        if is_affordable(self.model_) or self.model_.visible.kind == "gaussian":
             with contextlib.suppress(TooExpensiveError):  # rows that lack too many cells
                 score = np.average(log_evidence(self.model_, rows), weights=rows.shares) - self._log_partition_above()
                 return HeldOut(float(score), "log-likelihood", rows.n_rows)
@@ -200,8 +201,8 @@ class RestrictedScoresMixin(UpperLogPartitionMixin):
         exact = checked_exact(exact, n_samples, betas)
         annealing = LayerAnnealing(base=rows, **given_of(n_walkers=n_samples, betas=betas))
         rng = as_generator(self.random_state)
-        if exact and not can_sum(self.model_):
-            raise TooExpensiveError(f"{why_not_summed(self.model_)}", "set `exact=False` for both sides of it")
+        if exact:
+            exactly(self.model_, instead="set `exact=False` for both sides of it")
         return log_likelihood_of(self.model_, rows, annealing=annealing, rng=rng, exact=exact)
 
     def score_interval(
@@ -246,7 +247,7 @@ class RestrictedScoresMixin(UpperLogPartitionMixin):
         check_is_fitted(self)
         exact = checked_method(method, n_samples, betas)
         given = given_of(n_walkers=n_samples, betas=betas)
-        if can_sum(self.model_) if exact is None else exact:
+        if is_affordable(self.model_) if exact is None else exact:
             return self._exact_log_partition()
         return log_partition_interval(
             self.model_, annealing=LayerAnnealing(**given), rng=as_generator(self.random_state)
@@ -256,7 +257,7 @@ class RestrictedScoresMixin(UpperLogPartitionMixin):
     def needs_interval(self) -> bool:
         """Whether log Z is out of reach of an exact sum."""
         check_is_fitted(self)
-        return not can_sum(self.model_)
+        return not is_affordable(self.model_)
 
     @property
     def score_kind(self) -> str:
@@ -264,12 +265,9 @@ class RestrictedScoresMixin(UpperLogPartitionMixin):
         return "log_likelihood_lower_bound" if self.needs_interval else "log_likelihood"
 
     def _exact_log_partition(self) -> float:
-        try:
-            return LayerEnumeration(self.model_).log_partition
-        except TooExpensiveError:
-            raise TooExpensiveError(
-                f"{why_not_summed(self.model_)}", "bracket log Z by `method='ais'` (of scores: log_likelihood)"
-            ) from None
+        return exactly(
+            self.model_, instead="bracket log Z by `method='ais'` (of scores: log_likelihood)"
+        ).log_partition()
 
 
 def checked_method(method: str, n_samples: int | None, betas: int | None) -> bool | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, Self, runtime_checkable
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -12,7 +14,10 @@ from gibbsian.domain import SPIN, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.models import Model
 from gibbsian.models.pairwise import PairwiseModel
+from gibbsian.registry import Registry
 from gibbsian.resources import format_bytes
+
+ENGINES = Registry("exact engine", "gibbsian.inference", "ENGINES")
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,7 @@ class Cost:
     Parameters
     ----------
     engine : str
-        ``"enumeration"`` or ``"elimination"``.
+        What is done, in a word or a few.
     seconds : float
         Predicted time on two cores.
     n_bytes : float
@@ -31,6 +36,8 @@ class Cost:
         Width of the elimination order that was found, for the engine that has one.
     lower_bound : bool
         Whether the prediction was given up part of the way, so that the true numbers are larger.
+    refusal : str or None
+        What it would take, where the engine does not do it at any price.
 
     Examples
     --------
@@ -44,9 +51,16 @@ class Cost:
     n_bytes: float
     treewidth: int | None = None
     lower_bound: bool = False
+    refusal: str | None = None
+
+    def fits(self, max_seconds: float, n_bytes: float) -> bool:
+        """Say whether so much time and memory suffice."""
+        return self.refusal is None and self.seconds <= max_seconds and self.n_bytes <= n_bytes
 
     def describe(self) -> str:
         """Write the prediction for people."""
+        if self.refusal is not None:
+            return self.refusal
         memory = format_bytes(self.n_bytes) if self.n_bytes < 2.0**50 else f"{self.n_bytes / 2.0**30:.0e} GiB"
         width = f"{self.treewidth} or more" if self.lower_bound else f"{self.treewidth}"
         note = "" if self.treewidth is None else f" (treewidth {width})"
@@ -98,6 +112,9 @@ class ExactInference(Protocol):
     def cost(self) -> Cost:
         """Predicted price of `moments`."""
 
+    def at(self, model: Any) -> Self:
+        """Return the engine for the same structure with other parameters; nothing is chosen or planned again."""
+
     def log_partition(self) -> float:
         """Return log Z."""
 
@@ -124,21 +141,46 @@ class ExactInference(Protocol):
         """Draw independent states, shape ``(n_samples, n_variables)``."""
 
 
+class Engine(ABC):
+    """Base of the engines on the price list: one file each, registered in `ENGINES`.
+
+    Parameters
+    ----------
+    model : Model
+        One that the engine has a price for.
+    max_seconds : float
+        Limit for questions that take longer than `moments`.
+    """
+
+    # Cached properties that depend on the model's structure alone, so that `at` hands them on.
+    shared: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, model: Any, max_seconds: float = 60.0):
+        self.model = model
+        self.max_seconds = max_seconds
+
+    @classmethod
+    @abstractmethod
+    def price(cls, model: Any) -> Cost | None:
+        """Predict what log Z and all moments of a model cost, or return None for a model that is not served."""
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Predicted price of `moments`."""
+        cost = self.price(self.model)
+        assert cost is not None  # the engine was built for a model that it serves
+        return cost
+
+    def at(self, model: Any) -> Self:
+        """Return the engine for the same structure with other parameters; nothing is chosen or planned again."""
+        other = type(self)(model, self.max_seconds)
+        other.__dict__.update((name, getattr(self, name)) for name in self.shared)
+        return other
+
+
 @dataclass(frozen=True)
 class SpinForm:
-    """A model as the engines see it: spins, natural parameters, and the way back to the model's own domain.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.inference.base import SpinForm
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [4.0], domain=gb.domain.BINARY)
-    >>> form = SpinForm.of(model)
-    >>> form.biases.tolist(), form.couplings.tolist(), form.constant
-    ([1.0, 1.0], [1.0], 1.0)
-    >>> form.means(np.array([-1.0, 0.0]))
-    array([0. , 0.5])
-    """
+    """A model as the engines see it: spins, natural parameters, and the way back to the model's own domain."""
 
     biases: np.ndarray
     couplings: np.ndarray
@@ -176,15 +218,18 @@ class SpinForm:
         return np.where(is_high, np.int8(self.domain.high), np.int8(self.domain.low))
 
 
-def check_nodes(nodes: Iterable[int], n_variables: int) -> np.ndarray:
-    """Return `nodes` as an array, or say which of them cannot be used.
+def has_spin_form(model: Any) -> bool:
+    """Say whether a model has biases and couplings of two-valued variables, which have engines of their own."""
+    return hasattr(model, "natural_couplings")
 
-    Examples
-    --------
-    >>> from gibbsian.inference.base import check_nodes
-    >>> check_nodes([2, 0], 3)
-    array([2, 0])
-    """
+
+def has_fast_transform(model: Any) -> bool:
+    """Say whether the log-weights of all states are one fast transform of the parameters."""
+    return getattr(model, "has_fast_transform", False)
+
+
+def check_nodes(nodes: Iterable[int], n_variables: int) -> np.ndarray:
+    """Return `nodes` as an array, or say which of them cannot be used."""
     given = list(nodes)
     for node in given:
         if not isinstance(node, int | np.integer) or not 0 <= node < n_variables:
@@ -197,14 +242,7 @@ def check_nodes(nodes: Iterable[int], n_variables: int) -> np.ndarray:
 
 
 def check_n_samples(n_samples: int) -> int:
-    """Return `n_samples` if it is a whole number, zero or more.
-
-    Examples
-    --------
-    >>> from gibbsian.inference.base import check_n_samples
-    >>> check_n_samples(10)
-    10
-    """
+    """Return `n_samples` if it is a whole number, zero or more."""
     if not isinstance(n_samples, int | np.integer) or n_samples < 0:
         raise ArgumentError("must be a whole number, zero or more", argument="n_samples", value=n_samples)
     return int(n_samples)

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from gibbsian.backends.numba import elimination as kernels
 from gibbsian.errors import TooExpensiveError
 from gibbsian.graphs import Graph
-from gibbsian.inference.base import Cost, Moments, SpinForm, check_n_samples, check_nodes
+from gibbsian.inference.base import (
+    ENGINES,
+    Cost,
+    Engine,
+    Moments,
+    SpinForm,
+    check_n_samples,
+    check_nodes,
+    has_spin_form,
+)
 from gibbsian.inference.ordering import MAX_WIDTH, EliminationPlan, plan_elimination
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.resources import require_memory
@@ -25,15 +35,8 @@ DRAWS_PER_CHUNK = 2**22
 _Tree = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]
 
 
-def elimination_cost(graph: Graph) -> Cost:
-    """Predict what eliminating the variables of a graph costs.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> gb.inference.elimination_cost(gb.graphs.grid(16, 16)).treewidth
-    16
-    """
+def _price(graph: Graph) -> Cost:
+    """Predict what eliminating the variables of a graph costs."""
     plan = plan_elimination(graph)
     if plan is None:
         entries = 2.0 ** (MAX_WIDTH + 1)
@@ -44,7 +47,8 @@ def elimination_cost(graph: Graph) -> Cost:
     return Cost("elimination", seconds, 8.0 * n_numbers, plan.width)
 
 
-class Elimination:
+@ENGINES.register("elimination")
+class Elimination(Engine):
     """Exact answers by variable elimination.
 
     One pass up the tree of cliques gives log Z and the law of each variable given its separator; one pass down gives
@@ -69,15 +73,17 @@ class Elimination:
     array([0.46211716, 0.46211716])
     """
 
+    model: PairwiseModel
+    shared = ("_plan",)
+
     def __init__(self, model: PairwiseModel, max_seconds: float = 60.0):
-        self.model = model
-        self.max_seconds = max_seconds
+        super().__init__(model, max_seconds)
         self._form = SpinForm.of(model)
 
-    @cached_property
-    def cost(self) -> Cost:
-        """Predicted price of `moments`."""
-        return elimination_cost(self.model.graph)
+    @classmethod
+    def price(cls, model: Any) -> Cost | None:
+        """Predict the cost for models that are pairwise spins in some domain."""
+        return _price(model.graph) if has_spin_form(model) else None
 
     @cached_property
     def _plan(self) -> EliminationPlan:

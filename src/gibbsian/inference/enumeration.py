@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from gibbsian.backends.numba import enumeration as kernels
 from gibbsian.graphs import Graph
-from gibbsian.inference.base import Cost, Moments, SpinForm, check_n_samples, check_nodes
+from gibbsian.inference.base import (
+    ENGINES,
+    Cost,
+    Engine,
+    Moments,
+    SpinForm,
+    check_n_samples,
+    check_nodes,
+    has_spin_form,
+)
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.resources import require_memory
 
@@ -23,15 +33,8 @@ LARGEST_EXPONENT = 900
 TIE = 1e-14
 
 
-def enumeration_cost(graph: Graph) -> Cost:
-    """Predict what enumerating the states of a graph costs.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> gb.inference.enumeration_cost(gb.graphs.complete(20)).seconds < 1
-    True
-    """
+def _price(graph: Graph) -> Cost:
+    """Predict what enumerating the states of a graph costs."""
     n = graph.n_nodes
     n_low = min(n, LOW_VARIABLES)
     n_rows = 2.0 ** min(n - n_low, LARGEST_EXPONENT)
@@ -71,7 +74,8 @@ class _Table:
             return kernels.row_sums(*self.parameters, reference)
 
 
-class Enumeration:
+@ENGINES.register("enumeration")
+class Enumeration(Engine):
     """Exact answers by enumeration.
 
     The number of a state has variable 0 as its most significant bit and a zero bit for the lower value, so
@@ -81,6 +85,8 @@ class Enumeration:
     ----------
     model : PairwiseModel
         At most about 30 variables; `exact` checks what that costs.
+    max_seconds : float
+        Not needed: no question takes longer than `moments`.
 
     Examples
     --------
@@ -93,14 +99,16 @@ class Enumeration:
     array([1, 1, 1], dtype=int8)
     """
 
-    def __init__(self, model: PairwiseModel):
-        self.model = model
+    model: PairwiseModel
+
+    def __init__(self, model: PairwiseModel, max_seconds: float = 60.0):
+        super().__init__(model, max_seconds)
         self._form = SpinForm.of(model)
 
-    @cached_property
-    def cost(self) -> Cost:
-        """Predicted price of `moments`."""
-        return enumeration_cost(self.model.graph)
+    @classmethod
+    def price(cls, model: Any) -> Cost | None:
+        """Predict the cost for models that are pairwise spins in some domain."""
+        return _price(model.graph) if has_spin_form(model) else None
 
     def _split(self, order: np.ndarray, n_high: int) -> _Table:
         """Lay out the states with the variables in another order."""

@@ -1,83 +1,88 @@
-"""Choose the cheapest exact engine, or say what both would cost."""
+"""Choose the cheapest exact engine on the price list, or say what each would cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from typing import Any, overload
 
 import numpy as np
 
 from gibbsian.domain import Domain
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.graphs import Graph
-from gibbsian.inference.base import Cost, ExactInference, check_nodes
-from gibbsian.inference.elimination import Elimination, elimination_cost
-from gibbsian.inference.enumeration import Enumeration, enumeration_cost
-from gibbsian.inference.factor_elimination import FactorElimination, factor_elimination_cost
-from gibbsian.inference.factor_enumeration import FactorEnumeration, factor_enumeration_cost
-from gibbsian.inference.product_enumeration import (
-    ProductEnumeration,
-    has_fast_transform,
-    product_enumeration_cost,
-)
-from gibbsian.models import Model, PairwiseModel
+from gibbsian.inference.base import ENGINES, Cost, Engine, ExactInference, check_nodes
+from gibbsian.inference.layer_sums import Layered, LayerSums
+from gibbsian.models import Model
 from gibbsian.resources import format_bytes, memory_limit
 
+INSTEAD = "use sampling or pseudolikelihood"
 
-def predict_cost(graph: Graph) -> Cost:
-    """Return the price of the cheaper engine: log Z and all moments of any pairwise model on a graph.
+
+def _offers(model: Any) -> list[tuple[Cost, type[Engine]]]:
+    """Ask every engine for its price; leave out those that do not serve the model."""
+    engines: list[Any] = [ENGINES.factory(name) for name in ENGINES]
+    priced = [(engine.price(model), engine) for engine in engines]
+    offers: list[tuple[Cost, type[Engine]]] = [offer for offer in priced if offer[0] is not None]
+    if not offers:
+        raise ArgumentError(f"exact inference needs a model with factors or layers, not {type(model).__name__}")
+    return sorted(offers, key=lambda offer: offer[0].seconds)
+
+
+def predict_cost(model: Any) -> Cost:
+    """Return the price of the cheapest engine: log Z and all moments of a model.
+
+    Parameters
+    ----------
+    model : Model
+        Of any kind; only its structure matters.
 
     Examples
     --------
     >>> import gibbsian as gb
-    >>> gb.inference.predict_cost(gb.graphs.complete(20)).engine
+    >>> gb.inference.predict_cost(gb.PairwiseModel.zeros(gb.graphs.complete(20))).engine
     'enumeration'
-    >>> gb.inference.predict_cost(gb.graphs.grid(10, 10)).engine
+    >>> gb.inference.predict_cost(gb.PairwiseModel.zeros(gb.graphs.grid(10, 10))).engine
     'elimination'
     """
-    return min((enumeration_cost(graph), elimination_cost(graph)), key=lambda cost: cost.seconds)
+    return _offers(model)[0][0]
 
 
-def predict_cost_of(model: Model) -> Cost:
-    """Return the price of the cheaper engine: log Z and all moments of a model of any kind.
+def is_affordable(model: Any, max_seconds: float = 60.0) -> bool:
+    """Say whether `exact` would answer within a time limit.
 
     Examples
     --------
     >>> import gibbsian as gb
-    >>> gb.inference.predict_cost_of(gb.PairwiseModel.zeros(gb.graphs.grid(10, 10))).engine
-    'elimination'
+    >>> gb.inference.is_affordable(gb.PairwiseModel.zeros(gb.graphs.complete(60)))
+    False
     """
-    return min((cost for cost, _ in _offers(model, np.inf)), key=lambda cost: cost.seconds)
+    return any(cost.fits(max_seconds, memory_limit()) for cost, _ in _offers(model))
 
 
-def _offers(model: Model, max_seconds: float) -> list[tuple[Cost, Callable[[], ExactInference]]]:
-    """Each engine that serves the model: its price, and how to get it."""
-    if isinstance(model, PairwiseModel):
-        return [
-            (enumeration_cost(model.graph), partial(Enumeration, model)),
-            (elimination_cost(model.graph), partial(Elimination, model, max_seconds)),
-        ]
-    eliminate = (factor_elimination_cost(model), partial(FactorElimination, model, max_seconds))
-    if has_fast_transform(model):
-        return [(product_enumeration_cost(model), partial(ProductEnumeration, model)), eliminate]
-    return [(factor_enumeration_cost(model), partial(FactorEnumeration, model)), eliminate]
+@overload
+def exact(model: Layered, *, max_seconds: float = 60.0, instead: str = INSTEAD) -> LayerSums: ...
 
 
-def exact(model: Model, *, max_seconds: float = 60.0) -> ExactInference:
+@overload
+def exact(model: Model, *, max_seconds: float = 60.0, instead: str = INSTEAD) -> ExactInference: ...
+
+
+def exact(model: Any, *, max_seconds: float = 60.0, instead: str = INSTEAD) -> Any:
     """Return the exact engine that is predicted to be the fastest of those that fit.
 
     Parameters
     ----------
     model : Model
-        Any interactions of up to about 30 two-valued variables, or any number of variables of low treewidth. Pairwise
-        models have engines of their own, all others are seen through ``model.factors()``.
-    max_seconds : float
+        Any interactions of up to about 30 two-valued variables, any number of variables of low treewidth, or layers of
+        which the smaller side has up to 25 two-valued units.
+    max_seconds : float, default 60
         Refuse what is predicted to take longer.
+    instead : str
+        What to advise where nothing fits.
 
     Raises
     ------
     TooExpensiveError
-        When neither engine fits the time limit and the memory; nothing has been allocated.
+        When no engine fits the time limit and the memory; nothing has been allocated.
 
     Examples
     --------
@@ -87,24 +92,34 @@ def exact(model: Model, *, max_seconds: float = 60.0) -> ExactInference:
     >>> gb.inference.exact(gb.PairwiseModel.zeros(gb.graphs.complete(60)))
     Traceback (most recent call last):
         ...
-    gibbsian.errors.TooExpensiveError: exact inference on 60 variables would take about 3.5e+09 s and ...
+    gibbsian.errors.TooExpensiveError: exact inference on 60 variables would take ...
     """
-    if not hasattr(type(model), "factors"):
-        raise ArgumentError(f"exact inference needs a model with factors, not {type(model).__name__}")
     if not max_seconds > 0:
         raise ArgumentError("must be a positive number", argument="max_seconds", value=max_seconds)
-    limit = memory_limit()
-    offers = _offers(model, max_seconds)
-    fitting = [(cost, build) for cost, build in offers if cost.seconds <= max_seconds and cost.n_bytes <= limit]
-    if not fitting:
-        by_engine = ", or ".join(cost.describe() for cost, _ in offers)
-        raise TooExpensiveError(
-            f"exact inference on {model.n_variables} variables would take {by_engine}, but "
-            f"`max_seconds={max_seconds:g}` and {format_bytes(limit)} may be used",
-            "use sampling or pseudolikelihood",
-        )
-    _, build = min(fitting, key=lambda offer: offer[0].seconds)
-    return build()
+    limit, offers = memory_limit(), _offers(model)
+    for cost, engine in offers:
+        if cost.fits(max_seconds, limit):
+            return engine(model, max_seconds)
+    by_engine = ", or ".join(cost.describe() for cost, _ in offers)
+    raise TooExpensiveError(
+        f"exact inference on {model.n_variables} variables would take {by_engine}, but "
+        f"`max_seconds={max_seconds:g}` and {format_bytes(limit)} may be used",
+        instead,
+    )
+
+
+def plan_exact(model: Any, max_seconds: float = 60.0) -> Callable[[Any], Any]:
+    """Choose the engine once and return it as a function of models with the same structure.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2), bias=False)
+    >>> plan = gb.inference.plan_exact(model)
+    >>> plan(model.replace([0.5])).moments().statistics.round(4)
+    array([0.4621])
+    """
+    return exact(model, max_seconds=max_seconds).at
 
 
 def conditional(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from gibbsian.errors import ArgumentError
-from gibbsian.inference.base import Cost, Moments, check_n_samples, check_nodes
+from gibbsian.inference.base import Engine, Moments, check_n_samples, check_nodes, has_spin_form
 from gibbsian.inference.log_tables import Axes, LogTables, marginals
 from gibbsian.models import Model
 from gibbsian.resources import require_memory
@@ -18,20 +19,17 @@ SECONDS_PER_SCOPE, SECONDS_PER_PARAMETER = 4e-5, 2e-6
 
 
 def table_seconds(model: Model) -> float:
-    """Predict how long the tables of a model take to put together and to take apart again, which is done in Python.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.inference.factor_answers import table_seconds
-    >>> table_seconds(gb.PairwiseModel.zeros(gb.graphs.complete(10))) < 0.01
-    True
-    """
+    """Predict how long the tables of a model take to put together and to take apart again, which is done in Python."""
     n_scopes = model.n_variables + model.graph.n_edges  # about: the factors are not listed before it is known they fit
     return 1e-4 + SECONDS_PER_SCOPE * n_scopes + SECONDS_PER_PARAMETER * model.theta.size
 
 
-class FactorAnswers(ABC):
+def needs_factors(model: Any) -> bool:
+    """Say whether a model is served through its factors: it has some, and no faster form of its own."""
+    return hasattr(model, "factors") and not has_spin_form(model)
+
+
+class FactorAnswers(Engine):
     """Base of the engines for any model: subclasses sum over states, this class puts the results in the model's words.
 
     Inside, variables are numbered without those that have one value only (see `LogTables`), and states are codes.
@@ -44,9 +42,7 @@ class FactorAnswers(ABC):
         Limit for questions that take longer than `moments`.
     """
 
-    def __init__(self, model: Model, max_seconds: float = 60.0):
-        self.model = model
-        self.max_seconds = max_seconds
+    model: Model
 
     @cached_property
     def _tables(self) -> LogTables:
@@ -58,11 +54,6 @@ class FactorAnswers(ABC):
         return self.model.domain.cardinalities(self.model.n_variables)
 
     # -- what an engine computes -------------------------------------------------------------------------------------
-    @property
-    @abstractmethod
-    def cost(self) -> Cost:
-        """Predicted price of `moments`."""
-
     @abstractmethod
     def log_partition(self) -> float:
         """Return log Z."""

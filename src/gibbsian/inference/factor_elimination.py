@@ -6,14 +6,15 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from gibbsian.backends.numba import factor_tables as kernels
 from gibbsian.errors import TooExpensiveError
 from gibbsian.graphs import Graph
-from gibbsian.inference.base import Cost
-from gibbsian.inference.factor_answers import FactorAnswers, table_seconds
+from gibbsian.inference.base import ENGINES, Cost
+from gibbsian.inference.factor_answers import FactorAnswers, needs_factors, table_seconds
 from gibbsian.inference.log_tables import Axes, add_up, marginals
 from gibbsian.inference.ordering import MAX_WIDTH, EliminationPlan, log_clique_sizes, plan_elimination
 from gibbsian.models import Model
@@ -22,16 +23,8 @@ SECONDS_PER_ENTRY = 3e-8
 SECONDS_PER_NODE = 5e-5
 
 
-def factor_elimination_cost(model: Model) -> Cost:
-    """Predict what eliminating the variables of a model costs, without building its factors.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.inference.factor_elimination import factor_elimination_cost
-    >>> factor_elimination_cost(gb.PairwiseModel.zeros(gb.graphs.grid(16, 16))).treewidth
-    16
-    """
+def _price(model: Model) -> Cost:
+    """Predict what eliminating the variables of a model costs, without building its factors."""
     graph, cardinalities = _free_part(model)
     plan = plan_elimination(graph, cardinalities) if graph.n_nodes else None
     if plan is None:
@@ -65,6 +58,7 @@ class _Bucket:
     children: list[tuple[int, Axes]]  # the places whose message comes here, and its axes
 
 
+@ENGINES.register("factor-elimination")
 class FactorElimination(FactorAnswers):
     """Exact answers by variable elimination.
 
@@ -89,10 +83,12 @@ class FactorElimination(FactorAnswers):
     array([0.46211716, 0.46211716])
     """
 
-    @cached_property
-    def cost(self) -> Cost:
-        """Predicted price of `moments`."""
-        return factor_elimination_cost(self.model)
+    shared = ("_plan",)
+
+    @classmethod
+    def price(cls, model: Any) -> Cost | None:
+        """Predict the cost for models that are known by their factors alone."""
+        return _price(model) if needs_factors(model) else None
 
     @cached_property
     def _plan(self) -> EliminationPlan:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from gibbsian.inference.base import Cost
-from gibbsian.inference.factor_answers import FactorAnswers, table_seconds
+from gibbsian.inference.base import ENGINES, Cost, has_fast_transform
+from gibbsian.inference.factor_answers import FactorAnswers, needs_factors, table_seconds
 from gibbsian.inference.log_tables import Axes, add_up, digits, marginals
 from gibbsian.models import Model
 
@@ -19,24 +20,23 @@ LARGEST_EXPONENT = 900.0
 TIE = 1e-14
 
 
-def factor_enumeration_cost(model: Model) -> Cost:
-    """Predict what listing all states of a model costs.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.inference.factor_enumeration import factor_enumeration_cost
-    >>> factor_enumeration_cost(gb.PairwiseModel.zeros(gb.graphs.complete(20))).seconds < 1
-    True
-    """
+def log_n_states(model: Model) -> tuple[float, bool]:
+    """Return the logarithm to the base two of the number of states, and whether it was cut to what a float holds."""
     exponent = float(np.log2(model.domain.cardinalities(model.n_variables)).sum())
-    n_states = 2.0 ** min(exponent, LARGEST_EXPONENT)
+    return min(exponent, LARGEST_EXPONENT), exponent > LARGEST_EXPONENT
+
+
+def _price(model: Model) -> Cost:
+    """Predict what listing all states of a model costs."""
+    exponent, bound = log_n_states(model)
+    n_states = 2.0**exponent
     seconds = table_seconds(model) + SECONDS_PER_STATE * n_states
     # the table of states, and while it is built or summed up halves, quarters ... of it
     n_bytes = 8.0 * (2 * n_states + 4 * model.theta.size)
-    return Cost("enumeration", seconds, n_bytes, lower_bound=exponent > LARGEST_EXPONENT)
+    return Cost("enumeration", seconds, n_bytes, lower_bound=bound)
 
 
+@ENGINES.register("factor-enumeration")
 class FactorEnumeration(FactorAnswers):
     """Exact answers by one table of the probabilities of all states.
 
@@ -60,10 +60,10 @@ class FactorEnumeration(FactorAnswers):
     array([1, 1, 1], dtype=int8)
     """
 
-    @cached_property
-    def cost(self) -> Cost:
-        """Predicted price of `moments`."""
-        return factor_enumeration_cost(self.model)
+    @classmethod
+    def price(cls, model: Any) -> Cost | None:
+        """Predict the cost for models that are known by their factors alone."""
+        return _price(model) if needs_factors(model) and not has_fast_transform(model) else None
 
     def _log_weights(self) -> np.ndarray:
         """Log-weights of all states without the constant, an axis for each variable."""

@@ -10,7 +10,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.inference.completions import complete_in_all_ways, count_completions
 from gibbsian.inference.cut_sets import split_by_cut
-from gibbsian.inference.exact import exact, predict_cost_of
+from gibbsian.inference.exact import exact, predict_cost
 from gibbsian.models import Model, PairwiseModel
 
 # Models that are not pairwise have up to this many completions of a state listed (eight missing cells of two values).
@@ -130,7 +130,7 @@ def clamped_seconds(model: Model, data: Dataset) -> float:
     if not len(heavy):
         return together
     rest, _, _ = clamp(model, data, int(heavy[counts[heavy].argmax()]))
-    return together + len(heavy) * (ROW_SECONDS + predict_cost_of(rest).seconds)
+    return together + len(heavy) * (ROW_SECONDS + predict_cost(rest).seconds)
 
 
 def is_quick(model: Model, data: Dataset, patience: float = PATIENT_SECONDS) -> bool:

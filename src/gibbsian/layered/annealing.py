@@ -16,7 +16,7 @@ import numpy as np
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, MixingWarning, notify
-from gibbsian.layered.exact import LayerEnumeration
+from gibbsian.inference import exact
 from gibbsian.layered.paths import IndependentUnits, LayerPath, as_base, filled_values
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.sampling import gibbs_steps
@@ -53,14 +53,14 @@ class LayerAnnealing:
     Examples
     --------
     >>> import numpy as np
-    >>> from gibbsian.layered import exact
+    >>> from gibbsian.inference import exact
     >>> from gibbsian.layered.annealing import LayerAnnealing
     >>> from gibbsian.models.layers import BinaryLayer
     >>> from gibbsian.models.restricted import RestrictedModel
     >>> weights = np.random.default_rng(0).normal(size=(8, 5))
     >>> rbm = RestrictedModel.build(BinaryLayer(8), BinaryLayer(5), weights=weights)
     >>> run = LayerAnnealing(betas=1000).forward(rbm, rng=1)
-    >>> abs(run.log_partition - exact.log_partition(rbm)) < 3 * run.log_partition_stderr < 0.1
+    >>> abs(run.log_partition - exact(rbm).log_partition()) < 3 * run.log_partition_stderr < 0.1
     True
     """
 
@@ -105,14 +105,14 @@ class LayerAnnealing:
         --------
         >>> import numpy as np
         >>> from gibbsian.layered.annealing import LayerAnnealing
-        >>> from gibbsian.layered.exact import LayerEnumeration
+        >>> from gibbsian.inference import exact
         >>> from gibbsian.models.layers import SpinLayer
         >>> from gibbsian.models.restricted import RestrictedModel
         >>> weights = np.random.default_rng(0).normal(scale=0.5, size=(8, 5))
         >>> rbm = RestrictedModel.build(SpinLayer(8), SpinLayer(5), weights=weights)
-        >>> engine = LayerEnumeration(rbm)
-        >>> run = LayerAnnealing(betas=1000).reverse(rbm, engine.sample(100, rng=0)[0], rng=1)
-        >>> abs(run.log_partition - engine.log_partition) < 3 * run.log_partition_stderr < 0.1
+        >>> engine = exact(rbm)
+        >>> run = LayerAnnealing(betas=1000).reverse(rbm, engine.sample_layers(100, np.random.default_rng(0))[0], rng=1)
+        >>> abs(run.log_partition - engine.log_partition()) < 3 * run.log_partition_stderr < 0.1
         True
         """
         given = np.asarray(values, dtype=np.float64)
@@ -237,14 +237,14 @@ def log_partition_interval(
     Examples
     --------
     >>> import numpy as np
-    >>> from gibbsian.layered import exact
+    >>> from gibbsian.inference import exact
     >>> from gibbsian.layered.annealing import LayerAnnealing, log_partition_interval
     >>> from gibbsian.models.layers import BinaryLayer
     >>> from gibbsian.models.restricted import RestrictedModel
     >>> weights = np.random.default_rng(0).normal(size=(8, 5))
     >>> rbm = RestrictedModel.build(BinaryLayer(8), BinaryLayer(5), weights=weights)
     >>> interval = log_partition_interval(rbm, annealing=LayerAnnealing(betas=1000), rng=0)
-    >>> interval.lower < exact.log_partition(rbm) < interval.upper
+    >>> interval.lower < exact(rbm).log_partition() < interval.upper
     True
     """
     chosen = LayerAnnealing() if annealing is None else annealing
@@ -284,7 +284,7 @@ def _starts(
     if not isinstance(start, str):
         return start, f"the {len(start)} states given"
     if start == "exact":
-        return LayerEnumeration(model).sample(n, rng)[0], f"{n} exact draws"
+        return exact(model).sample_layers(n, rng)[0], f"{n} exact draws"
     if start == "tempering":
         chains = TemperedChains(base=as_base(annealing.base, model, rng))
         state = chains.init(model, n, rng)

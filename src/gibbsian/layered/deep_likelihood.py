@@ -19,12 +19,13 @@ from scipy.special import logsumexp
 from gibbsian.blocks import row_blocks
 from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.diagnostics.partition import LogPartitionInterval
-from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
+from gibbsian.errors import ArgumentError, MissingValuesError
+from gibbsian.inference import exact as exactly
+from gibbsian.inference import is_affordable
 from gibbsian.layered import annealing as restricted
 from gibbsian.layered import deep_annealing
 from gibbsian.layered.annealing import LayerAnnealing
 from gibbsian.layered.deep_mean_field import MeanField, log_weight_bound
-from gibbsian.layered.exact import can_sum, log_partition
 from gibbsian.layered.likelihood import LogLikelihood
 from gibbsian.layered.rows import LayerRows, layer_columns
 from gibbsian.models.belief_network import MOST_STATES, BeliefNetwork
@@ -239,16 +240,9 @@ def deep_log_partition(
     """
     machine = model.folded() if isinstance(model, DeepModel) else model.top
     if exact is None:
-        exact = can_sum(machine)
+        exact = is_affordable(machine)
     if exact:
-        if not can_sum(machine):
-            sizes = [layer.n_units for layer in model.layers]
-            raise TooExpensiveError(
-                f"log Z of layers of {sizes} units needs at most 25 two-valued units in every other "
-                "layer together, or at the top of a belief network in one layer",
-                "bracket it by annealing",
-            )
-        return log_partition(machine)
+        return exactly(model, instead="bracket log Z by annealing").log_partition()
     if isinstance(model, DeepModel):
         chosen = annealing
         if annealing is None and rows is not None:

@@ -13,8 +13,9 @@ import numpy as np
 
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError
+from gibbsian.inference import exact as exactly
+from gibbsian.inference import is_affordable
 from gibbsian.layered.annealing import LayerAnnealing, log_partition_interval
-from gibbsian.layered.exact import can_sum, log_partition
 from gibbsian.layered.missing import log_evidence
 from gibbsian.layered.rows import LayerRows
 from gibbsian.models.restricted import RestrictedModel
@@ -204,9 +205,9 @@ def log_likelihood_of(
     # summing over missing cells is the cheaper thing to be refused for
     log_weights = np.asarray(log_evidence(model, rows), dtype=np.float64)
     if exact is None:
-        exact = can_sum(model)
+        exact = is_affordable(model)
     if exact:
-        return LogLikelihood(log_weights, rows.shares, log_partition(model))
+        return LogLikelihood(log_weights, rows.shares, exactly(model).log_partition())
     chosen = LayerAnnealing(base=rows) if annealing is None else annealing
     return LogLikelihood(
         log_weights, rows.shares, log_partition_interval(model, start, chosen, rng, burn_in=burn_in, warn=warn)

@@ -56,9 +56,9 @@ class HeldOutRows:
         unseen = float(self.held_out.shares @ model.log_weights(self.held_out.states))
         figures = {"free_energy_gap": model.temperature * (seen - unseen)}
         if self.exact:
-            from gibbsian.layered.exact import log_partition
+            from gibbsian.inference import exact
 
-            log_z = float(log_partition(model))
+            log_z = exact(model).log_partition()
             figures |= {"log_likelihood": seen - log_z, "held_out_log_likelihood": unseen - log_z}
         return figures
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gibbsian.data import Dataset
-from gibbsian.inference import predict_cost_of
+from gibbsian.inference import predict_cost
 from gibbsian.inference.missing import PATIENT_SECONDS, clamped_seconds
 from gibbsian.models import Model
 
@@ -14,7 +14,7 @@ QUICK_SECONDS = 0.05
 
 def choose_learner(model: Model, data: Dataset) -> str:
     """Return the name of the learner that suits a model and data."""
-    seconds = predict_cost_of(model).seconds
+    seconds = predict_cost(model).seconds
     if not data.has_missing:
         return "mle" if seconds <= QUICK_SECONDS else "mple"
     return "mle" if seconds + clamped_seconds(model, data) <= PATIENT_SECONDS else "pcd"

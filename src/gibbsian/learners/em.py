@@ -8,6 +8,7 @@ rises.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
-from gibbsian.inference import exact
+from gibbsian.inference import ExactInference, plan_exact
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.objective import check_penalties, ridge
 from gibbsian.models import Model
@@ -92,6 +93,12 @@ class _Problem:
     model: Model
     clamped: Expectation
     l1: np.ndarray
+    plan: Callable[[Model], ExactInference]
+
+    def free_phase(self, model: Model) -> tuple[np.ndarray, float]:
+        """Return the expected statistics and log Z."""
+        moments = self.plan(model).moments()
+        return moments.statistics, moments.log_partition
 
 
 @LEARNERS.register("em")
@@ -162,7 +169,8 @@ class EM(Learner):
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Take both expectations at the start."""
         clamped = as_clamped(self.clamped, model, data)
-        problem = _Problem(model, clamped, np.where(model.penalised, self.l1, 0.0))
+        l1, plan = np.where(model.penalised, self.l1, 0.0), plan_exact(model, self.max_seconds)
+        problem = _Problem(model, clamped, l1, plan)
         nothing, zeros = np.empty((0, model.theta.size)), np.zeros_like(model.theta)
         start = EMProgress(
             theta=model.theta,
@@ -211,24 +219,12 @@ class EM(Learner):
         gradient = (progress.free - statistics) / temperature + self.l2 * theta
         value = float(smooth) + penalty(theta, problem.l1)
         state = LBFGSState(theta, gradient, value, progress.evaluations, progress.moves, progress.changes)
-        function = ridge(self._complete_data(problem.model, statistics), self.l2)
+        function = ridge(_complete_data(problem, statistics), self.l2)
         for _ in range(self.m_steps):
             state, info = LBFGS().step(function, state, problem.l1)
             if info.stalled:
                 break
         return state
-
-    def _complete_data(self, model: Model, statistics: np.ndarray) -> Function:
-        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            free, log_partition = self._free_phase(model.replace(theta))
-            value = log_partition - float(theta @ statistics) / model.temperature
-            return value, (free - statistics) / model.temperature
-
-        return function
-
-    def _free_phase(self, model: Model) -> tuple[np.ndarray, float]:
-        moments = exact(model, max_seconds=self.max_seconds).moments()
-        return moments.statistics, moments.log_partition
 
     def _extrapolate(self, problem: _Problem, before: EMProgress, after: EMProgress) -> EMProgress:
         """Go where the last steps would end, if that is further down than the plain step; else forget all but it."""
@@ -248,7 +244,7 @@ class EM(Learner):
         """Take both expectations at theta: the free phase, and the E-step, which goes on from where it was."""
         model = problem.model.replace(progress.theta)
         (free, log_partition), (estimate, posterior) = (
-            self._free_phase(model),
+            problem.free_phase(model),
             problem.clamped(model, progress.posterior),
         )
         weight = FORGETTING / (FORGETTING + progress.e_steps) if estimate.stderr.any() else 1.0
@@ -273,3 +269,15 @@ class EM(Learner):
         theta = progress.theta
         fit = progress.log_partition - progress.log_evidence
         return fit + 0.5 * self.l2 * float(theta @ theta) + penalty(theta, l1)
+
+
+def _complete_data(problem: _Problem, statistics: np.ndarray) -> Function:
+    """The function of theta that an M-step goes down, given the clamped statistics."""
+    model = problem.model
+
+    def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        free, log_partition = problem.free_phase(model.replace(theta))
+        value = log_partition - float(theta @ statistics) / model.temperature
+        return value, (free - statistics) / model.temperature
+
+    return function

@@ -161,6 +161,18 @@ class BeliefNetwork(LayerStack):
         """The restricted machine of the two highest layers."""
         return RestrictedModel(self.layers[-2], self.layers[-1], self.split(self.theta)[1], self.temperature)
 
+    def folded(self) -> RestrictedModel:
+        """Return the machine at the top, whose normaliser is the network's."""
+        return self.top
+
+    def unfold(self, vector: np.ndarray) -> np.ndarray:
+        """Refuse: the directed layers have no expected statistics that learning could match."""
+        raise ArgumentError("a belief network has no moments in the layout of its parameters", "ask `network.top`")
+
+    def unfold_values(self, lower: np.ndarray, upper: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+        """Draw the layers below values of the two highest ones, and return all from the bottom."""
+        return [*self.draw_down(lower, rng), upper]
+
     @cached_property
     def penalised(self) -> np.ndarray:
         """Which parameters a penalty applies to: the weights."""

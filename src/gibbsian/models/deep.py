@@ -318,7 +318,9 @@ class DeepModel(LayerStack):
             np.hstack([values[place] for place in self.odd]),
         )
 
-    def unfold_values(self, even: np.ndarray, odd: np.ndarray) -> list[np.ndarray]:
+    def unfold_values(
+        self, even: np.ndarray, odd: np.ndarray, rng: np.random.Generator | None = None
+    ) -> list[np.ndarray]:
         """Return the values of the layers, from the bottom, of the two sides of the folded machine.
 
         Examples

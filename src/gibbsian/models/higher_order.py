@@ -12,6 +12,8 @@ from typing import Self
 import numpy as np
 
 from gibbsian.backends.numba import cliques as kernels
+from gibbsian.backends.numba.factor_tables import subset_sums, superset_sums
+from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.blocks import row_blocks
 from gibbsian.domain import DOMAINS, SPIN, AnyDomain, Categories, Domain
@@ -303,6 +305,55 @@ class HigherOrderModel:
         return value, gradient
 
     # -- other forms of the same distribution -----------------------------------------------------------------------
+    # -- all states at once -------------------------------------------------------------------------------------------
+    @property
+    def has_fast_transform(self) -> bool:
+        """Whether the log-weights of all states are one fast transform of theta: two-valued variables."""
+        return self.domain.two_valued
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """The number of the state with ones at the variables of a clique: variable 0 is the most significant bit."""
+        indptr, members = self.clique_csr
+        bits = np.left_shift(1, self.n_variables - 1 - members)
+        return np.add.reduceat(bits, indptr[:-1]) if self.theta.size else np.empty(0, np.int64)
+
+    @cached_property
+    def _signs(self) -> np.ndarray:
+        """The transform reads a one as -1 but a code of one is spin +1: odd cliques change sign."""
+        return np.where(np.diff(self.clique_csr[0]) % 2 == 1, -1.0, 1.0)
+
+    def log_weight_table(self) -> np.ndarray:
+        """Return the log-weights of all states by their numbers, in n 2^n additions however many cliques there are.
+
+        With spins they are the Walsh-Hadamard transform of theta (TA22 section 2.2.3), with 0/1 sums over subsets.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.models.HigherOrderModel.build({(0, 1): 0.5}, n_variables=2).log_weight_table()
+        array([ 0.5, -0.5, -0.5,  0.5])
+        """
+        table = aligned_zeros(2**self.n_variables)
+        natural = self.theta / self.temperature
+        if self.domain == SPIN:
+            table[self._places] = self._signs * natural
+            walsh_hadamard(table)
+        else:
+            table[self._places] = natural
+            subset_sums(table)
+        return table
+
+    def statistics_from_table(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return the expected statistics, given the probabilities of all states by their numbers."""
+        table = aligned_zeros(probabilities.size)
+        table[:] = probabilities
+        if self.domain == SPIN:
+            walsh_hadamard(table)
+            return self._signs * table[self._places]
+        superset_sums(table)
+        return table[self._places]
+
     def factors(self) -> FactorGraph:
         """Return the distribution as a table for each clique; refused where a clique has more than 2^22 states.
 

@@ -224,6 +224,20 @@ class RestrictedModel(LayeredModel):
             self.hidden, self.visible, self.hidden_biases, self.visible_biases, self.weights.T, self.temperature
         )
 
+    def folded(self) -> RestrictedModel:
+        """Return the machine itself: what models of more layers become when their layers are put on two sides."""
+        return self
+
+    def unfold(self, vector: np.ndarray) -> np.ndarray:
+        """Return a vector laid out like the folded machine's theta, which is this one's."""
+        return vector
+
+    def unfold_values(
+        self, visible: np.ndarray, hidden: np.ndarray, rng: np.random.Generator | None = None
+    ) -> list[np.ndarray]:
+        """Return the values of the layers from the bottom."""
+        return [visible, hidden]
+
     def joint(self) -> JointModel:
         """Return the distribution of both layers, hidden units last, as a model on the graph of all pairs between them.
 

@@ -13,7 +13,7 @@ from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.existence import statistics_matrix
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.inference import exact
+from gibbsian.inference import exact, plan_exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.objectives.base import Objective
@@ -115,8 +115,10 @@ def likelihood_curvature(model: Model, data: Dataset, max_seconds: float) -> np.
     ):
         return _covariance_of_statistics(model) / model.temperature**2
 
+    plan = plan_exact(model, max_seconds)
+
     def moments(theta: np.ndarray) -> np.ndarray:
-        return exact(model.replace(theta), max_seconds=max_seconds).moments().statistics / model.temperature
+        return plan(model.replace(theta)).moments().statistics / model.temperature
 
     return _differences(moments, model.theta, max_seconds)
 

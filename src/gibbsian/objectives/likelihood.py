@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import TooExpensiveError
 from gibbsian.expectations import ClampedExact
-from gibbsian.inference import exact
+from gibbsian.inference import ExactInference, plan_exact
 from gibbsian.models import Model
 from gibbsian.objectives.base import OBJECTIVES, Function
 
@@ -40,23 +41,23 @@ class Likelihood:
 
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta."""
-        self._check_cost(model, data)
+        plan = self._plan(model, data)
         clamped = ClampedExact(self.max_seconds)
         rows = clamped.init(model, data, np.random.default_rng())
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             current = model.replace(theta)
-            moments, (data_side, _) = exact(current, max_seconds=self.max_seconds).moments(), clamped(current, rows)
+            moments, (data_side, _) = plan(current).moments(), clamped(current, rows)
             assert data_side.log_partition is not None
             value = moments.log_partition - data_side.log_partition
             return value, (moments.statistics - data_side.mean) / model.temperature
 
         return function
 
-    def _check_cost(self, model: Model, data: Dataset) -> None:
-        """Refuse before anything is built; with missing cells there is no pseudolikelihood to turn to."""
+    def _plan(self, model: Model, data: Dataset) -> Callable[[Model], ExactInference]:
+        """Choose the engine or refuse; with missing cells there is no pseudolikelihood to turn to."""
         try:
-            exact(model, max_seconds=self.max_seconds)
+            return plan_exact(model, self.max_seconds)
         except TooExpensiveError as error:
             if not data.has_missing:
                 raise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gibbsian.layered.exact import LayerEnumeration, log_likelihood
+from gibbsian.inference import exact
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.sampling import gibbs_steps
 from gibbsian.layered.start import start_model
@@ -88,14 +88,14 @@ def _trial(rng: np.random.Generator) -> Trial:
                 state, _ = learner.step(state)
             if epoch % EVERY == 0:
                 model = start.replace(state.progress.theta)
-                scores.append(log_likelihood(model, test).mean())
+                scores.append((model.log_weights(test) - exact(model).log_partition()).mean())
         found[method] = np.array(scores)
         if method == "pcd":
             learned = model
     return found | {
         "filters": learned.weights.T.reshape(N_HIDDEN, SIDE, SIDE),
         "moment error": _moment_errors(learned, rng),
-        "exact error": _error(LayerEnumeration(learned).sample(N_CHAINS, rng)[0], learned),
+        "exact error": _error(exact(learned).sample(N_CHAINS, rng), learned),
         "factor gap": _factor_gap(rng),
     }
 
@@ -110,7 +110,7 @@ def _moment_errors(model: RestrictedModel, rng: np.random.Generator) -> np.ndarr
 
 
 def _error(values: np.ndarray, model: RestrictedModel) -> float:
-    truth = LayerEnumeration(model).moments.statistics[: SIDE**2]
+    truth = exact(model).moments().statistics[: SIDE**2]
     return float(np.abs(values.mean(axis=0) - truth).mean())
 
 

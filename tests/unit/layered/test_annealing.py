@@ -6,12 +6,11 @@ import pytest
 
 from gibbsian.errors import ArgumentError, MixingWarning
 from gibbsian.layered.annealing import LayerAnnealing, log_partition_interval
-from gibbsian.layered.exact import log_partition
 from gibbsian.layered.paths import IndependentUnits, LayerPath, as_base
 from gibbsian.layered.rows import LayerRows
 from gibbsian.models.layers import BinaryLayer, SpinLayer
 from gibbsian.models.restricted import RestrictedModel
-from layered_systems import PAIRS, all_values, random_machine
+from layered_systems import PAIRS, all_values, log_partition, random_machine
 
 
 @pytest.mark.parametrize(("visible", "hidden"), PAIRS)

@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
-from gibbsian.layered import exact
+from gibbsian.inference import exact
 from gibbsian.layered.annealing import LayerAnnealing
 from gibbsian.layered.deep_annealing import log_partition_interval
 from gibbsian.layered.deep_likelihood import (
@@ -168,7 +168,7 @@ def test_interval_is_reported_where_log_partition_is_out_of_reach():
     assert found.lower <= found.pessimistic <= found.optimistic + 1.0
     assert found.upper == np.inf
     assert "too large in expectation" in found.describe()
-    with pytest.raises(TooExpensiveError, match="bracket it by annealing"):
+    with pytest.raises(TooExpensiveError, match="bracket log Z by annealing"):
         deep_log_partition(model, exact=True)
     with pytest.raises(ArgumentError, match="rows has 3 columns"):
         deep_log_likelihood(model, np.zeros((2, 3)))
@@ -181,9 +181,9 @@ def test_block_gibbs_keeps_the_exact_law(name):
     folded = model.folded()
     rng = np.random.default_rng(0)
     n = 20_000
-    values = gibbs_steps(folded, exact.LayerEnumeration(folded).sample(n, rng)[0], 3, rng)
+    values = gibbs_steps(folded, exact(folded).sample_layers(n, rng)[0], 3, rng)
     statistics = folded.mean_statistics(values, folded.draw_hidden(values, rng))
-    truth = exact.moments(folded).statistics
+    truth = exact(folded).moments().statistics
     # statistics are bounded by 1, so their errors by 1 / sqrt(n)
     assert np.abs(statistics - truth).max() < 4.5 / np.sqrt(n)
 
@@ -193,12 +193,12 @@ def test_layers_drawn_from_their_neighbours_keep_the_exact_law(name):
     model = random_machine(STACKS[name], seed=8)
     rng = np.random.default_rng(1)
     n = 20_000
-    values = model.unfold_values(*exact.LayerEnumeration(model.folded()).sample(n, rng))
+    values = exact(model).sample_layers(n, rng)
     for place in (*model.odd, *model.even):
         values[place] = model.draw(place, values, rng)
     even, odd = model.fold_values(values)
     statistics = model.unfold(model.folded().mean_statistics(even, odd))
-    truth = model.unfold(exact.moments(model.folded()).statistics)
+    truth = exact(model).moments().statistics
     assert np.abs(statistics - truth).max() < 4.5 / np.sqrt(n)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+import layered_systems as exact_sums
 from gibbsian.errors import ArgumentError
-from gibbsian.layered import exact
 from gibbsian.layered.deep_likelihood import mean_field_bounds, recognition_bounds
 from gibbsian.layered.deep_training import DeepLearner
 from gibbsian.layered.rows import LayerRows
@@ -79,7 +79,7 @@ def test_machines_above_learn_the_law_of_the_units_below(carried):
     network = train_stack(learner, BeliefNetwork.zeros(layers), rows, rng).model
     up = network.upward_means(np.array([[1.0] * 6, [0.0] * 6]))[1].ravel()
     assert abs(up[0] - up[1]) > 0.9
-    moments = exact.moments(network.top).statistics
+    moments = exact_sums.moments(network.top).statistics
     share = moments[0] if up[0] > up[1] else 1.0 - moments[0]
     assert abs(share - 0.8) < 0.06
 
@@ -97,7 +97,7 @@ def test_missing_cells_are_filled_for_the_layers_above():
         fit = train_stack(Stacking(RestrictedLearner(n_epochs=20, batch_size=20), joint), model, rows, rng_of(0))
         assert len(fit.trace) == 43
         whole = model.replace(fit.model.theta)
-        log_z = exact.log_partition(whole.folded() if isinstance(whole, DeepModel) else whole.top)
+        log_z = exact_sums.log_partition(whole.folded() if isinstance(whole, DeepModel) else whole.top)
         assert whole.value_log_weights(states.astype(float)).mean() - log_z > -2.4  # independent: -2.77
 
 
@@ -116,21 +116,21 @@ def test_learning_together_raises_the_bound_of_a_deep_boltzmann_machine(digits):
     rows, test = digits
 
     def bound(model):
-        return mean_field_bounds(model, test).mean() - exact.log_partition(model.folded())
+        return mean_field_bounds(model, test).mean() - exact_sums.log_partition(model.folded())
 
     start = train_stack(Stacking(GREEDY), DeepModel.build(LAYERS), rows, rng_of(0)).model
     joint = DeepLearner(n_epochs=15, learning_rate=0.1, batch_size=20)
     end = train_stack(Stacking(GREEDY, joint), DeepModel.build(LAYERS), rows, rng_of(0)).model
     assert bound(end) > bound(start) + 0.2
     shallow = train_restricted(GREEDY, start_model(*LAYERS[:2], rows, rng_of(0)), rows, rng_of(0)).model
-    assert bound(start) > exact.log_likelihood(shallow, test.states).mean() - 1.0
+    assert bound(start) > exact_sums.log_likelihood(shallow, test.states).mean() - 1.0
 
 
 def test_fine_tuning_raises_the_bound_of_a_belief_network(digits):
     rows, test = digits
 
     def bound(network):
-        return recognition_bounds(network, test, 20, rng=0)[0].mean() - exact.log_partition(network.top)
+        return recognition_bounds(network, test, 20, rng=0)[0].mean() - exact_sums.log_partition(network.top)
 
     start = train_stack(Stacking(GREEDY), BeliefNetwork.zeros(LAYERS), rows, rng_of(0)).model
     joint = WakeSleep(n_epochs=15, learning_rate=0.1, batch_size=20)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+import layered_systems as exact_sums
 from gibbsian.errors import ArgumentError, DataError, MissingValuesError
-from gibbsian.layered import exact
 from gibbsian.layered.deep_mean_field import MeanField, log_weight_bound
 from gibbsian.layered.deep_training import DeepLearner, centred_gradient
 from gibbsian.layered.epochs import minibatches, train_epochs
@@ -37,7 +37,7 @@ class ExactPhase:
         return NoChains()
 
     def __call__(self, model, state, values, rng):
-        statistics = exact.moments(model).statistics
+        statistics = exact_sums.moments(model).statistics
         v, h = model.visible.width, model.hidden.width
         moments = FreeMoments(statistics[:v], statistics[v : v + h], statistics[v + h :].reshape(v, h))
         return moments, state
@@ -60,7 +60,7 @@ def mean_bound(model, rows):
     if missing is not None:
         missing = missing[:, getattr(model.visible, "unit_of_column", np.arange(model.visible.width))]
     posterior = mean_field(model, model.visible.encode(rows.states), missing)
-    return log_weight_bound(model, posterior).mean() - exact.log_partition(model.folded())
+    return log_weight_bound(model, posterior).mean() - exact_sums.log_partition(model.folded())
 
 
 def finite_differences(function, theta, step=1e-5):
@@ -225,7 +225,7 @@ def test_wake_sleep_raises_the_bound():
     values = rows.states.astype(float)
 
     def likelihood(network):
-        return network.value_log_weights(values).mean() - exact.log_partition(network.top)
+        return network.value_log_weights(values).mean() - exact_sums.log_partition(network.top)
 
     trained = train_epochs(WakeSleep(n_epochs=60, learning_rate=0.2, batch_size=20), start, rows, rng).model
     assert likelihood(trained) > likelihood(start) + 1.0

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+import layered_systems as exact_sums
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError
-from gibbsian.layered import exact
 from gibbsian.layered.annealing import LayerAnnealing
 from gibbsian.layered.likelihood import LogLikelihood, log_likelihood_of
 from gibbsian.layered.rows import LayerRows
@@ -54,7 +54,7 @@ def test_exact_where_the_smaller_layer_is_small(rng):
     found = log_likelihood_of(model, LayerRows(states, weights))
     assert found.exact
     assert found.stderrs == (0.0, 0.0)
-    assert found.lower == found.upper == pytest.approx(weights @ exact.log_likelihood(model, states))
+    assert found.lower == found.upper == pytest.approx(weights @ exact_sums.log_likelihood(model, states))
     assert np.exp(found.per_row()).sum() == pytest.approx(1.0)
 
 
@@ -67,7 +67,7 @@ def test_error_of_the_mean_over_rows(rng):
 def test_missing_cells_are_summed_out(rng):
     model = random_machine("binary", "binary", rng, 4, 3)
     states = model.visible.decode(all_values(model.visible))
-    log_p = exact.log_likelihood(model, states)
+    log_p = exact_sums.log_likelihood(model, states)
     missing = np.array([[False, True, False, True]])
     agrees = (states[:, [0, 2]] == [1, 0]).all(axis=1)
     found = log_likelihood_of(model, LayerRows(np.array([[1, 0, 0, 0]], np.int8), missing=missing))

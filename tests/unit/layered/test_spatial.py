@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from gibbsian.errors import ArgumentError
-from gibbsian.layered.exact import log_likelihood
 from gibbsian.layered.flips import FlipSums
 from gibbsian.layered.phases import FREE_PHASES
 from gibbsian.layered.pseudolikelihood import log_pseudolikelihood
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.spatial import SpatialPhase, spatial_moments
-from layered_systems import joint_law, random_machine, statistics_of
+from layered_systems import joint_law, log_likelihood, random_machine, statistics_of
 
 TWO_VALUED = [("binary", "binary"), ("spin", "spin"), ("binary", "spin"), ("spin", "binary")]
 
@@ -93,7 +92,7 @@ def test_pseudolikelihood_is_the_product_of_conditional_laws(rng, visible, hidde
     model = random_machine(visible, hidden, rng, 4, 3, scale=0.4, temperature=1.3)
     layer = model.visible
     states = layer.decode(layer.enumerate(0, int(layer.n_states)))
-    log_p = log_likelihood(model, states, "visible")
+    log_p = log_likelihood(model, states)
     expected = np.zeros(len(states))
     for unit in range(layer.n_units):
         others = np.delete(states, unit, axis=1)

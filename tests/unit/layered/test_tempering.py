@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gibbsian.errors import ArgumentError
-from gibbsian.layered.exact import LayerEnumeration
+from gibbsian.inference import exact
 from gibbsian.layered.paths import IndependentUnits, LayerPath
 from gibbsian.layered.phases import FREE_PHASES
 from gibbsian.layered.rows import LayerRows
@@ -99,7 +99,7 @@ def test_phase_gives_the_moments_of_the_machine():
     state = phase.init(model, rows, rng)
     for _ in range(40):
         moments, state = phase(model, state, rows.states, rng)
-    truth = LayerEnumeration(model).moments.statistics
+    truth = exact(model).moments().statistics
     found = np.concatenate([moments.visible, moments.hidden, moments.products.ravel()])
     assert np.abs(found - truth).max() < 4.5 / np.sqrt(400)
 

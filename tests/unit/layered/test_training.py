@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.layered.exact import log_partition
 from gibbsian.layered.filling import Filling
 from gibbsian.layered.monitors import HeldOutRows, unit_log_probabilities
 from gibbsian.layered.phases import PersistentChains
@@ -19,7 +18,7 @@ from gibbsian.models.layers import BinaryLayer, GaussianLayer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.optimizers import Decay
 from gibbsian.storage import Checkpoint
-from layered_systems import DISCRETE, all_values, joint_law, layer_of, random_machine
+from layered_systems import DISCRETE, all_values, joint_law, layer_of, log_partition, random_machine
 
 
 def sampled_rows(machine, n_rows, rng):

@@ -6,18 +6,20 @@ from scipy import stats
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.layered.exact import (
-    LayerEnumeration,
-    can_sum,
-    gradient,
+from gibbsian.inference import LayerSums, exact, is_affordable, predict_cost
+from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
+from gibbsian.models.restricted import RestrictedModel
+from layered_systems import (
+    DISCRETE,
+    PAIRS,
+    joint_law,
+    likelihood_gradient,
     log_likelihood,
     log_partition,
     moments,
-    predict_cost,
+    random_machine,
+    statistics_of,
 )
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
-from gibbsian.models.restricted import RestrictedModel
-from layered_systems import DISCRETE, PAIRS, joint_law, random_machine, statistics_of
 
 BOTH_DISCRETE = [(v, h) for v in DISCRETE for h in DISCRETE]
 
@@ -82,7 +84,7 @@ def test_gradient_is_the_slope_of_the_log_likelihood(rng, visible, hidden):
     model = random_machine(visible, hidden, rng, n_visible=3, n_hidden=3, scale=0.4, temperature=1.4)
     states = model.visible.decode(model.draw_visible(np.zeros((6, model.hidden.width)), rng))
     shares = rng.dirichlet(np.ones(6))
-    slope = gradient(model, states, shares)
+    slope = likelihood_gradient(model, states, shares)
     direction = rng.normal(size=model.theta.size)
     ends = [shares @ log_likelihood(model.replace(model.theta + step * direction), states) for step in (1e-5, -1e-5)]
     assert abs((ends[0] - ends[1]) / 2e-5 - slope @ direction) < 1e-7
@@ -100,7 +102,7 @@ def test_probabilities_add_up_to_one(rng, visible):
 def test_samples_have_the_exact_law(rng, visible, hidden, side):
     model = random_machine(visible, hidden, rng, n_visible=2, n_hidden=2)
     v, h, law, _ = joint_law(model)
-    drawn_v, drawn_h = LayerEnumeration(model, side).sample(20_000, rng)
+    drawn_v, drawn_h = LayerSums(model, side=side).sample_layers(20_000, rng)
     found = (drawn_v[:, None] == v).all(axis=2), (drawn_h[:, None] == h).all(axis=2)
     counts = found[0].astype(float).T @ found[1].astype(float)
     assert stats.chisquare(counts.ravel(), 20_000 * law.ravel()).pvalue > 1e-3
@@ -129,17 +131,19 @@ def test_moments_do_not_depend_on_threads(n_threads):
 
 def test_sizes_beyond_the_limit_are_refused_before_anything_is_allocated(monkeypatch):
     large = RestrictedModel.build(BinaryLayer(784), BinaryLayer(26))
-    assert not can_sum(large)
-    with pytest.raises(TooExpensiveError, match="26 hidden units"):
-        log_partition(large)
+    assert not is_affordable(large)
+    with pytest.raises(TooExpensiveError, match=r"a sum over the 26 hidden units, of more than 3.4e\+07 terms"):
+        exact(large)
     with pytest.raises(ArgumentError, match="Gaussian layer"):
-        log_partition(RestrictedModel.build(GaussianLayer(3), BinaryLayer(3)), "visible")
+        LayerSums(RestrictedModel.build(GaussianLayer(3), BinaryLayer(3)), side="visible")
     with pytest.raises(ArgumentError, match="side='left'"):
-        log_partition(large, "left")
+        LayerSums(large, side="left")
     many = RestrictedModel.build(SpinLayer(500), CategoricalLayer([4] * 12))
-    assert can_sum(many, max_seconds=1e9)
-    assert not can_sum(many, max_seconds=1.0)
+    assert is_affordable(many, max_seconds=1e9)
+    assert not is_affordable(many, max_seconds=1.0)
     assert predict_cost(many).seconds > 1.0
+    assert predict_cost(RestrictedModel.build(BinaryLayer(784), BinaryLayer(16))).seconds < 1.0
+    assert is_affordable(RestrictedModel.build(BinaryLayer(64), BinaryLayer(25)))
     monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.1")
     with pytest.raises(TooExpensiveError, match="MiB"):
-        log_partition(RestrictedModel.build(BinaryLayer(64), BinaryLayer(25)))
+        exact(RestrictedModel.build(BinaryLayer(64), BinaryLayer(25)))

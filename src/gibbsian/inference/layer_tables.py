@@ -56,15 +56,6 @@ class TwoValuedTable:
         Fields of the other layer's units at zero bits, and how they grow with each bit.
     enumerated, other : Layer
         The layers, to bring the moments back to their values.
-
-    Examples
-    --------
-    >>> from gibbsian.layered.layer_tables import TwoValuedTable
-    >>> from gibbsian.models.layers import BinaryLayer, SpinLayer
-    >>> from gibbsian.models.restricted import RestrictedModel
-    >>> rbm = RestrictedModel.build(SpinLayer(1), BinaryLayer(1), hidden_biases=[1.0])
-    >>> TwoValuedTable.of(rbm).log_weights()                      # log 2, and 1 more
-    array([0.6931, 1.6931])
     """
 
     n_bits: int

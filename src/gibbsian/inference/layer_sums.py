@@ -1,0 +1,221 @@
+"""Exact answers about machines in layers, by summing over the states of the smaller side.
+
+Given one layer the other is independent, so ``Z = sum_h exp(c . h) prod_i z_i(field_i(h))`` needs the states of one
+layer only: 2^16 terms for 16 hidden units, however many visible ones there are. Summing over either layer gives the
+same number. A deep machine is a restricted one between its even and its odd layers, and the normaliser of a belief
+network is that of the machine at its top: a model says so by `folded`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from gibbsian.blocks import row_blocks
+from gibbsian.errors import ArgumentError
+from gibbsian.inference.base import ENGINES, Cost, Engine, Moments, check_n_samples
+from gibbsian.inference.layer_tables import TwoValuedTable
+from gibbsian.models.layers import Layer
+from gibbsian.models.restricted import RestrictedModel
+
+# 25 two-valued units.
+MOST_STATES = 2.0**25
+# Seconds for a state and a unit of the other layer, all moments included, on one core: compiled, and by array blocks.
+COMPILED_SECONDS, BLOCK_SECONDS = 9e-10, 1.5e-8
+TWO_VALUED = ("binary", "spin")
+SIDES = ("visible", "hidden")
+
+
+class Layered(Protocol):
+    """A model whose normaliser is that of a restricted machine."""
+
+    @property
+    def visible(self) -> Layer:
+        """The layer that data give."""
+
+    def folded(self) -> RestrictedModel:
+        """Return the restricted machine."""
+
+    def unfold(self, vector: np.ndarray) -> np.ndarray:
+        """Lay out a vector like the folded machine's theta as this model's."""
+
+    def unfold_values(self, even: np.ndarray, odd: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+        """Return values of all layers from the bottom, given those of the folded machine's two layers."""
+
+
+def smaller_side(machine: RestrictedModel) -> str:
+    """Return the layer with the fewer joint states: the one to sum over."""
+    return "hidden" if machine.hidden.n_states <= machine.visible.n_states else "visible"
+
+
+def _price(model: Any, machine: RestrictedModel, side: str) -> Cost:
+    """Predict what summing over a layer costs."""
+    summed, other = _layers(machine, side)
+    name = f"a sum over {_units(model, machine, side)}"
+    if not np.isfinite(summed.n_states):
+        return Cost(name, np.inf, np.inf, refusal=f"{name}, which are Gaussian and have no list of states")
+    if summed.n_states > MOST_STATES:
+        terms = f"of more than {MOST_STATES:.1e} terms, as many as for 25 two-valued units"
+        return Cost(name, np.inf, np.inf, refusal=f"{name}, {terms}")
+    compiled = summed.kind in TWO_VALUED and other.kind in TWO_VALUED
+    seconds = 1e-3 + summed.n_states * other.width * (COMPILED_SECONDS if compiled else BLOCK_SECONDS)
+    return Cost(name, seconds, 8.0 * summed.n_states + 64.0 * 2**20)
+
+
+def _units(model: Any, machine: RestrictedModel, side: str) -> str:
+    """Name the units that are summed over."""
+    n_units = _layers(machine, side)[0].n_units
+    if machine is model:
+        return f"the {n_units} {side} units"
+    return f"{n_units} units of the layers of {', '.join(str(layer.n_units) for layer in model.layers)} units"
+
+
+def _layers(machine: RestrictedModel, side: str) -> tuple[Layer, Layer]:
+    """Return the layer that is enumerated and the one that is summed analytically."""
+    layers = machine.visible, machine.hidden
+    return layers if side == "visible" else layers[::-1]
+
+
+@ENGINES.register("layer-sums")
+class LayerSums(Engine):
+    """The distribution of a machine in layers as a table over the states of one side.
+
+    `moments` has the expected values of all layers, in the layout of theta. Of what `ExactInference` asks only log Z,
+    moments and samples are answered: the others have no short form with the hidden units summed out.
+
+    Parameters
+    ----------
+    model : RestrictedModel, DeepModel or BeliefNetwork
+        With at most 25 two-valued units, or as many states, on one side; `exact` checks what that costs.
+    max_seconds : float
+        Not needed: no question takes longer than `moments`.
+    side : {"auto", "visible", "hidden"}
+        The side of the folded machine to enumerate; ``"auto"`` takes the one with fewer states.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.models.layers import BinaryLayer
+    >>> from gibbsian.models.restricted import RestrictedModel
+    >>> gb.inference.LayerSums(RestrictedModel.build(BinaryLayer(3), BinaryLayer(2))).log_partition()   # 5 log 2
+    3.4657
+    """
+
+    model: Layered
+
+    def __init__(self, model: Layered, max_seconds: float = 60.0, side: str = "auto"):
+        super().__init__(model, max_seconds)
+        if side not in ("auto", *SIDES):
+            raise ArgumentError("is not known", "use 'auto', 'visible' or 'hidden'", argument="side", value=side)
+        machine = model.folded()
+        # in double precision, whatever the parameters have
+        self._machine = machine.replace(machine.theta.astype(np.float64))
+        self.side = smaller_side(machine) if side == "auto" else side
+        if not np.isfinite(_layers(machine, self.side)[0].n_states):
+            raise ArgumentError(
+                "is a Gaussian layer, which has no list of states",
+                "sum over the other",
+                argument="side",
+                value=self.side,
+            )
+
+    @classmethod
+    def price(cls, model: Any) -> Cost | None:
+        """Predict the cost for models in layers."""
+        if not hasattr(model, "folded"):
+            return None
+        machine = model.folded()
+        return _price(model, machine, smaller_side(machine))
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Predicted price of `moments`."""
+        return _price(self.model, self.model.folded(), self.side)
+
+    @cached_property
+    def _oriented(self) -> RestrictedModel:
+        """The machine with the enumerated layer hidden."""
+        return self._machine if self.side == "hidden" else self._machine.transposed()
+
+    @cached_property
+    def _compiled(self) -> TwoValuedTable | None:
+        oriented = self._oriented
+        if oriented.hidden.kind in TWO_VALUED and oriented.visible.kind in TWO_VALUED:
+            return TwoValuedTable.of(oriented)
+        return None
+
+    @cached_property
+    def log_weights(self) -> np.ndarray:
+        """Log-weights of all states of the enumerated layer, numbered as its ``enumerate`` does."""
+        if self._compiled is not None:
+            return self._compiled.log_weights()
+        oriented = self._oriented
+        blocks = row_blocks(int(oriented.hidden.n_states), oriented.visible.width)
+        return np.concatenate(
+            [oriented.hidden_log_weights(oriented.hidden.enumerate(block.start, block.stop)) for block in blocks]
+        )
+
+    @cached_property
+    def _log_partition(self) -> float:
+        top = float(self.log_weights.max())
+        blocks = row_blocks(self.log_weights.size, 1)
+        return top + float(np.log(sum(np.exp(self.log_weights[block] - top).sum() for block in blocks)))
+
+    def log_partition(self) -> float:
+        """Return log Z."""
+        return self._log_partition
+
+    def _shares(self, block: slice | None = None) -> np.ndarray:
+        """Probabilities of the enumerated states, of all or of a block."""
+        log_weights = self.log_weights if block is None else self.log_weights[block]
+        shares = log_weights - self._log_partition
+        return np.exp(shares, out=shares)
+
+    # -- moments ------------------------------------------------------------------------------------------------------
+    def moments(self) -> Moments:
+        """Return log Z with the expected values of all layers and of their products, in the layout of theta."""
+        return Moments(self._log_partition, self.model.unfold(np.concatenate(self._sums)))
+
+    @cached_property
+    def _sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """``E[v]``, ``E[h]`` and ``E[v h^T]`` (flat) of the folded machine."""
+        if self._compiled is not None:
+            visible, hidden, products = self._compiled.moments(self._shares())
+        else:
+            visible, hidden, products = self._sums_by_blocks()
+        if self.side == "visible":
+            visible, hidden, products = hidden, visible, products.T
+        return visible, hidden, products.ravel()
+
+    def _sums_by_blocks(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        oriented = self._oriented
+        width = oriented.visible.width, oriented.hidden.width
+        visible, hidden, products = np.zeros(width[0]), np.zeros(width[1]), np.zeros(width)
+        for block in row_blocks(self.log_weights.size, width[0]):
+            h = oriented.hidden.enumerate(block.start, block.stop)
+            shares = self._shares(block)
+            weighted = oriented.visible_means(h) * shares[:, None]
+            visible += weighted.sum(axis=0)
+            hidden += shares @ h
+            products += weighted.T @ h
+        return visible, hidden, products
+
+    # -- draws --------------------------------------------------------------------------------------------------------
+    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw independent states of the visible units."""
+        return self.model.visible.decode(self.sample_layers(n_samples, rng)[0])
+
+    def sample_layers(self, n_samples: int, rng: np.random.Generator) -> list[np.ndarray]:
+        """Draw independent values of all layers from the bottom."""
+        n_samples, oriented = check_n_samples(n_samples), self._oriented
+        cumulated = np.cumsum(self._shares())
+        numbers = np.searchsorted(cumulated, rng.random(n_samples) * cumulated[-1], side="right")
+        distinct, place = np.unique(numbers, return_inverse=True)
+        rows = [np.empty((0, oriented.hidden.width))]
+        rows += [oriented.hidden.enumerate(number, number + 1) for number in distinct.tolist()]
+        h = np.concatenate(rows)[place]
+        v = oriented.draw_visible(h, rng)
+        even, odd = (v, h) if self.side == "hidden" else (h, v)
+        return self.model.unfold_values(even, odd, rng)
