@@ -34,8 +34,8 @@ XOR = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]] * 25)
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.GibbsianWarning")
 @parametrize_with_checks(
     [
-        gb.HiddenBoltzmannMachine(2, binarize=0.0, l2=0.1, random_state=0),
-        gb.HiddenBoltzmannMachine(1, "restricted", learner="em", binarize=0.0, l2=0.1, max_iter=20),
+        gb.HiddenBoltzmannMachine(2, coding=gb.data.Threshold(0.0), l2=0.1, random_state=0),
+        gb.HiddenBoltzmannMachine(1, "restricted", learner="em", coding=gb.data.Threshold(0.0), l2=0.1, max_iter=20),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -373,7 +373,7 @@ class TestLearning:
         np.testing.assert_array_equal(again.model_.theta, whole.model_.theta)
 
     def test_held_out_rows_are_scored(self):
-        held = gb.HiddenBoltzmannMachine(1, l2=1e-3, held_out=0.2, random_state=0).fit(XOR).result_.held_out
+        held = gb.HiddenBoltzmannMachine(1, l2=1e-3, validation_fraction=0.2, random_state=0).fit(XOR).result_.held_out
         assert (held.kind, held.n_rows) == ("log-likelihood", 20)
         assert held.score > -1.6
 

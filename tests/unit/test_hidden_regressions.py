@@ -35,7 +35,7 @@ def test_a_setting_changed_after_the_fit_does_not_change_the_fitted_units(rng, t
     rows = rng.integers(0, 2, (80, 4))
     machine = gb.HiddenBoltzmannMachine(1, l2=0.1, random_state=0).fit(rows)
     before = machine.transform(rows)
-    machine.set_params(n_hidden=3)
+    machine.set_params(n_components=3)
     converted = machine.convert("spin")
     assert (converted.names_, converted.hidden_names_) == (("x0", "x1", "x2", "x3"), ("h0",))
     np.testing.assert_allclose(converted.transform(2 * rows - 1), before, atol=1e-12)
@@ -80,7 +80,7 @@ def test_a_conversion_makes_biases_and_says_so():
 # -- rows that are held out -------------------------------------------------------------------------------------------
 def test_held_out_rows_with_missing_cells_do_not_cost_a_large_machine_its_fit(rng):
     rows = with_holes(rng, 60, 40, 0.02)
-    machine = gb.BoltzmannMachine(learner="pcd", l2=0.1, max_iter=3, held_out=0.1, random_state=0)
+    machine = gb.BoltzmannMachine(learner="pcd", l2=0.1, max_iter=3, validation_fraction=0.1, random_state=0)
     with pytest.warns(ConvergenceWarning):
         machine.fit(rows)
     held_out = machine.result_.held_out

@@ -28,9 +28,9 @@ from gibbsian.storage import Checkpoint, StoredModel, write_model
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.GibbsianWarning")
 @parametrize_with_checks(
     [
-        gb.HigherOrderBoltzmannMachine(binarize=0.0, l2=0.1),
-        gb.PottsMachine(binarize=0.0, l2=0.1, learner="auto"),
-        gb.PottsMachine("chain", binarize=0.0, l2=0.1),
+        gb.HigherOrderBoltzmannMachine(coding=gb.data.Threshold(0.0), l2=0.1),
+        gb.PottsMachine(coding=gb.data.Threshold(0.0), l2=0.1, learner="auto"),
+        gb.PottsMachine("chain", coding=gb.data.Threshold(0.0), l2=0.1),
     ],
     expected_failed_checks=lambda machine: (
         {"check_estimators_pickle": "pseudolikelihood refuses the missing cells of this check"}
@@ -71,7 +71,7 @@ def fitted(request, rng):
         rows[:, 3] = np.where(rng.random(300) < 0.8, rows[:, :3].prod(axis=1), rows[:, 3])
         return gb.HigherOrderBoltzmannMachine(order=3, learner="mle", random_state=0).fit(rows)
     rows = rng.integers(-1, 2, (300, 3))
-    return gb.HigherOrderBoltzmannMachine(order=2, values=(-1, 0, 1), learner="mle", random_state=0).fit(rows)
+    return gb.HigherOrderBoltzmannMachine(order=2, coding=gb.data.Values((-1, 0, 1)), learner="mle", random_state=0).fit(rows)
 
 
 # scikit-learn warns of rows without names
@@ -241,7 +241,7 @@ class TestHigherOrder:
             gb.HigherOrderBoltzmannMachine(coding="categorical", l2=0.1).fit([["a", "b"], ["b", "c"], ["c", "a"]])
 
     def test_values_outside_are_named(self):
-        machine = gb.HigherOrderBoltzmannMachine(order=2, values=(-1, 0, 1), l2=0.1).fit([[0, 1], [-1, 1], [1, -1]])
+        machine = gb.HigherOrderBoltzmannMachine(order=2, coding=gb.data.Values((-1, 0, 1)), l2=0.1).fit([[0, 1], [-1, 1], [1, -1]])
         with pytest.raises(CodingError, match=r"'x1' holds 2, which the model has not seen \(it knows -1, 0, 1\)"):
             machine.score([[0, 2]])
 

@@ -7,7 +7,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import MissingValuesError
-from gibbsian.estimators.fitting import choose_learner
+from gibbsian.learners.auto import choose_learner
 from gibbsian.samplers import draw
 from systems import random_model
 
@@ -55,8 +55,8 @@ def test_auto_stays_exact_where_that_is_quick(rng, domain):
     model = random_model(gb.graphs.complete(6), rng, domain)
     states = gb.inference.exact(model).sample(100, rng)
     data = gb.Dataset.read(np.where(rng.random(states.shape) < 0.2, np.nan, states), coding=domain.name)
-    assert choose_learner("auto", model, data) == "mle"
-    assert choose_learner("auto", model, gb.Dataset.read(states, coding=domain.name)) == "mle"
+    assert choose_learner(model, data) == "mle"
+    assert choose_learner(model, gb.Dataset.read(states, coding=domain.name)) == "mle"
     assert choose_learner("mple", model, data) == "mple"
 
 
@@ -66,7 +66,7 @@ def test_auto_counts_what_rows_with_many_missing_cells_cost(rng):
     for model, expected in ((chain, "mle"), (clique, "pcd")):
         states = np.where(rng.random((200, model.n_variables)) < 0.5, 1.0, -1.0)
         states[:, 2:] = np.where(rng.random(states[:, 2:].shape) < 0.9, np.nan, states[:, 2:])
-        assert choose_learner("auto", model, gb.Dataset.read(states, coding="spin")) == expected
+        assert choose_learner(model, gb.Dataset.read(states, coding="spin")) == expected
 
 
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.ConvergenceWarning")
@@ -81,7 +81,7 @@ def test_other_machines_learn_by_chains_what_they_learn_exactly(machine, monkeyp
     codes = codes[~np.equal(codes, None).all(axis=1)]
     settings = {"learner": "auto", "l2": 0.01, "random_state": 0}
     exact = machine(**settings).fit(codes)
-    monkeypatch.setattr("gibbsian.estimators.fitting.PATIENT_SECONDS", 0.0)
+    monkeypatch.setattr("gibbsian.learners.auto.PATIENT_SECONDS", 0.0)
     sampled = machine(**settings, max_iter=300).fit(codes)
     assert [fitted.result_.provenance["learner"] for fitted in (exact, sampled)] == ["mle", "pcd"]
     assert sampled.score(codes) > exact.score(codes) - 0.005

@@ -76,7 +76,7 @@ class TestFiles:
 
 class TestCodingAndThreshold:
     def test_errors_of_a_converted_machine_are_not_guessed(self, x):
-        machine = gb.BoltzmannMachine(learner="mle", l2=0.05, held_out=0.2, random_state=0).fit(x)
+        machine = gb.BoltzmannMachine(learner="mle", l2=0.05, validation_fraction=0.2, random_state=0).fit(x)
         converted = machine.convert("spin")
         assert converted.result_.held_out == machine.result_.held_out
         assert converted.result_.penalised
@@ -91,7 +91,7 @@ class TestCodingAndThreshold:
         np.testing.assert_array_equal(gb.uncertainty.standard_errors(machine.set_params(l2=5.0), x).theta_se, before)
 
     def test_own_samples_are_not_cut_again(self, rng):
-        machine = gb.BoltzmannMachine(binarize=5.0, random_state=0).fit(rng.normal(size=(200, 4)) * 10)
+        machine = gb.BoltzmannMachine(coding=gb.data.Threshold(5.0), random_state=0).fit(rng.normal(size=(200, 4)) * 10)
         drawn = machine.sample(50)
         plain = gb.Dataset.read(drawn, coding="binary")
         np.testing.assert_array_equal(machine.score_samples(drawn), machine.score_samples(plain))
@@ -127,7 +127,7 @@ class TestWeightsAndMissing:
         weights = np.zeros(600)
         weights[:60] = 1
         x[300, 0] = np.nan  # a hole where it does not matter
-        machine = gb.BoltzmannMachine(learner="mple", held_out=0.2, l2=0.1, random_state=1).fit(
+        machine = gb.BoltzmannMachine(learner="mple", validation_fraction=0.2, l2=0.1, random_state=1).fit(
             x, sample_weight=weights
         )
         assert machine.result_.held_out.n_rows == 12
@@ -254,7 +254,7 @@ def test_categories_that_list_nothing_are_refused(settings):
 
 def test_values_that_list_nothing_are_refused():
     with pytest.raises(ArgumentError, match="values=3"):
-        gb.HigherOrderBoltzmannMachine(values=3).fit([[1, 2], [2, 1], [1, 1]])
+        gb.HigherOrderBoltzmannMachine(coding=gb.data.Values(3)).fit([[1, 2], [2, 1], [1, 1]])
 
 
 def test_three_values_point_to_the_machines_that_take_them():

@@ -69,7 +69,7 @@ def test_large_machines_are_judged_by_sampling(rng):
 
 
 def test_report_survives_a_file(data, tmp_path):
-    machine = gb.BoltzmannMachine(learner="mle", l2=0.1, held_out=0.25, random_state=0).fit(data)
+    machine = gb.BoltzmannMachine(learner="mle", l2=0.1, validation_fraction=0.25, random_state=0).fit(data)
     machine.save(tmp_path / "m.gibbs")
     loaded = gb.load(tmp_path / "m.gibbs")
     np.testing.assert_array_equal(loaded.result_.training.z_scores, machine.result_.training.z_scores)
@@ -78,7 +78,7 @@ def test_report_survives_a_file(data, tmp_path):
 
 
 def test_held_out_rows_are_kept_out(data):
-    machine = gb.BoltzmannMachine(learner="mle", held_out=0.25, random_state=3).fit(data)
+    machine = gb.BoltzmannMachine(learner="mle", validation_fraction=0.25, random_state=3).fit(data)
     training, test = data.split(0.75, np.random.default_rng(3))
     assert machine.result_.provenance["rows"] == training.n_rows
     assert machine.result_.held_out.n_rows == test.n_rows == 150
@@ -88,14 +88,14 @@ def test_held_out_rows_are_kept_out(data):
 
 def test_held_out_rows_of_a_large_machine_get_the_pseudo_score(rng):
     x = np.where(rng.random((300, 40)) < 0.5, 1, -1)
-    held_out = gb.BoltzmannMachine(l2=0.1, tol=1e-3, held_out=0.5, random_state=0).fit(x).result_.held_out
+    held_out = gb.BoltzmannMachine(l2=0.1, tol=1e-3, validation_fraction=0.5, random_state=0).fit(x).result_.held_out
     assert held_out.kind == "log-pseudolikelihood"
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, 3])
 def test_bad_share_is_named(data, share):
     with pytest.raises(ArgumentError, match="held_out="):
-        gb.BoltzmannMachine(held_out=share).fit(data)
+        gb.BoltzmannMachine(validation_fraction=share).fit(data)
 
 
 class TestComparison:
