@@ -28,7 +28,10 @@ from systems import exact_law, random_model, sampled_data
 # separable tables of some checks finite, as it would for a user.
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.GibbsianWarning")
 @parametrize_with_checks(
-    [gb.BoltzmannMachine(coding=gb.data.Threshold(0.0), l2=0.1), gb.BoltzmannMachine("chain", learner="mple", coding=gb.data.Threshold(0.0), l2=0.1)],
+    [
+        gb.BoltzmannMachine(coding=gb.data.Threshold(0.0), l2=0.1),
+        gb.BoltzmannMachine("chain", learner="mple", coding=gb.data.Threshold(0.0), l2=0.1),
+    ],
     expected_failed_checks=lambda machine: (
         {"check_estimators_pickle": "pseudolikelihood refuses the missing cells of this check"}
         if machine.learner == "mple"

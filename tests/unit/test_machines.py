@@ -71,7 +71,9 @@ def fitted(request, rng):
         rows[:, 3] = np.where(rng.random(300) < 0.8, rows[:, :3].prod(axis=1), rows[:, 3])
         return gb.HigherOrderBoltzmannMachine(order=3, learner="mle", random_state=0).fit(rows)
     rows = rng.integers(-1, 2, (300, 3))
-    return gb.HigherOrderBoltzmannMachine(order=2, coding=gb.data.Values((-1, 0, 1)), learner="mle", random_state=0).fit(rows)
+    return gb.HigherOrderBoltzmannMachine(
+        order=2, coding=gb.data.Values((-1, 0, 1)), learner="mle", random_state=0
+    ).fit(rows)
 
 
 # scikit-learn warns of rows without names
@@ -241,7 +243,9 @@ class TestHigherOrder:
             gb.HigherOrderBoltzmannMachine(coding="categorical", l2=0.1).fit([["a", "b"], ["b", "c"], ["c", "a"]])
 
     def test_values_outside_are_named(self):
-        machine = gb.HigherOrderBoltzmannMachine(order=2, coding=gb.data.Values((-1, 0, 1)), l2=0.1).fit([[0, 1], [-1, 1], [1, -1]])
+        machine = gb.HigherOrderBoltzmannMachine(order=2, coding=gb.data.Values((-1, 0, 1)), l2=0.1).fit(
+            [[0, 1], [-1, 1], [1, -1]]
+        )
         with pytest.raises(CodingError, match=r"'x1' holds 2, which the model has not seen \(it knows -1, 0, 1\)"):
             machine.score([[0, 2]])
 

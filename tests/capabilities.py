@@ -1,0 +1,160 @@
+"""Which estimator can do what: tried on small tables, for every registered estimator and learner.
+
+    python tests/capabilities.py            # print the page
+    python tests/capabilities.py --write    # write it to docs/capabilities.md
+
+A cell is a capability that worked, or the number of the reason for which it was refused.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gibbsian as gb
+from estimator_samples import small, table
+from gibbsian.data.stream import DataStream
+from gibbsian.errors import GibbsianError
+from gibbsian.estimators import ESTIMATORS
+from gibbsian.learners import LEARNERS
+from gibbsian.settings import settings_of
+
+PAGE = Path(__file__).parents[1] / "docs" / "capabilities.md"
+STEPS = 3  # of a learner that is only tried
+
+
+def outcome(ask: Callable[[], Any]) -> str:
+    """Return the empty string where something works, else the reason of the refusal."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ask()
+        except GibbsianError as error:
+            return error.reason
+    return ""
+
+
+# -- one estimator ----------------------------------------------------------------------------------------------------
+def missing_cells(name: str) -> None:
+    rows = table(name, holes=0.1)
+    machine = small(name).fit(rows)
+    machine.score(rows)
+    machine.impute(rows)
+
+
+def weights(name: str) -> None:
+    rows = table(name)
+    small(name).fit(rows, sample_weight=np.arange(len(rows)) % 3)
+
+
+def intervals(name: str) -> None:
+    rows = table(name)
+    gb.uncertainty.confidence_intervals(small(name).fit(rows), rows)
+
+
+def checkpoints(name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        small(name, checkpoint=Path(folder) / "fit.checkpoint").fit(table(name))
+
+
+def chunks(name: str) -> None:
+    small(name).partial_fit(table(name))
+
+
+def rows_on_disk(name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        header = ",".join(f"x{i}" for i in range(4))
+        np.savetxt(path, table(name), delimiter=",", header=header, comments="", fmt="%g")
+        small(name, max_iter=STEPS).fit(DataStream.open(path))
+
+
+def files(name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        small(name).fit(table(name)).save(Path(folder) / "m.gibbs")
+        gb.load(Path(folder) / "m.gibbs")
+
+
+CAPABILITIES: dict[str, Callable[[str], None]] = {
+    "missing cells": missing_cells,
+    "weights": weights,
+    "intervals": intervals,
+    "checkpoint": checkpoints,
+    "chunks": chunks,
+    "rows on disk": rows_on_disk,
+    "files": files,
+}
+
+
+# -- an estimator with a learner --------------------------------------------------------------------------------------
+def learns(name: str, learner: str, holes: float = 0.0) -> None:
+    """Take some steps of a learner."""
+    small(name, learner=learner, max_iter=STEPS).fit(table(name, holes=holes))
+
+
+@cache
+def capabilities() -> dict[tuple[str, str], str]:
+    """Return the outcome of every capability of every estimator."""
+    return {(name, what): outcome(lambda: ask(name)) for name in ESTIMATORS for what, ask in CAPABILITIES.items()}
+
+
+@cache
+def learners(holes: float = 0.0) -> dict[tuple[str, str], str]:
+    """Return the outcome of every learner for every estimator that has a choice of them."""
+    chosen = [name for name in ESTIMATORS if "learner" in settings_of(ESTIMATORS.factory(name))]
+    named = [learner for learner in LEARNERS if not LEARNERS.trait(learner, "wraps")]
+    return {(name, learner): outcome(lambda: learns(name, learner, holes)) for learner in named for name in chosen}
+
+
+# -- the page ---------------------------------------------------------------------------------------------------------
+def page() -> str:
+    """Return the page."""
+    reasons: dict[str, int] = {}
+    complete, holed = learners(), learners(0.1)
+    joined = {key: complete[key] or (f"with missing cells: {holed[key]}" if holed[key] else "") for key in complete}
+    parts = [
+        "# What works with what",
+        "",
+        "Made by `python tests/capabilities.py --write` from the registries, by trying; a test holds it. A number is the",
+        "reason below for which something is refused.",
+        "",
+        "## Estimators",
+        "",
+        *_grid(capabilities(), reasons),
+        "",
+        "## Learners by estimator",
+        "",
+        *_grid(joined, reasons, transposed=True),
+        "",
+        "## Reasons",
+        "",
+        *(f"{number}. {reason}" for reason, number in reasons.items()),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _grid(cells: dict[tuple[str, str], str], reasons: dict[str, int], transposed: bool = False) -> list[str]:
+    """Return a table in Markdown; reasons are numbered in the order in which they come."""
+    place = (1, 0) if transposed else (0, 1)
+    down = list(dict.fromkeys(key[place[0]] for key in cells))
+    across = list(dict.fromkeys(key[place[1]] for key in cells))
+    lines = [f"| | {' | '.join(across)} |", f"| --- |{' --- |' * len(across)}"]
+    for row in down:
+        found = [cells[(column, row) if transposed else (row, column)] for column in across]
+        marks = ["yes" if not reason else f"({reasons.setdefault(reason, len(reasons) + 1)})" for reason in found]
+        lines.append(f"| {row} | {' | '.join(marks)} |")
+    return lines
+
+
+if __name__ == "__main__":
+    if "--write" in sys.argv:
+        PAGE.write_text(page())
+    else:
+        print(page())
