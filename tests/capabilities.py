@@ -12,7 +12,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,7 @@ def learns(name: str, learner: str, holes: float = 0.0) -> None:
 @cache
 def capabilities() -> dict[tuple[str, str], str]:
     """Return the outcome of every capability of every estimator."""
-    return {(name, what): outcome(lambda: ask(name)) for name in ESTIMATORS for what, ask in CAPABILITIES.items()}
+    return {(name, what): outcome(partial(ask, name)) for name in ESTIMATORS for what, ask in CAPABILITIES.items()}
 
 
 @cache
@@ -110,7 +110,7 @@ def learners(holes: float = 0.0) -> dict[tuple[str, str], str]:
     """Return the outcome of every learner for every estimator that has a choice of them."""
     chosen = [name for name in ESTIMATORS if "learner" in settings_of(ESTIMATORS.factory(name))]
     named = [learner for learner in LEARNERS if not LEARNERS.trait(learner, "wraps")]
-    return {(name, learner): outcome(lambda: learns(name, learner, holes)) for learner in named for name in chosen}
+    return {(name, learner): outcome(partial(learns, name, learner, holes)) for learner in named for name in chosen}
 
 
 # -- the page ---------------------------------------------------------------------------------------------------------
@@ -122,8 +122,8 @@ def page() -> str:
     parts = [
         "# What works with what",
         "",
-        "Made by `python tests/capabilities.py --write` from the registries, by trying; a test holds it. A number is the",
-        "reason below for which something is refused.",
+        "Made by `python tests/capabilities.py --write` from the registries, by trying; a test holds it. A number is",
+        "the reason below for which something is refused.",
         "",
         "## Estimators",
         "",
