@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from dataclasses import replace
 from typing import Any
 
@@ -146,19 +145,6 @@ class Answers:
         if n_samples is not None:
             expectation = _with_samples(expectation, method, n_samples)
         return expectation(self.model, expectation.init(self.model, None, rng))[0]
-
-
-def answers_about(model: Any) -> Any:
-    """Return the object that answers questions about a model; the model says which class that is.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> gb.answers.answers_about(gb.PairwiseModel.zeros(gb.graphs.complete(2))).log_partition().__class__.__name__
-    'float'
-    """
-    module, _, name = model.answers.partition(":")
-    return getattr(importlib.import_module(module), name)(model)
 
 
 def annealing_of(n_samples: int | None, betas: int | None) -> Annealing:

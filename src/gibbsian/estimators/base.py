@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
@@ -16,8 +16,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gibbsian import __version__
 from gibbsian.answers import answers_about
 from gibbsian.data import Dataset, drop_empty_rows
-from gibbsian.diagnostics.moments import DataMoments
-from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import (
     ArgumentError,
     ConvergenceWarning,
@@ -27,13 +25,19 @@ from gibbsian.errors import (
     notify,
 )
 from gibbsian.estimators.frames import are_chosen, like_frame, shorten
-from gibbsian.learners import FitResult, HeldOut, Learner, Trace, run
+from gibbsian.learners.base import Learner
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
+from gibbsian.learners.result import FitResult, HeldOut, Trace
+from gibbsian.learners.run import run
 from gibbsian.registry import Registry
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import Setting, check, check_value, declared, free, number, whole
 from gibbsian.storage import StoredModel, write_model
 from gibbsian.storage.checkpoints import as_checkpoint
+
+if TYPE_CHECKING:
+    from gibbsian.diagnostics.moments import DataMoments
+    from gibbsian.diagnostics.partition import LogPartitionInterval
 
 ESTIMATORS = Registry("model", "gibbsian.estimators", "ESTIMATORS")
 # What scikit-learn keeps of the columns of a fit.
@@ -365,7 +369,7 @@ class Estimator(DensityMixin, BaseEstimator):
         """Return log Z or its upper side; found once for a fitted model."""
         if "_log_z" not in self.__dict__:
             found = self.log_partition(betas=None if self._sums_exactly() else FEWER_BETAS)
-            if isinstance(found, LogPartitionInterval):
+            if not isinstance(found, float):
                 notify(
                     GibbsianWarning(
                         f"log Z is known between {found.lower:.6g} and {found.upper:.6g} only, so scores are lower "
