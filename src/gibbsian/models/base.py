@@ -69,6 +69,13 @@ class Model(Protocol):
     def statistic_range(self) -> tuple[np.ndarray, np.ndarray]:
         """The least and the largest value of each statistic."""
 
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return plain values and arrays that make up the model, for a file."""
+
+    @classmethod
+    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
+        """Put a model together again; `domain` is that of the columns."""
+
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same structure with other parameters."""
 

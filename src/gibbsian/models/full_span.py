@@ -161,6 +161,20 @@ class FullSpanModel:
         used = 1 + np.flatnonzero(table[1:])
         return cls(basis, used, table[used], domain)  # type: ignore[arg-type]
 
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return plain values and arrays that make up the model, for a file."""
+        return (
+            {"cardinalities": list(self.cardinalities), "temperature": self.temperature, "n_hidden": self.n_hidden},
+            {"theta": self.theta, "indices": self.indices},
+        )
+
+    @classmethod
+    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
+        """Put a model together again; `domain` is that of the columns."""
+        basis, n_hidden = SpanBasis(tuple(header["cardinalities"])), header["n_hidden"]
+        own = None if n_hidden else domain  # the columns' domain does not hold the hidden variables
+        return cls(basis, tensors["indices"], tensors["theta"], own, header["temperature"], n_hidden)
+
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same functions with other parameters."""
         return replace(self, theta=theta)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -135,6 +135,19 @@ class HigherOrderModel:
         sizes = range(1, order + 1)
         cliques = itertools.chain.from_iterable(itertools.combinations(range(n_variables), k) for k in sizes)
         return cls(n_variables, Scopes(cliques, n_variables), np.zeros(n_cliques), domain, temperature)
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return plain values and arrays that make up the model, for a file."""
+        return (
+            {"n": self.n_variables, "temperature": self.temperature},
+            {"theta": self.theta, **self.cliques.to_arrays()},
+        )
+
+    @classmethod
+    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
+        """Put a model together again; `domain` is that of the columns."""
+        scopes = Scopes.from_arrays(tensors, header["n"])
+        return cls(header["n"], scopes, tensors["theta"], domain, header["temperature"])
 
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same structure with other parameters."""

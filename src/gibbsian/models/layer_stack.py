@@ -10,7 +10,7 @@ import numpy as np
 
 from gibbsian.domain import AnyDomain
 from gibbsian.errors import ArgumentError
-from gibbsian.models.layers import Layer
+from gibbsian.models.layers import Layer, read_layer, written_layer
 from gibbsian.models.parameters import check_temperature
 
 
@@ -118,6 +118,18 @@ class LayerStack(LayeredModel):
             raise ArgumentError(
                 f"theta has shape {self.theta.shape}, but layers of {widths} columns need {size} parameters"
             )
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return plain values and arrays that make up the model, for a file."""
+        return (
+            {"layers": [written_layer(layer) for layer in self.layers], "temperature": self.temperature},
+            {"theta": self.theta},
+        )
+
+    @classmethod
+    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
+        """Put a model together again; `domain` is that of the columns."""
+        return cls(tuple(map(read_layer, header["layers"])), tensors["theta"], header["temperature"])  # type: ignore[call-arg]
 
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same layers with other parameters."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -109,6 +109,19 @@ class PairwiseModel:
         """Return a model from its biases (None for none) and its couplings in edge order."""
         parts = ([] if biases is None else [np.asarray(biases, float)]) + [np.asarray(couplings, float)]
         return cls(graph, np.concatenate(parts), domain, temperature, bias=biases is not None)
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return plain values and arrays that make up the model, for a file."""
+        return (
+            {"n": self.n_variables, "temperature": self.temperature, "bias": self.bias, "n_hidden": self.n_hidden},
+            {"theta": self.theta, "edges": self.graph.edges},
+        )
+
+    @classmethod
+    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
+        """Put a model together again; `domain` is that of the columns."""
+        graph = Graph(header["n"], tensors["edges"])
+        return cls(graph, tensors["theta"], domain, header["temperature"], header["bias"], header["n_hidden"])
 
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same structure with other parameters."""

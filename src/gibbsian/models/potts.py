@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -126,6 +126,18 @@ class PottsModel(TableModel):
             if table.shape != shape:
                 raise ArgumentError(f"the table of {scope} has shape {table.shape}, not {shape}")
         return cls(graph, np.concatenate([table.ravel() for table in tables]), domain, temperature, layout)
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return plain values and arrays that make up the model, for a file."""
+        return (
+            {"n": self.n_variables, "temperature": self.temperature},
+            {"theta": self.theta, "edges": self.graph.edges},
+        )
+
+    @classmethod
+    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
+        """Put a model together again; `domain` is that of the columns."""
+        return cls(Graph(header["n"], tensors["edges"]), tensors["theta"], domain, header["temperature"])
 
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same structure with other parameters."""

@@ -12,7 +12,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.models.base import MODELS
 from gibbsian.models.joint_form import JointModel, joint_model, parts_of
 from gibbsian.models.layer_stack import LayeredModel, glorot_spread
-from gibbsian.models.layers import GaussianLayer, Layer
+from gibbsian.models.layers import GaussianLayer, Layer, read_layer, written_layer
 from gibbsian.models.parameters import check_temperature
 
 
@@ -87,6 +87,19 @@ class RestrictedModel(LayeredModel):
         c = _part("hidden_biases", hidden_biases, (shapes["hidden_biases"],))
         w = _part("weights", weights, (visible.width, hidden.width))
         return cls(visible, hidden, np.concatenate([b, c, w.ravel()]), temperature)
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return plain values and arrays that make up the model, for a file."""
+        return (
+            {"layers": [written_layer(self.visible), written_layer(self.hidden)], "temperature": self.temperature},
+            {"theta": self.theta},
+        )
+
+    @classmethod
+    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
+        """Put a model together again; `domain` is that of the columns."""
+        visible, hidden = map(read_layer, header["layers"])
+        return cls(visible, hidden, tensors["theta"], header["temperature"])
 
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same layers with other parameters."""

@@ -107,6 +107,17 @@ class Scopes(tuple[Scope, ...]):
         """Number of variables in each scope."""
         return np.fromiter(map(len, self), np.int64, len(self))
 
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the scopes as two arrays, for a file."""
+        indptr, members = self.csr
+        return {"indptr": indptr, "members": members}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], n_variables: int) -> Self:
+        """Rebuild from `to_arrays`."""
+        members, indptr = arrays["members"].tolist(), arrays["indptr"].tolist()
+        return cls((members[start:end] for start, end in itertools.pairwise(indptr)), n_variables)
+
     @cached_property
     def csr(self) -> tuple[np.ndarray, np.ndarray]:
         """``(indptr, members)``: the variables of scope c stand from ``indptr[c]`` to ``indptr[c + 1]``."""

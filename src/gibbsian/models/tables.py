@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -121,6 +121,19 @@ class MarkovRandomField(TableModel):
         """
         layout = Layout(Scopes.sorted(cliques, n_variables), domain)
         return cls(n_variables, layout.scopes, np.zeros(layout.size), domain, temperature, layout)
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return plain values and arrays that make up the model, for a file."""
+        return (
+            {"n": self.n_variables, "temperature": self.temperature},
+            {"theta": self.theta, **self.scopes.to_arrays()},
+        )
+
+    @classmethod
+    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
+        """Put a model together again; `domain` is that of the columns."""
+        scopes = Scopes.from_arrays(tensors, header["n"])
+        return cls(header["n"], scopes, tensors["theta"], domain, header["temperature"])
 
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same structure with other parameters."""

@@ -12,9 +12,9 @@ from gibbsian.diagnostics import DataMoments
 from gibbsian.domain import AnyCoding
 from gibbsian.errors import ArgumentError, CodingError, FileFormatError
 from gibbsian.learners import Trace
-from gibbsian.models import Model
+from gibbsian.models.base import MODELS, Model
+from gibbsian.storage.codings import read_coding, written_coding
 from gibbsian.storage.container import read_tensors, write_tensors
-from gibbsian.storage.formats import FORMATS, format_of, read_coding, written_coding
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class StoredModel:
     Parameters
     ----------
     model : Model
-        The distribution, of any kind in `FORMATS`.
+        The distribution, of any kind in `MODELS`.
     coding : Coding, CategoryCoding or None
         How its values are written; None for real numbers.
     names : tuple of str
@@ -71,23 +71,22 @@ def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
     >>> read_model(path).coding.name
     'spin'
     """
-    kind = format_of(stored.model)
+    kind, (structure, arrays) = type(stored.model).registered_name, stored.model.to_parts()
     header = {
         "estimator": stored.estimator,
         "coding": written_coding(stored.coding),
         "names": list(stored.names),
-        "temperature": getattr(stored.model, "temperature", 1.0),
-        **kind.settings(stored.model),
+        "structure": structure,
         "settings": stored.settings,
         "provenance": stored.provenance,
         "details": list(stored.trace.details),
         "history": list(stored.history),
     }
-    tensors = {"theta": stored.model.theta, **kind.structure(stored.model), "trace": stored.trace.to_array()}
+    tensors = {**{f"model.{name}": array for name, array in arrays.items()}, "trace": stored.trace.to_array()}
     tensors |= {f"history.{name}": np.asarray(values) for name, values in stored.history.items()}
     if stored.moments is not None:
         tensors |= {"moments.mean": stored.moments.mean, "moments.count": stored.moments.count}
-    write_tensors(path, kind.name, header, tensors, kind.version)
+    write_tensors(path, kind, header, tensors)
 
 
 def read_model(path: str | os.PathLike[str]) -> StoredModel:
@@ -101,12 +100,12 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
         ...
     gibbsian.errors.FileFormatError: absent.gibbs does not exist or is not a file
     """
-    header, tensors = read_tensors(path, tuple(FORMATS))
+    header, tensors = read_tensors(path, tuple(MODELS))
     try:
         coding = read_coding(header["coding"])
         return StoredModel(
             header["estimator"],
-            FORMATS[header["kind"]].rebuild(header, tensors, None if coding is None else coding.domain),
+            _model(header, tensors, None if coding is None else coding.domain),
             coding,
             tuple(header["names"]),
             header["settings"],
@@ -117,3 +116,8 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
         )
     except (KeyError, TypeError, IndexError, ArgumentError, CodingError) as error:
         raise FileFormatError(f"{path} lacks a part of the model ({error})", "save it again") from None
+
+
+def _model(header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Any:
+    arrays = {name.removeprefix("model."): array for name, array in tensors.items() if name.startswith("model.")}
+    return MODELS.factory(header["kind"]).from_parts(header["structure"], arrays, domain)  # type: ignore[attr-defined]
