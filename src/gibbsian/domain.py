@@ -1,18 +1,20 @@
 """What values a variable takes, and how users write them.
 
 A `Domain` is mathematical: the two numbers that enter the energy, -1/+1 (spin) or 0/1 (binary); `Categories` is its
-counterpart for variables with any number of values. A `Coding` is what stands in the user's table: it names the labels
-and the domain whose parameters it gets; a `CategoryCoding` does so for each column. They belong to the model: the
-same numbers mean another distribution in another domain, so data in a foreign coding is refused, never guessed.
+counterpart for variables with any number of values, and `Reals` for real numbers. A `Coding` is what stands in the
+user's table: it names the labels and the domain whose parameters it gets; a `CategoryCoding` does so for each column,
+and a `RealCoding` has no labels. They belong to the model: the same numbers mean another distribution in another
+domain, so data in a foreign coding is refused, never guessed.
 
-A state holds the numbers -1/+1 or 0/1 themselves in a two-valued domain, and the number 0 .. q_i - 1 of the value in
-`Categories`. Code that serves all domains goes through `to_codes` and `from_codes`.
+A state holds the numbers -1/+1 or 0/1 themselves in a two-valued domain, the number 0 .. q_i - 1 of the value in
+`Categories`, and the number itself in `Reals`. Code that serves all discrete domains goes through `to_codes` and
+`from_codes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -174,11 +176,42 @@ class Categories:
         return Categories(tuple(self.sizes[i] for i in nodes), values)
 
 
-AnyDomain = Domain | Categories
+@dataclass(frozen=True)
+class Reals:
+    """Variables that are real numbers, which no codes stand for.
+
+    Examples
+    --------
+    >>> from gibbsian.domain import REALS
+    >>> REALS.name, REALS.two_valued
+    ('real', False)
+    """
+
+    name: str = "real"
+
+    @property
+    def two_valued(self) -> bool:
+        """False."""
+        return False
+
+    def cardinalities(self, *_: Any) -> Any:
+        """Refuse: there are as many values as numbers."""
+        raise CodingError("this needs discrete values, but the variables are real numbers", _CUT)
+
+    levels = to_codes = from_codes = cardinalities
+
+    def take(self, nodes: np.ndarray) -> Reals:
+        """Return the domain of some of the variables: the same for all."""
+        return self
+
+
+_CUT = "cut them at a threshold with `coding=Threshold(t)`"
+REALS = Reals()
+AnyDomain = Domain | Categories | Reals
 
 
 def require_two_values(domain: AnyDomain) -> Domain:
-    """Return a two-valued domain, and refuse categories.
+    """Return a two-valued domain, and refuse any other.
 
     Examples
     --------
@@ -189,8 +222,10 @@ def require_two_values(domain: AnyDomain) -> Domain:
     if isinstance(domain, Categories):
         raise CodingError(
             f"this needs two-valued variables, but they are {domain.name} with up to {max(domain.sizes)} values",
-            "use PottsMachine, or HigherOrderBoltzmannMachine with `values=`",
+            "use PottsMachine, or HigherOrderBoltzmannMachine with `coding='values'`",
         )
+    if isinstance(domain, Reals):
+        raise CodingError("this needs two-valued variables, but they are real numbers", _CUT)
     return domain
 
 
@@ -206,6 +241,9 @@ class Coding:
         The labels of the lower and upper value.
     domain : Domain
         The numbers that stand for them in the energy.
+    rule : Threshold, Shares or OneHot, optional
+        How cells that are none of these labels become such (see `gibbsian.data.rules`). It has no part in whether two
+        codings are equal.
 
     Examples
     --------
@@ -220,6 +258,7 @@ class Coding:
     low: Any
     high: Any
     domain: Domain
+    rule: Any = field(default=None, compare=False, repr=False)
 
     def describe(self) -> str:
         """Name the coding with its labels, for messages."""
@@ -270,6 +309,9 @@ class CategoryCoding:
         For each column its labels (words, numbers or truth values), in the order of the codes 0, 1, ...
     domain : Categories
         The values as they enter the energy: categories, or the real numbers that the labels are.
+    rule : Threshold, Shares or OneHot, optional
+        How cells that are none of these labels become such (see `gibbsian.data.rules`). It has no part in whether two
+        codings are equal.
 
     Examples
     --------
@@ -284,6 +326,7 @@ class CategoryCoding:
 
     labels: tuple[tuple[Any, ...], ...]
     domain: Categories
+    rule: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for column, labels in enumerate(self.labels):
@@ -365,7 +408,40 @@ class CategoryCoding:
         return np.int8 if max(map(abs, every)) <= np.iinfo(np.int8).max else np.int64
 
 
-AnyCoding = Coding | CategoryCoding
+@dataclass(frozen=True)
+class RealCoding:
+    """Columns of real numbers, written as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.domain import RealCoding
+    >>> RealCoding().decode(np.array([[0.5, 2.0]]), np.array([[False, True]]))
+    array([[0.5, nan]])
+    """
+
+    domain: Reals = REALS
+    rule: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """``"real"``."""
+        return self.domain.name
+
+    def describe(self) -> str:
+        """Name the coding, for messages."""
+        return "real numbers"
+
+    def labels_of(self, column: int) -> tuple[Any, ...]:
+        """Return the labels of a column: none."""
+        return ()
+
+    def decode(self, states: Any, missing: np.ndarray | None = None) -> Any:
+        """Return the numbers, NaN where `missing`."""
+        return states if missing is None else np.where(missing, np.nan, states)
+
+
+AnyCoding = Coding | CategoryCoding | RealCoding
 
 # Codings of many values, which only the data can fill with labels.
 MANY_VALUED = ("categorical", "values")

@@ -24,8 +24,8 @@ from gibbsian.models import HigherOrderModel
 FULL = np.array(list(itertools.product(range(3), range(2), range(3))))
 
 
-def read(cells, **options):
-    return gb.Dataset.read(cells, coding="categorical", **options)
+def read(cells, coding="categorical", **options):
+    return gb.Dataset.read(cells, coding=coding, **options)
 
 
 def complete(data):
@@ -58,7 +58,7 @@ def test_a_column_with_one_value_is_idle():
 
 
 def test_one_of_several_declared_values_has_no_finite_bias():
-    data = read(np.hstack([FULL, np.ones((18, 1), int)]), categories={"x3": [0, 1]})
+    data = read(np.hstack([FULL, np.ones((18, 1), int)]), coding=gb.data.Labels({"x3": [0, 1]}))
     for l1 in (0.0, 1.0):
         with pytest.raises(ConstantColumnError, match="column 'x3' has one value only, so no finite bias"):
             preflight(data, complete(data), l1=l1)
@@ -67,7 +67,7 @@ def test_one_of_several_declared_values_has_no_finite_bias():
 
 
 def test_values_that_never_occur_are_named():
-    data = read(FULL, categories={"x0": [0, 1, 2, 7]})
+    data = read(FULL, coding=gb.data.Labels({"x0": [0, 1, 2, 7]}))
     with pytest.raises(MaximumDoesNotExistError, match=r"'x0'=7 never occurs.*l2=0.01"):
         preflight(data, complete(data), l1=0.5)
     (note,) = preflight(data, complete(data), l2=0.1).notes
@@ -152,9 +152,9 @@ class TestCliques:
         values = np.array(list(itertools.product([-1, 0, 1], repeat=2)))
         data = gb.Dataset.read(values, coding="values")
         assert preflight_cliques(data, [(0,), (1,), (0, 1)]).notes == ()
-        middle = gb.Dataset.read([[0, -1], [0, 1], [0, 0]], values=(-1, 0, 1))
+        middle = gb.Dataset.read([[0, -1], [0, 1], [0, 0]], coding=gb.data.Values((-1, 0, 1)))
         assert preflight_cliques(middle, [(0,), (1,), (0, 1)]).notes == ()
-        top = gb.Dataset.read([[1, -1], [1, 1], [1, 0]], values=(-1, 0, 1))
+        top = gb.Dataset.read([[1, -1], [1, 1], [1, 0]], coding=gb.data.Values((-1, 0, 1)))
         for l1 in (0.0, 0.1):
             with pytest.raises(MaximumDoesNotExistError, match="'x0' has its largest possible value in every row"):
                 preflight_cliques(top, [(0,), (1,), (0, 1)], l1=l1)

@@ -64,10 +64,10 @@ def test_data_sets_in_the_units_asked_for():
     many = gb.Dataset.read([["a"], ["b"], ["c"]], coding="categorical")
     with pytest.raises(CodingError, match="visible='binary' units have two values"):
         read_visible(many, "binary")
-    with pytest.raises(ArgumentError, match="discrete"):
-        read_visible(votes, "gaussian")
+    with pytest.raises(CodingError, match="takes numbers"):
+        read_visible(many, "gaussian")
     with pytest.raises(ArgumentError, match="belong to the reading of a table"):
-        read_visible(votes, binarize=0.5)
+        read_visible(votes, drop=["party"])
 
 
 def test_reading_again_keeps_the_labels():

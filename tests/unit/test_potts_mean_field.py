@@ -34,7 +34,7 @@ def test_weak_couplings_are_found_for_mixed_cardinalities(rng):
 
 
 def test_unseen_value_is_named(rng):
-    data = gb.Dataset.read([[0, 0], [0, 1], [1, 1]], coding="categorical", categories=[0, 1, 2])
+    data = gb.Dataset.read([[0, 0], [0, 1], [1, 1]], coding=gb.data.Labels([0, 1, 2]))
     zeros = gb.models.PottsModel.zeros(gb.graphs.complete(2), data.domain)
     with pytest.raises(DataError, match="'x0' has a value that never occurs"):
         solve(zeros, data, rng)

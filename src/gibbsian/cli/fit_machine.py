@@ -94,7 +94,7 @@ def read_data(order: FitOrder) -> Any:
     from gibbsian.data import Dataset, DataStream
 
     flags = order.flags
-    options = {"coding": _coding(order), "binarize": flags.get("binarize"), "drop": flags.get("drop", ())}
+    options = {"coding": _rule(order), "drop": flags.get("drop", ())}
     if "memory" in flags:
         if "weights" in flags or "complete_rows" in flags:
             raise ArgumentError("--memory learns from the disk, without --weights or --complete-rows", "leave them out")
@@ -102,12 +102,24 @@ def read_data(order: FitOrder) -> Any:
     table = Dataset.read(
         order.data,
         **options,
-        values=parse_values(flags["values"]) if "values" in flags else None,
-        categories=parse_categories(flags["categories"]) if "categories" in flags else None,
-        one_hot=flags.get("one_hot"),
         weight_column=flags.get("weights"),
     )
     return table.complete_rows() if "complete_rows" in flags else table
+
+
+def _rule(order: FitOrder) -> Any:
+    """The coding of the table, with the rule that flags give for its labels."""
+    from gibbsian.data import Labels, OneHot, Threshold, Values
+
+    flags, coding = order.flags, _coding(order)
+    if "binarize" in flags:
+        return Threshold(flags["binarize"], "binary" if coding == "auto" else coding)
+    categories = parse_categories(flags["categories"]) if "categories" in flags else None
+    if "one_hot" in flags:
+        return OneHot(flags["one_hot"], categories)
+    if "values" in flags:
+        return Values(parse_values(flags["values"]))
+    return coding if categories is None else Labels(categories)
 
 
 def _coding(order: FitOrder) -> Any:

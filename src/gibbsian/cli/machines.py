@@ -14,26 +14,22 @@ from gibbsian.errors import ArgumentError
 
 # -- data for a fitted machine ----------------------------------------------------------------------------------------
 def read_rows(machine: Any, path: Path, weights: str | None = None, convert: bool = False) -> tuple[Any, Rows]:
-    """Read data in the machine's columns and coding; other columns, such as ids, are left aside.
+    """Read data in the machine's columns and coding; other columns, such as ids, are left aside."""
+    from gibbsian.data import Dataset, OneHot
 
-    Returns the machine too, without its threshold and separator: the data has passed them already.
-    """
-    from gibbsian.data import Dataset
-
-    options = machine._column_options()
+    rule = machine.coding_.rule
     if convert and not machine.coding_.domain.two_valued:
         raise ArgumentError("--convert rewrites two-valued columns, and the model's have more values", "leave it out")
     data = Dataset.read(
         path,
-        columns=_columns(machine, path, options.get("one_hot")),
-        coding="auto" if convert and options["binarize"] is None else machine.coding_,
+        columns=_columns(machine, path, rule.groups if isinstance(rule, OneHot) else None),
+        coding="auto" if convert and rule is None else machine.coding_,
         weight_column=weights,
         declared_by="the model",
-        **options,
     )
     data = data.convert(machine.coding_) if convert else data
     missing = 0 if data.missing is None else int(data.missing[data.row_of].sum())
-    return machine.set_params(**dict.fromkeys(options)), Rows(data, data.n_rows, data.row_weights, missing)
+    return machine, Rows(data, data.n_rows, data.row_weights, missing)
 
 
 def _columns(machine: Any, path: Path, one_hot: Any) -> tuple[str, ...] | list[str]:

@@ -9,6 +9,7 @@ from gibbsian.data.coding import check_coding
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.findings import PreflightReport
 from gibbsian.data.preflight import drop_empty_rows, fit_memory, preflight
+from gibbsian.data.rules import Labels, OneHot, Shares, Threshold, Units, Values
 from gibbsian.data.stream import DataStream
 from gibbsian.data.stream_checks import preflight_stream
 from gibbsian.data.table import MISSING_MARKS
@@ -17,7 +18,13 @@ __all__ = [
     "MISSING_MARKS",
     "DataStream",
     "Dataset",
+    "Labels",
+    "OneHot",
     "PreflightReport",
+    "Shares",
+    "Threshold",
+    "Units",
+    "Values",
     "check_coding",
     "drop_empty_rows",
     "fit_memory",

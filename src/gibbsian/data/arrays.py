@@ -26,6 +26,8 @@ def table_from_array(source: Any) -> Table:
     >>> table_from_array([["yes", "no"], ["no", "?"]]).cells[1].values
     ('no',)
     """
+    if hasattr(source, "tocsr") and hasattr(source, "nnz"):
+        return _table_from_sparse(source)
     array = _as_array(source)
     if array.ndim != 2:
         _refuse_dimensions(array)
@@ -41,9 +43,16 @@ def table_from_array(source: Any) -> Table:
     return table_of_columns(names, [factorise(labels[:, j], name) for j, name in enumerate(names)])
 
 
+def _table_from_sparse(source: Any) -> Table:
+    from scipy import sparse
+
+    if source.dtype.kind == "c":
+        raise DataError("Complex data not supported", "give real numbers or labels")
+    check_shape(source.shape)
+    return Table(tuple(f"x{j}" for j in range(source.shape[1])), sparse.csr_array(source, dtype=np.float64))
+
+
 def _as_array(source: Any) -> np.ndarray:
-    if hasattr(source, "toarray") and hasattr(source, "nnz"):
-        raise DataError("Sparse data is not supported", "pass a dense array, for example X.toarray()")
     if isinstance(source, np.ma.MaskedArray):
         array = source.data.astype(np.float64 if source.dtype.kind in "iuf" else object)
         array[np.ma.getmaskarray(source)] = np.nan

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.data.coding import binarized, infinite_column
+from gibbsian.data.coding import infinite_column
 from gibbsian.data.table import Factor, Table, Token, as_label, canonical, label_key
-from gibbsian.domain import CODINGS, MOST_VALUES, CategoryCoding
+from gibbsian.domain import MOST_VALUES, CategoryCoding
 from gibbsian.errors import ArgumentError, CodingError, DataError
 
 Labels = tuple[Any, ...]
@@ -29,25 +29,9 @@ def encode_categories(
     *,
     values: Sequence[float] | None = None,
     categories: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
-    binarize: float | None = None,
     declared_by: str | None = None,
 ) -> tuple[np.ndarray, np.ndarray | None, CategoryCoding]:
-    """Read a table whose columns have any number of values.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    coding : "categorical", "values" or CategoryCoding
-        Labels to recognise for each column; real numbers common to all columns; or the labels themselves.
-    values : sequence of float, optional
-        The numbers of ``"values"``, instead of those that occur.
-    categories : sequence, or mapping from column to sequence, optional
-        Labels of all columns, or of some: in this order, and also those that do not occur.
-    binarize : float, optional
-        Threshold: numbers above it become 1, all others 0.
-    declared_by : str, optional
-        Who was fitted on the coding, for messages: ``"the model"``.
+    """Read a table whose columns have any number of values, recognised or declared.
 
     Returns
     -------
@@ -57,20 +41,7 @@ def encode_categories(
         Where nothing stands; None when the table is complete.
     coding : CategoryCoding
         The labels that were recognised or declared.
-
-    Examples
-    --------
-    >>> from gibbsian.data.categories import encode_categories
-    >>> from gibbsian.data.readers import read_table
-    >>> codes, missing, coding = encode_categories(read_table([["red", 10], ["blue", 9], ["red", None]]))
-    >>> codes.tolist(), coding.labels
-    ([[1, 1], [0, 0], [1, 0]], (('blue', 'red'), (9, 10)))
     """
-    if binarize is not None:
-        high, holes, _ = binarized(table, CODINGS["binary"], binarize)
-        table = Table(table.names, high.astype(np.int8) if holes is None else np.where(holes, np.nan, high))
-        if not isinstance(coding, CategoryCoding):
-            values, categories = ((0, 1), None) if coding == "values" else (None, (0, 1))
     columns = [_column(table, j) for j in range(table.shape[1])]
     known = _declared(table.names, columns, coding, values, categories)
     found = [
@@ -88,14 +59,7 @@ def encode_categories(
 def relabel(
     names: Sequence[str], old: Sequence[Labels], new: Sequence[Labels], declared_by: str | None = None
 ) -> list[np.ndarray]:
-    """Return for each column the number that each old label has among the new ones; refuse a label that has none.
-
-    Examples
-    --------
-    >>> from gibbsian.data.categories import relabel
-    >>> relabel(["a"], [("no", "yes")], [("yes", "perhaps", "no")])
-    [array([2, 0])]
-    """
+    """Return for each column the number that each old label has among the new ones; refuse a label that has none."""
     numbered = []
     for name, labels, known in zip(names, old, new, strict=True):
         number_of = _Numbering(name, known, declared_by)
@@ -104,14 +68,7 @@ def relabel(
 
 
 def numbers_common_to(labels: Sequence[Labels], names: Sequence[str]) -> tuple[float, ...]:
-    """Return the numbers that occur among the labels of any column, ascending.
-
-    Examples
-    --------
-    >>> from gibbsian.data.categories import numbers_common_to
-    >>> numbers_common_to([(0, 1), (-1, 1)], ["a", "b"])
-    (-1, 0, 1)
-    """
+    """Return the numbers that occur among the labels of any column, ascending."""
     for name, known in zip(names, labels, strict=True):
         words = [label for label in known if isinstance(label, bool | str)]
         if words:
@@ -200,24 +157,19 @@ def _declared(
 ) -> Sequence[Labels | None]:
     """The labels of each column as far as they were declared, None where they are to be recognised."""
     if isinstance(coding, CategoryCoding):
-        if values is not None or categories is not None:
-            raise ArgumentError("values and categories are part of a CategoryCoding", "give one or the other")
         if len(coding.labels) != len(names):
             raise CodingError(f"the data has {len(names)} columns but the coding is of {len(coding.labels)}")
         return coding.labels
-    if coding == "values":
-        if categories is not None:
-            raise ArgumentError("categories do not go with `coding='values'`", "give the numbers as `values=`")
-        if values is not None:
-            return [_as_numbers(values)] * len(names)
-        found = [_recognised(name, column) for name, column in zip(names, columns, strict=True)]
-        return [numbers_common_to(found, names)] * len(names)
+    if coding == "categorical":
+        return listed_labels(names, categories)
     if values is not None:
-        raise ArgumentError("`values=` goes with `coding='values'`", "for categories give `categories=`")
-    return _listed(names, categories)
+        return [as_numbers(values)] * len(names)
+    found = [_recognised(name, column) for name, column in zip(names, columns, strict=True)]
+    return [numbers_common_to(found, names)] * len(names)
 
 
-def _as_numbers(values: Sequence[float]) -> Labels:
+def as_numbers(values: Sequence[float]) -> Labels:
+    """Return numbers as labels, two or more."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ArgumentError("must hold two or more numbers", argument="values", value=values)
     keys = [label_key(value) for value in values]
@@ -226,7 +178,8 @@ def _as_numbers(values: Sequence[float]) -> Labels:
     return tuple(as_label(value, key) for value, key in zip(values, keys, strict=True) if key is not None)
 
 
-def _listed(names: Sequence[str], categories: Any) -> Sequence[Labels | None]:
+def listed_labels(names: Sequence[str], categories: Any) -> Sequence[Labels | None]:
+    """Return the declared labels of each column, None where they are to be recognised."""
     if categories is None:
         return [None] * len(names)
     if not isinstance(categories, Mapping):
@@ -273,10 +226,10 @@ def _unseen(name: str, value: Any, labels: Labels, declared_by: str | None) -> C
     value = value.strip() if isinstance(value, str) else value
     if declared_by is None:
         return CodingError(
-            f"column {name!r} holds {value!r}, which is not one of the declared values ({shown}): declare it too, or "
-            "make the cell missing"
+            f"column {name!r} holds {value!r}, which is not one of the declared values ({shown})",
+            "declare it too, or make the cell missing",
         )
     return CodingError(
-        f"column {name!r} holds {value!r}, which {declared_by} has not seen (it knows {shown}): leave such rows out, "
-        "make the cell missing, or fit with the value declared (categories=)"
+        f"column {name!r} holds {value!r}, which {declared_by} has not seen (it knows {shown})",
+        "leave such rows out, make the cell missing, or fit with the value declared (`coding=Labels(...)`)",
     )

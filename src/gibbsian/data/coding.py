@@ -7,14 +7,13 @@ column, the value and the remedy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
 
 from gibbsian.data.table import Factor, Table, Token, canonical, label_key
-from gibbsian.domain import CODINGS, AnyCoding, CategoryCoding, Coding, as_coding
-from gibbsian.errors import ArgumentError, CodingError, DataError
+from gibbsian.domain import CODINGS, AnyCoding, CategoryCoding, Coding
+from gibbsian.errors import CodingError, DataError
 
 # Cells looked at together: they stay in the cache while each candidate value is compared.
 CELLS_AT_ONCE = 1 << 17
@@ -22,24 +21,10 @@ CELLS_AT_ONCE = 1 << 17
 PREFERENCE = ("binary", "spin", "yes/no", "y/n", "true/false")
 
 
-def encode(
-    table: Table,
-    coding: str | tuple[Any, Any] | Coding = "auto",
-    binarize: float | None = None,
-    declared_by: str | None = None,
+def encode_two_values(
+    table: Table, declared: Coding | None = None, declared_by: str | None = None
 ) -> tuple[np.ndarray, np.ndarray | None, Coding]:
-    """Read a table in a coding.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    coding : "auto", str, pair of labels or Coding
-        The coding, or ``"auto"`` to recognise it.
-    binarize : float, optional
-        Threshold: numbers above it are the upper value, all others the lower.
-    declared_by : str, optional
-        Who was fitted on the coding, for messages: ``"the model"``.
+    """Read a table of two values, in a coding that was declared or is recognised.
 
     Returns
     -------
@@ -49,20 +34,8 @@ def encode(
         Where nothing stands; None when the table is complete.
     coding : Coding
         The coding that was recognised or declared.
-
-    Examples
-    --------
-    >>> from gibbsian.data.coding import encode
-    >>> from gibbsian.data.readers import read_table
-    >>> high, missing, coding = encode(read_table([["yes", "?"], ["No", "YES"]]))
-    >>> high.tolist(), coding.name
-    ([[True, False], [False, True]], 'yes/no')
     """
-    declared = None if isinstance(coding, str) and coding == "auto" else as_coding(coding)
-    if binarize is not None:
-        return binarized(table, declared or CODINGS["binary"], binarize)
-    labels = () if declared is None else label_tokens(declared)
-    scan = _scan(table, labels)
+    scan = _scan(table, () if declared is None else label_tokens(declared))
     if declared is None:
         found = _recognise(table.names, scan)
     else:
@@ -73,15 +46,7 @@ def encode(
 
 
 def label_tokens(coding: Coding) -> tuple[Token, Token]:
-    """Return the two labels of a coding as they are compared.
-
-    Examples
-    --------
-    >>> from gibbsian.data.coding import label_tokens
-    >>> from gibbsian.domain import as_coding
-    >>> label_tokens(as_coding("true/false"))
-    ('false', 'true')
-    """
+    """Return the two labels of a coding as they are compared."""
     low, high = canonical(coding.low), canonical(coding.high)
     if low is None or high is None:
         raise CodingError(f"coding {coding.describe()} has a label that stands for a missing value", "choose another")
@@ -91,23 +56,20 @@ def label_tokens(coding: Coding) -> tuple[Token, Token]:
 
 
 def same_coding(one: AnyCoding, other: AnyCoding) -> bool:
-    """Say whether two codings write the same values in the same domain, whatever they are called.
+    """Say whether two codings write the same values in the same domain, whatever they are called."""
+    return one.domain == other.domain and same_labels(one, other)
 
-    Examples
-    --------
-    >>> from gibbsian.data.coding import same_coding
-    >>> from gibbsian.domain import as_coding
-    >>> same_coding(as_coding("binary"), as_coding((0, 1))), same_coding(as_coding("binary"), as_coding("true/false"))
-    (True, False)
-    """
-    if one.domain != other.domain:
-        return False
+
+def same_labels(one: AnyCoding, other: AnyCoding) -> bool:
+    """Say whether two codings of a kind write the same values, whatever stands for them in the energy."""
     if isinstance(one, Coding) and isinstance(other, Coding):
         return label_tokens(one) == label_tokens(other)
-    return _label_keys(one) == _label_keys(other)
+    if isinstance(one, CategoryCoding) and isinstance(other, CategoryCoding):
+        return _label_keys(one) == _label_keys(other)
+    return type(one) is type(other)
 
 
-def _label_keys(coding: Any) -> list[list[Token | None]]:
+def _label_keys(coding: CategoryCoding) -> list[list[Token | None]]:
     return [[label_key(label) for label in labels] for labels in coding.labels]
 
 
@@ -142,8 +104,8 @@ def check_coding(data: Any, coding: AnyCoding, who: str = "the model") -> None:
 
 def _declaration(coding: AnyCoding) -> str:
     """What a user writes to name a coding."""
-    if isinstance(coding, CategoryCoding):
-        return "coding_"
+    if not isinstance(coding, Coding):
+        return "coding_" if isinstance(coding, CategoryCoding) else repr(coding.name)
     return repr(coding.name) if coding.name in CODINGS else repr((coding.low, coding.high))
 
 
@@ -236,7 +198,7 @@ class _FactorScan:
         return np.column_stack([np.array([*flags, False])[column.codes] for column, flags in pairs])
 
 
-# -- recognise, check, binarize ---------------------------------------------------------------------------------------
+# -- recognise, check, cut --------------------------------------------------------------------------------------------
 def _recognise(names: Sequence[str], scan: _Scan) -> Coding:
     """The first coding in order of preference that every column fits."""
     fits = [_fitting(tokens) for tokens in scan.tokens]
@@ -279,27 +241,16 @@ def _recognised_or_none(scan: _Scan) -> Coding | None:
     return next((CODINGS[name] for name in PREFERENCE if all(name in fitting for fitting in fits)), None)
 
 
-def binarized(table: Table, coding: Coding, threshold: float) -> tuple[np.ndarray, np.ndarray | None, Coding]:
-    """Read a table of numbers as upper where they are above a threshold, else lower.
-
-    Examples
-    --------
-    >>> from gibbsian.data.coding import binarized
-    >>> from gibbsian.data.readers import read_table
-    >>> from gibbsian.domain import as_coding
-    >>> binarized(read_table([[0.2, 3.0]]), as_coding("binary"), threshold=1.0)[0].tolist()
-    [[False, True]]
-    """
-    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not np.isfinite(threshold):
-        raise ArgumentError("must be a number", argument="binarize", value=threshold)
+def above(table: Table, threshold: float) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return where the numbers of a table are above a threshold, and where they are missing."""
     numbers = table.cells if isinstance(table.cells, np.ndarray) else _numbers_of(table.names, table.cells)
     if numbers.dtype.kind != "f":
-        return numbers > threshold, None, coding
+        return numbers > threshold, None
     infinite = np.isinf(numbers).any(axis=0)
     if infinite.any():
         raise infinite_column(table.names[int(infinite.argmax())])
     missing = np.isnan(numbers)
-    return numbers > threshold, missing if missing.any() else None, coding
+    return numbers > threshold, missing if missing.any() else None
 
 
 def _numbers_of(names: Sequence[str], columns: list[Factor]) -> np.ndarray:
@@ -323,15 +274,15 @@ def _unusable(name: str, column: int, scan: _Scan) -> DataError:
         return _text(name, column, scan)
     if len(tokens) > 2:
         return DataError(
-            f"column {name!r} holds {len(tokens)} different values ({_shown(scan, column)}), but a variable has two: "
-            f"declare binarize=threshold, drop the column (drop=[{name!r}]), or keep all values with PottsMachine "
-            "(categories) or HigherOrderBoltzmannMachine(coding='values') (numbers)"
+            f"column {name!r} holds {len(tokens)} different values ({_shown(scan, column)}), but a variable has two",
+            f"declare `coding=Threshold(t)`, drop the column (`drop=[{name!r}]`), or keep all values with PottsMachine "
+            "(categories) or HigherOrderBoltzmannMachine with `coding='values'` (numbers)",
         )
     labels = [int(token) if token.is_integer() else token for token in sorted(map(float, tokens))]
     pair = f"coding={tuple(labels)}" if len(labels) == 2 else "coding=(low, high)"
     return CodingError(
-        f"column {name!r} holds {_shown(scan, column)}, which is no known coding: declare {pair} or "
-        f"binarize=threshold, or drop the column (drop=[{name!r}])"
+        f"column {name!r} holds {_shown(scan, column)}, which is no known coding",
+        f"declare `{pair}` or `coding=Threshold(t)`, or drop the column (`drop=[{name!r}]`)",
     )
 
 
@@ -341,36 +292,36 @@ def _text(name: str, column: int, scan: _Scan) -> DataError:
     if len(tokens) == len(words) == 2:
         low, high = (scan.spelling(column, word) for word in sorted(words))
         return DataError(
-            f"column {name!r} holds text ({low}, {high}): declare coding=({low}, {high}) or drop the column "
-            f"(drop=[{name!r}])"
+            f"column {name!r} holds text ({low}, {high})",
+            f"declare `coding=({low}, {high})` or drop the column (`drop=[{name!r}]`)",
         )
     return DataError(
-        f"column {name!r} holds text ({scan.spelling(column, words[0])}) instead of two values: "
-        f"drop the column (drop=[{name!r}]), declare coding=(low, high), or keep all values with "
-        "coding='categorical' and PottsMachine"
+        f"column {name!r} holds text ({scan.spelling(column, words[0])}) instead of two values",
+        f"drop the column (`drop=[{name!r}]`), declare `coding=(low, high)`, or keep all values with "
+        "`coding='categorical'` and PottsMachine",
     )
 
 
 def _foreign(name: str, value: str, coding: Coding, actual: Coding | None, declared_by: str | None) -> CodingError:
     """Say that a value is not one of the declared coding; `actual` is what the table seems to be written in."""
     if declared_by is None:
-        remedy = f"declare another coding or binarize=threshold, or drop the column (drop=[{name!r}])"
+        remedy = f"declare another coding or `coding=Threshold(t)`, or drop the column (`drop=[{name!r}]`)"
         if actual is not None:
-            remedy = f"declare coding={_declaration(actual)} or convert the data"
+            remedy = f"declare `coding={_declaration(actual)}` or convert the data"
         return CodingError(
-            f"column {name!r} holds {value}, which is not a value of the coding {coding.describe()}: {remedy}"
+            f"column {name!r} holds {value}, which is not a value of the coding {coding.describe()}", remedy
         )
     found, remedy = f"column {name!r} holds {value}", f"give it in the coding {coding.describe()}"
     if actual is not None:
         found = f"this data is {actual.describe()} ({found})"
-        remedy = f"convert it with Dataset.read(...).convert({_declaration(coding)})"
-    return CodingError(f"{declared_by} was fitted on {coding.describe()} data but {found}: {remedy}")
+        remedy = f"convert it with `Dataset.read(...).convert({_declaration(coding)})`"
+    return CodingError(f"{declared_by} was fitted on {coding.describe()} data but {found}", remedy)
 
 
 def infinite_column(name: str) -> DataError:
     """Return the error of a column that holds an infinite number."""
     return DataError(
-        f"column {name!r} holds infinity (inf): make it NaN (missing) or drop the column (drop=[{name!r}])"
+        f"column {name!r} holds infinity (inf)", f"make it NaN (missing) or drop the column (`drop=[{name!r}]`)"
     )
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from gibbsian.data.categories import encode_categories, numbers_common_to, relabel
-from gibbsian.data.coding import check_coding, encode, same_coding
-from gibbsian.data.distinct import distinct_codes, distinct_rows
-from gibbsian.data.one_hot import Groups, table_from_one_hot, table_of_dummies
+from gibbsian.data.conversion import converted, read_again
+from gibbsian.data.distinct import distinct
+from gibbsian.data.encoding import Cells, encode, is_many_valued
+from gibbsian.data.numbers import is_sparse
+from gibbsian.data.one_hot import table_from_one_hot
 from gibbsian.data.readers import read_table
+from gibbsian.data.rules import Threshold
 from gibbsian.data.table import Table
-from gibbsian.data.weights import check_weights
-from gibbsian.domain import MANY_VALUED, AnyCoding, AnyDomain, CategoryCoding, Coding, Domain, as_coding
+from gibbsian.data.weights import check_weights, systematic_draws
+from gibbsian.domain import AnyCoding, AnyDomain, Coding, Domain, RealCoding, as_coding
 from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
 from gibbsian.rng import RandomState, as_generator
 
@@ -32,14 +34,15 @@ class Dataset:
 
     Parameters
     ----------
-    states : int8 ndarray of shape (n_states, n_variables)
-        Distinct states in the values of the domain. A missing cell holds the lower (or first) value and must not be
-        read.
+    states : ndarray of shape (n_states, n_variables)
+        Distinct states in the values of the domain: int8 for discrete ones; float64 for real numbers, or CSR where the
+        source was sparse, and for shares of two values. A missing cell holds the lower (or first) value, or zero, and
+        must not be read.
     weights : float64 ndarray of shape (n_states,)
         Summed sample weights of the equal rows; zero where all of them have weight zero.
     missing : bool ndarray like `states`, or None
         Where cells are missing; None when none is.
-    coding : Coding or CategoryCoding
+    coding : Coding, CategoryCoding or RealCoding
         How the user writes the values.
     names : tuple of str
         The variables.
@@ -56,7 +59,7 @@ class Dataset:
     ([[0, 1], [1, 1]], [2.0, 1.0], [0, 1, 0])
     """
 
-    states: np.ndarray
+    states: Any
     weights: np.ndarray
     missing: np.ndarray | None
     coding: AnyCoding
@@ -77,13 +80,9 @@ class Dataset:
         cls,
         source: Any,
         *,
-        coding: str | tuple[Any, Any] | AnyCoding = "auto",
+        coding: Any = "auto",
         names: Sequence[str] | None = None,
         sample_weight: Any = None,
-        binarize: float | None = None,
-        values: Sequence[float] | None = None,
-        categories: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
-        one_hot: Groups | None = None,
         columns: str | Sequence[str] | None = None,
         drop: str | Sequence[str] = (),
         weight_column: str | None = None,
@@ -93,31 +92,16 @@ class Dataset:
 
         Parameters
         ----------
-        source : array-like, data frame, path or Dataset
-            A NumPy array or nested list; a pandas or polars frame; the path of a ``.csv``, ``.tsv``, ``.txt``,
-            ``.parquet``, ``.npy`` or ``.npz`` file (``file.npz:key`` names one of its arrays); or a `Dataset`, which is
-            checked and returned.
-        coding : "auto", str, pair of labels, Coding or CategoryCoding
-            ``"spin"`` (-1/1), ``"binary"`` (0/1), ``"yes/no"``, ``"y/n"``, ``"true/false"``, or a pair
-            ``(low, high)`` of labels. By default it is recognised over all columns together. Letter case does not
-            matter and numerals are numbers. Data whose only value is 1 is binary. For columns with any number of
-            values ``"categorical"`` (labels of each column; see Notes) or ``"values"`` (real numbers common to all
-            columns, such as -1, 0, 1).
+        source : array-like, sparse array, data frame, path or Dataset
+            A NumPy array or nested list; a SciPy sparse array; a pandas or polars frame; the path of a ``.csv``,
+            ``.tsv``, ``.txt``, ``.parquet``, ``.npy`` or ``.npz`` file (``file.npz:key`` names one of its arrays); or a
+            `Dataset`, which is returned as `coding` asks for it.
+        coding : str, pair of labels, Coding, CategoryCoding, RealCoding or rule, default="auto"
+            What the cells are; see Notes.
         names : sequence of str, optional
             Names of the source's columns, instead of its own.
-        sample_weight : array-like of shape (n_rows,), optional
+        sample_weight : float or array-like of shape (n_rows,), optional
             Weights of the rows, zero or positive.
-        binarize : float, optional
-            Numbers above this threshold become the upper value, all others the lower; the coding is then binary
-            unless declared.
-        values : sequence of float, optional
-            The numbers of the coding ``"values"``, also where some do not occur.
-        categories : sequence, or mapping from column to sequence, optional
-            Labels of all columns, or of some, in the order they are to have, also where some do not occur; the coding
-            is then ``"categorical"``.
-        one_hot : str or mapping, optional
-            Dummy columns to put together: the separator between variable and value in their names (``"_"``; the last
-            one counts), or for each variable its columns. The coding is then ``"categorical"``.
         columns, drop : str or sequence of str, optional
             Columns to keep, in that order; columns to leave out.
         weight_column : str, optional
@@ -127,32 +111,50 @@ class Dataset:
 
         Notes
         -----
+        Two values: ``"spin"`` (-1/1), ``"binary"`` (0/1), ``"yes/no"``, ``"y/n"``, ``"true/false"``, or a pair
+        ``(low, high)`` of labels. ``"auto"`` recognises one of these over all columns together. Letter case does not
+        matter and numerals are numbers. Data whose only value is 1 is binary.
+
+        Many values: ``"categorical"`` (labels of each column) or ``"values"`` (real numbers common to all columns, such
+        as -1, 0, 1). The labels of a ``"categorical"`` column are those it shows, numbers before words, in ascending
+        order. A pandas category column or a polars Enum keeps its own order, and also the values it does not show, so
+        that a model may know a value before it has seen it. Words in two letter cases in one column are two values. A
+        one-hot array of shape (rows, variables, values) is read too. In one-hot data a variable whose values are all
+        zero in a row is missing there.
+
+        Real numbers: ``"real"``; sparse sources stay sparse, and are written out in every other coding.
+
+        Rules, from `gibbsian.data`: ``Threshold(t)`` makes numbers above `t` the upper value and all others the lower;
+        ``Labels(categories)`` and ``Values(numbers)`` list the values, also those that do not occur; ``OneHot("_")``
+        puts dummy columns together; ``Shares()`` takes numbers from 0 to 1 as probabilities of the upper value;
+        ``Units(kind)`` reads as the visible units of layers do. ``"auto-categorical"`` is ``"auto"`` where it fits and
+        ``"categorical"`` elsewhere; ``"auto-visible"`` is ``Units()``.
+
         Missing cells are blanks, None, NaN, ``pandas.NA``, and the words ``?``, ``NA``, ``N/A``, ``nan``, ``<NA>`` and
         ``null`` in any letter case.
-
-        The labels of a ``"categorical"`` column are those it shows, numbers before words, in ascending order. A pandas
-        category column or a polars Enum keeps its own order, and also the values it does not show, so that a model may
-        know a value before it has seen it. Words in two letter cases in one column are two values. A one-hot array
-        of shape (rows, variables, values) is read too. In one-hot data a variable whose values are all zero in a row
-        is missing there.
 
         Examples
         --------
         >>> import gibbsian as gb
         >>> gb.Dataset.read([[0, 1, None], [1, 1, 0]])
         Dataset(n_rows=2, n_variables=3, n_states=2, coding='binary', n_missing=1)
-        >>> gb.Dataset.read([[0.2, 3.1], [1.7, 0.4]], binarize=1.0).states.tolist()
+        >>> gb.Dataset.read([[0.2, 3.1], [1.7, 0.4]], coding=gb.data.Threshold(1.0)).states.tolist()
         [[0, 1], [1, 0]]
         >>> hair = gb.Dataset.read([["blond", 1], ["red", 3], ["brown", 2]], coding="categorical")
         >>> hair.states.tolist(), hair.coding.labels
         ([[0, 0], [1, 1], [2, 2]], (('blond', 'brown', 'red'), (1, 2, 3)))
+        >>> gb.Dataset.read([[0.2, 3.1], [1.7, 0.4]], coding="real").domain.name
+        'real'
         """
         if isinstance(source, Dataset):
-            table_options = (names, binarize, columns, weight_column, drop or None, values, categories, one_hot)
-            return cls._again(source, coding, sample_weight, table_options, declared_by)
-        settled = _settled(coding, values, categories, one_hot)
-        many_valued = isinstance(settled, CategoryCoding) or settled in MANY_VALUED
-        if many_valued and getattr(source, "ndim", 0) == 3:
+            if any(option is not None for option in (names, columns, weight_column, drop or None)):
+                raise ArgumentError(
+                    "names, columns, drop and `weight_column` belong to the reading of a table",
+                    "the data is a Dataset already",
+                )
+            data = read_again(source, coding, declared_by)
+            return data if sample_weight is None else data._weighted(sample_weight)  # type: ignore[return-value]
+        if getattr(source, "ndim", 0) == 3 and is_many_valued(coding):
             table = table_from_one_hot(source, names)
         else:
             table = read_table(source, names)
@@ -162,76 +164,71 @@ class Dataset:
             table = table.select([columns] if isinstance(columns, str) else list(columns))
         if table.shape[1] == 0:
             raise DataError("no columns are left to model", "drop fewer of them")
-        if one_hot is not None:
-            table = table_of_dummies(table, one_hot)
         row_weights = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
-        if many_valued:
-            codes, missing, labels = encode_categories(
-                table, settled, values=values, categories=categories, binarize=binarize, declared_by=declared_by
-            )
-            return cls._of_codes(codes, missing, labels, table.names, row_weights)
-        high, missing, found = encode(table, settled, binarize, declared_by)
-        return cls._of_rows(high, missing, found, table.names, row_weights)
+        return cls._of_cells(encode(table, coding, declared_by), row_weights)
 
     @classmethod
-    def _again(
-        cls, data: Dataset, coding: Any, sample_weight: Any, table_options: tuple[Any, ...], declared_by: str | None
-    ) -> Self:
-        """Check a data set that was read before."""
-        if any(option is not None for option in table_options):
-            raise ArgumentError(
-                "names, binarize, columns, drop, `weight_column`, values, categories and `one_hot` "
-                "belong to the reading of a table",
-                "the data is a Dataset already",
-            )
-        if isinstance(coding, CategoryCoding):
-            data = data._relabelled(coding, declared_by)
-        elif isinstance(coding, str) and coding in MANY_VALUED:
-            data = data.convert(coding)
-        elif not (isinstance(coding, str) and coding == "auto"):
-            declared = as_coding(coding)
-            if declared_by is not None:
-                check_coding(data, declared, declared_by)
-            elif not same_coding(data.coding, declared):
-                raise CodingError(
-                    f"coding {declared.describe()} was declared but the Dataset is {data.coding.describe()}",
-                    "convert it with `Dataset.convert`",
-                )
-        if sample_weight is None:
-            return data  # type: ignore[return-value]
-        row_weights = check_weights(sample_weight, data.n_rows)
-        weights = np.bincount(data.row_of, row_weights, minlength=data.n_states)
-        return replace(data, weights=weights, row_weights=row_weights)  # type: ignore[return-value]
-
-    @classmethod
-    def _of_rows(
+    def of_states(
         cls,
-        high: np.ndarray,
-        missing: np.ndarray | None,
-        coding: Coding,
-        names: tuple[str, ...],
-        row_weights: np.ndarray | None,
+        states: Any,
+        coding: Any,
+        *,
+        names: Sequence[str] | None = None,
+        sample_weight: Any = None,
+        missing: np.ndarray | None = None,
+        distinct: bool = True,
     ) -> Self:
-        """Build from one bool per cell, rows in the user's order."""
-        first, row_of = distinct_rows(high, missing)
-        weights = np.bincount(row_of, row_weights, minlength=len(first)).astype(np.float64)
-        states = _in_domain(high[first], coding.domain)
-        return cls(states, weights, None if missing is None else missing[first], coding, names, row_of, row_weights)
+        """Build from rows that are states of the coding's domain already.
+
+        Parameters
+        ----------
+        states : array or CSR array of shape (n_rows, n_variables)
+            The rows; numbers from 0 to 1 are shares where the coding is binary.
+        coding : str, pair of labels, Coding, CategoryCoding or RealCoding
+            How they are written: one that needs no data to be filled, or ``"real"``.
+        names : sequence of str, optional
+            The variables; ``x0, x1, ...`` by default.
+        sample_weight : array of shape (n_rows,), optional
+            Weights of the rows.
+        missing : bool ndarray like `states`, optional
+            Where nothing was observed, whatever `states` has there.
+        distinct : bool, default=True
+            Look for equal rows. Without it every row is a state of its own, as a minibatch wants it.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> gb.Dataset.of_states(np.ones((3, 2), np.int8), "spin")
+        Dataset(n_rows=3, n_variables=2, n_states=1, coding='spin')
+        """
+        known: AnyCoding = coding if hasattr(coding, "domain") else _named(coding)
+        states = states if is_sparse(states) else np.asarray(states)
+        if states.ndim != 2 or not states.shape[0]:
+            raise DataError(f"states has shape {states.shape}", "give a table with at least one row")
+        words = tuple(f"x{j}" for j in range(states.shape[1])) if names is None else tuple(names)
+        weights = None if sample_weight is None else check_weights(sample_weight, states.shape[0])
+        if missing is not None:
+            missing, states = _checked_holes(missing, states, known.domain)
+        if distinct:
+            return cls._of_cells(Cells(_codes(states, known.domain), missing, known, words), weights)
+        n_rows = states.shape[0]
+        per_row = np.ones(n_rows) if weights is None else weights
+        return cls(states, per_row, missing, known, words, np.arange(n_rows), weights)
 
     @classmethod
-    def _of_codes(
-        cls,
-        codes: np.ndarray,
-        missing: np.ndarray | None,
-        coding: CategoryCoding,
-        names: tuple[str, ...],
-        row_weights: np.ndarray | None,
-    ) -> Self:
-        """Build from the code of each cell, rows in the user's order."""
-        first, row_of = distinct_codes(codes, coding.domain.sizes, missing)
+    def _of_cells(cls, cells: Cells, row_weights: np.ndarray | None) -> Self:
+        """Gather equal rows of a table that was read."""
+        first, row_of = distinct(cells.codes, cells.coding.domain, cells.missing)
         weights = np.bincount(row_of, row_weights, minlength=len(first)).astype(np.float64)
-        holes = None if missing is None else missing[first]
-        return cls(codes[first], weights, holes, coding, names, row_of, row_weights)
+        states = _states(cells.codes[first], cells.coding.domain)
+        holes = None if cells.missing is None else cells.missing[first]
+        return cls(states, weights, holes, cells.coding, cells.names, row_of, row_weights)
+
+    def _weighted(self, sample_weight: Any) -> Self:
+        """Return the data with other weights of the rows."""
+        row_weights = check_weights(sample_weight, self.n_rows)
+        weights = np.bincount(self.row_of, row_weights, minlength=self.n_states)
+        return replace(self, weights=weights, row_weights=row_weights)
 
     # -- sizes --------------------------------------------------------------------------------------------------------
     @property
@@ -265,10 +262,96 @@ class Dataset:
         return self.missing is not None
 
     @property
+    def has_shares(self) -> bool:
+        """Whether the states are numbers between the two values of the domain."""
+        return self.domain.two_valued and self.states.dtype.kind == "f"
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The numbers of the values of the distinct states: 0, 1, ... in the order of the labels."""
+        return self.domain.to_codes(self.states)
+
+    @property
     def nbytes(self) -> int:
         """Memory that the arrays take."""
-        arrays = (self.states, self.weights, self.missing, self.row_of, self.row_weights)
+        states: Any = self.states
+        kept = (states.data, states.indices, states.indptr) if is_sparse(states) else (states,)
+        arrays = (*kept, self.weights, self.missing, self.row_of, self.row_weights)
         return sum(array.nbytes for array in arrays if array is not None)
+
+    # -- rows in their own order --------------------------------------------------------------------------------------
+    def rows(self, places: Any = slice(None)) -> tuple[Any, np.ndarray | None]:
+        """Return the states of some original rows, and where they are missing (None where no cell of the data is).
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> states, missing = gb.Dataset.read([[0, 1], [1, 1], [0, 1]]).rows([2, 1])
+        >>> states.tolist(), missing
+        ([[0, 1], [1, 1]], None)
+        """
+        chosen = self.row_of[places]
+        return self.states[chosen], None if self.missing is None else self.missing[chosen]
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The weights of the original rows divided by their sum."""
+        if self.row_weights is None:
+            return np.full(self.n_rows, 1.0 / self.n_rows)
+        return self.row_weights / self.row_weights.sum()
+
+    @property
+    def n_draws(self) -> int:
+        """Rows of an epoch: repeated rows count where the weights stand for them, shares make an epoch no shorter."""
+        return self.n_rows if self.row_weights is None else max(self.n_rows, round(self.row_weights.sum()))
+
+    def draws(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the rows of an epoch, in their order: each as often as its weight says.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> data = gb.Dataset.read([[0, 1], [1, 0]], sample_weight=[3, 1])
+        >>> data.draws(np.random.default_rng(0)).tolist()
+        [0, 0, 0, 1]
+        """
+        if self.row_weights is None:
+            return np.arange(self.n_rows)
+        return systematic_draws(self.row_weights, self.n_draws, rng)
+
+    def effective(self) -> Self:
+        """Return the rows of positive weight, without weights where these make no row count more than another.
+
+        Equal weights above 1 stay: they stand for repeated rows, and make an epoch longer.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> data = gb.Dataset.read([[0, 1], [1, 0], [1, 1]], sample_weight=[0, 1, 1]).effective()
+        >>> data.n_rows, data.row_weights
+        (2, None)
+        """
+        if self.row_weights is None:
+            return self
+        kept = self.row_weights > 0
+        data = self if kept.all() else self.take(kept)
+        weights = self.row_weights[kept]
+        if weights[0] <= 1 and (weights == weights[0]).all():
+            plain = np.bincount(data.row_of, minlength=data.n_states).astype(np.float64)
+            return replace(data, weights=plain, row_weights=None)
+        return data
+
+    # -- sums ---------------------------------------------------------------------------------------------------------
+    def partitions(self) -> Iterator[Self]:
+        """Yield data sets whose sums add up to the sums over this one: itself.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> sum(part.total_weight for part in gb.Dataset.read([[0, 1], [1, 0]]).partitions())
+        2.0
+        """
+        yield self
 
     # -- other forms --------------------------------------------------------------------------------------------------
     def convert(self, coding: str | tuple[Any, Any] | AnyCoding) -> Self:
@@ -284,42 +367,47 @@ class Dataset:
         >>> gb.Dataset.read([["no", "yes"], ["yes", "yes"]]).convert("categorical").domain.sizes
         (2, 2)
         """
-        if isinstance(coding, CategoryCoding):
-            return self._relabelled(coding)
-        if isinstance(coding, str) and coding in MANY_VALUED:
-            labels = self.labels
-            if coding == "values":
-                return self._relabelled(CategoryCoding.of_values(numbers_common_to(labels, self.names), len(labels)))
-            return self._relabelled(CategoryCoding.of_labels(labels))
-        target = as_coding(coding)
-        if same_coding(self.coding, target):
-            return self
-        for name, labels in zip(self.names, self.labels, strict=True):
-            if len(labels) != 2:
-                raise CodingError(
-                    f"column {name!r} has {len(labels)} values, so it cannot be written as {target.describe()}",
-                    "drop it, or read the data with `binarize=threshold`",
-                )
-        return replace(self, states=_in_domain(self.domain.to_codes(self.states) == 1, target.domain), coding=target)
+        return converted(self, coding)
+
+    def in_coding(self, coding: Coding) -> Self:
+        """Return two-valued data with these labels and numbers instead of its own, low for low and high for high."""
+        if coding.rule is None and isinstance(self.coding.rule, Threshold):
+            coding = replace(coding, rule=self.coding.rule)
+        if coding.domain == self.domain:
+            same = (coding, coding.rule) == (self.coding, self.coding.rule)
+            return self if same else replace(self, coding=coding)
+        if self.has_shares:
+            raise CodingError(f"shares of two values cannot be written as {coding.describe()}", "give 0 and 1 only")
+        return replace(self, states=coding.domain.from_codes(self.codes), coding=coding)
+
+    def with_cells(self, cells: Cells) -> Self:
+        """Return the data with other cells for each distinct state; states that become equal are put together."""
+        first, state_of = distinct(cells.codes, cells.coding.domain, cells.missing)
+        row_of = state_of[self.row_of]
+        weights = np.bincount(row_of, self.row_weights, minlength=len(first)).astype(np.float64)
+        states = _states(cells.codes[first], cells.coding.domain)
+        holes = None if cells.missing is None else cells.missing[first]
+        holes = holes if holes is not None and holes.any() else None
+        return replace(
+            self, states=states, weights=weights, missing=holes, coding=cells.coding, names=cells.names, row_of=row_of
+        )
+
+    def with_numbers(self, numbers: Any) -> Self:
+        """Return real data with other numbers for each distinct state, dense or CSR: scaled rows, for example.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> data = gb.Dataset.read([[3.0, 4.0], [6.0, 8.0]], coding="real")
+        >>> data.with_numbers(data.states / np.linalg.norm(data.states, axis=1)[:, None]).weights.tolist()
+        [2.0]
+        """
+        return self.with_cells(Cells(numbers, self.missing, RealCoding(), self.names))
 
     @property
     def labels(self) -> tuple[tuple[Any, ...], ...]:
         """The labels of each column, in the order of the codes."""
         return tuple(self.coding.labels_of(j) for j in range(self.n_variables))
-
-    def _relabelled(self, target: CategoryCoding, declared_by: str | None = None) -> Self:
-        """Return the data in the codes of another coding that has all its labels."""
-        if same_coding(self.coding, target):
-            return self
-        if len(target.labels) != self.n_variables:
-            raise CodingError(f"the data has {self.n_variables} columns but the coding is of {len(target.labels)}")
-        numbers = relabel(self.names, self.labels, target.labels, declared_by)
-        codes = self.domain.to_codes(self.states)
-        codes = np.column_stack([number[codes[:, j]] for j, number in enumerate(numbers)]).astype(np.int8)
-        if self.missing is not None:
-            codes[self.missing] = 0
-        missing = None if self.missing is None else self.missing[self.row_of]
-        return self._of_codes(codes[self.row_of], missing, target, self.names, self.row_weights)
 
     def decode(self, states: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
         """Return states in the user's own labels.
@@ -424,25 +512,35 @@ class Dataset:
         return self.take(np.sort(order[:n_train])), self.take(np.sort(order[n_train:]))
 
 
-def _settled(coding: Any, values: Any, categories: Any, one_hot: Any) -> Any:
-    """The coding that the other arguments imply where it was left open."""
-    if not (isinstance(coding, str) and coding == "auto"):
-        if any(given is not None for given in (values, categories, one_hot)) and not (
-            isinstance(coding, CategoryCoding) or coding in MANY_VALUED
-        ):
-            raise ArgumentError(
-                f"values, categories and `one_hot` are for variables with many values, not for `coding={coding!r}`"
-            )
-        return coding
-    if values is not None:
-        return "values"
-    return coding if categories is None and one_hot is None else "categorical"
+def _named(coding: Any) -> AnyCoding:
+    return RealCoding() if isinstance(coding, str) and coding == "real" else as_coding(coding)
 
 
-def _in_domain(high: np.ndarray, domain: Domain) -> np.ndarray:
-    states = np.ascontiguousarray(high).view(np.int8) * np.int8(domain.gap)
+def _codes(states: Any, domain: AnyDomain) -> Any:
+    """Cells as they are compared: bool for two values, codes of categories, numbers."""
+    if is_sparse(states) or states.dtype.kind == "f" or not domain.two_valued:
+        return states
+    return domain.to_codes(states).view(bool)
+
+
+def _states(codes: Any, domain: AnyDomain) -> Any:
+    """Cells as they enter the energy."""
+    if not (isinstance(domain, Domain) and codes.dtype.kind == "b"):
+        return codes
+    states = np.ascontiguousarray(codes).view(np.int8) * np.int8(domain.gap)
     states += np.int8(domain.low)
     return states
+
+
+def _checked_holes(missing: np.ndarray, states: Any, domain: AnyDomain) -> tuple[np.ndarray | None, Any]:
+    """Which cells are missing, and the states with the lowest value there."""
+    holes = np.asarray(missing, dtype=bool)
+    if holes.shape != states.shape:
+        raise DataError(f"missing has shape {holes.shape}, but states has {states.shape}")
+    if not holes.any():
+        return None, states
+    lowest = domain.low if isinstance(domain, Domain) else 0
+    return holes, np.where(holes, states.dtype.type(lowest), states)
 
 
 def _take_weights(table: Table, weight_column: str | None, sample_weight: Any) -> tuple[Table, Any]:

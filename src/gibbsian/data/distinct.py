@@ -3,67 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+
+from gibbsian.domain import AnyDomain, Categories
 
 # Bits of a number that holds several columns; one is left free against rounding in the sum of logarithms.
 BITS = 63
 
 
-def distinct_rows(high: np.ndarray, missing: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Find the distinct rows of a two-valued table.
+def distinct(codes: Any, domain: AnyDomain, missing: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Find the distinct rows of a table, whatever kind its cells are of.
 
     Parameters
     ----------
-    high : bool ndarray of shape (n_rows, n)
-        The cells, False where missing.
+    codes : ndarray or CSR array of shape (n_rows, n)
+        Bool where a cell is the upper of two values, the numbers of categories, or numbers.
+    domain : Domain, Categories or Reals
+        Where they come from.
     missing : bool ndarray of the same shape, or None
         Missing cells, which make rows differ too.
 
     Returns
     -------
     first : int64 ndarray
-        For each distinct row one row that shows it, in lexicographic order of the rows.
+        For each distinct row one row that shows it, in an order that does not depend on the order of the rows.
     row_of : int64 ndarray of shape (n_rows,)
         Which distinct row each row is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.data.distinct import distinct_rows
-    >>> first, row_of = distinct_rows(np.array([[True, False], [False, False], [True, False]]))
-    >>> first.tolist(), row_of.tolist()
-    ([1, 0], [1, 0, 1])
     """
+    if not isinstance(codes, np.ndarray):
+        return _distinct_sparse(codes)
+    if codes.dtype.kind == "f":
+        return distinct_numbers(codes, missing)
+    if isinstance(domain, Categories):
+        return distinct_codes(codes, domain.sizes, missing)
+    return distinct_rows(codes, missing)
+
+
+def distinct_rows(high: np.ndarray, missing: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Find the distinct rows of a two-valued table, in lexicographic order."""
     packed = np.packbits(high, axis=1)
     if missing is not None:
         packed = np.concatenate([packed, np.packbits(missing, axis=1)], axis=1)
-    _, first, row_of = np.unique(_keys(packed), return_index=True, return_inverse=True)
-    return first.astype(np.int64), row_of.astype(np.int64)
+    return _sorted_by(_keys(packed))
 
 
 def distinct_codes(
     codes: np.ndarray, sizes: Sequence[int], missing: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the distinct rows of a table of codes; as `distinct_rows`, a missing cell standing before every value.
-
-    Parameters
-    ----------
-    codes : int8 ndarray of shape (n_rows, n)
-        The cells, numbers from 0 to one less than their column's size.
-    sizes : sequence of int
-        Number of values of each column.
-    missing : bool ndarray of the same shape, or None
-        Missing cells.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.data.distinct import distinct_codes
-    >>> first, row_of = distinct_codes(np.array([[2, 0], [1, 1], [2, 0]], np.int8), (3, 2))
-    >>> first.tolist(), row_of.tolist()
-    ([1, 0], [1, 0, 1])
-    """
+    """Find the distinct rows of a table of codes, a missing cell standing before every value."""
     words: list[np.ndarray] = []
     room = 0.0
     for j, size in enumerate(sizes):  # as many columns as fit are the digits of one 64-bit number
@@ -81,6 +71,33 @@ def distinct_codes(
     if len(words) > 1:
         table = np.stack(words, axis=1).astype(">u8")
         keys = table.view(np.dtype((np.void, table.itemsize * len(words)))).ravel()
+    return _sorted_by(keys)
+
+
+def distinct_numbers(numbers: np.ndarray, missing: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Find the distinct rows of a table of numbers, in the order of their bytes."""
+    plain = np.ascontiguousarray(numbers + 0.0)  # minus zero is zero
+    if missing is not None:
+        holes = np.packbits(missing, axis=1)
+        plain = np.concatenate([plain.view(np.uint8), holes], axis=1)
+    return _sorted_by(plain.view(np.dtype((np.void, plain.dtype.itemsize * plain.shape[1]))).ravel())
+
+
+def _distinct_sparse(rows: Any) -> tuple[np.ndarray, np.ndarray]:
+    rows = rows.copy()
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    ends = rows.indptr.tolist()
+    keys = [
+        rows.indices[start:end].astype(np.int64).tobytes() + rows.data[start:end].tobytes()
+        for start, end in pairwise(ends)
+    ]
+    place = {key: number for number, key in enumerate(sorted(set(keys)))}
+    row_of = np.array([place[key] for key in keys], np.int64)
+    return np.unique(row_of, return_index=True)[1], row_of
+
+
+def _sorted_by(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     _, first, row_of = np.unique(keys, return_index=True, return_inverse=True)
     return first.astype(np.int64), row_of.astype(np.int64)
 

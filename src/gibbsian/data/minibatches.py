@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from gibbsian.data.dataset import Dataset
-from gibbsian.domain import AnyCoding
+from gibbsian.data.weights import systematic_draws
 from gibbsian.errors import ArgumentError
 
 
@@ -54,20 +54,6 @@ def as_minibatch_source(data: Dataset | MinibatchSource) -> MinibatchSource:
     2
     """
     return RowsInMemory(data) if isinstance(data, Dataset) else data
-
-
-def plain_batch(states: np.ndarray, coding: AnyCoding, names: tuple[str, ...]) -> Dataset:
-    """Return rows as a `Dataset` as they are: to look for equal rows would take longer than to learn from them.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.data.minibatches import plain_batch
-    >>> plain_batch(np.ones((3, 2), np.int8), gb.domain.as_coding("spin"), ("a", "b"))
-    Dataset(n_rows=3, n_variables=2, n_states=3, coding='spin')
-    """
-    n_rows = len(states)
-    return Dataset(states, np.ones(n_rows), None, coding, names, np.arange(n_rows))
 
 
 def draw_seed(rng: np.random.Generator) -> np.ndarray:
@@ -160,12 +146,6 @@ class _MemoryPass:
 
     def __getitem__(self, k: int) -> Dataset:
         start, stop = self.cuts[k]
-        return plain_batch(self.data.states[self.order[start:stop]], self.data.coding, self.data.names)
-
-
-def systematic_draws(weights: np.ndarray, n_draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw places with frequencies as near to the weights as whole numbers can be."""
-    edges = np.cumsum(weights) * (n_draws / weights.sum())
-    edges[-1] = n_draws  # rounding must not lose the last draw
-    ends = np.ceil(edges - rng.random()).clip(0, n_draws).astype(np.int64)
-    return np.repeat(np.arange(len(weights)), np.diff(ends, prepend=0))
+        return Dataset.of_states(
+            self.data.states[self.order[start:stop]], self.data.coding, names=self.data.names, distinct=False
+        )

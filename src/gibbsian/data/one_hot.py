@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data.arrays import INSTEAD, check_shape
+from gibbsian.data.rules import Groups
 from gibbsian.data.table import Factor, Table, as_factor, as_names, factorise
 from gibbsian.domain import MOST_VALUES
 from gibbsian.errors import ArgumentError, DataError
@@ -15,8 +16,6 @@ from gibbsian.resources import require_memory
 
 # Which value a cell holds is found by a sum in int64, and its code is kept in one too.
 BYTES_PER_VARIABLE = 24
-
-Groups = str | Mapping[str, Sequence[str]]
 
 
 def table_from_one_hot(array: Any, names: Sequence[str] | None = None) -> Table:

@@ -20,10 +20,12 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from gibbsian.data.coding import encode, label_tokens
+from gibbsian.data.coding import above, label_tokens
 from gibbsian.data.dataset import Dataset
-from gibbsian.data.minibatches import Cuts, ShuffledPass, draw_seed, plain_batch, seeded
+from gibbsian.data.encoding import encode
+from gibbsian.data.minibatches import Cuts, ShuffledPass, draw_seed, seeded
 from gibbsian.data.row_files import RowFile, open_row_file
+from gibbsian.data.rules import Threshold
 from gibbsian.data.table import Factor, Table, as_names
 from gibbsian.domain import Coding, Domain
 from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
@@ -59,8 +61,6 @@ class DataStream:
         The files' own names of the variables.
     recognised : bool
         Whether the coding was recognised in the first rows, for messages.
-    binarize : float or None
-        The threshold of numbers that are turned into two values.
 
     Examples
     --------
@@ -81,7 +81,6 @@ class DataStream:
     memory: int
     columns: tuple[str, ...]
     recognised: bool = False
-    binarize: float | None = None
 
     def __repr__(self) -> str:
         return (
@@ -95,11 +94,10 @@ class DataStream:
         cls,
         source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
-        coding: str | tuple[Any, Any] | Coding = "auto",
+        coding: Any = "auto",
         names: Sequence[str] | None = None,
         columns: str | Sequence[str] | None = None,
         drop: str | Sequence[str] = (),
-        binarize: float | None = None,
         memory: int | str = "512MB",
     ) -> Self:
         """Open one file or several with the same columns.
@@ -108,15 +106,13 @@ class DataStream:
         ----------
         source : path or sequence of paths
             ``.npy`` or ``.parquet`` files.
-        coding : "auto", str, pair of labels or Coding
-            As for `Dataset.read`; ``"auto"`` looks at the first rows only, and a value that does not fit is an
-            error when it comes.
+        coding : str, pair of labels, Coding or Threshold, default="auto"
+            How two values are written, as for `Dataset.read`; ``"auto"`` looks at the first rows only, and a value that
+            does not fit is an error when it comes.
         names : sequence of str, optional
             Names of the chosen columns, instead of the files' own.
         columns, drop : str or sequence of str, optional
             Columns to keep, in that order; columns to leave out.
-        binarize : float, optional
-            Numbers above this threshold are the upper value, all others the lower.
         memory : int or str
             Bytes, or a number with a unit such as ``"2GB"`` or ``"500 MiB"``. It bounds what the stream holds; the
             interpreter and the learner's own arrays come on top.
@@ -138,8 +134,8 @@ class DataStream:
         if len(named) != len(chosen):
             raise DataError(f"names has {len(named)} entries but the data has {len(chosen)} columns")
         recognised = isinstance(coding, str) and coding == "auto"
-        found = _scan(files[0], chosen, named, coding, binarize)
-        stream = cls(files, named, found, as_bytes(memory), chosen, recognised, binarize)
+        found = _scan(files[0], chosen, named, coding)
+        stream = cls(files, named, found, as_bytes(memory), chosen, recognised)
         stream._pieces  # noqa: B018 - files that cannot be cut to fit are refused now, not in the middle of a fit
         return stream
 
@@ -239,10 +235,11 @@ class DataStream:
         return states
 
     def _read_cells(self, file: RowFile, row: int, table: Table) -> tuple[np.ndarray, np.ndarray | None]:
-        if self.binarize is None:
+        rule = self.coding.rule
+        if not isinstance(rule, Threshold):
             return _read_cells(table, self.coding)
         try:
-            high, missing, _ = encode(Table(self.names, table.cells), self.coding, self.binarize)
+            high, missing = above(Table(self.names, table.cells), rule.threshold)
         except DataError as error:
             raise type(error)(f"file '{file.path}', from row {row} on: {error}") from None
         return high, None if missing is None else np.where(missing, _MISSING, _FINE)
@@ -357,7 +354,7 @@ class _StreamPass:
             parts.append(self.states.take(self.places[start - first : end - first], axis=0))
             start = end
         states = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return plain_batch(states, self.stream.coding, self.stream.names)
+        return Dataset.of_states(states, self.stream.coding, names=self.stream.names, distinct=False)
 
     def _load(self, window: int) -> None:
         if window == self.loaded:
@@ -432,17 +429,18 @@ def _chosen(
     return header.names
 
 
-def _scan(
-    file: RowFile, columns: tuple[str, ...], names: tuple[str, ...], coding: Any, binarize: float | None
-) -> Coding:
+def _scan(file: RowFile, columns: tuple[str, ...], names: tuple[str, ...], coding: Any) -> Coding:
     """Recognise or check the coding in the first rows."""
     most = max(1, SCANNED_CELLS // len(columns))
     start, stop = file.pieces(most if file.path.suffix.lower() == ".npy" else file.n_rows)[0]
     _, table = next(iter(file.tables(start, stop, columns)))
     try:
-        return encode(Table(names, table.cells), coding, binarize)[2]
+        found = encode(Table(names, table.cells), coding).coding
     except DataError as error:
         raise type(error)(f"file '{file.path}': {error}") from None
+    if not isinstance(found, Coding):
+        raise CodingError(f"a stream holds two values, not {found.describe()}", "read the data with `Dataset.read`")
+    return found
 
 
 def as_bytes(memory: int | str) -> int:

@@ -129,7 +129,7 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Named columns, either one block of numbers (or of truth values) or one `Factor` per column.
+    """Named columns, either one block of numbers (or of truth values), dense or sparse, or one `Factor` per column.
 
     Examples
     --------
@@ -145,16 +145,16 @@ class Table:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and of columns."""
-        if isinstance(self.cells, np.ndarray):
-            return self.cells.shape[0], self.cells.shape[1]
-        return (len(self.cells[0].codes) if self.cells else 0), len(self.cells)
+        if isinstance(self.cells, list):
+            return (len(self.cells[0].codes) if self.cells else 0), len(self.cells)
+        return self.cells.shape[0], self.cells.shape[1]
 
     def select(self, names: Sequence[str]) -> Table:
         """Return the columns called `names`, in that order."""
         if tuple(names) == self.names:
             return self
         places = [self.place(name, "columns") for name in names]
-        cells = self.cells[:, places] if isinstance(self.cells, np.ndarray) else [self.cells[p] for p in places]
+        cells = [self.cells[p] for p in places] if isinstance(self.cells, list) else self.cells[:, places]
         return Table(tuple(names), cells)
 
     def without(self, names: Iterable[str], argument: str = "drop") -> Table:
@@ -172,8 +172,9 @@ class Table:
     def numbers(self, name: str, argument: str) -> np.ndarray:
         """Return one column as float64, NaN where missing."""
         place = self.place(name, argument)
-        if isinstance(self.cells, np.ndarray):
-            return self.cells[:, place].astype(np.float64)
+        if not isinstance(self.cells, list):
+            block = self.cells[:, [place]]
+            return np.asarray(block.todense() if hasattr(block, "todense") else block, np.float64).ravel()
         column = self.cells[place]
         pairs = zip(column.values, column.spellings, strict=True)
         words = [spelling for token, spelling in pairs if isinstance(token, str)]

@@ -1,4 +1,4 @@
-"""Sample weights: one finite number, zero or positive, per row."""
+"""Sample weights: one finite number, zero or positive, per row, or one for all."""
 
 from __future__ import annotations
 
@@ -10,22 +10,13 @@ from gibbsian.errors import DataError
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Return sample weights as float64 after checking them.
-
-    Examples
-    --------
-    >>> from gibbsian.data.weights import check_weights
-    >>> check_weights([1, 2], n_rows=2)
-    array([1., 2.])
-    >>> check_weights([1, -2], n_rows=2)
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.DataError: sample_weight holds -2.0 at row 1: weights must be zero or positive
-    """
+    """Return sample weights as float64 after checking them; one number stands for all rows."""
     try:
         weights = np.array(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError("`sample_weight` must be a list of numbers, one per row") from None
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
     if weights.ndim != 1:
         raise DataError("Sample weights must be 1D array or scalar", f"`sample_weight` has shape {weights.shape}")
     if len(weights) != n_rows:
@@ -44,3 +35,11 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     if not weights.any():
         raise DataError("`sample_weight` is zero for every row", "give at least one row a positive weight")
     return weights
+
+
+def systematic_draws(weights: np.ndarray, n_draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw places with frequencies as near to the weights as whole numbers can be."""
+    edges = np.cumsum(weights) * (n_draws / weights.sum())
+    edges[-1] = n_draws  # rounding must not lose the last draw
+    ends = np.ceil(edges - rng.random()).clip(0, n_draws).astype(np.int64)
+    return np.repeat(np.arange(len(weights)), np.diff(ends, prepend=0))

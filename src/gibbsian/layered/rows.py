@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gibbsian.data.minibatches import systematic_draws
+from gibbsian.data.weights import systematic_draws
 from gibbsian.errors import DataError
 from gibbsian.models.layers import Layer
 

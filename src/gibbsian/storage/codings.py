@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from gibbsian.domain import DOMAINS, AnyCoding, CategoryCoding, Coding
+from gibbsian.data.rules import OneHot, Shares, Threshold
+from gibbsian.domain import DOMAINS, AnyCoding, CategoryCoding, Coding, RealCoding
 
 Header = dict[str, Any]
 
 
 def written_coding(coding: AnyCoding | None) -> Header | None:
-    """Return a coding as a header holds it; real numbers have none.
-
-    Examples
-    --------
-    >>> from gibbsian.domain import CategoryCoding
-    >>> from gibbsian.storage.codings import written_coding
-    >>> written_coding(CategoryCoding.of_values((-1, 0, 1), 2))
-    {'name': 'values', 'labels': [[-1, 0, 1], [-1, 0, 1]]}
-    """
+    """Return a coding as a header holds it."""
     if coding is None:
         return None
+    rule = {} if coding.rule is None else {"rule": _written_rule(coding.rule)}
     if isinstance(coding, CategoryCoding):
-        return {"name": coding.name, "labels": [list(labels) for labels in coding.labels]}
-    return {"name": coding.name, "low": coding.low, "high": coding.high, "domain": coding.domain.name}
+        return {"name": coding.name, "labels": [list(labels) for labels in coding.labels], **rule}
+    if isinstance(coding, RealCoding):
+        return {"name": coding.name}
+    return {"name": coding.name, "low": coding.low, "high": coding.high, "domain": coding.domain.name, **rule}
 
 
 def read_coding(written: Header | None) -> AnyCoding | None:
-    """Return the coding that `written_coding` wrote.
-
-    Examples
-    --------
-    >>> from gibbsian.storage.codings import read_coding
-    >>> read_coding({"name": "categorical", "labels": [["a", "b"], [1, 2, 3]]}).domain.sizes
-    (2, 3)
-    """
+    """Return the coding that `written_coding` wrote."""
     if written is None:
         return None
+    if written["name"] == "real":
+        return RealCoding()
+    rule = _read_rule(written.get("rule"))
     if "labels" not in written:
-        return Coding(written["name"], written["low"], written["high"], DOMAINS[written["domain"]])
+        return Coding(written["name"], written["low"], written["high"], DOMAINS[written["domain"]], rule)
     if written["name"] == "values":
-        return CategoryCoding.of_values(written["labels"][0], len(written["labels"]))
-    return CategoryCoding.of_labels(written["labels"])
+        return replace(CategoryCoding.of_values(written["labels"][0], len(written["labels"])), rule=rule)
+    return replace(CategoryCoding.of_labels(written["labels"]), rule=rule)
+
+
+def _written_rule(rule: Threshold | OneHot | Shares) -> Header:
+    if isinstance(rule, Threshold):
+        return {"threshold": float(rule.threshold)}
+    if isinstance(rule, OneHot):
+        groups = rule.groups
+        return {"one_hot": groups if isinstance(groups, str) else {str(k): list(v) for k, v in groups.items()}}
+    return {"shares": True}
+
+
+def _read_rule(written: Header | None) -> Any:
+    if written is None:
+        return None
+    if "threshold" in written:
+        return Threshold(written["threshold"])
+    return OneHot(written["one_hot"]) if "one_hot" in written else Shares()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import gibbsian as gb
-from gibbsian.data import check_coding
+from gibbsian.data import Threshold, check_coding
 from gibbsian.domain import CODINGS, as_coding
 from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
 
@@ -145,11 +145,11 @@ def test_a_pair_of_numbers():
 
 @pytest.mark.parametrize("cells", [np.array([[0.5, 1.5]]), [["0.5", "1.5"]], np.array([[0, 2]], dtype=np.uint8)])
 def test_binarize_puts_only_larger_numbers_high(cells):
-    assert gb.Dataset.read(cells, binarize=0.5).states.tolist() == [[0, 1]]
+    assert gb.Dataset.read(cells, coding=gb.data.Threshold(0.5)).states.tolist() == [[0, 1]]
 
 
 def test_binarize_keeps_missing_cells_and_a_declared_domain():
-    data = gb.Dataset.read([[0.3, np.nan], [7.0, 0.1]], binarize=0.2, coding="spin")
+    data = gb.Dataset.read([[0.3, np.nan], [7.0, 0.1]], coding=gb.data.Threshold(0.2, "spin"))
     assert data.states[data.row_of].tolist() == [[1, -1], [1, -1]]
     assert data.missing[data.row_of].tolist() == [[False, True], [False, False]]
 
@@ -163,18 +163,17 @@ def test_binarize_keeps_missing_cells_and_a_declared_domain():
             [[0, 5], [1, 3], [1, 4]],
             {},
             DataError,
-            r"'x1' holds 3 different values \(3, 4, 5\).*binarize=.*drop=\['x1'\]",
+            r"'x1' holds 3 different values \(3, 4, 5\).*Threshold.*drop=\['x1'\]",
         ),
         ([[-1, 0], [0, 0], [1, 1]], {}, DataError, r"column 'x0' holds 3 different values \(-1, 0, 1\)"),
         ([["0", "Ann"], ["1", "Bob"], ["1", "Cy"]], {}, DataError, r"column 'x1' holds text \('Ann'\).*drop=\['x1'\]"),
         ([["f", "f"], ["m", "f"]], {}, DataError, r"column 'x0' holds text \('f', 'm'\): declare coding=\('f', 'm'\)"),
         ([[1, 2], [2, 1]], {}, CodingError, r"'x0' holds 1, 2, which is no known coding: declare coding=\(1, 2\)"),
         ([[0, np.inf], [1, 0]], {}, DataError, r"column 'x1' holds infinity \(inf\)"),
-        ([[0, np.inf], [1, 0]], {"binarize": 0.5}, DataError, r"column 'x1' holds infinity \(inf\)"),
+        ([[0, np.inf], [1, 0]], {"coding": Threshold(0.5)}, DataError, r"column 'x1' holds infinity \(inf\)"),
         ([[0, np.inf], [1, 0]], {"coding": "binary"}, DataError, r"column 'x1' holds infinity \(inf\)"),
-        ([["0", "inf"], ["1", "?"]], {"binarize": 0}, DataError, r"column 'x1' holds infinity \(inf\)"),
-        ([["0", "Ann"], ["1", "2"]], {"binarize": 0.5}, DataError, r"column 'x1' holds text \('Ann'\)"),
-        ([[0, 1], [1, 0]], {"binarize": np.nan}, ArgumentError, "binarize=nan must be a number"),
+        ([["0", "inf"], ["1", "?"]], {"coding": Threshold(0)}, DataError, r"column 'x1' holds infinity \(inf\)"),
+        ([["0", "Ann"], ["1", "2"]], {"coding": Threshold(0.5)}, DataError, r"column 'x1' holds text \('Ann'\)"),
         (
             [[-1, 1], [1, 1]],
             {"coding": "binary"},

@@ -29,7 +29,7 @@ def test_arrays_of_rows_variables_values(rng):
 @pytest.mark.parametrize("dtype", [bool, int, float])
 def test_pandas_dummies(dtype):
     dummies = pd.get_dummies(FRAME, columns=["hair_colour", "size"], dtype=dtype)
-    data = gb.Dataset.read(dummies, one_hot="_")
+    data = gb.Dataset.read(dummies, coding=gb.data.OneHot("_"))
     assert data.names == ("hair_colour", "size")
     assert data.labels == (("blond", "red"), (2, 10))
     assert data.decode(data.states, data.missing)[data.row_of].tolist() == [
@@ -43,24 +43,24 @@ def test_pandas_dummies(dtype):
 def test_scikit_learns_encoder():
     frame = FRAME.dropna()
     encoder = OneHotEncoder(sparse_output=False).set_output(transform="pandas")
-    data = gb.Dataset.read(encoder.fit_transform(frame), one_hot="_")
+    data = gb.Dataset.read(encoder.fit_transform(frame), coding=gb.data.OneHot("_"))
     assert data.decode(data.states)[data.row_of].tolist() == frame.to_numpy().tolist()
 
 
 def test_groups_by_name_beside_ordinary_columns():
     frame = pd.DataFrame({"n": [5, 6], "is_red": [0, 1], "is_blond": [1, 0], "w": [1.0, 3.0]})
-    data = gb.Dataset.read(frame, one_hot={"hair": ["is_red", "is_blond"]}, weight_column="w")
+    data = gb.Dataset.read(frame, coding=gb.data.OneHot({"hair": ["is_red", "is_blond"]}), weight_column="w")
     assert data.names == ("n", "hair")
     assert data.labels == ((5, 6), ("is_red", "is_blond"))
     assert data.weights.tolist() == [1.0, 3.0]
-    named = gb.Dataset.read(frame, one_hot={"is": ["is_red", "is_blond"]}, drop=["w", "n"])
+    named = gb.Dataset.read(frame, coding=gb.data.OneHot({"is": ["is_red", "is_blond"]}), drop=["w", "n"])
     assert named.labels == (("red", "blond"),)
 
 
 def test_two_ones_are_refused_with_row_and_columns():
     dummies = pd.DataFrame({"hair_red": [1, 1], "hair_blond": [0, 1]})
     with pytest.raises(DataError, match=r"row 1 has a one in both 'hair_red' and 'hair_blond'.*variable 'hair'"):
-        gb.Dataset.read(dummies, one_hot="_")
+        gb.Dataset.read(dummies, coding=gb.data.OneHot("_"))
     with pytest.raises(DataError, match=r"row 0 has a one in both 'x1\[0\]' and 'x1\[2\]'"):
         gb.Dataset.read(np.array([[[1, 0, 0], [1, 0, 1]]]), coding="categorical")
 
@@ -79,7 +79,7 @@ def test_two_ones_are_refused_with_row_and_columns():
 )
 def test_what_does_not_fit_is_named(frame, one_hot, error, words):
     with pytest.raises(error, match=words):
-        gb.Dataset.read(pd.DataFrame(frame), one_hot=one_hot)
+        gb.Dataset.read(pd.DataFrame(frame), coding=gb.data.OneHot(one_hot))
 
 
 def test_two_valued_reading_still_refuses_three_dimensions():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import gibbsian as gb
+from gibbsian.data import Labels, Threshold
 from gibbsian.data.coding import same_coding
 from gibbsian.data.distinct import distinct_codes
 from gibbsian.domain import Categories, CategoryCoding, as_coding
@@ -21,8 +22,8 @@ from gibbsian.errors import ArgumentError, CodingError, DataError
 WORDS = ["ant", "bee", "Cat", "dog", "elk"]
 
 
-def read(source, **options):
-    return gb.Dataset.read(source, coding="categorical", **options)
+def read(source, coding="categorical", **options):
+    return gb.Dataset.read(source, coding=coding, **options)
 
 
 @st.composite
@@ -131,13 +132,13 @@ class TestRecognition:
 
     def test_categories_can_be_declared_for_all_columns_or_some(self):
         rows = [["b", 0], ["a", 1]]
-        assert read(rows, categories={"x0": ["c", "b", "a"]}).labels == (("c", "b", "a"), (0, 1))
-        data = gb.Dataset.read([[0, 2], [1, 1]], categories=range(4))
+        assert read(rows, Labels({"x0": ["c", "b", "a"]})).labels == (("c", "b", "a"), (0, 1))
+        data = gb.Dataset.read([[0, 2], [1, 1]], coding=Labels(range(4)))
         assert data.domain.sizes == (4, 4)
         with pytest.raises(DataError, match="categories names the column 'z'"):
-            read(rows, categories={"z": ["a"]})
+            read(rows, Labels({"z": ["a"]}))
         with pytest.raises(ArgumentError, match=r"'\?', which stands for a missing cell"):
-            read(rows, categories=["a", "?"])
+            read(rows, Labels(["a", "?"]))
 
 
 class TestValues:
@@ -148,17 +149,17 @@ class TestValues:
         np.testing.assert_array_equal(data.decode(data.states, data.missing), [[-1, np.nan], [0, 1]])
 
     def test_declared(self):
-        data = gb.Dataset.read([[0, 1], [1, 0.5]], values=(0, 0.5, 1, 2))
+        data = gb.Dataset.read([[0, 1], [1, 0.5]], coding=gb.data.Values((0, 0.5, 1, 2)))
         assert data.domain.levels(2)[1].tolist() == [0, 0.5, 1, 2]
         assert data.coding.describe() == "values (0/0.5/1/2)"
         with pytest.raises(CodingError, match=r"column 'x1' holds 3, .* declared values \(0, 1\)"):
-            gb.Dataset.read([[0, 3]], values=(0, 1))
+            gb.Dataset.read([[0, 3]], coding=gb.data.Values((0, 1)))
 
     def test_words_are_refused(self):
         with pytest.raises(CodingError, match=r"column 'b' holds 'x', but coding='values' needs numbers"):
             gb.Dataset.read(pd.DataFrame({"a": [1, 2], "b": ["x", 1]}), coding="values")
         with pytest.raises(ArgumentError, match="values="):
-            gb.Dataset.read([[0, 1]], values=("a", "b"))
+            gb.Dataset.read([[0, 1]], coding=gb.data.Values(("a", "b")))
 
 
 class TestRefusals:
@@ -195,8 +196,6 @@ class TestRefusals:
                 gb.Dataset.read(rows)
         with pytest.raises(CodingError, match="many values"):
             as_coding("categorical")
-        with pytest.raises(ArgumentError, match="coding='spin'"):
-            gb.Dataset.read([[1, -1]], coding="spin", values=(-1, 1))
 
     def test_labels_must_differ(self):
         with pytest.raises(CodingError, match="name a value twice"):
@@ -242,7 +241,7 @@ class TestDataset:
             assert gb.Dataset.read(later, coding=coding, declared_by="the model").states.tolist() == [[2, 0]]
 
     def test_thresholds_give_zeros_and_ones(self):
-        data = read([[0.2, 3.0], [np.nan, -1.0]], binarize=0.5)
+        data = read([[0.2, 3.0], [np.nan, -1.0]], Threshold(0.5, "categorical"))
         assert data.labels == ((0, 1), (0, 1))
         assert data.decode(data.states, data.missing)[data.row_of][0].tolist() == [0.0, 1.0]
 

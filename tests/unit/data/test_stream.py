@@ -153,12 +153,12 @@ def test_missing_cells_are_refused_with_their_place(tmp_path, kind):
 def test_numbers_are_binarized_at_a_threshold(tmp_path):
     rows = np.arange(20.0).reshape(10, 2)
     np.save(tmp_path / "rows.npy", rows)
-    stream = DataStream.open(tmp_path / "rows.npy", binarize=9.5)
+    stream = DataStream.open(tmp_path / "rows.npy", coding=gb.data.Threshold(9.5))
     assert stream.summary().high.tolist() == [5, 5]
     rows[6, 1] = np.nan
     np.save(tmp_path / "rows.npy", rows)
     with pytest.raises(MissingValuesError, match=r"column 'x1' at row 6 "):
-        list(DataStream.open(tmp_path / "rows.npy", binarize=9.5).batches(3, 0))
+        list(DataStream.open(tmp_path / "rows.npy", coding=gb.data.Threshold(9.5)).batches(3, 0))
 
 
 def test_summary_counts_values_and_pairs(numbered):

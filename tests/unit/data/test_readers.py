@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -221,7 +220,6 @@ def test_pickled_arrays_are_not_opened(tmp_path):
         (np.zeros((12, 0)), DataError, r"0 feature\(s\) \(shape=\(12, 0\)\) while a minimum of 1 is required."),
         (pd.DataFrame({"a": []}), DataError, r"0 sample\(s\)"),
         (pl.DataFrame({"a": []}), DataError, r"0 sample\(s\)"),
-        (scipy.sparse.csr_array(np.eye(2)), DataError, "Sparse data is not supported"),
         (np.eye(2) + 1j, DataError, "Complex data not supported"),
         (np.array([[1j, 1]], dtype=object), DataError, "Complex data not supported"),
         (pd.DataFrame({"a": [1j, 0]}), DataError, "Complex data not supported"),

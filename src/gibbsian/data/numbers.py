@@ -1,0 +1,126 @@
+"""Tables of numbers: real columns, dense or sparse, and shares of two values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data.arrays import INSTEAD
+from gibbsian.data.table import Table
+from gibbsian.errors import DataError, MissingValuesError
+from gibbsian.resources import require_memory
+
+# Products of larger numbers with each other, and sums of them, leave the range of float64.
+LARGEST_NUMBER = 1e100
+
+
+def is_sparse(cells: Any) -> bool:
+    """Whether cells are a sparse array; says so without importing SciPy."""
+    return hasattr(cells, "nnz") and hasattr(cells, "tocsr")
+
+
+def densified(table: Table) -> Table:
+    """Return the table with all its zeros written out."""
+    if not is_sparse(table.cells):
+        return table
+    cells: Any = table.cells
+    require_memory(8 * np.prod(cells.shape, dtype=float), f"a dense copy of {cells.shape} cells", INSTEAD)
+    return Table(table.names, cells.toarray())
+
+
+def numbers_of(table: Table) -> np.ndarray | None:
+    """Return all cells as float64, NaN where missing; None where there are words or truth values."""
+    if isinstance(table.cells, np.ndarray):
+        return None if table.cells.dtype.kind == "b" else table.cells.astype(np.float64, copy=False)
+    if any(isinstance(token, str) for column in table.cells for token in column.values):
+        return None
+    return np.column_stack([table.numbers(name, "column") for name in table.names])
+
+
+def real_numbers(table: Table) -> tuple[Any, np.ndarray | None]:
+    """Return the cells as float64, dense or CSR, and where they are missing (zero stands there)."""
+    if is_sparse(table.cells):
+        check_finite(table.cells, table.names)
+        return table.cells, None
+    numbers = numbers_of(table)
+    if numbers is None:
+        raise _words(table)
+    missing = np.isnan(numbers)
+    if not missing.any():
+        check_finite(numbers, table.names)
+        return numbers, None
+    numbers = np.where(missing, 0.0, numbers)
+    check_finite(numbers, table.names)
+    return numbers, missing
+
+
+def _words(table: Table) -> DataError:
+    if isinstance(table.cells, np.ndarray):
+        name = table.names[0]
+    else:
+        wordy = (any(isinstance(token, str) for token in column.values) for column in table.cells)
+        name = table.names[list(wordy).index(True)]
+    return DataError(
+        f"column {name!r} holds words, dates or truth values, but this takes numbers", "leave the column out"
+    )
+
+
+def check_finite(numbers: Any, names: tuple[str, ...]) -> None:
+    """Raise naming the first cell that is NaN (`MissingValuesError`) or infinite (`DataError`)."""
+    values = numbers.data if is_sparse(numbers) else numbers
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of huge cells
+        if np.isfinite(values.sum()) or np.isfinite(values).all():
+            return
+    row, column, value = _first_cell(numbers, ~np.isfinite(values))
+    word = "NaN" if np.isnan(value) else "inf" if value > 0 else "-inf"
+    kind = MissingValuesError if word == "NaN" else DataError
+    raise kind(f"row {row}, column {names[column]!r} holds {word}", "fill it or leave the row out")
+
+
+def check_squares(numbers: Any, names: tuple[str, ...]) -> None:
+    """Raise `DataError` naming the first cell whose square could overflow in a sum."""
+    values = numbers.data if is_sparse(numbers) else numbers
+    if values.size and max(values.max(), -values.min()) > LARGEST_NUMBER:
+        row, column, value = _first_cell(numbers, np.abs(values) > LARGEST_NUMBER)
+        raise DataError(
+            f"row {row}, column {names[column]!r} holds {value:g}, too large to square", "scale the columns first"
+        )
+
+
+def _first_cell(numbers: Any, chosen: np.ndarray) -> tuple[int, int, float]:
+    if not is_sparse(numbers):
+        row, column = np.argwhere(chosen)[0]
+        return int(row), int(column), float(numbers[row, column])
+    cells, place = numbers.tocoo(), int(np.flatnonzero(chosen)[0])
+    return int(cells.row[place]), int(cells.col[place]), float(cells.data[place])
+
+
+# -- shares -----------------------------------------------------------------------------------------------------------
+def require_shares(numbers: np.ndarray, names: tuple[str, ...], remedy: str) -> None:
+    """Refuse numbers outside 0 to 1."""
+    where = np.argwhere((numbers < 0) | (numbers > 1))
+    if len(where):
+        row, column = where[0]
+        raise DataError(
+            f"column {names[column]!r} holds {numbers[row, column]:g}, but visible units take "
+            "two values, the same in every column, or numbers from 0 to 1",
+            remedy,
+        )
+
+
+def holds_shares(numbers: np.ndarray | None) -> bool:
+    """Whether some number stands between 0 and 1."""
+    return numbers is not None and bool(((numbers > 0) & (numbers < 1)).any())
+
+
+def pair_of(numbers: np.ndarray | None) -> tuple[Any, Any] | None:
+    """Return the two numbers of a table with no others, such as 0 and 255; None where they may be probabilities."""
+    if numbers is None or not ((numbers < 0) | (numbers > 1)).any():
+        return None
+    present = numbers[~np.isnan(numbers)]
+    low, high = present.min(), present.max()
+    if not np.isfinite([low, high]).all() or low == high or not ((present == low) | (present == high)).all():
+        return None
+    first, second = (int(value) if value.is_integer() else float(value) for value in (low, high))
+    return first, second

@@ -1,0 +1,151 @@
+"""What `coding=` can say besides the name of a coding: a threshold, the labels, the numbers, dummy columns, units.
+
+A coding that was made by a rule keeps it, so that a fitted model reads new data as it read those of its fit: cells that
+are labels already (samples, filled rows) are taken as they are, all others by the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError
+
+Groups = str | Mapping[str, Sequence[str]]
+
+VISIBLE_KINDS = ("auto", "binary", "spin", "gaussian", "categorical")
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Numbers above a threshold are the upper value, all others the lower.
+
+    Parameters
+    ----------
+    threshold : float
+        The threshold.
+    coding : str, pair of labels or Coding, default="binary"
+        How the two values are written; ``"categorical"`` or ``"values"`` make them the values 0 and 1 of such a coding.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.Dataset.read([[0.2, 3.1], [1.7, 0.4]], coding=gb.data.Threshold(1.0)).states.tolist()
+    [[0, 1], [1, 0]]
+    """
+
+    threshold: float
+    coding: Any = "binary"
+
+    def __post_init__(self) -> None:
+        given = self.threshold
+        if isinstance(given, bool) or not isinstance(given, Real) or not np.isfinite(given):
+            raise ArgumentError("must be a number", argument="threshold", value=given)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Categories with these labels, in this order, also where some do not occur.
+
+    Parameters
+    ----------
+    categories : sequence, or mapping from column to sequence
+        Labels of all columns, or of some; those of the other columns are recognised.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.Dataset.read([["low"], ["high"]], coding=gb.data.Labels(["low", "mid", "high"])).states.tolist()
+    [[0], [2]]
+    """
+
+    categories: Sequence[Any] | Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Values:
+    """Real numbers common to all columns, also where some do not occur.
+
+    Parameters
+    ----------
+    numbers : sequence of float
+        Two or more numbers.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.Dataset.read([[0, 1], [1, 1]], coding=gb.data.Values([-1, 0, 1])).coding.describe()
+    'values (-1/0/1)'
+    """
+
+    numbers: Sequence[float]
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """Dummy columns that are put together into the variables they stand for.
+
+    Parameters
+    ----------
+    groups : str or mapping
+        The separator between variable and value in the columns' names (``"_"``; the last one counts), or for each
+        variable its columns.
+    categories : optional
+        As in `Labels`.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> names = ["hair_blond", "hair_red"]
+    >>> gb.Dataset.read([[1, 0], [0, 1]], names=names, coding=gb.data.OneHot("_")).coding.labels
+    (('blond', 'red'),)
+    """
+
+    groups: Groups
+    categories: Any = None
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Numbers from 0 to 1 are probabilities of the upper of two values, written 0 and 1.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.Dataset.read([[0.2, 1.0], [0.0, 0.5]], coding=gb.data.Shares()).states.dtype
+    dtype('float64')
+    """
+
+
+@dataclass(frozen=True)
+class Units:
+    """Columns as the visible units of machines made of layers take them.
+
+    Parameters
+    ----------
+    kind : {"auto", "binary", "spin", "gaussian", "categorical"}, default="auto"
+        ``"auto"`` takes two-valued data as they are coded (if all columns have the same two values, whatever they
+        are), numbers from 0 to 1 as `Shares`, and words with more than two values as categories. Real numbers are
+        Gaussian only when asked for. ``"binary"`` and ``"spin"`` keep the labels of the table and say which numbers
+        stand for them in the energy.
+    coding : default="auto"
+        How two values, or categories, are written; as in `Dataset.read`.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.Dataset.read([["no", "yes"], ["yes", "yes"]], coding=gb.data.Units("spin")).states.tolist()
+    [[-1, 1], [1, 1]]
+    """
+
+    kind: str = "auto"
+    coding: Any = "auto"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, str) or self.kind not in VISIBLE_KINDS:
+            known = ", ".join(VISIBLE_KINDS)
+            raise ArgumentError("is not known", f"use one of {known}", argument="visible", value=self.kind)
