@@ -60,6 +60,8 @@ ARGUMENTS: dict[tuple[str, str], str] = {
 def build(kind: str, **settings: Any) -> Any:
     """Return an estimator that is not fitted."""
     named = {ARGUMENTS.get((kind, name), name): value for name, value in settings.items()}
+    if "values" in named:
+        named["coding"] = gb.data.Values(named.pop("values"))
     if kind == "potts":
         named = {"learner": "mple", **named}
     if "clamped" in named:

@@ -246,19 +246,8 @@ def test_cliques_that_are_not_columns_are_refused(clique):
         gb.HigherOrderBoltzmannMachine(cliques=[clique], l2=0.1).fit(rows)
 
 
-@pytest.mark.parametrize("settings", [{"categories": 3}, {"categories": "abc"}])
-def test_categories_that_list_nothing_are_refused(settings):
-    with pytest.raises(ArgumentError, match="categories="):
-        gb.PottsMachine(**settings).fit([["a"], ["b"]])
-
-
-def test_values_that_list_nothing_are_refused():
-    with pytest.raises(ArgumentError, match="values=3"):
-        gb.HigherOrderBoltzmannMachine(coding=gb.data.Values(3)).fit([[1, 2], [2, 1], [1, 1]])
-
-
 def test_three_values_point_to_the_machines_that_take_them():
-    with pytest.raises(DataError, match=r"HigherOrderBoltzmannMachine\(coding='values'\)"):
+    with pytest.raises(DataError, match="HigherOrderBoltzmannMachine with coding='values'"):
         gb.HigherOrderBoltzmannMachine().fit([[-1, 0], [1, 1], [0, -1]])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from gibbsian.data.categories import as_numbers, listed_labels, numbers_common_to, relabel
 from gibbsian.data.coding import check_coding, same_coding, same_labels
 from gibbsian.data.encoding import AUTOMATIC, Cells, coding_of_units, encode, is_many_valued, is_real
-from gibbsian.data.numbers import is_sparse
+from gibbsian.data.numbers import densified
 from gibbsian.data.rules import Labels, OneHot, Shares, Threshold, Units, Values
 from gibbsian.data.table import Table
 from gibbsian.domain import DOMAINS, CategoryCoding, Coding, RealCoding, as_coding
@@ -133,5 +133,5 @@ def _as_reals(data: Data) -> Data:
 
 def _cut(data: Data, coding: Any, declared_by: str | None) -> Data:
     """Read real numbers in a coding, as if they were a table."""
-    states = data.states if is_sparse(data.states) else data.coding.decode(data.states, data.missing)
-    return data.with_cells(encode(Table(data.names, states), coding, declared_by))
+    table = densified(Table(data.names, data.coding.decode(data.states, data.missing)))
+    return data.with_cells(encode(table, coding, declared_by))

@@ -122,7 +122,8 @@ class Dataset:
         one-hot array of shape (rows, variables, values) is read too. In one-hot data a variable whose values are all
         zero in a row is missing there.
 
-        Real numbers: ``"real"``; sparse sources stay sparse, and are written out in every other coding.
+        Real numbers: ``"real"``. Sparse sources stay sparse as real numbers, are written out for visible units, and
+        refused elsewhere.
 
         Rules, from `gibbsian.data`: ``Threshold(t)`` makes numbers above `t` the upper value and all others the lower;
         ``Labels(categories)`` and ``Values(numbers)`` list the values, also those that do not occur; ``OneHot("_")``

@@ -9,7 +9,7 @@ import numpy as np
 
 from gibbsian.data.categories import encode_categories
 from gibbsian.data.coding import above, encode_two_values, label_tokens
-from gibbsian.data.numbers import densified, holds_shares, numbers_of, pair_of, real_numbers, require_shares
+from gibbsian.data.numbers import densified, holds_shares, is_sparse, numbers_of, pair_of, real_numbers, require_shares
 from gibbsian.data.one_hot import table_of_dummies
 from gibbsian.data.rules import Labels, OneHot, Shares, Threshold, Units, Values
 from gibbsian.data.table import Table
@@ -61,7 +61,8 @@ def encode(table: Table, coding: Any = "auto", declared_by: str | None = None) -
     """Read a table in a coding; `declared_by` is who was fitted on it, for messages."""
     if is_real(coding):
         return _reals(table)
-    table = densified(table)
+    if is_sparse(table.cells):
+        return encode(_written_out(table, coding), coding, declared_by)
     if isinstance(coding, Threshold):
         return _cut(table, coding)
     if isinstance(coding, OneHot):
@@ -84,6 +85,14 @@ def encode(table: Table, coding: Any = "auto", declared_by: str | None = None) -
     if isinstance(coding, str) and coding in MANY_VALUED:
         return _categories(table, coding)
     return _two_values(table, None if coding == "auto" else as_coding(coding), declared_by)
+
+
+def _written_out(table: Table, coding: Any) -> Table:
+    """A sparse table with its zeros, for visible units and for models that were fitted."""
+    wanted = isinstance(coding, Units | Shares | Coding | CategoryCoding) or coding == "auto-visible"
+    if not wanted:
+        raise DataError("Sparse data is not supported", "pass a dense array, for example X.toarray()")
+    return densified(table)
 
 
 def is_real(coding: Any) -> bool:

@@ -21,10 +21,10 @@ def is_sparse(cells: Any) -> bool:
 
 
 def densified(table: Table) -> Table:
-    """Return the table with all its zeros written out."""
-    if not is_sparse(table.cells):
-        return table
+    """Return a table with all its zeros written out."""
     cells: Any = table.cells
+    if not is_sparse(cells):
+        return table
     require_memory(8 * np.prod(cells.shape, dtype=float), f"a dense copy of {cells.shape} cells", INSTEAD)
     return Table(table.names, cells.toarray())
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gibbsian import __version__
 from gibbsian.answers import answers_about
-from gibbsian.data import Dataset, drop_empty_rows
+from gibbsian.data import Dataset, OneHot, drop_empty_rows
 from gibbsian.errors import (
     ArgumentError,
     ConvergenceWarning,
@@ -298,7 +298,7 @@ class Estimator(DensityMixin, BaseEstimator):
 
     def _regrouped(self, X: Any) -> bool:
         """Whether several columns of the table are one variable."""
-        return False
+        return isinstance(self.coding_.rule, OneHot)
 
     def _check_columns(self, X: Any, data: Dataset, fitting: bool) -> None:
         """Keep the columns' names in a fit; afterwards refuse other columns or another order."""

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import gibbsian as gb
-from gibbsian.data import OneHot, Shares, Threshold, Units
+from gibbsian.data import Labels, OneHot, Shares, Threshold, Units, Values
 from gibbsian.domain import BINARY, REALS, SPIN, CategoryCoding, Coding, RealCoding, as_coding
 from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
 from gibbsian.storage.codings import read_coding, written_coding
@@ -62,6 +62,17 @@ def test_dummy_columns_are_put_together_again():
     assert (again, again.rule) == (data.coding, OneHot("_"))
     grouped = read([[1, 0], [0, 1]], OneHot({"hair": names}), names=names).coding
     assert read_coding(written_coding(grouped)).rule == grouped.rule
+
+
+@pytest.mark.parametrize("categories", [3, "abc"])
+def test_categories_that_list_nothing_are_refused(categories):
+    with pytest.raises(ArgumentError, match="categories="):
+        read([["a"], ["b"]], Labels(categories))
+
+
+def test_values_that_list_nothing_are_refused():
+    with pytest.raises(ArgumentError, match="values=3"):
+        read([[1, 2], [2, 1], [1, 1]], Values(3))
 
 
 # -- two values or categories -----------------------------------------------------------------------------------------
@@ -207,7 +218,11 @@ def test_sparse_rows_stay_sparse_only_as_real_numbers():
     np.testing.assert_array_equal(data.take([2, 1]).rows()[0].toarray(), dense[[2, 1]])
     assert data.nbytes > 0
     ones = sparse.csr_array(dense > 0)
-    np.testing.assert_array_equal(gb.Dataset.read(ones).rows()[0], dense > 0)
+    units = read(ones, "auto-visible")
+    np.testing.assert_array_equal(units.rows()[0], dense > 0)
+    np.testing.assert_array_equal(read(ones, units.coding, declared_by="the model").rows()[0], dense > 0)
+    with pytest.raises(DataError, match="Sparse data is not supported"):
+        gb.Dataset.read(ones)
     assert rows_of(read(data, Threshold(1.5))) == [[0, 1, 0], [0, 0, 0], [0, 1, 0]]
     with pytest.raises(MissingValuesError, match="row 1, column 'x0' holds NaN"):
         read(sparse.csr_array([[0.0, 1.0], [np.nan, 0.0]]), "real")
