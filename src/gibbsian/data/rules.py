@@ -29,7 +29,7 @@ class Threshold:
     threshold : float
         The threshold.
     coding : str, pair of labels or Coding, default="binary"
-        How the two values are written; ``"categorical"`` or ``"values"`` make them the values 0 and 1 of such a coding.
+        How the two values are written; ``"categorical"`` or ``"values"`` make them 0 and 1 of such a coding.
 
     Examples
     --------

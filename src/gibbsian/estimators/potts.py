@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gibbsian.data import Dataset
+from gibbsian.data import Dataset, Threshold
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.boltzmann_machine import GRAPH
@@ -66,6 +67,11 @@ class PottsMachine(Machine):
         tags.input_tags.categorical = True
         tags.input_tags.three_d_array = True
         return tags
+
+    def _coding(self) -> Any:
+        """Return the coding, in which a threshold makes categories."""
+        cut = isinstance(self.coding, Threshold) and self.coding.coding == "binary"
+        return replace(self.coding, coding="categorical") if cut else self.coding
 
     def _zeros(self, data: Dataset) -> PottsModel:
         if data.domain.two_valued:
