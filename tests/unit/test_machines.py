@@ -281,7 +281,7 @@ class TestPotts:
         frame = potts_rows(rng)
         machine = gb.PottsMachine(l2=0.01).fit(frame)
         dummies = pd.get_dummies(frame.astype(str), prefix_sep="=")
-        of_dummies = gb.PottsMachine(l2=0.01, one_hot="=").fit(dummies)
+        of_dummies = gb.PottsMachine(l2=0.01, coding=gb.data.OneHot("=")).fit(dummies)
         codes = np.column_stack([frame["tall"], pd.factorize(frame["hair"], sort=True)[0], frame["eyes"]]).astype(int)
         of_codes = gb.PottsMachine(l2=0.01).fit(codes.astype(np.uint8))
         for other in (of_dummies, of_codes):
@@ -298,7 +298,7 @@ class TestPotts:
         frame = potts_rows(rng)[["hair", "eyes"]].astype(str)
         dummies = pd.get_dummies(frame)
         groups = {name: [c for c in dummies.columns if c.startswith(name)] for name in frame.columns}
-        machine = gb.PottsMachine(l2=0.01, one_hot=groups).fit(dummies)
+        machine = gb.PottsMachine(l2=0.01, coding=gb.data.OneHot(groups)).fit(dummies)
         machine.save(tmp_path / "m.gibbs")
         assert gb.load(tmp_path / "m.gibbs").score(dummies) == machine.score(dummies)
 
@@ -309,7 +309,7 @@ class TestPotts:
             CodingError, match=r"column 'hair' holds 'green', which the model has not seen .*'blond', 'brown', 'red'"
         ):
             machine.score(frame.assign(hair="green"))
-        declared = gb.PottsMachine(l2=0.01, categories={"hair": ["blond", "brown", "red", "green"]}).fit(frame)
+        declared = gb.PottsMachine(l2=0.01, coding=gb.data.Labels({"hair": ["blond", "brown", "red", "green"]})).fit(frame)
         assert np.isfinite(declared.score(frame.assign(hair="green")))
         kind = pd.CategoricalDtype(["red", "green", "brown", "blond"])
         by_dtype = gb.PottsMachine(l2=0.01).fit(frame.assign(hair=frame["hair"].astype(kind)))
@@ -335,7 +335,7 @@ class TestPotts:
         with pytest.raises(ArgumentError, match="PottsMachine learns categories"):
             gb.PottsMachine(coding="auto").fit([[0, 1], [1, 0]])
         with pytest.raises(ConstantColumnError, match="'hair'"):
-            gb.PottsMachine(categories={"hair": ["red", "blond"]}).fit(frame.assign(hair="red"))
+            gb.PottsMachine(coding=gb.data.Labels({"hair": ["red", "blond"]})).fit(frame.assign(hair="red"))
         with pytest.raises(MaximumDoesNotExistError, match=r"never occurs together.*l2"):
             gb.PottsMachine().fit([["a", 1], ["b", 2], ["c", 1]])
         with pytest.raises(DataError, match="different values"):
