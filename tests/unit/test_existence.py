@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 import gibbsian as gb
-from gibbsian.data.pairs import pair_cells
+from gibbsian.data.pairs import count_pairs
 from gibbsian.diagnostics.existence import maximum_exists, statistics_matrix
 from gibbsian.domain import BINARY, SPIN, Categories, CategoryCoding
 from gibbsian.errors import ArgumentError, MissingValuesError
@@ -33,7 +33,7 @@ def test_full_pair_tables_are_not_enough_on_a_triangle(objective, domain):
     """Without (+++) and (---), x1 x2 + x1 x3 + x2 x3 = -1 on all rows: a face of the polytope."""
     data = gb.Dataset.read(CUBE[np.abs(CUBE.sum(axis=1)) == 1]).convert(domain.name)
     graph = gb.graphs.complete(3)
-    assert pair_cells(data, graph.edges).observed.all()
+    assert count_pairs(data, graph.edges).observed.all()
     assert maximum_exists(gb.PairwiseModel.zeros(graph, domain), data, objective) is False
     chain = gb.PairwiseModel.zeros(gb.graphs.grid(1, 3), domain)
     assert maximum_exists(chain, data, objective) is True

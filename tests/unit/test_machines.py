@@ -309,7 +309,9 @@ class TestPotts:
             CodingError, match=r"column 'hair' holds 'green', which the model has not seen .*'blond', 'brown', 'red'"
         ):
             machine.score(frame.assign(hair="green"))
-        declared = gb.PottsMachine(l2=0.01, coding=gb.data.Labels({"hair": ["blond", "brown", "red", "green"]})).fit(frame)
+        declared = gb.PottsMachine(l2=0.01, coding=gb.data.Labels({"hair": ["blond", "brown", "red", "green"]})).fit(
+            frame
+        )
         assert np.isfinite(declared.score(frame.assign(hair="green")))
         kind = pd.CategoricalDtype(["red", "green", "brown", "blond"])
         by_dtype = gb.PottsMachine(l2=0.01).fit(frame.assign(hair=frame["hair"].astype(kind)))

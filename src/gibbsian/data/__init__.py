@@ -4,14 +4,12 @@ Depends on NumPy and on the rooms above (errors, domain, graphs, rng, resources)
 a table needs them.
 """
 
-from gibbsian.data.clique_checks import preflight_cliques
 from gibbsian.data.coding import check_coding
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.findings import PreflightReport
 from gibbsian.data.preflight import drop_empty_rows, fit_memory, preflight
 from gibbsian.data.rules import Labels, OneHot, Shares, Threshold, Units, Values
 from gibbsian.data.stream import DataStream
-from gibbsian.data.stream_checks import preflight_stream
 from gibbsian.data.table import MISSING_MARKS
 
 __all__ = [
@@ -29,6 +27,4 @@ __all__ = [
     "drop_empty_rows",
     "fit_memory",
     "preflight",
-    "preflight_cliques",
-    "preflight_stream",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -18,19 +19,15 @@ from gibbsian.data.findings import (
     LISTED,
     RARE_ROWS,
     RARE_SHARE,
-    PreflightReport,
     check_observed,
-    check_rows,
     columns_have,
     counted_rows,
     listed,
     names_where,
-    report_of,
     them,
     warn_of_duplicates,
-    warn_of_empty_rows,
 )
-from gibbsian.errors import ConstantColumnError, DegenerateDataWarning, GraphError, MaximumDoesNotExistError, notify
+from gibbsian.errors import ConstantColumnError, DegenerateDataWarning, MaximumDoesNotExistError, notify
 from gibbsian.graphs import Graph
 from gibbsian.resources import require_memory
 
@@ -39,43 +36,8 @@ BYTES_PER_CODE = 2
 BYTES_PER_ROW = 16
 
 
-def preflight_categories(data: Dataset, graph: Graph, *, l1: float = 0.0, l2: float = 0.0) -> PreflightReport:
-    """Check that a model with a table for every variable and every edge can be fitted to `data`.
-
-    Parameters
-    ----------
-    data : Dataset
-        The data.
-    graph : Graph
-        Which variables interact.
-    l1, l2 : float
-        Penalties of the fit; l1 holds the couplings only.
-
-    Raises
-    ------
-    DataError
-        Fewer than two rows, no row with an observed cell, or a column without one.
-    ConstantColumnError
-        A column shows one of several declared values only, and l2 is zero.
-    MaximumDoesNotExistError
-        Without a penalty, a declared value never occurs, or two values never occur together.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> rows = [["a", "x"], ["b", "x"], ["c", "y"], ["a", "y"], ["b", "y"]]
-    >>> data = gb.Dataset.read(rows, coding="categorical", names=["letter", "axis"])
-    >>> gb.data.preflight(data, gb.graphs.complete(2), l2=0.01).notes
-    ("'letter'=c never occurs together with 'axis'=x: the penalty alone keeps the parameters finite",)
-    >>> gb.data.preflight(data, gb.graphs.complete(2))
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.MaximumDoesNotExistError: the likelihood has no finite maximum, because 'letter'=c never occurs ...
-    """
-    if graph.n_nodes != data.n_variables:
-        raise GraphError(f"the graph has {graph.n_nodes} nodes but the data has {data.n_variables} columns")
-    check_rows(data)
-    n_empty = warn_of_empty_rows(data)
+def check_categories(data: Dataset, graph: Graph, *, l1: float, l2: float) -> dict[str, Any]:
+    """Check that a table for every variable and every edge can be learned; return what a report says of it."""
     shown = _rows_with_each_value(data)
     check_observed(data, np.array([rows.sum() for rows in shown]))
     constant = names_where(data, np.array([np.count_nonzero(rows) == 1 for rows in shown]))
@@ -89,7 +51,7 @@ def preflight_categories(data: Dataset, graph: Graph, *, l1: float = 0.0, l2: fl
         twins |= dict.fromkeys(_identical_columns(data))
     named = tuple((data.names[i], data.names[j], "relabelled") for i, j in sorted(twins))
     duplicates = warn_of_duplicates(tuple(entry for entry in named if not {*constant} & {*entry}))
-    return report_of(data, n_empty, constant=constant, duplicates=duplicates, notes=tuple(notes))
+    return {"constant": constant, "duplicates": duplicates, "notes": tuple(notes)}
 
 
 # -- single values ----------------------------------------------------------------------------------------------------

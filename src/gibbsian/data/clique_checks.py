@@ -10,25 +10,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from gibbsian.data.dataset import Dataset
-from gibbsian.data.findings import (
-    PreflightReport,
-    check_observed,
-    check_rows,
-    counted_rows,
-    listed,
-    report_of,
-    warn_of_empty_rows,
-)
-from gibbsian.data.preflight import preflight
+from gibbsian.data.findings import check_observed, counted_rows, listed
 from gibbsian.errors import MaximumDoesNotExistError
-from gibbsian.graphs import Graph
 
 Clique = tuple[int, ...]
 
@@ -36,45 +25,16 @@ Clique = tuple[int, ...]
 MOST_WORK = 2e8
 
 
-def preflight_cliques(data: Dataset, cliques: Sequence[Clique], *, l1: float = 0.0, l2: float = 0.0) -> PreflightReport:
-    """Check that a model with these cliques can be fitted to `data`.
-
-    Parameters
-    ----------
-    data : Dataset
-        The data, two-valued or with numbers for values.
-    cliques : sequence of tuple of int
-        The variables of each interaction; one variable is its bias.
-    l1, l2 : float
-        Penalties of the fit; l1 holds the cliques of two and more.
-
-    Raises
-    ------
-    DataError, ConstantColumnError, MaximumDoesNotExistError
-        As `preflight` does.
-
-    Examples
-    --------
-    >>> import itertools, gibbsian as gb
-    >>> from gibbsian.data import preflight_cliques
-    >>> rows = [row for row in itertools.product([0, 1], repeat=3) if sum(row) < 3]
-    >>> data = gb.Dataset.read(rows, names=["a", "b", "c"])
-    >>> cliques = gb.models.HigherOrderModel.of_order(3, order=3).cliques
-    >>> preflight_cliques(data, cliques)
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.MaximumDoesNotExistError: the likelihood has no finite maximum, because 'a'=1, 'b'=1, ...
-    """
-    if data.domain.two_valued:
-        report = _pairs_and_biases(data, cliques, l1, l2)
-        rest = [clique for clique in cliques if len(clique) > 2]
-    else:
-        report, rest = _rows_only(data), list(cliques)
+def check_cliques(
+    data: Dataset, cliques: Sequence[Clique], known: Sequence[Clique], *, l1: float, l2: float
+) -> dict[str, Any]:
+    """Check `cliques`, some or all of those that the model knows; return what a report says of it."""
+    _check_columns(data)
     affordable = int(MOST_WORK // max(1, data.n_states))
-    notes = [] if len(rest) <= affordable else ["there are too many cliques to look at: the smallest were"]
+    notes = [] if len(cliques) <= affordable else ["there are too many cliques to look at: the smallest were"]
     free: list[str] = []
     held: list[str] = []
-    for clique, reason in _unbounded(data, rest[:affordable], set(cliques)):
+    for clique, reason in _unbounded(data, cliques[:affordable], set(known)):
         (held if l2 > 0 or (l1 > 0 and len(clique) > 1) else free).append(reason)
     if free:
         raise MaximumDoesNotExistError(
@@ -83,23 +43,12 @@ def preflight_cliques(data: Dataset, cliques: Sequence[Clique], *, l1: float = 0
         )
     if held:
         notes.append(f"{listed(held, 'other clique', 'other cliques')}: the penalty alone keeps the parameters finite")
-    return replace(report, notes=(*report.notes, *notes))
+    return {"notes": tuple(notes)}
 
 
-def _pairs_and_biases(data: Dataset, cliques: Sequence[Clique], l1: float, l2: float) -> PreflightReport:
-    """What `preflight` says of the cliques of one and two."""
-    pairs = np.array([clique for clique in cliques if len(clique) == 2], dtype=np.int64).reshape(-1, 2)
-    bias = sum(len(clique) == 1 for clique in cliques) == data.n_variables
-    return preflight(data, Graph(data.n_variables, pairs), l1=l1, l2=l2, bias=bias)
-
-
-def _rows_only(data: Dataset) -> PreflightReport:
-    check_rows(data)
-    n_empty = warn_of_empty_rows(data)
+def _check_columns(data: Dataset) -> None:
     rows = counted_rows(data)
-    observed = np.full(data.n_variables, rows.sum()) if data.missing is None else rows @ ~data.missing
-    check_observed(data, observed)
-    return report_of(data, n_empty)
+    check_observed(data, np.full(data.n_variables, rows.sum()) if data.missing is None else rows @ ~data.missing)
 
 
 def _unbounded(data: Dataset, cliques: Sequence[Clique], known: set[Clique]) -> Iterator[tuple[Clique, str]]:

@@ -35,6 +35,10 @@ def encode_two_values(
     coding : Coding
         The coding that was recognised or declared.
     """
+    if declared is not None and isinstance(table.cells, np.ndarray):
+        high = _complete_block(table.cells, declared)
+        if high is not None:
+            return high, None, declared
     scan = _scan(table, () if declared is None else label_tokens(declared))
     if declared is None:
         found = _recognise(table.names, scan)
@@ -43,6 +47,15 @@ def encode_two_values(
         _check_declared(table.names, scan, declared, declared_by)
     missing = scan.missing()
     return scan.equal(label_tokens(found)[1]), missing if missing is not None and missing.any() else None, found
+
+
+def _complete_block(cells: np.ndarray, coding: Coding) -> np.ndarray | None:
+    """Where the upper value stands in a block of numbers that holds the two labels only; None for any other."""
+    if cells.dtype.kind == "b" or not all(isinstance(label, float) for label in label_tokens(coding)):
+        return None
+    low, high = (int(label) if float(label).is_integer() else label for label in label_tokens(coding))
+    is_high = cells == high
+    return is_high if (is_high | (cells == low)).all() else None
 
 
 def label_tokens(coding: Coding) -> tuple[Token, Token]:

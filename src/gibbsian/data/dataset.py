@@ -10,7 +10,7 @@ import numpy as np
 
 from gibbsian.data.conversion import converted, read_again
 from gibbsian.data.distinct import distinct
-from gibbsian.data.encoding import Cells, encode, is_many_valued
+from gibbsian.data.encoding import Cells, encode, is_many_valued, states_of
 from gibbsian.data.numbers import is_sparse
 from gibbsian.data.one_hot import table_from_one_hot
 from gibbsian.data.readers import read_table
@@ -221,7 +221,7 @@ class Dataset:
         """Gather equal rows of a table that was read."""
         first, row_of = distinct(cells.codes, cells.coding.domain, cells.missing)
         weights = np.bincount(row_of, row_weights, minlength=len(first)).astype(np.float64)
-        states = _states(cells.codes[first], cells.coding.domain)
+        states = states_of(cells.codes[first], cells.coding.domain)
         holes = None if cells.missing is None else cells.missing[first]
         return cls(states, weights, holes, cells.coding, cells.names, row_of, row_weights)
 
@@ -386,7 +386,7 @@ class Dataset:
         first, state_of = distinct(cells.codes, cells.coding.domain, cells.missing)
         row_of = state_of[self.row_of]
         weights = np.bincount(row_of, self.row_weights, minlength=len(first)).astype(np.float64)
-        states = _states(cells.codes[first], cells.coding.domain)
+        states = states_of(cells.codes[first], cells.coding.domain)
         holes = None if cells.missing is None else cells.missing[first]
         holes = holes if holes is not None and holes.any() else None
         return replace(
@@ -522,15 +522,6 @@ def _codes(states: Any, domain: AnyDomain) -> Any:
     if is_sparse(states) or states.dtype.kind == "f" or not domain.two_valued:
         return states
     return domain.to_codes(states).view(bool)
-
-
-def _states(codes: Any, domain: AnyDomain) -> Any:
-    """Cells as they enter the energy."""
-    if not (isinstance(domain, Domain) and codes.dtype.kind == "b"):
-        return codes
-    states = np.ascontiguousarray(codes).view(np.int8) * np.int8(domain.gap)
-    states += np.int8(domain.low)
-    return states
 
 
 def _checked_holes(missing: np.ndarray, states: Any, domain: AnyDomain) -> tuple[np.ndarray | None, Any]:

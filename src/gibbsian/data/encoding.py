@@ -19,8 +19,10 @@ from gibbsian.domain import (
     DOMAINS,
     MANY_VALUED,
     AnyCoding,
+    AnyDomain,
     CategoryCoding,
     Coding,
+    Domain,
     RealCoding,
     as_coding,
 )
@@ -55,6 +57,20 @@ class Cells:
     missing: np.ndarray | None
     coding: AnyCoding
     names: tuple[str, ...]
+
+    @property
+    def states(self) -> Any:
+        """The cells as they enter the energy."""
+        return states_of(self.codes, self.coding.domain)
+
+
+def states_of(codes: Any, domain: AnyDomain) -> Any:
+    """Return cells as they enter the energy."""
+    if not (isinstance(domain, Domain) and codes.dtype.kind == "b"):
+        return codes
+    states = np.ascontiguousarray(codes).view(np.int8) * np.int8(domain.gap)
+    states += np.int8(domain.low)
+    return states
 
 
 def encode(table: Table, coding: Any = "auto", declared_by: str | None = None) -> Cells:

@@ -41,7 +41,7 @@ class PreflightReport:
     --------
     >>> import gibbsian as gb
     >>> data = gb.Dataset.read([[0, 0], [0, 1], [1, 0], [1, 1]])
-    >>> gb.data.preflight(data, gb.graphs.complete(2)).notes
+    >>> gb.data.preflight(data, gb.PairwiseModel.zeros(gb.graphs.complete(2), data.domain)).notes
     ()
     """
 
@@ -55,14 +55,14 @@ class PreflightReport:
     notes: tuple[str, ...] = ()
 
 
-def report_of(data: Dataset, n_empty: int, **findings: Any) -> PreflightReport:
+def report_of(data: Any, n_empty: int, **findings: Any) -> PreflightReport:
     """Put what was found beside the sizes of the data."""
-    n_missing = 0 if data.missing is None else int(data.missing[data.row_of].sum())
+    n_missing = int(data.missing[data.row_of].sum()) if data.has_missing else 0
     return PreflightReport(data.n_rows, data.n_states, n_missing, n_empty, **findings)
 
 
 # -- rows and columns -------------------------------------------------------------------------------------------------
-def check_rows(data: Dataset) -> None:
+def check_rows(data: Any) -> None:
     """Refuse a single row."""
     if data.n_rows < 2:
         raise DataError(f"`n_samples` = {data.n_rows} is too few to fit", "give at least 2 rows")
@@ -96,7 +96,7 @@ def warn_of_empty_rows(data: Dataset) -> int:
     return len(empty)
 
 
-def check_observed(data: Dataset, observed_rows: np.ndarray) -> None:
+def check_observed(data: Any, observed_rows: np.ndarray) -> None:
     """Refuse a column that no row of positive weight shows."""
     unseen = names_where(data, observed_rows == 0)
     if unseen:
@@ -119,7 +119,7 @@ def warn_of_duplicates(duplicates: tuple[tuple[str, str, str], ...]) -> tuple[tu
 
 
 # -- words ------------------------------------------------------------------------------------------------------------
-def names_where(data: Dataset, chosen: np.ndarray) -> tuple[str, ...]:
+def names_where(data: Any, chosen: np.ndarray) -> tuple[str, ...]:
     """Name the chosen columns."""
     return tuple(data.names[j] for j in np.flatnonzero(chosen))
 

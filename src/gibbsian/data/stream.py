@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,15 +20,14 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from gibbsian.data.coding import above, label_tokens
 from gibbsian.data.dataset import Dataset
-from gibbsian.data.encoding import encode
+from gibbsian.data.encoding import AUTOMATIC, Cells, encode
 from gibbsian.data.minibatches import Cuts, ShuffledPass, draw_seed, seeded
 from gibbsian.data.row_files import RowFile, open_row_file
 from gibbsian.data.rules import Threshold
-from gibbsian.data.table import Factor, Table, as_names
-from gibbsian.domain import Coding, Domain
-from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
+from gibbsian.data.table import Table, as_names
+from gibbsian.domain import MANY_VALUED, AnyCoding, AnyDomain, RealCoding
+from gibbsian.errors import ArgumentError, DataError, MissingValuesError
 from gibbsian.rng import RandomState, as_generator
 
 # The window takes this share of the memory; the rest is for pieces on their way into it and for minibatches.
@@ -39,7 +38,6 @@ BYTES_PER_PLACE = 8
 PIECES_PER_WINDOW = 8
 # What is looked at to recognise the coding.
 SCANNED_CELLS = 1 << 22
-_FINE, _FOREIGN, _MISSING = 0, 1, 2
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
 
@@ -53,7 +51,7 @@ class DataStream:
         The files, all with the same columns.
     names : tuple of str
         The variables.
-    coding : Coding
+    coding : Coding, CategoryCoding or RealCoding
         How the values are written; every cell is checked against it when it is read.
     memory : int
         Bytes that the rows in memory and their shuffling may take.
@@ -77,7 +75,7 @@ class DataStream:
 
     files: tuple[RowFile, ...]
     names: tuple[str, ...]
-    coding: Coding
+    coding: AnyCoding
     memory: int
     columns: tuple[str, ...]
     recognised: bool = False
@@ -106,9 +104,9 @@ class DataStream:
         ----------
         source : path or sequence of paths
             ``.npy`` or ``.parquet`` files.
-        coding : str, pair of labels, Coding or Threshold, default="auto"
-            How two values are written, as for `Dataset.read`; ``"auto"`` looks at the first rows only, and a value that
-            does not fit is an error when it comes.
+        coding : default="auto"
+            What the cells are, as for `Dataset.read`. What is recognised is recognised in the first rows only, and a
+            value that does not fit is an error when it comes.
         names : sequence of str, optional
             Names of the chosen columns, instead of the files' own.
         columns, drop : str or sequence of str, optional
@@ -133,7 +131,7 @@ class DataStream:
         named = chosen if names is None else as_names(names)
         if len(named) != len(chosen):
             raise DataError(f"names has {len(named)} entries but the data has {len(chosen)} columns")
-        recognised = isinstance(coding, str) and coding == "auto"
+        recognised = isinstance(coding, str) and coding in (*AUTOMATIC, *MANY_VALUED)
         found = _scan(files[0], chosen, named, coding)
         stream = cls(files, named, found, as_bytes(memory), chosen, recognised)
         stream._pieces  # noqa: B018 - files that cannot be cut to fit are refused now, not in the middle of a fit
@@ -141,6 +139,11 @@ class DataStream:
 
     # -- sizes --------------------------------------------------------------------------------------------------------
     has_missing = False
+
+    @property
+    def n_states(self) -> int:
+        """Number of rows in all files: equal ones are not looked for."""
+        return self.n_rows
 
     @property
     def n_rows(self) -> int:
@@ -153,14 +156,15 @@ class DataStream:
         return len(self.names)
 
     @property
-    def domain(self) -> Domain:
-        """The two values as they enter the energy."""
+    def domain(self) -> AnyDomain:
+        """The values as they enter the energy."""
         return self.coding.domain
 
     @property
     def window_rows(self) -> int:
         """Rows that are in memory together and shuffled among themselves."""
-        return int(WINDOW_SHARE * self.memory) // (self.n_variables + BYTES_PER_PLACE)
+        per_row = self.n_variables * np.dtype(self._dtype).itemsize + BYTES_PER_PLACE
+        return int(WINDOW_SHARE * self.memory) // per_row
 
     @property
     def identity(self) -> tuple[tuple[str, int, int], ...]:
@@ -221,47 +225,55 @@ class DataStream:
     def _load(self, pieces: Sequence[int] | np.ndarray) -> np.ndarray:
         """Read pieces one after another into one array of states."""
         chosen = [self._pieces[p] for p in pieces]
-        states = np.empty((sum(stop - start for _, start, stop in chosen), self.n_variables), np.int8)
+        states: np.ndarray = np.empty((sum(stop - start for _, start, stop in chosen), self.n_variables), self._dtype)
         filled = 0
-        for file, start, stop in chosen:
-            for row, table in file.tables(start, stop, self.columns):
-                high, trouble = self._read_cells(file, row, table)
-                if trouble is not None:
-                    self._refuse(file, row, table, trouble)
-                into = states[filled : filled + len(high)]
-                np.multiply(high.view(np.int8), np.int8(self.domain.gap), out=into)
-                into += np.int8(self.domain.low)
-                filled += len(high)
+        for cells, file, first_row in self._cells(chosen):
+            if cells.missing is not None:
+                self._refuse_missing(file, first_row, cells.missing)
+            part = cells.states
+            states[filled : filled + len(part)] = part
+            filled += len(part)
         return states
 
-    def _read_cells(self, file: RowFile, row: int, table: Table) -> tuple[np.ndarray, np.ndarray | None]:
-        rule = self.coding.rule
-        if not isinstance(rule, Threshold):
-            return _read_cells(table, self.coding)
-        try:
-            high, missing = above(Table(self.names, table.cells), rule.threshold)
-        except DataError as error:
-            raise type(error)(f"file '{file.path}', from row {row} on: {error}") from None
-        return high, None if missing is None else np.where(missing, _MISSING, _FINE)
+    def _cells(self, pieces: Iterable[tuple[RowFile, int, int]]) -> Iterator[tuple[Cells, RowFile, int]]:
+        """Read pieces in the coding, part by part, with the file and the row that each part begins at."""
+        for file, start, stop in pieces:
+            for row, table in file.tables(start, stop, self.columns):
+                named = Table(self.names, table.cells)
+                try:
+                    yield encode(named, self._reading), file, row
+                except DataError:
+                    raise self._refusal(file, row, named) from None
 
-    def _refuse(self, file: RowFile, first_row: int, table: Table, trouble: np.ndarray) -> NoReturn:
-        """Raise for the first cell that cannot be used."""
-        row, column = (int(place) for place in np.argwhere(trouble != _FINE)[0])
-        where = f"in column {self.names[column]!r} at row {first_row + row} (counted from 0)"
-        if trouble[row, column] == _MISSING:
-            raise MissingValuesError(
-                f"file '{file.path}' has a missing cell {where}, and learning by minibatches needs complete rows",
-                "leave out such rows or columns, or read the data with `Dataset.read` and use `learner='mle'`",
-            )
-        how = " that was recognised in the first rows: declare coding=..." if self.recognised else ": declare another"
-        raise CodingError(
-            f"file '{file.path}' holds {_spelling(table, row, column)} {where}, which is not a "
-            f"value of the coding {self.coding.describe()}{how} or mend the file"
+    @property
+    def _reading(self) -> Any:
+        """What every part is read by: a threshold decides, whatever labels the numbers may look like."""
+        rule = self.coding.rule
+        return Threshold(rule.threshold, self.coding) if isinstance(rule, Threshold) else self.coding
+
+    @property
+    def _dtype(self) -> type:
+        return np.float64 if isinstance(self.coding, RealCoding) else np.int8
+
+    def _refusal(self, file: RowFile, first_row: int, table: Table) -> DataError:
+        """Return the error of the first row that cannot be read."""
+        row, error = _first_refused(table, self._reading)
+        how = "declare `coding=` (it was recognised in the first rows)" if self.recognised else "declare another"
+        return type(error)(
+            f"file '{file.path}', row {first_row + row} (counted from 0): {error.reason}", f"{how}, or mend the file"
         )
 
-    # -- one pass -----------------------------------------------------------------------------------------------------
-    def summary(self, pairs: bool = True) -> StreamSummary:
-        """Count values, missing cells and, if asked, which values occur together, in one pass over the disk.
+    def _refuse_missing(self, file: RowFile, first_row: int, missing: np.ndarray) -> NoReturn:
+        row, column = (int(place) for place in np.argwhere(missing)[0])
+        raise MissingValuesError(
+            f"file '{file.path}' has a missing cell in column {self.names[column]!r} at row {first_row + row} "
+            "(counted from 0), and learning by minibatches needs complete rows",
+            "leave out such rows or columns, or read the data with `Dataset.read` and use `learner='mle'`",
+        )
+
+    # -- sums ---------------------------------------------------------------------------------------------------------
+    def partitions(self) -> Iterator[Dataset]:
+        """Yield data sets whose sums add up to the sums over all rows, in one pass over the disk.
 
         Examples
         --------
@@ -269,56 +281,16 @@ class DataStream:
         >>> from gibbsian.data.stream import DataStream
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npy"
         >>> np.save(path, np.array([[1, 1], [1, -1], [-1, -1], [-1, -1]], np.int8))
-        >>> DataStream.open(path).summary().high.tolist()
-        [2, 1]
+        >>> sum(part.weights @ part.states for part in DataStream.open(path).partitions()).tolist()
+        [0.0, -2.0]
         """
-        n = self.n_variables
-        high_rows, missing_rows = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        together = np.zeros((n, n)) if pairs else None
-        for file, start, stop in self._pieces:
-            for row, table in file.tables(start, stop, self.columns):
-                high, trouble = self._read_cells(file, row, table)
-                if trouble is not None:
-                    if (trouble == _FOREIGN).any():
-                        self._refuse(file, row, table, np.where(trouble == _FOREIGN, _FOREIGN, _FINE))
-                    missing_rows += np.count_nonzero(trouble == _MISSING, axis=0)
-                high_rows += np.count_nonzero(high, axis=0)
-                if together is not None:
-                    ones = high.astype(np.float32)  # a piece has fewer than 2^24 rows, so the counts are exact
-                    together += ones.T @ ones
-        return StreamSummary(self.n_rows, high_rows, missing_rows, together)
-
-
-@dataclass(frozen=True, eq=False)
-class StreamSummary:
-    """Counts over all rows of a stream.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows.
-    high, missing : int64 ndarray of shape (n_variables,)
-        Rows with the upper value, and with nothing, in each column.
-    together : float64 ndarray of shape (n_variables, n_variables), or None
-        Rows with the upper value in both columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.data.stream import StreamSummary
-    >>> StreamSummary(4, np.array([1, 2]), np.array([0, 0]), None).low.tolist()
-    [3, 2]
-    """
-
-    n_rows: int
-    high: np.ndarray
-    missing: np.ndarray
-    together: np.ndarray | None
+        for cells, _, _ in self._cells(self._pieces):
+            yield Dataset.of_states(cells.states, self.coding, names=self.names, missing=cells.missing, distinct=False)
 
     @property
-    def low(self) -> np.ndarray:
-        """Rows with the lower value in each column."""
-        return self.n_rows - self.high - self.missing
+    def total_weight(self) -> float:
+        """Sum of the weights: the number of rows."""
+        return float(self.n_rows)
 
 
 @dataclass(eq=False)
@@ -366,51 +338,6 @@ class _StreamPass:
         self.loaded = window
 
 
-# -- cells ------------------------------------------------------------------------------------------------------------
-def _read_cells(table: Table, coding: Coding) -> tuple[np.ndarray, np.ndarray | None]:
-    """Where the upper value stands; and what is wrong with each cell, or None where nothing is."""
-    if isinstance(table.cells, np.ndarray):
-        return _read_numbers(table.cells, coding)
-    columns = [_read_factor(column, coding) for column in table.cells]
-    high, trouble = (np.column_stack(parts) for parts in zip(*columns, strict=True))
-    return high, trouble if trouble.any() else None
-
-
-def _read_numbers(cells: np.ndarray, coding: Coding) -> tuple[np.ndarray, np.ndarray | None]:
-    low, high = label_tokens(coding)
-    if cells.dtype.kind == "b":
-        words = {"false": 0.0, "true": 1.0}
-        low, high = words.get(str(low), np.nan), words.get(str(high), np.nan)
-        cells = cells.view(np.uint8)
-    is_high, is_low = _equal(cells, high), _equal(cells, low)
-    is_low |= is_high
-    if is_low.all():
-        return is_high, None
-    missing = np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(cells.shape, bool)
-    return is_high, np.select([is_low, missing], [_FINE, _MISSING], _FOREIGN)
-
-
-def _equal(cells: np.ndarray, token: float | str) -> np.ndarray:
-    if isinstance(token, str):
-        return np.zeros(cells.shape, bool)
-    return cells == (int(token) if float(token).is_integer() else token)  # integers compare without a float copy
-
-
-def _read_factor(column: Factor, coding: Coding) -> tuple[np.ndarray, np.ndarray]:
-    labels = label_tokens(coding)
-    # the entry appended at the end serves the code -1
-    high = np.array([*(value == labels[1] for value in column.values), False])
-    trouble = np.array([*(_FINE if value in labels else _FOREIGN for value in column.values), _MISSING])
-    return high[column.codes], trouble[column.codes]
-
-
-def _spelling(table: Table, row: int, column: int) -> str:
-    if isinstance(table.cells, np.ndarray):
-        return str(table.cells[row, column])
-    factor = table.cells[column]
-    return repr(factor.spellings[factor.codes[row]])
-
-
 # -- opening ----------------------------------------------------------------------------------------------------------
 def _chosen(
     files: Sequence[RowFile], columns: str | Sequence[str] | None, drop: str | Sequence[str]
@@ -429,18 +356,15 @@ def _chosen(
     return header.names
 
 
-def _scan(file: RowFile, columns: tuple[str, ...], names: tuple[str, ...], coding: Any) -> Coding:
+def _scan(file: RowFile, columns: tuple[str, ...], names: tuple[str, ...], coding: Any) -> AnyCoding:
     """Recognise or check the coding in the first rows."""
     most = max(1, SCANNED_CELLS // len(columns))
     start, stop = file.pieces(most if file.path.suffix.lower() == ".npy" else file.n_rows)[0]
     _, table = next(iter(file.tables(start, stop, columns)))
     try:
-        found = encode(Table(names, table.cells), coding).coding
+        return encode(Table(names, table.cells), coding).coding
     except DataError as error:
-        raise type(error)(f"file '{file.path}': {error}") from None
-    if not isinstance(found, Coding):
-        raise CodingError(f"a stream holds two values, not {found.describe()}", "read the data with `Dataset.read`")
-    return found
+        raise type(error)(f"file '{file.path}': {error.reason}", error.remedy) from None
 
 
 def as_bytes(memory: int | str) -> int:
@@ -462,3 +386,22 @@ def as_bytes(memory: int | str) -> int:
     if amount < 1:
         raise ArgumentError("must be positive", argument="memory", value=memory)
     return amount
+
+
+def _first_refused(table: Table, coding: Any) -> tuple[int, DataError]:
+    """Find the first row that cannot be read in a coding, and what is said of it, by halving."""
+    start, stop = 0, table.shape[0]
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        start, stop = (middle, stop) if _error_of(table.rows(start, middle), coding) is None else (start, middle)
+    error = _error_of(table.rows(start, stop), coding)
+    assert error is not None
+    return start, error
+
+
+def _error_of(table: Table, coding: Any) -> DataError | None:
+    try:
+        encode(table, coding)
+    except DataError as error:
+        return error
+    return None

@@ -157,6 +157,13 @@ class Table:
         cells = [self.cells[p] for p in places] if isinstance(self.cells, list) else self.cells[:, places]
         return Table(tuple(names), cells)
 
+    def rows(self, start: int, stop: int) -> Table:
+        """Return the rows from `start` to before `stop`."""
+        if not isinstance(self.cells, list):
+            return Table(self.names, self.cells[start:stop])
+        pairs = zip(self.names, self.cells, strict=True)
+        return Table(self.names, [as_factor(c.written, c.places[start:stop], name, c.declared) for name, c in pairs])
+
     def without(self, names: Iterable[str], argument: str = "drop") -> Table:
         """Return the table without the columns called `names`."""
         dropped = {self.place(name, argument) for name in names}

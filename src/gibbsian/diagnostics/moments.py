@@ -11,9 +11,6 @@ from gibbsian.data import Dataset
 from gibbsian.data.stream import DataStream
 from gibbsian.models import Model
 
-# Rows of a stream that are summed at a time.
-ROWS_AT_ONCE = 2**16
-
 
 @dataclass(frozen=True)
 class DataMoments:
@@ -59,10 +56,13 @@ def data_moments(model: Model, data: Dataset | DataStream) -> DataMoments | None
     >>> data_moments(model, gb.Dataset.read([[1, 1], [-1, 1]])).mean.tolist()
     [0.0, 1.0, 0.0]
     """
-    if isinstance(data, DataStream):
-        return functools.reduce(
-            DataMoments.__add__, (data_moments(model, part) for part in data.batches(ROWS_AT_ONCE, random_state=0))
-        )
+    parts = [_moments_of(model, part) for part in data.partitions()]
+    whole = [part for part in parts if part is not None]
+    return functools.reduce(DataMoments.__add__, whole) if len(whole) == len(parts) else None
+
+
+def _moments_of(model: Model, data: Dataset) -> DataMoments | None:
+    """The moments of rows in memory."""
     total = data.total_weight
     if data.missing is None:
         mean = model.mean_statistics(data.states, data.weights)

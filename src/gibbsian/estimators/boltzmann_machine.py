@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gibbsian.data import Dataset, preflight
-from gibbsian.data.stream import DataStream
-from gibbsian.data.stream_checks import preflight_stream
+from gibbsian.data import Dataset
 from gibbsian.domain import require_two_values
 from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.machine import Convertible, Machine
@@ -53,8 +51,3 @@ class BoltzmannMachine(PairwiseTables, Convertible, Machine):
     def _zeros(self, data: Dataset) -> PairwiseModel:
         domain = require_two_values(data.domain)
         return PairwiseModel.zeros(as_graph(self.graph, data.names), domain, self.temperature, self.bias)
-
-    def _preflight(self, data: Dataset, model: PairwiseModel, learner: Any) -> None:
-        l1, l2 = getattr(learner, "l1", 0.0), getattr(learner, "l2", 0.0)
-        check = preflight_stream if isinstance(data, DataStream) else preflight
-        check(data, model.graph, l1=l1, l2=l2, bias=self.bias)

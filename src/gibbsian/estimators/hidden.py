@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from gibbsian.data import Dataset, preflight
-from gibbsian.data.hidden_columns import graph_with_hidden, hidden_names, visible_graph, with_hidden, without_hidden
+from gibbsian.data import Dataset
+from gibbsian.data.hidden_columns import graph_with_hidden, hidden_names, with_hidden, without_hidden
 from gibbsian.domain import require_two_values
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimators.base import ESTIMATORS
@@ -133,11 +133,6 @@ class HiddenBoltzmannMachine(HiddenUnits, PairwiseTables, Convertible, Machine):
 
     def _learner(self, model: PairwiseModel, data: Dataset) -> Learner:
         return super()._learner(model, with_hidden(data, model.n_hidden))
-
-    def _preflight(self, data: Dataset, model: PairwiseModel, learner: Learner) -> None:
-        """Check the columns and the edges between them: what no row shows rules a maximum out with hidden units too."""
-        l1, l2 = getattr(learner, "l1", 0.0), getattr(learner, "l2", 0.0)
-        preflight(data, visible_graph(model.graph, model.n_hidden), l1=l1, l2=l2, bias=self.bias)
 
     def _run(self, learner: Learner, start: Any, data: Dataset, rng: np.random.Generator) -> FitResult:
         """Learn with the hidden units as columns that are always missing."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gibbsian.data import Dataset, preflight_cliques
+from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.machine import Convertible, Machine
@@ -62,9 +62,6 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
         if not cliques:
             raise ArgumentError("there are no cliques", "raise `order`, list `cliques`, or keep `bias=True`")
         return HigherOrderModel(n, cliques, np.zeros(len(cliques)), data.domain, self.temperature)
-
-    def _preflight(self, data: Dataset, model: HigherOrderModel, learner: Any) -> None:
-        preflight_cliques(data, model.cliques, l1=getattr(learner, "l1", 0.0), l2=getattr(learner, "l2", 0.0))
 
     @classmethod
     def _structure_of(cls, model: HigherOrderModel, coding: Any) -> dict[str, Any]:

@@ -88,7 +88,7 @@ class Machine(Estimator):
         return as_learner(self.learner, l1=self.l1, l2=self.l2).by_chunks(batch_size)
 
     def _preflight(self, data: Dataset, model: Any, learner: Learner) -> None:
-        preflight(data, model.graph, l1=getattr(learner, "l1", 0.0), l2=getattr(learner, "l2", 0.0))
+        preflight(data, model, l1=getattr(learner, "l1", 0.0), l2=getattr(learner, "l2", 0.0))
 
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
         """Refuse parameters that have run away, and keep the data's moments to compare the model's with."""

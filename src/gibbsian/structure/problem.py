@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from gibbsian.data import Dataset, preflight
+from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError, ConstantColumnError, ConvergenceWarning, DegenerateDataWarning, notify
 from gibbsian.estimators import BoltzmannMachine
 from gibbsian.graphs import Graph, as_graph
@@ -105,7 +106,8 @@ class Problem:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateDataWarning)
             try:
-                preflight(self.spins, self.candidates, l1=l1, l2=0.0 if l1 else self.l2, bias=self.bias)
+                model = PairwiseModel.zeros(self.candidates, SPIN, bias=self.bias)
+                preflight(self.spins, model, l1=l1, l2=0.0 if l1 else self.l2)
             except ConstantColumnError as error:
                 remedy = error.remedy.replace(" or add a penalty such as `l2=0.01`", "")
                 raise ConstantColumnError(

@@ -193,7 +193,7 @@ def _refit(machine: BoltzmannMachine, learner: Learner, data: Dataset, rng: np.r
     model = machine.model_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GibbsianWarning)
-        preflight(data, model.graph, l1=l1, l2=l2, bias=model.bias)
+        preflight(data, model, l1=l1, l2=l2)
         result = run(learner, model, data, rng, max_iter=machine.max_iter, tol=machine.tol)
         if not (l1 or l2):
             check_runaway(model.replace(result.model.theta), data, learner)

@@ -7,8 +7,8 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.data.minibatches import Cuts, RowsInMemory, draw_seed
+from gibbsian.data.pairs import count_pairs
 from gibbsian.data.stream import DataStream, as_bytes
-from gibbsian.data.stream_checks import preflight_stream
 from gibbsian.errors import (
     ArgumentError,
     CodingError,
@@ -18,6 +18,7 @@ from gibbsian.errors import (
     MaximumDoesNotExistError,
     MissingValuesError,
 )
+from preflights import preflight_graph
 
 
 def numbered_rows(n_rows: int, n_columns: int = 12) -> np.ndarray:
@@ -108,7 +109,7 @@ def test_labels_in_parquet_with_chosen_columns(tmp_path):
     assert sorted(states.tolist()) == [[0, 0], [0, 1], [1, 0], [1, 1]]
     swapped = DataStream.open(tmp_path / "rows.parquet", columns=["q", "p"], names=["second", "first"])
     assert swapped.names == ("second", "first")
-    assert swapped.summary().high.tolist() == [2, 2]
+    assert sum(part.states.sum(axis=0) for part in swapped.partitions()).tolist() == [2, 2]
 
 
 def test_a_foreign_value_far_down_names_file_column_and_row(tmp_path):
@@ -116,20 +117,20 @@ def test_a_foreign_value_far_down_names_file_column_and_row(tmp_path):
     rows[95_000, 7] = -1
     np.save(tmp_path / "bad.npy", rows)
     stream = DataStream.open(tmp_path / "bad.npy", memory=200_000)
-    sentence = r"bad\.npy' holds -1 in column 'x7' at row 95000 .* coding binary \(0/1\) that was recognised"
+    sentence = r"bad\.npy', row 95000 .*: column 'x7' holds -1, .* coding binary \(0/1\): declare .*recognised"
     with pytest.raises(CodingError, match=sentence):
         list(stream.batches(5000, 0))
     with pytest.raises(CodingError, match=sentence):
-        stream.summary()
+        list(stream.partitions())
     declared = DataStream.open(tmp_path / "bad.npy", memory=200_000, coding="binary")
-    with pytest.raises(CodingError, match=r"row 95000 .*: declare another or mend the file"):
+    with pytest.raises(CodingError, match=r"row 95000 .*: declare another, or mend the file"):
         list(declared.batches(100, 0))
 
 
 def test_a_foreign_label_in_parquet_is_named(tmp_path):
     rows = [["yes", "no"]] * 10 + [["no", "perhaps"]]
     write_parquet(tmp_path / "bad.parquet", rows, 4)
-    with pytest.raises(CodingError, match=r"holds 'perhaps' in column 'x1' at row 10 "):
+    with pytest.raises(CodingError, match=r"row 10 .*: column 'x1' holds 'perhaps'"):
         list(DataStream.open(tmp_path / "bad.parquet").batches(4, 0))
 
 
@@ -145,27 +146,41 @@ def test_missing_cells_are_refused_with_their_place(tmp_path, kind):
     stream = DataStream.open(path)
     with pytest.raises(MissingValuesError, match=r"missing cell in column 'x3' at row 211 "):
         list(stream.batches(100, 0))
-    assert stream.summary().missing.tolist() == [0, 0, 0, 1] + [0] * 8
+    holes = sum((part.missing.sum(axis=0) for part in stream.partitions() if part.has_missing), np.zeros(12))
+    assert holes.tolist() == [0, 0, 0, 1] + [0] * 8
     with pytest.raises(MissingValuesError, match=r"1 cells of the stream are missing \(first in column 'x3'\)"):
-        preflight_stream(stream, gb.graphs.complete(12))
+        preflight_graph(stream, gb.graphs.complete(12))
 
 
 def test_numbers_are_binarized_at_a_threshold(tmp_path):
     rows = np.arange(20.0).reshape(10, 2)
     np.save(tmp_path / "rows.npy", rows)
     stream = DataStream.open(tmp_path / "rows.npy", coding=gb.data.Threshold(9.5))
-    assert stream.summary().high.tolist() == [5, 5]
+    assert sum(part.states.sum(axis=0) for part in stream.partitions()).tolist() == [5, 5]
     rows[6, 1] = np.nan
     np.save(tmp_path / "rows.npy", rows)
     with pytest.raises(MissingValuesError, match=r"column 'x1' at row 6 "):
         list(DataStream.open(tmp_path / "rows.npy", coding=gb.data.Threshold(9.5)).batches(3, 0))
 
 
-def test_summary_counts_values_and_pairs(numbered):
-    rows, counts = numbered_rows(3000).astype(np.int64), numbered.summary()
-    assert np.array_equal(counts.high, rows.sum(axis=0))
-    assert np.array_equal(counts.low, 3000 - rows.sum(axis=0))
-    assert np.array_equal(counts.together, rows.T @ rows)
+def test_partitions_add_up_to_the_whole(numbered):
+    rows, edges = numbered_rows(3000), gb.graphs.complete(12).edges
+    assert numbered.total_weight == sum(part.total_weight for part in numbered.partitions()) == 3000
+    assert np.array_equal(sum(part.weights @ part.states for part in numbered.partitions()), rows.sum(axis=0))
+    on_disk, in_memory = (count_pairs(data, edges, products=True) for data in (numbered, gb.Dataset.read(rows)))
+    for name, counted in vars(in_memory).items():
+        np.testing.assert_array_equal(getattr(on_disk, name), counted)
+
+
+@pytest.mark.parametrize("coding", ["real", "categorical"])
+def test_streams_of_other_columns(tmp_path, coding):
+    rows = np.arange(40).reshape(20, 2) % 7
+    np.save(tmp_path / "rows.npy", rows)
+    stream = DataStream.open(tmp_path / "rows.npy", coding=coding)
+    data = gb.Dataset.read(rows, coding=coding)
+    assert stream.coding == data.coding
+    np.testing.assert_array_equal(np.concatenate([part.states for part in stream.partitions()]), data.rows()[0])
+    assert sum(batch.n_rows for batch in stream.batches(5, 0)) == 20
 
 
 def test_preflight_speaks_as_for_data_in_memory(tmp_path):
@@ -180,15 +195,15 @@ def test_preflight_speaks_as_for_data_in_memory(tmp_path):
     for rows, error in ((constant, ConstantColumnError), (never, MaximumDoesNotExistError)):
         np.save(tmp_path / "rows.npy", rows)
         with pytest.raises(error) as in_memory:
-            gb.data.preflight(gb.Dataset.read(rows), graph)
+            preflight_graph(gb.Dataset.read(rows), graph)
         with pytest.raises(error) as on_disk:
-            preflight_stream(DataStream.open(tmp_path / "rows.npy"), graph)
+            preflight_graph(DataStream.open(tmp_path / "rows.npy"), graph)
         assert str(on_disk.value) == str(in_memory.value)
     np.save(tmp_path / "rows.npy", equal)
     with pytest.warns(DegenerateDataWarning, match="'x0' and 'x3' are equal in every row"):
-        preflight_stream(DataStream.open(tmp_path / "rows.npy"), graph, l2=0.1)
+        preflight_graph(DataStream.open(tmp_path / "rows.npy"), graph, l2=0.1)
     np.save(tmp_path / "rows.npy", good)
-    assert preflight_stream(DataStream.open(tmp_path / "rows.npy"), graph).n_rows == 200
+    assert preflight_graph(DataStream.open(tmp_path / "rows.npy"), graph).n_rows == 200
 
 
 def test_a_column_of_nothing_is_named(tmp_path):
@@ -196,7 +211,7 @@ def test_a_column_of_nothing_is_named(tmp_path):
     rows[:, 4] = np.nan
     np.save(tmp_path / "rows.npy", rows)
     with pytest.raises(DataError, match="column 'x4' has no observed cell"):
-        preflight_stream(DataStream.open(tmp_path / "rows.npy"), gb.graphs.complete(5))
+        preflight_graph(DataStream.open(tmp_path / "rows.npy"), gb.graphs.complete(5))
 
 
 def test_files_that_cannot_be_used_are_refused(tmp_path):

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gibbsian as gb
-from gibbsian.data import drop_empty_rows, fit_memory, preflight
-from gibbsian.data.pairs import CELLS, pair_cells
+from gibbsian.data import drop_empty_rows, fit_memory
+from gibbsian.data.pairs import CELLS, count_pairs
 from gibbsian.diagnostics.existence import maximum_exists
 from gibbsian.errors import (
     ConstantColumnError,
@@ -22,6 +22,7 @@ from gibbsian.errors import (
     MaximumDoesNotExistError,
     MissingValuesWarning,
 )
+from preflights import preflight_graph
 
 FULL = np.array(list(itertools.product([0, 1], repeat=3)))
 
@@ -36,26 +37,26 @@ def complete(data):
 
 def test_good_data_passes_without_a_word():
     data = read(FULL)
-    report = preflight(data, complete(data))
+    report = preflight_graph(data, complete(data))
     assert (report.n_rows, report.n_states, report.n_missing) == (8, 8, 0)
     assert not any((report.constant, report.nearly_constant, report.duplicates, report.notes, report.empty_rows))
 
 
 def test_one_row_is_too_few():
     with pytest.raises(DataError, match="n_samples = 1"):
-        preflight(read([[0, 1]]), gb.graphs.complete(2))
+        preflight_graph(read([[0, 1]]), gb.graphs.complete(2))
 
 
 def test_the_graph_must_be_of_the_datas_size():
     with pytest.raises(GraphError, match="graph has 4 nodes but the data has 3 columns"):
-        preflight(read(FULL), gb.graphs.complete(4))
+        preflight_graph(read(FULL), gb.graphs.complete(4))
 
 
 def test_empty_rows_are_counted_and_can_be_dropped():
     cells = np.vstack([np.full((2, 3), np.nan), FULL])
     data = read(cells)
     with pytest.warns(MissingValuesWarning, match=r"2 rows carry no information .*\(first: row 0\)"):
-        report = preflight(data, complete(data))
+        report = preflight_graph(data, complete(data))
     assert report.empty_rows == 2
     kept = drop_empty_rows(data)
     assert kept.n_rows == 8
@@ -65,14 +66,14 @@ def test_empty_rows_are_counted_and_can_be_dropped():
 
 def test_nothing_observed():
     with pytest.raises(DataError, match="all cells of all 2 rows are missing"):
-        preflight(read([[None, None], [None, None]]), gb.graphs.complete(2))
+        preflight_graph(read([[None, None], [None, None]]), gb.graphs.complete(2))
 
 
 def test_a_column_without_observed_cells_is_named():
     cells = FULL.astype(float)
     cells[:, 1] = np.nan
     with pytest.raises(DataError, match="column 'x1' has no observed cell"):
-        preflight(read(cells), gb.graphs.complete(3), l2=1.0)
+        preflight_graph(read(cells), gb.graphs.complete(3), l2=1.0)
 
 
 def test_constant_columns_are_all_named():
@@ -81,16 +82,16 @@ def test_constant_columns_are_all_named():
     sentence = r"columns 'x3', 'x4', 'x5', 'x6', 'x7' have one value only.*drop them or add a penalty such as l2=0.01"
     for l1 in (0.0, 0.5):
         with pytest.raises(ConstantColumnError, match=sentence):
-            preflight(data, complete(data), l1=l1)
+            preflight_graph(data, complete(data), l1=l1)
     with pytest.warns(DegenerateDataWarning, match="columns 'x3', 'x4', 'x5' and 2 others have one value only"):
-        report = preflight(data, complete(data), l2=0.01)
+        report = preflight_graph(data, complete(data), l2=0.01)
     assert report.constant == ("x3", "x4", "x5", "x6", "x7")
 
 
 def test_rows_of_weight_zero_do_not_count():
     data = read([[0, 0], [0, 1], [1, 1]], sample_weight=[1, 1, 0])
     with pytest.raises(ConstantColumnError, match="column 'x0' has one value only"):
-        preflight(data, gb.graphs.complete(2))
+        preflight_graph(data, gb.graphs.complete(2))
 
 
 def test_nearly_constant_columns_warn_in_long_tables_only():
@@ -98,9 +99,9 @@ def test_nearly_constant_columns_warn_in_long_tables_only():
     rare[:2] = 1
     data = read(np.hstack([np.tile(FULL, (13, 1))[:100], rare]))
     with pytest.warns(DegenerateDataWarning, match="column 'x3' has the rarer value in fewer than 3 rows"):
-        report = preflight(data, gb.graphs.complete(4), l2=0.1)
+        report = preflight_graph(data, gb.graphs.complete(4), l2=0.1)
     assert report.nearly_constant == ("x3",)
-    assert preflight(read(FULL[:6]), gb.graphs.complete(3), l2=0.1).nearly_constant == ()
+    assert preflight_graph(read(FULL[:6]), gb.graphs.complete(3), l2=0.1).nearly_constant == ()
 
 
 def test_empty_combinations_are_named_and_counted():
@@ -110,26 +111,26 @@ def test_empty_combinations_are_named_and_counted():
         MaximumDoesNotExistError,
         match=r"'a'=1 never occurs together with 'b'=1; .*; and 3 other pairs likewise: add a penalty such as l2=0.01",
     ):
-        preflight(data, complete(data))
+        preflight_graph(data, complete(data))
     for penalty in ({"l1": 0.1}, {"l2": 0.1}):
-        (note,) = preflight(data, complete(data), **penalty).notes
+        (note,) = preflight_graph(data, complete(data), **penalty).notes
         assert "the penalty alone keeps the parameters finite" in note
-    assert preflight(data, gb.graphs.as_graph("empty", data.names)).notes == ()
+    assert preflight_graph(data, gb.graphs.as_graph("empty", data.names)).notes == ()
 
 
 def test_labels_in_messages_are_the_users_own():
     data = gb.Dataset.read([["no", "no"], ["no", "yes"], ["yes", "yes"]], names=["a", "b"])
     with pytest.raises(MaximumDoesNotExistError, match="'a'=yes never occurs together with 'b'=no"):
-        preflight(data, gb.graphs.complete(2))
+        preflight_graph(data, gb.graphs.complete(2))
 
 
 def test_missing_cells_leave_an_empty_combination_open():
     data = gb.Dataset.read([[0, 0], [0, 1], [1, 0], [1, None]])
-    (note,) = preflight(data, gb.graphs.complete(2)).notes
+    (note,) = preflight_graph(data, gb.graphs.complete(2)).notes
     assert "in the observed cells 'x0'=1 never occurs together with 'x1'=1" in note
     closed = gb.Dataset.read([[0, 0], [0, 1], [1, 0], [0, None]])
     with pytest.raises(MaximumDoesNotExistError, match="'x0'=1 never occurs together with 'x1'=1"):
-        preflight(closed, gb.graphs.complete(2))
+        preflight_graph(closed, gb.graphs.complete(2))
 
 
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.DegenerateDataWarning")
@@ -137,14 +138,14 @@ def test_duplicates_are_found_on_and_off_the_edges():
     a, b, c = FULL.T
     data = gb.Dataset.read(np.column_stack([a, b, 1 - a, c, b]), names=list("abAcB"))
     expected = (("a", "A", "opposite"), ("b", "B", "equal"))
-    assert preflight(data, complete(data), l2=0.1).duplicates == expected
-    assert preflight(data, gb.graphs.as_graph([("a", "b"), ("c", "B")], data.names)).duplicates == expected
+    assert preflight_graph(data, complete(data), l2=0.1).duplicates == expected
+    assert preflight_graph(data, gb.graphs.as_graph([("a", "b"), ("c", "B")], data.names)).duplicates == expected
 
 
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.DegenerateDataWarning")
 def test_duplicates_ignore_cells_that_are_not_observed_together():
     cells = np.array([[0, 0], [1, 1], [0, np.nan], [1, np.nan]])
-    assert preflight(gb.Dataset.read(cells), gb.graphs.complete(2)).duplicates == (("x0", "x1", "equal"),)
+    assert preflight_graph(gb.Dataset.read(cells), gb.graphs.complete(2)).duplicates == (("x0", "x1", "equal"),)
 
 
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.DegenerateDataWarning")
@@ -160,8 +161,8 @@ def test_duplicates_ignore_cells_that_are_not_observed_together():
 def test_without_biases_only_the_product_matters(cells, coding, sentence):
     data = gb.Dataset.read(cells, coding=coding)
     with pytest.raises(MaximumDoesNotExistError, match=sentence):
-        preflight(data, gb.graphs.complete(2), bias=False)
-    assert preflight(data, gb.graphs.complete(2), bias=False, l1=0.1).notes
+        preflight_graph(data, gb.graphs.complete(2), bias=False)
+    assert preflight_graph(data, gb.graphs.complete(2), bias=False, l1=0.1).notes
 
 
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.DegenerateDataWarning")
@@ -170,7 +171,7 @@ def test_without_biases_only_the_product_matters(cells, coding, sentence):
 )
 def test_without_biases_other_empty_combinations_are_harmless(cells, coding):
     data = gb.Dataset.read(cells, coding=coding)
-    assert preflight(data, gb.graphs.complete(2), bias=False).notes == ()
+    assert preflight_graph(data, gb.graphs.complete(2), bias=False).notes == ()
 
 
 @settings(max_examples=80, deadline=None)
@@ -186,7 +187,7 @@ def test_an_error_is_never_raised_where_the_maximum_exists(rows, bias, coding, c
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateDataWarning)
-            preflight(data, graph, bias=bias)
+            preflight_graph(data, graph, bias=bias)
         passed = True
     except (ConstantColumnError, MaximumDoesNotExistError):
         passed = False
@@ -205,7 +206,7 @@ def test_pair_cells_agree_with_counting(seed, n, n_rows):
     cells[rng.random((n_rows, n)) < 0.1] = np.nan
     data = gb.Dataset.read(cells, coding="binary")
     edges = gb.graphs.complete(n).edges
-    found = pair_cells(data, edges)
+    found = count_pairs(data, edges)
     for e, (i, j) in enumerate(edges):
         for k, (a, b) in enumerate(CELLS):
             observed = (cells[:, i] == a) & (cells[:, j] == b)
@@ -232,12 +233,12 @@ class TestTriangles:
         data = gb.Dataset.read(kept, names=["a", "b", "c"])
         opposite = tuple(-spin for spin in pattern)
         with pytest.raises(MaximumDoesNotExistError, match="never occur together, nor do their opposites") as error:
-            preflight(data, gb.graphs.complete(3))
+            preflight_graph(data, gb.graphs.complete(3))
         named = [", ".join(f"'{n}'={s}" for n, s in zip("abc", spins, strict=True)) for spins in (pattern, opposite)]
         assert any(words in str(error.value) for words in named)
         assert not maximum_exists(gb.PairwiseModel.zeros(gb.graphs.complete(3)), data, "likelihood")
-        preflight(data, gb.graphs.complete(3), l2=0.1)
-        preflight(data, gb.graphs.from_edges([(0, 1), (1, 2)], 3))
+        preflight_graph(data, gb.graphs.complete(3), l2=0.1)
+        preflight_graph(data, gb.graphs.from_edges([(0, 1), (1, 2)], 3))
 
     @pytest.mark.parametrize("seed", range(8))
     def test_pairs_and_triangles_decide_three_variables(self, seed):
@@ -248,7 +249,7 @@ class TestTriangles:
         data, graph = gb.Dataset.read(np.vstack([kept, kept])), gb.graphs.complete(3)
         exists = maximum_exists(gb.PairwiseModel.zeros(graph, gb.domain.BINARY), data, "likelihood")
         try:
-            preflight(data, graph)
+            preflight_graph(data, graph)
         except (ConstantColumnError, MaximumDoesNotExistError):
             assert not exists
         else:
@@ -258,4 +259,4 @@ class TestTriangles:
 def test_duplicate_columns_are_named_when_a_penalty_makes_the_fit_possible():
     data = gb.Dataset.read([[0, 0, 1], [1, 1, 0], [0, 0, 0], [1, 1, 1]], names=["a", "copy", "c"])
     with pytest.warns(DegenerateDataWarning, match="'a' and 'copy' are equal"):
-        preflight(data, gb.graphs.complete(3), l2=0.1)
+        preflight_graph(data, gb.graphs.complete(3), l2=0.1)
