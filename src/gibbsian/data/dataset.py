@@ -11,6 +11,7 @@ import numpy as np
 from gibbsian.data.conversion import converted, read_again
 from gibbsian.data.distinct import distinct
 from gibbsian.data.encoding import Cells, encode, is_many_valued, states_of
+from gibbsian.data.minibatches import Cuts, MemoryPass, seeded
 from gibbsian.data.numbers import is_sparse
 from gibbsian.data.one_hot import table_from_one_hot
 from gibbsian.data.readers import read_table
@@ -217,9 +218,10 @@ class Dataset:
         return cls(states, per_row, missing, known, words, np.arange(n_rows), weights)
 
     @classmethod
-    def _of_cells(cls, cells: Cells, row_weights: np.ndarray | None) -> Self:
-        """Gather equal rows of a table that was read."""
+    def _of_cells(cls, cells: Cells, row_weights: np.ndarray | None, cell_of: np.ndarray | None = None) -> Self:
+        """Gather equal rows of cells that were read; `cell_of` is the row of the cells that each original row is."""
         first, row_of = distinct(cells.codes, cells.coding.domain, cells.missing)
+        row_of = row_of if cell_of is None else row_of[cell_of]
         weights = np.bincount(row_of, row_weights, minlength=len(first)).astype(np.float64)
         states = states_of(cells.codes[first], cells.coding.domain)
         holes = None if cells.missing is None else cells.missing[first]
@@ -320,6 +322,24 @@ class Dataset:
             return np.arange(self.n_rows)
         return systematic_draws(self.row_weights, self.n_draws, rng)
 
+    def shuffled(self, batch_size: int, seed: np.ndarray, epoch: int) -> MemoryPass:
+        """Return pass number `epoch` of the shuffling that `seed` stands for, in minibatches.
+
+        A pass makes as many draws as there are rows, at equal steps along the cumulated weights from a random start
+        (systematic sampling): rows of equal weight come exactly once each, others the next lower or the next higher
+        number of times than their share, and on average exactly their share.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> one_pass = gb.Dataset.read([[0, 0], [0, 1], [1, 0], [1, 1]]).shuffled(2, np.arange(4), epoch=0)
+        >>> sorted(sum((one_pass[k].states.tolist() for k in range(2)), []))
+        [[0, 0], [0, 1], [1, 0], [1, 1]]
+        """
+        rng = seeded(seed, epoch)
+        drawn = systematic_draws(self.weights, self.n_rows, rng)
+        return MemoryPass(self, rng.permutation(drawn), Cuts(self.n_rows, batch_size))
+
     def effective(self) -> Self:
         """Return the rows of positive weight, without weights where these make no row count more than another.
 
@@ -383,15 +403,7 @@ class Dataset:
 
     def with_cells(self, cells: Cells) -> Self:
         """Return the data with other cells for each distinct state; states that become equal are put together."""
-        first, state_of = distinct(cells.codes, cells.coding.domain, cells.missing)
-        row_of = state_of[self.row_of]
-        weights = np.bincount(row_of, self.row_weights, minlength=len(first)).astype(np.float64)
-        states = states_of(cells.codes[first], cells.coding.domain)
-        holes = None if cells.missing is None else cells.missing[first]
-        holes = holes if holes is not None and holes.any() else None
-        return replace(
-            self, states=states, weights=weights, missing=holes, coding=cells.coding, names=cells.names, row_of=row_of
-        )
+        return self._of_cells(cells, self.row_weights, self.row_of)
 
     def with_numbers(self, numbers: Any) -> Self:
         """Return real data with other numbers for each distinct state, dense or CSR: scaled rows, for example.

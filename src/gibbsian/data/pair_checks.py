@@ -31,7 +31,6 @@ from gibbsian.errors import (
     ConstantColumnError,
     DegenerateDataWarning,
     MaximumDoesNotExistError,
-    MissingValuesError,
     notify,
 )
 from gibbsian.graphs import Graph
@@ -43,27 +42,14 @@ def check_pairs(data: Any, graph: Graph, *, l1: float, l2: float, bias: bool) ->
     triangles = unpenalised and (bias or data.domain == SPIN) and not data.has_missing and has_few_triangles(graph)
     counts = count_pairs(data, graph.edges, products=triangles)
     check_observed(data, counts.low + counts.high)
-    if not isinstance(data, Dataset):
-        _check_complete(data, counts)
     constant = names_where(data, (counts.low == 0) | (counts.high == 0))
     _judge_constant(constant, bias, l2)
     nearly = _warn_of_nearly_constant(data, counts.low, counts.high)
     notes = _judge_cells(data, graph, counts, unpenalised, bias)
-    if triangles:
+    if triangles and not counts.missing.any():
         _judge_triangles(data, graph, counts)
     duplicates = warn_of_duplicates(_duplicates(data, graph, counts, set(constant)))
     return {"constant": constant, "nearly_constant": nearly, "duplicates": duplicates, "notes": notes}
-
-
-def _check_complete(stream: Any, counts: PairCounts) -> None:
-    """Refuse missing cells of rows on disk before learning starts."""
-    if counts.missing.any():
-        column = stream.names[int(np.flatnonzero(counts.missing)[0])]
-        raise MissingValuesError(
-            f"{int(counts.missing.sum())} cells of the stream are missing (first in column {column!r}), "
-            "and learning by minibatches needs complete rows",
-            "leave out such rows or columns, or read the data with `Dataset.read` and use `learner='mle'`",
-        )
 
 
 # -- columns ----------------------------------------------------------------------------------------------------------

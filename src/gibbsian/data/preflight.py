@@ -55,8 +55,6 @@ def preflight(data: Any, model: Any, *, l1: float = 0.0, l2: float = 0.0) -> Pre
     ------
     DataError
         Fewer than two rows, no row with an observed cell, or a column without one.
-    MissingValuesError
-        Missing cells of a stream.
     ConstantColumnError
         A column has one value, the model has biases and l2 is zero.
     MaximumDoesNotExistError

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from gibbsian.data.row_files import RowFile, open_row_file
 from gibbsian.data.rules import Threshold
 from gibbsian.data.table import Table, as_names
 from gibbsian.domain import MANY_VALUED, AnyCoding, AnyDomain, RealCoding
-from gibbsian.errors import ArgumentError, DataError, MissingValuesError
+from gibbsian.errors import ArgumentError, DataError
 from gibbsian.rng import RandomState, as_generator
 
 # The window takes this share of the memory; the rest is for pieces on their way into it and for minibatches.
@@ -36,6 +36,8 @@ WINDOW_SHARE = 0.75
 BYTES_PER_PLACE = 8
 # A window has at least so many pieces of an .npy file, so that it mixes.
 PIECES_PER_WINDOW = 8
+# What stands in missing cells of a window of discrete values; NaN does in one of real numbers.
+MISSING = np.int8(-128)
 # What is looked at to recognise the coding.
 SCANNED_CELLS = 1 << 22
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
@@ -43,7 +45,7 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "
 
 @dataclass(frozen=True, eq=False)
 class DataStream:
-    """Complete rows in ``.npy`` or Parquet files; made by `DataStream.open`.
+    """Rows in ``.npy`` or Parquet files; made by `DataStream.open`.
 
     Parameters
     ----------
@@ -227,21 +229,21 @@ class DataStream:
         chosen = [self._pieces[p] for p in pieces]
         states: np.ndarray = np.empty((sum(stop - start for _, start, stop in chosen), self.n_variables), self._dtype)
         filled = 0
-        for cells, file, first_row in self._cells(chosen):
+        for cells in self._cells(chosen):
+            into = states[filled : filled + len(cells.codes)]
+            into[:] = cells.states
             if cells.missing is not None:
-                self._refuse_missing(file, first_row, cells.missing)
-            part = cells.states
-            states[filled : filled + len(part)] = part
-            filled += len(part)
+                into[cells.missing] = MISSING if into.dtype.kind == "i" else np.nan
+            filled += len(into)
         return states
 
-    def _cells(self, pieces: Iterable[tuple[RowFile, int, int]]) -> Iterator[tuple[Cells, RowFile, int]]:
-        """Read pieces in the coding, part by part, with the file and the row that each part begins at."""
+    def _cells(self, pieces: Iterable[tuple[RowFile, int, int]]) -> Iterator[Cells]:
+        """Read pieces in the coding, part by part."""
         for file, start, stop in pieces:
             for row, table in file.tables(start, stop, self.columns):
                 named = Table(self.names, table.cells)
                 try:
-                    yield encode(named, self._reading), file, row
+                    yield encode(named, self._reading)
                 except DataError:
                     raise self._refusal(file, row, named) from None
 
@@ -263,14 +265,6 @@ class DataStream:
             f"file '{file.path}', row {first_row + row} (counted from 0): {error.reason}", f"{how}, or mend the file"
         )
 
-    def _refuse_missing(self, file: RowFile, first_row: int, missing: np.ndarray) -> NoReturn:
-        row, column = (int(place) for place in np.argwhere(missing)[0])
-        raise MissingValuesError(
-            f"file '{file.path}' has a missing cell in column {self.names[column]!r} at row {first_row + row} "
-            "(counted from 0), and learning by minibatches needs complete rows",
-            "leave out such rows or columns, or read the data with `Dataset.read` and use `learner='mle'`",
-        )
-
     # -- sums ---------------------------------------------------------------------------------------------------------
     def partitions(self) -> Iterator[Dataset]:
         """Yield data sets whose sums add up to the sums over all rows, in one pass over the disk.
@@ -284,7 +278,7 @@ class DataStream:
         >>> sum(part.weights @ part.states for part in DataStream.open(path).partitions()).tolist()
         [0.0, -2.0]
         """
-        for cells, _, _ in self._cells(self._pieces):
+        for cells in self._cells(self._pieces):
             yield Dataset.of_states(cells.states, self.coding, names=self.names, missing=cells.missing, distinct=False)
 
     @property
@@ -326,7 +320,9 @@ class _StreamPass:
             parts.append(self.states.take(self.places[start - first : end - first], axis=0))
             start = end
         states = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return Dataset.of_states(states, self.stream.coding, names=self.stream.names, distinct=False)
+        coding, names = self.stream.coding, self.stream.names
+        holes = states == MISSING if states.dtype.kind == "i" else np.isnan(states)
+        return Dataset.of_states(states, coding, names=names, missing=holes, distinct=False)
 
     def _load(self, window: int) -> None:
         if window == self.loaded:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.data.minibatches import MinibatchSource, ShuffledPass, as_minibatch_source, draw_seed
+from gibbsian.data.minibatches import MinibatchSource, ShuffledPass, draw_seed
 from gibbsian.errors import ArgumentError, CodingError, DataError
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.centring import Centring
@@ -168,7 +168,7 @@ class Online(Learner):
         """Draw the seed of the shuffling and look at the first minibatch."""
         _check_data(data)
         seed = draw_seed(rng)
-        problem = _Problem(model, as_minibatch_source(data), self.batch_size, np.where(model.penalised, self.l1, 0.0))
+        problem = _Problem(model, data, self.batch_size, np.where(model.penalised, self.l1, 0.0))
         return LearnerState(problem, self.start(model, problem.pass_of(seed, 0)[0], seed))
 
     def start(self, model: Model, batch: Dataset, seed: np.ndarray) -> OnlineProgress:
@@ -228,7 +228,7 @@ class Online(Learner):
         _check_fits(model, data)
         l1 = np.where(model.penalised, self.l1, 0.0)
         seed, epoch = (draw_seed(rng), 0) if state is None else (state.progress.seed, state.progress.epoch)
-        batches = as_minibatch_source(data).shuffled(self.batch_size, seed, epoch)
+        batches = data.shuffled(self.batch_size, seed, epoch)
         progress = self.start(model, batches[0], seed) if state is None else state.progress
         for k in range(len(batches)):
             progress = _count(model, self.learn(model, l1, progress, batches[k]), len(batches), l1)

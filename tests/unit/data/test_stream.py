@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.data.minibatches import Cuts, RowsInMemory, draw_seed
+from gibbsian.data.minibatches import Cuts, draw_seed
 from gibbsian.data.pairs import count_pairs
 from gibbsian.data.stream import DataStream, as_bytes
 from gibbsian.errors import (
@@ -16,7 +16,6 @@ from gibbsian.errors import (
     DataError,
     DegenerateDataWarning,
     MaximumDoesNotExistError,
-    MissingValuesError,
 )
 from preflights import preflight_graph
 
@@ -135,7 +134,7 @@ def test_a_foreign_label_in_parquet_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
-def test_missing_cells_are_refused_with_their_place(tmp_path, kind):
+def test_missing_cells_stay_missing(tmp_path, kind):
     rows = numbered_rows(300).astype(float)
     rows[211, 3] = np.nan
     path = tmp_path / f"holes.{kind}"
@@ -144,12 +143,16 @@ def test_missing_cells_are_refused_with_their_place(tmp_path, kind):
     else:
         write_parquet(path, [[None if np.isnan(v) else v for v in row] for row in rows.tolist()], 50)
     stream = DataStream.open(path)
-    with pytest.raises(MissingValuesError, match=r"missing cell in column 'x3' at row 211 "):
-        list(stream.batches(100, 0))
-    holes = sum((part.missing.sum(axis=0) for part in stream.partitions() if part.has_missing), np.zeros(12))
-    assert holes.tolist() == [0, 0, 0, 1] + [0] * 8
-    with pytest.raises(MissingValuesError, match=r"1 cells of the stream are missing \(first in column 'x3'\)"):
-        preflight_graph(stream, gb.graphs.complete(12))
+    batches = list(stream.batches(100, 0))
+    assert sum(batch.has_missing for batch in batches) == 1
+    (batch,) = (batch for batch in batches if batch.has_missing)
+    row, column = np.argwhere(batch.missing)[0]
+    assert (column, batch.states[row, 3], batch.missing.sum()) == (3, 0, 1)
+    assert numbers_of(batch.states[[row]]).item() == 211
+    edges = gb.graphs.complete(12).edges
+    on_disk, in_memory = (count_pairs(data, edges) for data in (stream, gb.Dataset.read(rows)))
+    assert on_disk.missing.tolist() == in_memory.missing.tolist() == [0, 0, 0, 1] + [0] * 8
+    np.testing.assert_array_equal(on_disk.possible, in_memory.possible)
 
 
 def test_numbers_are_binarized_at_a_threshold(tmp_path):
@@ -159,8 +162,8 @@ def test_numbers_are_binarized_at_a_threshold(tmp_path):
     assert sum(part.states.sum(axis=0) for part in stream.partitions()).tolist() == [5, 5]
     rows[6, 1] = np.nan
     np.save(tmp_path / "rows.npy", rows)
-    with pytest.raises(MissingValuesError, match=r"column 'x1' at row 6 "):
-        list(DataStream.open(tmp_path / "rows.npy", coding=gb.data.Threshold(9.5)).batches(3, 0))
+    (batch,) = DataStream.open(tmp_path / "rows.npy", coding=gb.data.Threshold(9.5)).batches(10, 0)
+    assert batch.missing.sum(axis=0).tolist() == [0, 1]
 
 
 def test_partitions_add_up_to_the_whole(numbered):
@@ -267,7 +270,7 @@ def test_rows_in_memory_come_as_often_as_their_weights_say():
     data = gb.Dataset.read([[0, 0], [0, 1], [1, 0], [1, 1]], sample_weight=[0.0, 1.0, 2.5, 0.5])
     counts = np.zeros(4)
     for epoch in range(2000):
-        states = RowsInMemory(data).shuffled(4, np.arange(4), epoch)[0].states
+        states = data.shuffled(4, np.arange(4), epoch)[0].states
         seen = np.bincount(states @ [2, 1], minlength=4)
         assert seen.sum() == 4
         assert seen[0] == 0
