@@ -19,6 +19,18 @@ _CODE = re.compile(r"`([^`]*)`")
 _NOT_GIVEN: Any = object()
 
 
+def plain(text: str) -> str:
+    """Return a text without the marks around code.
+
+    Examples
+    --------
+    >>> from gibbsian.errors import plain
+    >>> plain("raise `max_iter`")
+    'raise max_iter'
+    """
+    return _CODE.sub(r"\1", text)
+
+
 class Message:
     """What errors and warnings say, in parts.
 

@@ -98,7 +98,7 @@ def test_bad_settings_are_named(make, words):
         make()
 
 
-@pytest.mark.parametrize(("setting", "words"), [({"max_iter": 0}, "max_iter=0"), ({"tol": 0.0}, "tol=0")])
+@pytest.mark.parametrize(("setting", "words"), [({"max_iter": 0}, "max_iter=0"), ({"tol": -1.0}, "tol=-1")])
 def test_bad_limits_are_named(problem, rng, setting, words):
     with pytest.raises(ArgumentError, match=words):
         run(as_learner("mple"), *problem, rng, **setting)

@@ -57,7 +57,6 @@ def test_auto_stays_exact_where_that_is_quick(rng, domain):
     data = gb.Dataset.read(np.where(rng.random(states.shape) < 0.2, np.nan, states), coding=domain.name)
     assert choose_learner(model, data) == "mle"
     assert choose_learner(model, gb.Dataset.read(states, coding=domain.name)) == "mle"
-    assert choose_learner("mple", model, data) == "mple"
 
 
 def test_auto_counts_what_rows_with_many_missing_cells_cost(rng):

@@ -33,7 +33,7 @@ def test_fingerprint_of_a_fit_is_the_same_in_every_process():
     """A function's address in a repr kept checkpoints from being resumed by the next process."""
     code = (
         "import numpy as np, gibbsian as gb\n"
-        "from gibbsian.estimators.fitting import fingerprint\n"
+        "from gibbsian.storage.checkpoints import fingerprint\n"
         "from gibbsian.learners import LEARNERS\n"
         "data = gb.Dataset.read([[0, 1], [1, 1], [1, 0]])\n"
         "model = gb.PairwiseModel.zeros(gb.graphs.complete(2), gb.domain.BINARY)\n"
@@ -173,7 +173,14 @@ class TestRefusals:
 
     @pytest.mark.parametrize(
         "setting",
-        [{"l2": "x"}, {"temperature": "a"}, {"max_iter": 2.5}, {"tol": None}, {"held_out": "x"}, {"l1": True}],
+        [
+            {"l2": "x"},
+            {"temperature": "a"},
+            {"max_iter": 2.5},
+            {"tol": None},
+            {"validation_fraction": "x"},
+            {"l1": True},
+        ],
     )
     def test_settings_that_are_no_numbers(self, x, setting):
         ((name, value),) = setting.items()
@@ -224,7 +231,7 @@ class TestMemory:
     def test_a_fit_that_is_too_large(self, rng, monkeypatch):
         x = rng.integers(0, 2, (50, 200))
         monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.002")
-        with pytest.raises(TooExpensiveError, match=r"fitting 200 columns .* needs .* MiB .* about \d+ columns"):
+        with pytest.raises(TooExpensiveError, match=r"fitting 200 variables .* needs .* MiB .* about \d+ variables"):
             gb.BoltzmannMachine(learner="mple", l2=0.1).fit(x)
 
     def test_a_graph_that_is_too_large(self):

@@ -94,7 +94,7 @@ def test_held_out_rows_of_a_large_machine_get_the_pseudo_score(rng):
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, 3])
 def test_bad_share_is_named(data, share):
-    with pytest.raises(ArgumentError, match="held_out="):
+    with pytest.raises(ArgumentError, match="validation_fraction="):
         gb.BoltzmannMachine(validation_fraction=share).fit(data)
 
 

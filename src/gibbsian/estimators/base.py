@@ -19,6 +19,8 @@ from gibbsian.data import Dataset, OneHot, drop_empty_rows
 from gibbsian.errors import (
     ArgumentError,
     ConvergenceWarning,
+    DataError,
+    FileFormatError,
     GibbsianWarning,
     MissingValuesError,
     TooExpensiveError,
@@ -101,6 +103,10 @@ class Estimator(DensityMixin, BaseEstimator):
         """Return what learns from chunks as they arrive."""
         return self._learner(model, data)
 
+    def _shown(self, model: Any, data: Dataset) -> Any:
+        """Return the data as the learner is to see them."""
+        return data
+
     def _preflight(self, data: Dataset, model: Any, learner: Learner) -> None:
         """Refuse data that cannot determine the parameters, before anything is learned."""
 
@@ -152,11 +158,11 @@ class Estimator(DensityMixin, BaseEstimator):
 
     def _run(self, learner: Learner, start: Any, data: Dataset, rng: np.random.Generator) -> FitResult:
         """Run the learner and write down where its result came from."""
-        result = run(learner, start, data, rng, self._all_callbacks(), max_iter=self._steps(learner), tol=self.tol)
-        result = self._judged(result, data, learner)
+        shown = self._shown(start, data)
+        result = run(learner, start, shown, rng, self._all_callbacks(), max_iter=self._steps(learner), tol=self.tol)
+        result = self._judged(result, shown, learner)
         if not result.converged:
-            reason, _, remedy = result.reason.partition(": ")
-            notify(ConvergenceWarning(reason, remedy))
+            notify(ConvergenceWarning(result.reason.partition(": ")[0], result.remedy))
         provenance = {
             **result.provenance,
             **self._provenance(learner, data),
@@ -188,6 +194,8 @@ class Estimator(DensityMixin, BaseEstimator):
         """
         check(self)
         first = not hasattr(self, "model_")
+        if isinstance(X, DataStream):
+            raise DataError("a DataStream is learned by fit", "`partial_fit` takes rows in memory")
         with self._unchanged_on_error():
             data = self._counting(self._read(X, fitting=first, sample_weight=sample_weight))
             rng = as_generator(self.random_state)
@@ -195,9 +203,9 @@ class Estimator(DensityMixin, BaseEstimator):
             learner = self._chunk_learner(start, data)
             known = None if first else self.result_
             before = self.__dict__.get("_state")  # none after a fit or a load: then learning begins anew at that model
-            state, info = learner.update(before, start, data, rng)
+            state, info = learner.update(before, start, self._shown(start, data), rng)
             model, provenance = learner.fitted(start, state), self._provenance(learner, data)
-            result = _chunk_result(model, info, known, data, provenance, self._moments(model, data))
+            result = _chunk_result(model, info, known, data, provenance, self._moments(model, self._shown(model, data)))
             self._set_fitted(result, data.coding, data.names if first else self.names_)
             self._state = state
         return self
@@ -608,7 +616,6 @@ class Estimator(DensityMixin, BaseEstimator):
         result = self.result_
         story = {name: getattr(result, name) for name in ("converged", "reason", "penalised", "held_out")}
         return StoredModel(
-            type(self).registered_name,
             self.model_,
             self.coding_,
             self.names_,
@@ -617,6 +624,7 @@ class Estimator(DensityMixin, BaseEstimator):
             result.trace,
             result.moments,
             result.history,
+            type(self).registered_name,
         )
 
     @classmethod
@@ -689,4 +697,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     from gibbsian.storage import read_model
 
     stored = read_model(path)
+    if not stored.estimator:
+        kind = type(stored.model).__name__
+        raise FileFormatError(
+            f"{path} holds a {kind}, which no estimator learned", "read it with gibbsian.storage.read_model"
+        )
     return ESTIMATORS.factory(stored.estimator).from_stored(stored)

@@ -9,13 +9,13 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gibbsian.data import Dataset
-from gibbsian.data.hidden_columns import graph_with_hidden, hidden_names, with_hidden, without_hidden
+from gibbsian.data.hidden_columns import graph_with_hidden, hidden_names, with_hidden
 from gibbsian.domain import require_two_values
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
-from gibbsian.learners import FitResult, Learner
+from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.hidden import scattered
 from gibbsian.models import PairwiseModel
 from gibbsian.settings import declared, flag, free, whole
@@ -132,12 +132,18 @@ class HiddenBoltzmannMachine(HiddenUnits, PairwiseTables, Convertible, Machine):
         return scattered(model, rng) if self.start is None else model
 
     def _learner(self, model: PairwiseModel, data: Dataset) -> Learner:
-        return super()._learner(model, with_hidden(data, model.n_hidden))
+        return super()._learner(model, self._shown(model, data))
+
+    def _shown(self, model: Any, data: Dataset) -> Dataset:
+        """Hidden units are columns that are always missing."""
+        return with_hidden(data, model.n_hidden)
+
+    def _chunk_learner(self, model: PairwiseModel, data: Dataset) -> Learner:
+        return as_learner("pcd" if self._is_auto else self.learner, l1=self.l1, l2=self.l2)
 
     def _run(self, learner: Learner, start: Any, data: Dataset, rng: np.random.Generator) -> FitResult:
-        """Learn with the hidden units as columns that are always missing."""
         try:
-            return super()._run(learner, start, with_hidden(data, start.n_hidden), rng)
+            return super()._run(learner, start, data, rng)
         except MissingValuesError:
             raise ArgumentError(
                 "needs every unit to be visible",
@@ -145,10 +151,6 @@ class HiddenBoltzmannMachine(HiddenUnits, PairwiseTables, Convertible, Machine):
                 argument="learner",
                 value=self.learner,
             ) from None
-
-    def _provenance(self, learner: Learner, data: Dataset) -> dict[str, Any]:
-        n_hidden = int(self.n_components)
-        return super()._provenance(learner, without_hidden(data, n_hidden) if data.n_variables > n_hidden else data)
 
     def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
         self.hidden_names_ = hidden_names(names, result.model.n_hidden)

@@ -12,7 +12,7 @@ from gibbsian.data import Dataset, fit_memory, preflight
 from gibbsian.data.stream import DataStream
 from gibbsian.diagnostics.moments import DataMoments, data_moments
 from gibbsian.domain import as_coding
-from gibbsian.errors import ArgumentError
+from gibbsian.errors import ArgumentError, CodingError, DataError
 from gibbsian.estimators.base import Estimator
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.auto import choose_learner
@@ -103,10 +103,12 @@ class Machine(Estimator):
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Any:
         if not isinstance(X, DataStream):
             return super()._read(X, fitting, sample_weight)
+        if not fitting:
+            raise DataError("a DataStream is learned by fit", "give rows in memory, read by `Dataset.read`")
         if sample_weight is not None:
             raise ArgumentError("`sample_weight` is for data in memory", "a stream has no weights")
         if not isinstance(self.coding, str) or self.coding not in ("auto", X.coding.name):
-            raise ArgumentError(
+            raise CodingError(
                 f"was declared but the stream is {X.coding.describe()}",
                 "open it in that coding",
                 argument="coding",

@@ -74,13 +74,17 @@ class Learner:
 
     def by_chunks(self, batch_size: int) -> Learner:
         """Return the learner that takes chunks of rows for this one, in minibatches of about this size."""
+        if type(self).update is Learner.update and type(self).rebound is Learner.rebound:
+            raise self._needs_all_rows()
         return self
 
     def rebound(self, state: LearnerState, data: Any) -> LearnerState:
         """Go on with other rows of the same kind, keeping what was learned: what `partial_fit` asks for."""
-        raise ArgumentError(
-            "needs all rows at once", "use `learner='online'`", argument="learner", value=type(self).__name__
-        )
+        raise self._needs_all_rows()
+
+    def _needs_all_rows(self) -> ArgumentError:
+        name = getattr(self, "registered_name", type(self).__name__)
+        return ArgumentError("needs all rows at once", "use `learner='online'`", argument="learner", value=name)
 
 
 def as_learner(learner: str | Learner, **settings: Any) -> Learner:

@@ -124,6 +124,8 @@ class FitResult:
         The score of rows that were kept out of the fit.
     history : dict of str to ndarray
         Figures that were followed: their values before the first step and after every one.
+    remedy : str
+        What to do where the fit did not converge, with code between backticks.
 
     Examples
     --------
@@ -141,6 +143,7 @@ class FitResult:
     penalised: bool = False
     held_out: HeldOut | None = None
     history: dict[str, np.ndarray] = field(default_factory=dict)
+    remedy: str = ""
 
     @cached_property
     def training(self) -> TrainingReport:

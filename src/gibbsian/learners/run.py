@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.errors import plain
 from gibbsian.learners.base import Learner, LearnerState
 from gibbsian.learners.result import FitResult, Trace
 from gibbsian.optimizers import StepInfo
@@ -114,8 +115,15 @@ class Run:
         converged = self.converged and not self.stopped
         reason = self.stopped or ("nothing was learned" if info is None else info.verdict or info.failure)
         reason = reason or _reason(self.learner, info, self.trace, converged, self.tol)
-        history = {name: np.asarray(values) for name, values in self.history.items()}
-        return FitResult(self.fitted(), self.trace, converged, reason, dict(self.provenance), history=history)
+        return FitResult(
+            self.fitted(),
+            self.trace,
+            converged,
+            plain(reason),
+            dict(self.provenance),
+            history={name: np.asarray(values) for name, values in self.history.items()},
+            remedy="" if converged else reason.partition(": ")[2],
+        )
 
 
 def run(

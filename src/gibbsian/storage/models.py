@@ -47,7 +47,6 @@ class StoredModel:
     ('x0', 'x1')
     """
 
-    estimator: str
     model: Model
     coding: AnyCoding | None
     names: tuple[str, ...]
@@ -56,6 +55,7 @@ class StoredModel:
     trace: Trace = field(default_factory=Trace)
     moments: DataMoments | None = None
     history: dict[str, np.ndarray] = field(default_factory=dict)
+    estimator: str = ""
 
 
 def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
@@ -104,7 +104,6 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
     try:
         coding = read_coding(header["coding"])
         return StoredModel(
-            header["estimator"],
             _model(header, tensors, None if coding is None else coding.domain),
             coding,
             tuple(header["names"]),
@@ -113,6 +112,7 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
             Trace.from_array(tensors["trace"], header["details"]),
             DataMoments(tensors["moments.mean"], tensors["moments.count"]) if "moments.mean" in tensors else None,
             {name: tensors[f"history.{name}"] for name in header["history"]},
+            header["estimator"],
         )
     except (KeyError, TypeError, IndexError, ArgumentError, CodingError) as error:
         raise FileFormatError(f"{path} lacks a part of the model ({error})", "save it again") from None
