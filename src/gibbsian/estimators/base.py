@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gibbsian import __version__
 from gibbsian.answers import answers_about
 from gibbsian.data import Dataset, OneHot, drop_empty_rows
+from gibbsian.data.stream import DataStream
 from gibbsian.errors import (
     ArgumentError,
     ConvergenceWarning,
