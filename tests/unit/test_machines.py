@@ -268,7 +268,7 @@ class TestPotts:
     def test_two_values_give_the_pairwise_machine(self, rng):
         rows = np.where(rng.random((400, 4)) < [0.4, 0.5, 0.6, 0.5], 1, -1)
         rows[:, 1] = np.where(rng.random(400) < 0.3, rows[:, 0], rows[:, 1])
-        potts = gb.PottsMachine(tol=1e-9).fit(rows)
+        potts = gb.PottsMachine(learner="mple", tol=1e-9).fit(rows)
         pairs = gb.BoltzmannMachine(learner="mple", tol=1e-9).fit(rows)
         for i, j in itertools.combinations(range(4), 2):
             coupling = potts.couplings_.loc[(f"x{i}", 1), (f"x{j}", 1)]
@@ -342,9 +342,9 @@ class TestPotts:
         with pytest.raises(ValueError, match="feature names should match"):
             gb.PottsMachine(l2=0.1).fit(frame).score(frame[["hair", "eyes"]])
 
-    def test_streams_are_refused(self, rng, tmp_path):
+    def test_streams_in_another_coding_are_refused(self, rng, tmp_path):
         np.save(tmp_path / "rows.npy", (rng.random((20, 2)) < 0.5).astype(np.int8))
-        with pytest.raises(ArgumentError, match="DataStream is learned by a BoltzmannMachine"):
+        with pytest.raises(CodingError, match="the stream is binary"):
             gb.PottsMachine(l2=0.1).fit(gb.data.DataStream.open(tmp_path / "rows.npy"))
 
     def test_the_pairwise_machine_points_here(self):
