@@ -1,0 +1,208 @@
+"""All functions at once, none selected: shrinkage by order alone keeps the model from the noise.
+
+The penalty ``l2 * l2_growth^(order - 1) / 2 * theta_y^2`` on every function is a Gaussian prior on ``log p`` whose
+covariance of two states of binary variables depends on the number of variables in which they differ: it falls
+by the factor ``(l2_growth - 1) / (l2_growth + 1)`` with each. The fit is smooth and convex, so Newton's method
+finds it; its linear systems are solved by conjugate gradients, two transforms for each product with the
+Hessian ``Phi (diag(p) - p p') Phi' + diag(l2)``, whose diagonal, ``1 - dual^2 + l2``, is known and preconditions them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from gibbsian.backends.numba.axes import transform
+from gibbsian.errors import ArgumentError
+from gibbsian.learners.base import LEARNERS
+from gibbsian.learners.span_base import Change, SpanLearner
+from gibbsian.learners.span_problem import SpanProblem
+from gibbsian.models.full_span import fill_probabilities
+from gibbsian.settings import declared
+
+# Newton's method squares its error: a step that promises no more than this is the last one.
+LAST_STEP = 1e-9
+_MOST_PRODUCTS = 500
+_MOST_HALVINGS = 30
+
+
+@dataclass(frozen=True)
+class DenseProgress:
+    """A fit of all functions between two steps.
+
+    Parameters
+    ----------
+    theta : (|X| - 1,)
+        Parameters of all functions but the constant, in the order of their indices.
+    dual : (|X|,)
+        The dual of the model. A step changes it in place, so an earlier progress is of no use once a step was taken.
+    cost : float
+        Divergence and shrinkage.
+    n_products : int
+        Products with the Hessian so far.
+    done : bool
+        Whether the last step promised too little for another one.
+    """
+
+    theta: np.ndarray
+    dual: np.ndarray
+    cost: float
+    n_products: int = 0
+    done: bool = False
+
+    @property
+    def indices(self) -> np.ndarray:
+        """All functions but the constant."""
+        return np.arange(1, self.dual.size)
+
+    @property
+    def point(self) -> Self:
+        """The progress itself, which has functions, parameters, a table and a cost."""
+        return self
+
+    def best(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return all functions and their parameters."""
+        return self.indices, self.theta
+
+    def in_table(self, table: np.ndarray) -> Self:
+        """Return the same with its dual copied into a table."""
+        np.copyto(table, self.dual)
+        return replace(self, dual=table)
+
+
+@LEARNERS.register("span-dense", models=("full-span",))
+@declared(frozen=True)
+class SpanDense(SpanLearner):
+    """All functions under L2, none selected: one Newton step at a time; description lengths play no part.
+
+    Stops after a step that promises to lower the cost by no more than `tol`, or than 1e-9 where `tol` is above it.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [[x, y, x ^ y] for x in (0, 1) for y in (0, 1)] * 25
+    >>> model = gb.FullSpanModel.build((2, 2, 2))
+    >>> result = gb.learners.run(gb.learners.SpanDense(l2=0.01), model, gb.Dataset.read(rows))
+    >>> result.model.indices, result.converged
+    (array([7]), True)
+    """
+
+    n_tables: ClassVar[int] = 14
+    n_saved: ClassVar[int] = 2
+    n_fillers: ClassVar[int] = 2
+    refits_all: ClassVar[bool] = True
+
+    def require(self, model: Any) -> None:
+        """Refuse a fit that nothing keeps from the noise."""
+        super().require(model)
+        if not self.l2 > 0:
+            raise ArgumentError(
+                "must be above 0 with `learner='span-dense'`, where shrinkage alone keeps the model from the noise",
+                "give `l2`, or use `learner='span-newton'`",
+                argument="l2",
+                value=self.l2,
+            )
+
+    def begin(self, problem: SpanProblem, point: Any, once: bool = False) -> DenseProgress:
+        """Return the progress that begins with the parameters of a point, in its table."""
+        theta = np.zeros(point.dual.size - 1)
+        theta[point.indices - 1] = point.theta
+        return DenseProgress(theta, point.dual, point.cost)
+
+    def advance(self, problem: SpanProblem, inner: DenseProgress) -> tuple[DenseProgress, Change]:
+        """Take one Newton step, or none and say ``stop``."""
+        if not inner.done:
+            after = _DenseCost(problem).lower(inner, min(self.tol, LAST_STEP))
+            if after.cost < inner.cost:
+                return after, Change("refit", -1, inner.cost - after.cost)
+        return replace(inner, done=True), Change("stop")
+
+    def is_done(self, problem: SpanProblem, inner: DenseProgress) -> bool:
+        """Whether the last step promised too little for another one."""
+        return inner.done
+
+
+class _DenseCost:
+    """The cost as a function of all parameters, that of the constant too, and products with its Hessian."""
+
+    def __init__(self, problem: SpanProblem) -> None:
+        self.problem = problem
+        self.shape = problem.basis.shape
+        self.l2 = problem.shrinkage.l2_table(problem.basis)
+        self.n_products = 0
+
+    def lower(self, inner: DenseProgress, last_step: float) -> DenseProgress:
+        """Return the progress after one damped Newton step; the same where rounding allows no lower cost."""
+        value, slope, direction = self._direction(inner)
+        theta = np.append(0.0, inner.theta)
+        for halving in range(_MOST_HALVINGS):
+            share = 0.5**halving
+            trial = theta - share * direction
+            trial_value, table = self.value(trial)
+            if trial_value <= value - 1e-4 * share * slope:
+                np.copyto(inner.dual, table)
+                transform(inner.dual, self.shape)
+                n_products = inner.n_products + self.n_products
+                return DenseProgress(trial[1:].copy(), inner.dual, trial_value, n_products, slope <= last_step)
+        return inner
+
+    def _direction(self, inner: DenseProgress) -> tuple[float, float, np.ndarray]:
+        """Return the cost, how fast it falls along Newton's direction, and that direction."""
+        theta = np.append(0.0, inner.theta)
+        value, p = self.value(theta)
+        gradient = inner.dual - self.problem.data_dual
+        gradient += self.l2 * theta
+        gradient[0] = 0.0
+        del theta  # a table that the conjugate gradients can have
+        direction = self._solve(p, inner.dual, gradient)
+        return value, _dot(gradient, direction), direction
+
+    def value(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the cost and the probabilities."""
+        p = np.empty_like(theta)
+        log_partition = fill_probabilities(p, self.problem.basis, slice(None), theta)
+        divergence = self.problem.negative_entropy + log_partition - _dot(theta, self.problem.data_dual)
+        return divergence + 0.5 * _dot(self.l2, theta**2), p
+
+    def _solve(self, p: np.ndarray, dual: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Solve for Newton's direction by preconditioned conjugate gradients, the closer the smaller the gradient."""
+        scale = 1.0 - dual**2
+        scale += self.l2
+        scale[0] = 1.0  # the constant, whose gradient and products are 0
+        np.reciprocal(scale, out=scale)
+        solution, residual = np.zeros_like(gradient), gradient.copy()
+        preconditioned = scale * residual
+        search, size = preconditioned.copy(), _dot(residual, preconditioned)
+        enough = size * min(0.25, size)
+        for _ in range(_MOST_PRODUCTS):
+            if size <= enough or size <= 1e-20:
+                break
+            product = self._hessian_times(p, search)
+            step = size / _dot(search, product)
+            product *= step
+            residual -= product
+            del product
+            solution += step * search
+            np.multiply(scale, residual, out=preconditioned)
+            before, size = size, _dot(residual, preconditioned)
+            search *= size / before
+            search += preconditioned
+        return solution
+
+    def _hessian_times(self, p: np.ndarray, vector: np.ndarray) -> np.ndarray:
+        self.n_products += 1
+        table = vector.copy()
+        transform(table, self.shape, transposed=True)
+        table -= _dot(p, table)
+        table *= p
+        transform(table, self.shape)
+        table[0] = 0.0
+        table += self.l2 * vector
+        return table
+
+
+def _dot(one: np.ndarray, other: np.ndarray) -> float:
+    """Inner product on one thread: those of BLAS and of the transforms would spin against each other."""
+    return float(np.einsum("i,i", one, other))

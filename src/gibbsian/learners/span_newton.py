@@ -1,0 +1,307 @@
+"""Newton re-fits of all active parameters, read from the same dual table.
+
+The dual holds the whole Hessian of the active set, ``H_yz = <Phi_y Phi_z> - <Phi_y> <Phi_z>``, so a Newton
+step costs a small linear system and one fresh dual, whatever the number of parameters; moving them one by one
+takes a pass for each, many times over when functions are correlated. The same quadratic form tells what a
+function is worth once all others are re-fitted, and so which of them do not pay for themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from gibbsian.backends.parallel import map_in_order
+from gibbsian.learners.base import LEARNERS
+from gibbsian.learners.span_base import Change, SpanPoint, refreshed, rescanned
+from gibbsian.learners.span_greedy import Move, SpanGreedy, apply_move
+from gibbsian.learners.span_problem import SpanProblem
+from gibbsian.settings import declared
+
+# Newton's method squares its error: a step that promises no more than this is the last one.
+LAST_STEP = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
+# A re-fit on the way, of parameters that will move again, ends earlier.
+_LAST_STEP_ON_THE_WAY = 1e-4
+# To what the minimised value, log Z - theta . targets, is known.
+_ROUNDING = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-6}
+_MOST_STEPS = 50
+_MOST_HALVINGS = 30
+# Appends between two re-fits: at least so many, and this share of the active set.
+_LEAST_BATCH, _BATCH_SHARE = 4, 0.5
+
+# What a fit does next.
+MOVES, APPENDS, REFIT, PRUNE, DONE = range(5)
+
+
+# -- one re-fit -------------------------------------------------------------------------------------------------------
+def refit(problem: SpanProblem, point: SpanPoint, last_step: float = 0.0) -> SpanPoint:
+    """Lead all active means to their targets at once; give the start back where that does not lower the cost.
+
+    Parameters
+    ----------
+    problem, point
+        The fit as it is; the dual table is changed in place.
+    last_step : float
+        Stop after a step that promises no more; never below what the tables resolve.
+    """
+    if point.indices.size == 0:
+        return point
+    theta, log_partition = _newton(problem, point, max(last_step, LAST_STEP[point.dual.dtype]))
+    after = rescanned(problem, point.dual, point.indices, theta, log_partition)
+    if after.cost < point.cost:
+        return after
+    return refreshed(problem, point.dual, point.indices, point.theta)
+
+
+def _newton(problem: SpanProblem, point: SpanPoint, last_step: float) -> tuple[np.ndarray, float]:
+    """Minimise ``log Z - theta . targets`` and the shrinkage by damped Newton steps; return theta and log Z."""
+    dual, indices, theta, log_partition = point.dual, point.indices, point.theta, point.log_partition
+    targets, l1, l2 = problem.targets(indices), problem.shrinkage.l1, problem.l2_of(indices)
+
+    def value(theta: np.ndarray, log_partition: float) -> float:
+        return log_partition - float(theta @ targets) + problem.shrinks(indices, theta)
+
+    for _ in range(_MOST_STEPS):
+        gradient = dual[indices].astype(np.float64) - targets + l2 * theta
+        signs, gradient = _with_l1(theta, gradient, l1)
+        direction = _solve(hessian(problem, dual, indices) + np.diag(l2), gradient, signs != 0)
+        slope = float(gradient @ direction)
+        highest = value(theta, log_partition) + _ROUNDING[dual.dtype]
+        for halving in range(_MOST_HALVINGS):
+            share = 0.5**halving
+            trial = theta - share * direction
+            if l1 > 0:
+                trial[trial * signs < 0] = 0.0
+            trial_partition = problem.refresh(dual, indices, trial)
+            if value(trial, trial_partition) <= highest - 1e-4 * share * slope:
+                theta, log_partition = trial, trial_partition
+                break
+        else:  # rounding allows no lower value
+            return theta, problem.refresh(dual, indices, theta)
+        if slope <= last_step:
+            break
+    return theta, log_partition
+
+
+def _with_l1(theta: np.ndarray, gradient: np.ndarray, l1: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the signs that parameters may have in a step, 0 for those that L1 holds at zero, and the gradient there.
+
+    The absolute value is linear among parameters of these signs (Andrew and Gao 2007).
+    """
+    if l1 == 0:
+        return np.ones(theta.size), gradient
+    signs = np.where(theta != 0, np.sign(theta), -np.sign(gradient) * (np.abs(gradient) > l1))
+    return signs, np.where(signs != 0, gradient + l1 * signs, 0.0)
+
+
+def hessian(problem: SpanProblem, dual: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Return the covariance of the active functions in the model.
+    """
+    means = dual[indices].astype(np.float64)
+    return problem.pair_expectations(dual, indices) - np.outer(means, means)
+
+
+def _solve(matrix: np.ndarray, right: np.ndarray, free: np.ndarray | None = None) -> np.ndarray:
+    """Solve a linear system whose matrix is positive definite up to rounding, on one thread: it is small.
+
+    Unknowns that are not `free` are 0.
+    """
+    if free is not None and not free.all():
+        solution = np.zeros_like(right)
+        if free.any():
+            solution[free] = _solve(matrix[np.ix_(free, free)], right[free])
+        return solution
+    (solution,) = map_in_order(lambda system: _solve_here(*system), [(matrix, right)])
+    return solution
+
+
+def _solve_here(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    ridge = 0.0
+    while True:
+        try:
+            return cho_solve(cho_factor(matrix + ridge * np.eye(len(matrix))), right)
+        except LinAlgError:
+            ridge = max(10.0 * ridge, 1e-12)
+
+
+# -- functions that do not pay ----------------------------------------------------------------------------------------
+def prune(problem: SpanProblem, point: SpanPoint) -> SpanPoint:
+    """Remove functions whose penalty is more than they are worth when all others are re-fitted; only if the cost falls.
+
+    Expects a point that was re-fitted. First all are removed that the quadratic form names; should that
+    not lower the cost, only the first of them.
+    """
+    named = worthless(problem, point)
+    dual = point.dual
+    for places in (named, named[:1]) if len(named) > 1 else (named,):
+        if not places:
+            return point
+        indices, theta = np.delete(point.indices, places), np.delete(point.theta, places)
+        after = refit(problem, refreshed(problem, dual, indices, theta))
+        if after.cost < point.cost:
+            return after
+    return refreshed(problem, dual, point.indices, point.theta)
+
+
+def worthless(problem: SpanProblem, point: SpanPoint) -> list[int]:
+    """Return the places of functions to remove, least useful first, each judged with those before it gone.
+
+    Without y, and the others re-fitted, divergence and shrinkage grow by ``theta_y^2 / (2 C_yy)`` to second
+    order, C the inverse Hessian; removing it changes the other parameters by ``-theta_y C_y / C_yy`` and C by ``-C_y
+    C_y' / C_yy``.
+    """
+    n_active = point.indices.size
+    if n_active == 0:
+        return []
+    curvature = hessian(problem, point.dual, point.indices) + np.diag(problem.l2_of(point.indices))
+    covariance = _solve(curvature, np.eye(n_active))
+    theta, penalties = point.theta.copy(), problem.penalties(point.indices)
+    left, named = np.ones(n_active, bool), []
+    while left.any():
+        variances = np.where(left, np.diag(covariance), 1.0)
+        surplus = np.where(left, 0.5 * theta**2 / variances - penalties, np.inf)
+        worst = int(np.argmin(surplus))
+        if surplus[worst] >= 0:
+            break
+        named.append(worst)
+        column = covariance[:, worst] / covariance[worst, worst]
+        theta -= theta[worst] * column
+        covariance -= np.outer(column, covariance[worst])
+        left[worst] = False
+    return named
+
+
+# -- the algorithm ----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class NewtonProgress:
+    """A fit between two steps.
+
+    Parameters
+    ----------
+    point : SpanPoint
+        Where the present path stands.
+    task : int
+        What comes next.
+    path : int
+        0: greedy first; 1: re-fits from the start; 2: the better of both is in `point`.
+    n_changes : int
+        Changes of the active set since the last re-fit.
+    best_indices, best_theta, best_cost
+        The end of the first path.
+    """
+
+    point: SpanPoint
+    task: int
+    path: int
+    n_changes: int
+    best_indices: np.ndarray
+    best_theta: np.ndarray
+    best_cost: float
+
+    @classmethod
+    def at(cls, point: SpanPoint, task: int, path: int) -> Self:
+        """Return the progress that begins at a point."""
+        return cls(point, task, path, 0, np.empty(0, np.int64), np.empty(0), np.inf)
+
+    def best(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the functions and parameters of lowest cost so far: the first path may have ended lower."""
+        if self.best_cost < self.point.cost:
+            return self.best_indices, self.best_theta
+        return self.point.best()
+
+    def in_table(self, table: np.ndarray) -> Self:
+        """Return the same with its dual copied into a table."""
+        return replace(self, point=self.point.in_table(table))
+
+
+Task = tuple[Change | None, NewtonProgress]
+
+
+@LEARNERS.register("span-newton", models=("full-span",))
+@declared(frozen=True)
+class SpanNewton(SpanGreedy):
+    """Two paths with Newton re-fits, and the better of their ends: never a higher cost than `SpanGreedy`.
+
+    The first path takes the greedy moves to their end, then re-fits all parameters, removes functions that do
+    not pay, and goes on with greedy moves, until nothing gains; it starts from greedy's result and every step
+    lowers the cost. The second starts anew: appends in batches, a re-fit and a pruning after each, greedy
+    moves at the end. It usually ends lower, because functions are judged when the parameters of the others
+    are right.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [[x, y, x ^ y] for x in (0, 1) for y in (0, 1)] * 25
+    >>> model = gb.FullSpanModel.build((2, 2, 2))
+    >>> gb.learners.run(gb.learners.SpanNewton(), model, gb.Dataset.read(rows)).model.supports
+    [(0, 1, 2)]
+    """
+
+    def fresh(self, problem: SpanProblem, point: SpanPoint) -> NewtonProgress:  # type: ignore[override]
+        """Return the progress that starts from nothing, with greedy moves."""
+        return NewtonProgress.at(point, MOVES, 0)
+
+    def begin(self, problem: SpanProblem, point: SpanPoint, once: bool = False) -> NewtonProgress:  # type: ignore[override]
+        """Return the progress that starts at a point, with a re-fit."""
+        return NewtonProgress.at(point, REFIT, int(once))
+
+    def is_done(self, problem: SpanProblem, inner: NewtonProgress) -> bool:  # type: ignore[override]
+        """Whether both paths have ended."""
+        return inner.task == DONE
+
+    def advance(self, problem: SpanProblem, inner: NewtonProgress) -> tuple[NewtonProgress, Change]:  # type: ignore[override]
+        """Take one step of the present task, or pass on to the next task that has something to do."""
+        while inner.task != DONE:
+            before = inner.point.cost
+            change, inner = _TASKS[inner.task](self, problem, inner)
+            if change is not None:
+                return inner, change._replace(gain=before - inner.point.cost)
+        return inner, Change("stop")
+
+    def _move(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
+        """Take a greedy move; when there is none, re-fit, or end the path if nothing changed since the last re-fit."""
+        point, change = SpanGreedy.advance(self, problem, inner.point)
+        if change.kind != "stop":
+            return change, replace(inner, point=point, n_changes=inner.n_changes + 1)
+        if inner.n_changes:
+            return None, replace(inner, task=REFIT)
+        return _next_path(problem, inner)
+
+    def _append(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
+        """Append the best function, until the batch is full; go over to greedy moves where none gains enough."""
+        point = inner.point
+        if point.append_index < 0 or point.append_gain < self.tol:
+            return None, replace(inner, task=REFIT if inner.n_changes else MOVES)
+        if inner.n_changes >= max(_LEAST_BATCH, _BATCH_SHARE * point.indices.size):
+            return None, replace(inner, task=REFIT)
+        target = problem.append_target(point.dual, point.append_index)
+        after = apply_move(problem, point, Move("append", point.append_index, point.append_gain, target))
+        return Change("append", point.append_index), replace(inner, point=after, n_changes=inner.n_changes + 1)
+
+    def _refit(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
+        on_the_way = inner.path and inner.point.append_gain >= self.tol
+        after = refit(problem, inner.point, _LAST_STEP_ON_THE_WAY if on_the_way else 0.0)
+        change = Change("refit") if after.cost < inner.point.cost else None
+        return change, replace(inner, point=after, task=PRUNE, n_changes=0)
+
+    def _prune(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
+        after = prune(problem, inner.point)
+        change = Change("prune") if after.indices.size < inner.point.indices.size else None
+        return change, replace(inner, point=after, task=APPENDS if inner.path else MOVES)
+
+
+_TASKS = {MOVES: SpanNewton._move, APPENDS: SpanNewton._append, REFIT: SpanNewton._refit, PRUNE: SpanNewton._prune}
+
+
+def _next_path(problem: SpanProblem, inner: NewtonProgress) -> Task:
+    """Remember the end of the first path and start the second; after the second keep the better end."""
+    point = inner.point
+    if inner.path == 0:
+        again = refreshed(problem, point.dual, np.empty(0, np.int64), np.empty(0))
+        return Change("restart"), NewtonProgress(again, APPENDS, 1, 0, point.indices, point.theta, point.cost)
+    if inner.best_cost <= point.cost:
+        point = refreshed(problem, point.dual, inner.best_indices, inner.best_theta)
+    return Change("keep"), replace(inner, point=point, task=DONE, path=2)

@@ -1,0 +1,184 @@
+"""What a fit of the full-span model is given: the data's dual, the penalty, and the cost (TA22 eq. 2.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from gibbsian.backends.numba import span, span_axes
+from gibbsian.backends.numba.axes import transform
+from gibbsian.backends.numba.walsh import aligned_zeros
+from gibbsian.errors import DataError
+from gibbsian.learners.span_penalty import DescriptionLength, Shrinkage
+from gibbsian.models.full_span import fill_dual
+from gibbsian.models.span_basis import SpanBasis
+
+
+@dataclass(frozen=True, eq=False)
+class SpanProblem:
+    """Data and penalty of a fit; made once, never changed.
+
+    Parameters
+    ----------
+    basis : SpanBasis
+        The functions to choose from.
+    data_dual : (|X|,), float64 or float32
+        ``<Phi_y>`` in the data, for every y.
+    n_samples : float
+        N, the sum of the counts.
+    negative_entropy : float
+        ``<ln p_d>`` in the data: what makes the cost a divergence. With missing cells, that of the filled ones only:
+        the cost is then a bound of minus the mean log-likelihood of the observed cells.
+    penalty : DescriptionLength
+        ``r_y``.
+    shrinkage : Shrinkage
+        L1 and L2 on the parameters.
+
+    """
+
+    basis: SpanBasis
+    data_dual: np.ndarray
+    n_samples: float
+    negative_entropy: float
+    penalty: DescriptionLength
+    shrinkage: Shrinkage = field(default_factory=Shrinkage)
+
+    @classmethod
+    def build(
+        cls,
+        basis: SpanBasis,
+        codes: np.ndarray,
+        counts: np.ndarray | Sequence[float],
+        dtype: np.dtype | type | str = np.float64,
+        *,
+        mdl_scale: float = 1.0,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        l2_growth: float = 1.0,
+    ) -> SpanProblem:
+        """Count the data's states and transform them once; equal rows are added up."""
+        if basis.size < 2:
+            raise DataError("every variable has one value only", "there is nothing to learn")
+        distinct, position = np.unique(basis.indices(codes), return_inverse=True)
+        weights = np.bincount(position, weights=counts)
+        n_samples = float(weights.sum())
+        if n_samples < 1.0:
+            raise DataError(f"the weights add up to {n_samples:.3g}", "scale them to a sum of 1 or more: they count rows")
+        seen = weights > 0
+        shares = weights[seen] / n_samples
+        table = aligned_zeros(basis.size, np.dtype(dtype))
+        table[distinct[seen]] = shares
+        transform(table, basis.shape)
+        table.flags.writeable = False
+        penalty = DescriptionLength.of_samples(basis, n_samples, mdl_scale)
+        return cls(basis, table, n_samples, float(shares @ np.log(shares)), penalty, Shrinkage(l1, l2, l2_growth))
+
+    @property
+    def limit(self) -> float:
+        """Where targets are clipped: a mean of +-1 has no finite parameter."""
+        return 1.0 - 1.0 / self.n_samples
+
+    # -- the cost -----------------------------------------------------------------------------------------------------
+    def penalties(self, indices: np.ndarray) -> np.ndarray:
+        """Return ``r_y`` of functions."""
+        return self.penalty(self.basis, indices)
+
+    def targets(self, indices: np.ndarray) -> np.ndarray:
+        """Return the means that parameters of functions are led to."""
+        return np.clip(self.data_dual[indices].astype(np.float64), -self.limit, self.limit)
+
+    def cost(self, indices: np.ndarray, theta: np.ndarray, log_partition: float) -> float:
+        """Return ``KL(p_d || p_theta) + sum_y r_y``, and the shrinkage."""
+        divergence = self.negative_entropy - theta @ self.data_dual[indices] + log_partition
+        return float(divergence + self.penalties(indices).sum() + self.shrinks(indices, theta))
+
+    def shrinks(self, indices: np.ndarray, theta: np.ndarray) -> float:
+        """Return what L1 and L2 add to the cost."""
+        return float(self.shrinkage(self.basis, indices, theta).sum())
+
+    def l2_of(self, indices: np.ndarray) -> np.ndarray:
+        """Return the L2 strength of functions."""
+        return self.shrinkage.l2_of(self.basis, indices)
+
+    def append_target(self, dual: np.ndarray, y: int) -> float:
+        """Return the mean that an appended function is led to: its target, shrunk."""
+        now, data = float(dual[y]), float(self.data_dual[y])
+        return float(span.append_gain(y, now, data, 0.0, self.limit, self._shrinkage, self._axes)[1])
+
+    # -- the dual -----------------------------------------------------------------------------------------------------
+    def uniform_dual(self) -> np.ndarray:
+        """Return the dual of the uniform distribution, in a new table."""
+        table = aligned_zeros(self.basis.size, self.data_dual.dtype)
+        table[0] = 1.0
+        return table
+
+    def refresh(self, dual: np.ndarray, indices: np.ndarray, theta: np.ndarray) -> float:
+        """Overwrite the dual by fresh transforms of the parameters and return log Z."""
+        return fill_dual(dual, self.basis, indices, theta)
+
+    def scan(self, dual: np.ndarray, indices: np.ndarray) -> tuple[float, int]:
+        """Return the gain and the index of the best append; index -1 where none lowers the cost."""
+        return self._pass(dual, indices, 0, 1.0, 0.0)
+
+    def move(self, dual: np.ndarray, indices: np.ndarray, z: int, target: float) -> tuple[float, int]:
+        """Lead ``dual[z]`` to `target` by changing its parameter, in place, and scan as `scan` does in the same pass.
+
+        `indices` are the active functions after the move.
+        """
+        mass, mean = float(dual[0]), float(dual[z])
+        now = min(max(mean / mass, -span.LARGEST_DUAL), span.LARGEST_DUAL)
+        # dividing by the mass as it is, and not as it should be, keeps its rounding errors from growing step by step
+        tilt = (target - now) / (1.0 - target * now)
+        keep = 1.0 / (mass + tilt * mean)
+        return self._pass(dual, indices, z, keep, tilt * keep)
+
+    def can_update(self, z: int) -> bool:
+        """Whether `move` takes this function; one of very high order is cheaper by `refresh`."""
+        return self._by_xor or span_axes.n_rows(self.basis.shape, self.basis.digits([z])[0]) <= span_axes.MOST_ROWS
+
+    def pair_expectations(self, dual: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        """Return ``<Phi_y Phi_z>`` for all pairs of functions, read from the dual."""
+        if self.basis.is_walsh:
+            return span.pair_expectations(dual, indices)
+        basis = self.basis
+        return span_axes.pair_expectations_axes(dual, basis.digits(indices), basis.shape, basis.strides)
+
+    @cached_property
+    def _by_xor(self) -> bool:
+        return self.basis.is_walsh and self.basis.size >= span.smallest_table(self.data_dual.dtype)
+
+    @cached_property
+    def _halves(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.penalty.halves(self.basis, self.data_dual.dtype)
+
+    @cached_property
+    def _shrinkage(self) -> tuple[float, float, float]:
+        return float(self.shrinkage.l1), float(self.shrinkage.l2), float(self.shrinkage.l2_growth)
+
+    @cached_property
+    def _axes(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.basis.shape, self.basis.strides
+
+    def _pass(self, dual, indices, z, keep, mix):
+        taken = np.sort(np.append(indices, 0))
+        if self._by_xor:
+            move = (z or 1, keep, mix)  # any pairing will do for a pass that changes nothing
+            return span.update_and_scan(
+                dual, self.data_dual, self._halves, move, self.limit, taken, 0.0, self._shrinkage, self._axes
+            )
+        penalties = self.penalty.base, self.penalty.weights
+        digits = self.basis.digits([z])[0]
+        return span_axes.update_and_scan_axes(
+            dual,
+            self.data_dual,
+            self.basis.shape,
+            penalties,
+            (digits, keep, mix),
+            self.limit,
+            taken,
+            0.0,
+            self._shrinkage,
+        )
