@@ -54,6 +54,7 @@ KINDS = {
 ARGUMENTS: dict[tuple[str, str], str] = {
     **{(kind, "held_out"): "validation_fraction" for kind in KINDS},
     ("hidden", "n_hidden"): "n_components",
+    ("full-span", "epsilon"): "tol",
 }
 
 
@@ -120,14 +121,27 @@ def bootstrap_errors(machine: Any, rows: np.ndarray, n_replicates: int) -> np.nd
     return gb.uncertainty.bootstrap(machine, rows, n_replicates, random_state=SEED).theta_se
 
 
-def counted(rows: np.ndarray) -> Any:
-    """Return distinct states, counts and cardinalities, as the functions of the full-span model take them."""
-    return gb.full_span.counted(gb.Dataset.read(rows))
+def span_learner(algorithm: str = "greedy", **settings: Any) -> Any:
+    """Return a learner of the full-span model."""
+    named = {{"epsilon": "tol"}.get(name, name): value for name, value in settings.items()}
+    return learner(f"span-{algorithm}", **named)
 
 
-def span_function(name: str, *arguments: Any, **settings: Any) -> Any:
-    """Call one of the functions beside the full-span estimator."""
-    return getattr(gb.full_span, name)(*arguments, **settings)
+def span_run(what: Any, rows: np.ndarray, random_state: Any = SEED, n_hidden: int = 0, max_iter: int = 100_000) -> Any:
+    """Run a learner of the full-span model of two-valued columns, with so many two-valued hidden variables."""
+    data = gb.Dataset.read(rows)
+    model = gb.FullSpanModel.build((2,) * (data.n_variables + n_hidden), n_hidden=n_hidden)
+    return gb.learners.run(what, model, data, random_state, max_iter=max_iter)
+
+
+def span_average(what: Any, rows: np.ndarray, n_averages: int) -> Any:
+    """Return the average of fits to resampled rows, with its members."""
+    data, bagging = gb.Dataset.read(rows), learner("span-average", learner=what, n_averages=n_averages)
+    model = gb.FullSpanModel.build((2,) * data.n_variables)
+    state = bagging.init(model, data, np.random.default_rng(SEED))
+    for _ in range(n_averages):
+        state, _ = bagging.step(state)
+    return bagging.average(model, state)
 
 
 def select_components(estimator: Any, rows: np.ndarray, numbers: list[int]) -> Any:
@@ -1017,7 +1031,7 @@ def span_greedy_penalties() -> Answers:
 @frozen
 def span_newton() -> Answers:
     rows = binary(n_rows=300, n_columns=6)
-    machine = build("full-span", algorithm="newton", epsilon=1e-5).fit(rows)
+    machine = build("full-span", learner="span-newton", epsilon=1e-5).fit(rows)
     pairwise = build("pairwise", learner="mle", **TIGHT).fit(rows)
     other = {
         "to_pairwise": machine.divergence_to(pairwise).forward,
@@ -1029,23 +1043,26 @@ def span_newton() -> Answers:
 @frozen
 def span_dense() -> Answers:
     rows = binary(n_columns=6)
-    return span_answers(build("full-span", algorithm="dense", l2=0.01, l2_growth=2.0).fit(rows), rows, few_holes(rows))
+    return span_answers(build("full-span", learner="span-dense", l2=0.01, l2_growth=2.0).fit(rows), rows, few_holes(rows))
 
 
 @frozen
 def span_missing_cells() -> Answers:
     rows = spins(n_rows=200)
     found = span_answers(build("full-span").fit(pierced(rows)), rows, few_holes(rows))
-    newton = build("full-span", algorithm="newton").fit(pierced(rows))
+    newton = build("full-span", learner="span-newton").fit(pierced(rows))
     return {**found, **parameters(theta_of(newton), "theta_newton"), "cost_newton": newton.cost_}
 
 
-def hidden_span_answers(algorithm: str, **settings: Any) -> Answers:
-    states, counts, cardinalities = counted(binary(n_rows=300))
-    settings = {"n_starts": 2, "random_state": SEED, "algorithm": algorithm, **settings}
-    fit = span_function("fit_hidden", states, counts, cardinalities, **settings)
-    answers = {"costs": fit.costs[-3:], "shares": fit.responsibilities(states[:4]), **law_answers(fit, states)}
-    return {**parameters(fit.joint.theta), **answers}
+def hidden_span_answers(algorithm: str, max_iter: int = 100, **settings: Any) -> Answers:
+    rows, rng = binary(n_rows=300), np.random.default_rng(SEED)
+    states = gb.Dataset.read(rows).states
+    hidden = learner("span-hidden", learner=span_learner(algorithm, **settings))
+    fits = [span_run(hidden, rows, rng, n_hidden=1, max_iter=max_iter) for _ in range(2)]
+    fit = min(fits, key=lambda fit: fit.trace.rows[-1][1])
+    shares = gb.answers.answers_about(fit.model).hidden_probabilities(gb.Dataset.read(states[:4]))
+    answers = {"costs": fit.trace.column("value")[-3:], "shares": shares, **law_answers(fit.model.visible(), states)}
+    return {**parameters(fit.model.theta), **answers}
 
 
 @frozen
@@ -1056,34 +1073,35 @@ def span_hidden_variable() -> Answers:
 # iterative: rounds of fits that stop at a tolerance; kernels compiled for another processor gave 3e-7
 @frozen(rtol=2e-6, atol=1e-8)
 def span_hidden_variable_dense() -> Answers:
-    return hidden_span_answers("dense", l2=0.01, max_rounds=20)
+    return hidden_span_answers("dense", l2=0.01, max_iter=20)
 
 
 @frozen
 def span_averaged_and_stacked() -> Answers:
-    rows = counted(binary(n_rows=300))
-    average = span_function("bootstrap_average", *rows, n_fits=4, random_state=SEED)
-    single = span_function("fit_full_span", *rows, algorithm="dense", l2=0.05).model
-    stacked = span_function("stack", [average, single], *counted(binary(n_rows=100, seed=8))[:2])
+    rows = binary(n_rows=300)
+    states = gb.Dataset.read(rows).states
+    average = span_average(span_learner(), rows, n_averages=4)
+    single = span_run(span_learner("dense", l2=0.05), rows).model
+    stacked = gb.learners.span_ensembles.stack([average, single], gb.Dataset.read(binary(n_rows=100, seed=8)))
     return {
-        **law_answers(average, rows[0]),
+        **law_answers(average, states),
         **parameters(average.geometric_mean().theta, "geometric_mean"),
-        **prefixed("stacked", {**law_answers(stacked, rows[0]), "weights": stacked.weights}),
+        **prefixed("stacked", {**law_answers(stacked, states), "weights": stacked.weights}),
     }
 
 
 @frozen
 def span_selected() -> Answers:
-    rows = counted(binary(n_rows=300))
+    rows = binary(n_rows=300)
     candidates = [
-        {"algorithm": "dense", "l2": 0.001},
-        {"algorithm": "dense", "l2": 0.1},
-        {"epsilon": 1e-3},
-        {"n_fits": 2, "random_state": SEED},
+        span_learner("dense", l2=0.001),
+        span_learner("dense", l2=0.1),
+        span_learner(epsilon=1e-3),
+        learner("span-average", learner=span_learner(), n_averages=2),
     ]
-    chosen = span_function("fit_selected", *rows, candidates, random_state=SEED)
-    scores = [trial.log_likelihood for trial in chosen.trials]
-    return {"scores": scores, **law_answers(chosen.model, rows[0])}
+    chosen = span_run(learner("span-selection", candidates=candidates), rows)
+    scores = -chosen.trace.column("value")[: len(candidates)]
+    return {"scores": scores, **law_answers(chosen.model, gb.Dataset.read(rows).states)}
 
 
 # == mixtures =========================================================================================================

@@ -5,6 +5,7 @@ A learner is either an objective with an optimiser (`ObjectiveLearner`) or momen
 stopping rule and checkpoints. To add a learner, drop a file here that registers it.
 """
 
+from gibbsian.lazy import attach
 from gibbsian.learners import callbacks
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
 from gibbsian.learners.em import EM
@@ -19,7 +20,18 @@ from gibbsian.learners.result import FitResult, HeldOut, Trace
 from gibbsian.learners.run import Run, StopRun, run
 from gibbsian.learners.trained import TrainingReport
 
-__all__ = [
+# learners of one family, loaded when they are first used
+_LAZY = {
+    "SpanBagging": "gibbsian.learners.span_ensembles",
+    "SpanDense": "gibbsian.learners.span_dense",
+    "SpanGreedy": "gibbsian.learners.span_greedy",
+    "SpanHidden": "gibbsian.learners.span_hidden",
+    "SpanNewton": "gibbsian.learners.span_newton",
+    "SpanSelection": "gibbsian.learners.span_ensembles",
+}
+__getattr__, _, _ = attach(__name__, _LAZY)
+
+__all__ = [  # the lazy names last
     "EM",
     "LEARNERS",
     "FitResult",
@@ -41,4 +53,5 @@ __all__ = [
     "callbacks",
     "run",
     "warm_start",
+    *_LAZY,
 ]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
 from gibbsian.optimizers import StepInfo
 from gibbsian.registry import Registry
@@ -62,6 +63,10 @@ class Learner:
         """Return the model as a state has it, given the one that learning started from."""
         return model.replace(state.progress.theta)
 
+    def moments(self, model: Any, state: LearnerState) -> DataMoments | None:
+        """Return the moments of the data as the learner has filled their missing cells, where it knows them."""
+        return None
+
     def restored(self, state: LearnerState, progress: Any) -> LearnerState:
         """Return a fresh state with the progress that a checkpoint held."""
         return LearnerState(state.problem, progress)
@@ -87,7 +92,7 @@ class Learner:
         return ArgumentError("needs all rows at once", "use `learner='online'`", argument="learner", value=name)
 
 
-def as_learner(learner: str | Learner, **settings: Any) -> Learner:
+def as_learner(learner: str | Learner, /, **settings: Any) -> Learner:
     """Turn a registered name (with settings) or a learner object (which brings its own) into a learner.
 
     Examples

@@ -121,6 +121,7 @@ class Run:
             converged,
             plain(reason),
             dict(self.provenance),
+            moments=self.learner.moments(self.model, self.state),
             history={name: np.asarray(values) for name, values in self.history.items()},
             remedy="" if converged else reason.partition(": ")[2],
         )

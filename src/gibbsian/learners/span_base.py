@@ -16,9 +16,11 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import Learner, LearnerState
-from gibbsian.learners.span_problem import SpanProblem
+from gibbsian.learners.span_penalty import DescriptionLength, Shrinkage
+from gibbsian.learners.span_problem import SpanProblem, negative_entropy
 from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.span_basis import SpanBasis
+from gibbsian.models.span_completions import log_evidence, with_hidden_cells
 from gibbsian.optimizers import StepInfo
 from gibbsian.resources import require_memory
 from gibbsian.settings import check, choice, declared, number
@@ -204,6 +206,10 @@ class SpanLearner(Learner):
         """Whether the next step would be none."""
         raise NotImplementedError
 
+    def lowered(self, problem: SpanProblem, point: SpanPoint) -> Any:
+        """Return where the steps from a point end: the M-step of a hidden variable."""
+        raise NotImplementedError
+
     # -- the contract of learners -------------------------------------------------------------------------------------
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Start from the model's functions, or from the uniform distribution where it has none."""
@@ -262,6 +268,28 @@ class SpanLearner(Learner):
         """Put what a checkpoint held into the tables of a fresh start, and fill missing cells as they were."""
         rows, inner = state.problem.restored(self, state.progress.inner, progress.inner)
         return LearnerState(rows, replace(progress, inner=inner))
+
+    # -- costs --------------------------------------------------------------------------------------------------------
+    def costs(self, model: FullSpanModel, data: Dataset) -> dict[str, float]:
+        """Return the cost of a fitted model, TA22 eq. 2.5, and the part of it that is ``KL(data || model)``.
+
+        With missing cells the cost is minus the mean log-likelihood of the observed cells plus the penalties, and there
+        is no divergence.
+        """
+        theta, (length, shrinkage) = model.scaled_theta, self.penalties(model.basis, data.total_weight)
+        penalties = float((length(model.basis, model.indices) + shrinkage(model.basis, model.indices, theta)).sum())
+        cells = with_hidden_cells(model, data.domain.to_codes(data.states), data.missing)
+        mean = float(np.average(log_evidence(model, *cells), weights=data.weights)) - model.log_partition
+        divergence = negative_entropy(data) - mean
+        known = {} if data.has_missing else {"divergence": divergence}
+        return {"cost": divergence + penalties, **known}
+
+    def penalties(self, basis: SpanBasis, n_samples: float) -> tuple[DescriptionLength, Shrinkage]:
+        """Return what functions cost for being there, and for the size of their parameters."""
+        return (
+            DescriptionLength.of_samples(basis, n_samples, self.mdl_scale),
+            Shrinkage(self.l1, self.l2, self.l2_growth),
+        )
 
     # -- memory -------------------------------------------------------------------------------------------------------
     def memory(self, basis: SpanBasis, checkpoint: bool = False, missing: bool = False) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 from gibbsian.backends.numba.axes import transform
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import LEARNERS
-from gibbsian.learners.span_base import Change, SpanLearner
+from gibbsian.learners.span_base import Change, SpanLearner, SpanPoint
 from gibbsian.learners.span_problem import SpanProblem
 from gibbsian.models.full_span import fill_probabilities
 from gibbsian.settings import declared
@@ -118,6 +118,13 @@ class SpanDense(SpanLearner):
             if after.cost < inner.cost:
                 return after, Change("refit", -1, inner.cost - after.cost)
         return replace(inner, done=True), Change("stop")
+
+    def lowered(self, problem: SpanProblem, point: SpanPoint) -> DenseProgress:
+        """Take Newton steps while they lower the cost."""
+        inner = self.begin(problem, point)
+        while not inner.done:
+            inner, _ = self.advance(problem, inner)
+        return inner
 
     def is_done(self, problem: SpanProblem, inner: DenseProgress) -> bool:
         """Whether the last step promised too little for another one."""

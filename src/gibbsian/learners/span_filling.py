@@ -104,23 +104,24 @@ class FilledRows:
         """Return the rows of a dataset before they are filled."""
         assert data.missing is not None
         codes = data.domain.to_codes(data.states)
-        whole = learner.problem_of(basis, np.where(data.missing, 0, codes), data.weights)
-        return cls(codes, data.missing, data.weights, whole, whole)._complete()
+        return cls.unfilled(learner, basis, codes, data.missing, data.weights)._complete()
+
+    @classmethod
+    def unfilled(
+        cls, learner: SpanLearner, basis: SpanBasis, codes: np.ndarray, missing: np.ndarray, counts: np.ndarray
+    ) -> Self:
+        """Return rows of codes whose table is still to be filled."""
+        whole = learner.problem_of(basis, np.where(missing, 0, codes), counts)
+        return cls(codes, missing, counts, whole, whole)
 
     # -- steps --------------------------------------------------------------------------------------------------------
     def begin(self, learner: SpanLearner, indices: np.ndarray, theta: np.ndarray) -> FillProgress:
         """Start on the complete rows; without any, on columns filled alone. Newton takes one path only."""
-        nothing = np.empty(0, np.int64), np.empty(0)
-        if self.problem is not self.whole:
-            inner = begun(learner, self.problem, *nothing)
-            if indices.size:
-                inner = learner.begin(self.problem, self._at(inner.point.dual, indices, theta), once=True)
-            return FillProgress(inner, *nothing, 0)
+        nothing, filled = (np.empty(0, np.int64), np.empty(0)), self.problem is self.whole
         inner = begun(learner, self.problem, *nothing)
-        return FillProgress(learner.begin(self.problem, self._at(inner.point.dual, indices, theta), once=True), *nothing, 1)
-
-    def _at(self, dual: np.ndarray, indices: np.ndarray, theta: np.ndarray) -> Any:
-        return refreshed(self.problem, dual, indices, theta)
+        if indices.size or filled:
+            inner = learner.begin(self.problem, refreshed(self.problem, inner.point.dual, indices, theta), once=True)
+        return FillProgress(inner, *nothing, int(filled))
 
     def advance(self, learner: SpanLearner, inner: FillProgress) -> tuple[Self, FillProgress, Change]:
         """Take a step of the learner; fill when it has none or has changed much; stop when that gains nothing either.
@@ -144,7 +145,7 @@ class FilledRows:
 
     def _fill(self, learner: SpanLearner, inner: FillProgress) -> tuple[Self, FillProgress, Change]:
         point, first = inner.point, inner.n_fills == 0
-        rows = self._filled(self._filler(point.dual, point.indices, point.theta))
+        rows = self.filled(self._filler(point.dual, point.indices, point.theta))
         after = refreshed(rows.problem, point.dual, point.indices, point.theta)
         if not learner.refits_all:
             after = refit(rows.problem, after)
@@ -162,7 +163,7 @@ class FilledRows:
         """Return what a checkpoint held in the table of a fresh start, the cells filled as they were."""
         rows, table = self, fresh.point.dual
         if loaded.n_fills:
-            rows = self._filled(self._filler(table, loaded.filler_indices, loaded.filler_theta))
+            rows = self.filled(self._filler(table, loaded.filler_indices, loaded.filler_theta))
         return rows, replace(loaded, inner=loaded.inner.in_table(table))
 
     # -- fills --------------------------------------------------------------------------------------------------------
@@ -173,7 +174,7 @@ class FilledRows:
         if n_samples < 1.0:
             table = self.whole.uniform_dual()
             self._independent(table)
-            return self._filled(table)
+            return self.filled(table)
         negative_entropy = self._spread(self.whole.data_dual, keep)
         # what a function costs is shared by fewer rows
         penalty = self.whole.penalty.scaled(self.whole.n_samples / n_samples)
@@ -200,7 +201,7 @@ class FilledRows:
             table[: size * q] = np.outer(table[:size].copy(), weights / weights.sum()).ravel()
             size *= q
 
-    def _filled(self, probabilities: np.ndarray) -> Self:
+    def filled(self, probabilities: np.ndarray) -> Self:
         """Return the rows filled by given probabilities of all states."""
         negative_entropy = self._spread(probabilities, np.ones(len(self.counts), bool))
         problem = replace(self.whole, negative_entropy=negative_entropy)
@@ -232,6 +233,15 @@ class FilledRows:
         transform(table, self.whole.basis.shape)
         table.flags.writeable = False
         return negative_entropy
+
+    def mean_log_probability(self, probabilities: np.ndarray) -> float:
+        """Return the mean over rows of the log-probability of their present cells, from that of all states."""
+        shares = self.counts / self.counts.sum()
+        every = np.ones(len(shares), bool)
+        return sum(
+            float(shares[rows] @ np.log(probabilities[places].astype(np.float64).sum(axis=1)))
+            for rows, places in self._completions(every)
+        )
 
     def _completions(self, keep: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Give blocks of rows that miss the same cells, and the indices of the completions of each."""

@@ -56,6 +56,12 @@ class SpanGreedy(SelectingLearner):
         can_append = inner.append_index >= 0 and inner.append_gain >= self.tol
         return not can_append and self._best(problem, inner) is None
 
+    def lowered(self, problem: SpanProblem, point: SpanPoint) -> SpanPoint:
+        """Take greedy moves while there are some."""
+        while (move := self._best(problem, point)) is not None:
+            point = apply_move(problem, point, move)
+        return point
+
     def _best(self, problem: SpanProblem, point: SpanPoint) -> Move | None:
         move = best_move(problem, point)
         return None if move is None or move.gain < self.tol else move

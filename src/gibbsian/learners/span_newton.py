@@ -98,8 +98,7 @@ def _with_l1(theta: np.ndarray, gradient: np.ndarray, l1: float) -> tuple[np.nda
 
 
 def hessian(problem: SpanProblem, dual: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Return the covariance of the active functions in the model.
-    """
+    """Return the covariance of the active functions in the model."""
     means = dual[indices].astype(np.float64)
     return problem.pair_expectations(dual, indices) - np.outer(means, means)
 
@@ -260,6 +259,10 @@ class SpanNewton(SpanGreedy):
             if change is not None:
                 return inner, change._replace(gain=before - inner.point.cost)
         return inner, Change("stop")
+
+    def lowered(self, problem: SpanProblem, point: SpanPoint) -> SpanPoint:
+        """Take greedy moves while there are some, and re-fit all parameters."""
+        return refit(problem, super().lowered(problem, point))
 
     def _move(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
         """Take a greedy move; when there is none, re-fit, or end the path if nothing changed since the last re-fit."""

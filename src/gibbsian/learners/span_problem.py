@@ -11,6 +11,7 @@ import numpy as np
 from gibbsian.backends.numba import span, span_axes
 from gibbsian.backends.numba.axes import transform
 from gibbsian.backends.numba.walsh import aligned_zeros
+from gibbsian.data import Dataset
 from gibbsian.errors import DataError
 from gibbsian.learners.span_penalty import DescriptionLength, Shrinkage
 from gibbsian.models.full_span import fill_dual
@@ -66,7 +67,9 @@ class SpanProblem:
         weights = np.bincount(position, weights=counts)
         n_samples = float(weights.sum())
         if n_samples < 1.0:
-            raise DataError(f"the weights add up to {n_samples:.3g}", "scale them to a sum of 1 or more: they count rows")
+            raise DataError(
+                f"the weights add up to {n_samples:.3g}", "scale them to a sum of 1 or more: they count rows"
+            )
         seen = weights > 0
         shares = weights[seen] / n_samples
         table = aligned_zeros(basis.size, np.dtype(dtype))
@@ -182,3 +185,14 @@ class SpanProblem:
             0.0,
             self._shrinkage,
         )
+
+
+def negative_entropy(data: Dataset) -> float:
+    """Return ``<ln p_d>`` of the rows, what makes a cost a divergence; 0 with missing cells.
+
+    Rows that miss different cells overlap and have no distribution to diverge from.
+    """
+    if data.has_missing:
+        return 0.0
+    shares = data.weights[data.weights > 0] / data.total_weight
+    return float(shares @ np.log(shares))

@@ -14,6 +14,7 @@ from gibbsian.models.local_states import LocalStates
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.models.potts import PottsModel
 from gibbsian.models.restricted import RestrictedModel
+from gibbsian.models.span_average import SpanAverage
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.models.tables import MarkovRandomField
 
@@ -32,6 +33,7 @@ __all__ = [
     "PairwiseModel",
     "PottsModel",
     "RestrictedModel",
+    "SpanAverage",
     "SpanBasis",
     "SpinLayer",
     "only the rooms above them",

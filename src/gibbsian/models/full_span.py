@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.special import logsumexp
 
 from gibbsian.backends.numba.axes import exponentiate, scale, transform
 from gibbsian.backends.numba.walsh import aligned_zeros
@@ -123,10 +124,11 @@ class FullSpanModel:
         theta: Sequence[float] | np.ndarray = (),
         domain: AnyDomain | None = None,
         temperature: float = 1.0,
+        n_hidden: int = 0,
     ) -> Self:
         """Return a model from plain numbers; without functions it is the uniform distribution."""
         basis = SpanBasis(tuple(cardinalities))
-        return cls(basis, np.asarray(indices, np.int64), np.asarray(theta, float), domain, temperature)  # type: ignore[arg-type]
+        return cls(basis, np.asarray(indices, np.int64), np.asarray(theta, float), domain, temperature, n_hidden)  # type: ignore[arg-type]
 
     @classmethod
     def zeros(cls, graph: Graph, domain: AnyDomain = SPIN, temperature: float = 1.0) -> Self:
@@ -263,17 +265,25 @@ class FullSpanModel:
         >>> FullSpanModel.build((2, 2), indices=[3], theta=[0.5]).log_weight_table()
         array([ 0.5, -0.5, -0.5,  0.5])
         """
-        if (kept := self.__dict__.get("_log_weight_table")) is not None:
-            return kept
-        table = self._table("the table of log-weights")
-        fill_log_weights(table, self.basis, self.indices, self.scaled_theta)
+        return self._kept("the table of log-weights", "_log_weights", fill_log_weights)
+
+    def probability_table(self) -> np.ndarray:
+        """Return the probability of every state, in the order of their indices; not to be written to."""
+        return self._kept("a table of all probabilities", "_probabilities", fill_probabilities)
+
+    def _kept(self, what: str, name: str, fill: Callable[..., Any]) -> np.ndarray:
+        """Return a table of all states, made once where it is small."""
+        if name in self.__dict__:
+            return self.__dict__[name]
+        table = self._table(what)
+        fill(table, self.basis, self.indices, self.scaled_theta)
         table.flags.writeable = False
         if table.nbytes <= MOST_KEPT_BYTES:
-            object.__setattr__(self, "_log_weight_table", table)
+            object.__setattr__(self, name, table)
         return table
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_log_weight_table"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_log_weights", "_probabilities")}
 
     def log_probabilities(self, x: np.ndarray) -> np.ndarray:
         """Return the logarithm of the probability of each state."""
@@ -320,6 +330,10 @@ class FullSpanModel:
         """Return the weighted means of the functions over the states."""
         codes = self._codes(x)
         shares = checked_shares(weights, len(codes))
+        if self.table_pays(len(codes)):
+            table = self._table("the table of the data")
+            np.add.at(table, self.basis.indices(codes), shares)
+            return self.statistics_from_table(table)
         means = np.zeros(self.theta.size)
         for rows in row_blocks(len(codes), len(means)):
             means += shares[rows] @ self.basis.values(self.indices, codes[rows])
@@ -478,6 +492,15 @@ class FullSpanModel:
     def _fixed(self, nodes: Sequence[int] | np.ndarray, values: Any) -> tuple[np.ndarray, np.ndarray]:
         fixed, held = checked_fixed(self, nodes, values)
         return np.array(fixed, dtype=np.int64), self.domain.to_codes(held)[None, :]
+
+    def visible(self) -> Self:
+        """Return the distribution of the visible variables, the hidden ones summed out: again a full-span model."""
+        if not self.n_hidden:
+            return self
+        n = self.n_variables - self.n_hidden
+        basis = SpanBasis(self.cardinalities[:n])
+        logs = logsumexp(self.log_weight_table().reshape(basis.size, -1), axis=1)
+        return type(self).of_log_weights(basis, logs, self.domain.take(np.arange(n)))
 
     # -- export -------------------------------------------------------------------------------------------------------
     def to_cliques(self) -> list[tuple[tuple[int, ...], float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.special import logsumexp
 
 from gibbsian.backends.numba.walsh import aligned_zeros
 from gibbsian.blocks import row_blocks
@@ -83,3 +84,36 @@ def _transformed(basis: SpanBasis, indices: np.ndarray, theta: np.ndarray) -> np
     table = aligned_zeros(basis.size)
     fill_log_weights(table, basis, indices, theta)
     return table
+
+
+def log_evidence(model: FullSpanModel, codes: np.ndarray, missing: np.ndarray | None) -> np.ndarray:
+    """Return ``log P + log Z`` of the present cells of each row of codes.
+
+    A row with missing cells costs its completions; a table of all states is made where that is cheaper.
+    """
+    evidence, table = np.empty(len(codes)), table_for(model, len(codes))
+    for rows, pattern in patterns_of(codes, missing):
+        if not pattern.any():
+            evidence[rows] = (
+                model.log_weights_of_codes(codes[rows]) if table is None else table[model.basis.indices(codes[rows])]
+            )
+            continue
+        for part, logs in completion_log_weights(model, codes[rows], pattern, table):
+            evidence[rows[part]] = logsumexp(logs, axis=1)
+    return evidence
+
+
+def table_for(model: FullSpanModel, n_rows: int) -> np.ndarray | None:
+    """Return the log-weights of all states where that is cheaper than looking at each row by itself."""
+    return model.log_weight_table() if model.table_pays(n_rows) else None
+
+
+def with_hidden_cells(
+    model: FullSpanModel, codes: np.ndarray, missing: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return rows of visible codes with the hidden variables after them, missing in every row."""
+    if not model.n_hidden:
+        return codes, missing
+    holes = np.ones((len(codes), model.n_variables), bool)
+    holes[:, : codes.shape[1]] = False if missing is None else missing
+    return np.pad(codes, ((0, 0), (0, model.n_hidden))), holes

@@ -1,4 +1,4 @@
-"""Entropies and divergences of probability tables, a block at a time."""
+"""Entropies and divergences of tables of probabilities, a block at a time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import entr
 
-from gibbsian.backends.numba.axes import transform
-from gibbsian.backends.numba.walsh import aligned_zeros
 from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.models.full_span import FullSpanModel
@@ -32,12 +30,6 @@ class Divergence(NamedTuple):
         ``KL(this || other)``: what is lost when the other stands for this one.
     backward : float
         ``KL(other || this)``.
-
-    Examples
-    --------
-    >>> from gibbsian.full_span.information import Divergence
-    >>> Divergence(0.1, 0.2).forward
-    0.1
     """
 
     forward: float
@@ -45,64 +37,23 @@ class Divergence(NamedTuple):
 
 
 def entropy(probabilities: np.ndarray) -> float:
-    """Return ``-sum p ln p`` in nats.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.full_span.information import entropy
-    >>> round(entropy(np.array([0.5, 0.5])), 4)
-    0.6931
-    """
+    """Return ``-sum p ln p`` in nats."""
     flat = probabilities.ravel()
     return float(sum(entr(flat[part]).sum() for part in row_blocks(flat.size, 1)))
 
 
 def mutual_information(joint: np.ndarray) -> float:
-    """Return ``H(a) + H(b) - H(a, b)`` of a joint table with one axis for each, in nats; never below zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.full_span.information import mutual_information
-    >>> round(mutual_information(np.eye(2) / 2), 4)
-    0.6931
-    """
+    """Return ``H(a) + H(b) - H(a, b)`` of a joint table with one axis for each, in nats; never below zero."""
     return max(0.0, entropy(joint.sum(axis=1)) + entropy(joint.sum(axis=0)) - entropy(joint))
 
 
 def log_table(model: FullSpanModel) -> np.ndarray:
-    """Return the log-probability of every state: one transform, and no exponential to underflow.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.full_span.information import log_table
-    >>> from gibbsian.models import FullSpanModel
-    >>> np.exp(log_table(FullSpanModel.build((2,), [1], [0.5]))).round(4)
-    array([0.7311, 0.2689])
-    """
-    log_partition = model.log_partition
-    size = model.basis.size
-    require_memory(8.0 * size, f"a table of {size:.3g} log-probabilities", "compare scores of rows instead")
-    table = aligned_zeros(size)
-    table[model.indices] = model.theta
-    transform(table, model.basis.shape, transposed=True)
-    table -= log_partition
-    return table
+    """Return the log-probability of every state: one transform, and no exponential to underflow."""
+    return model.log_weight_table() - model.log_partition
 
 
 def log_table_of_weights(basis: SpanBasis, log_weights: LogWeights) -> np.ndarray:
-    """Return the log-probability of every state of a distribution known by its log-weights.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.full_span.information import log_table_of_weights
-    >>> from gibbsian.models import SpanBasis
-    >>> np.exp(log_table_of_weights(SpanBasis((2,)), lambda codes: np.log(1.0 + codes[:, 0]))).round(4)
-    array([0.3333, 0.6667])
-    """
+    """Return the log-probability of every state of a distribution known by its log-weights."""
     require_memory(8.0 * basis.size, f"a table of {basis.size:.3g} log-probabilities", "compare scores of rows instead")
     table = np.empty(basis.size)
     for part in row_blocks(basis.size, basis.n_variables):
@@ -113,17 +64,7 @@ def log_table_of_weights(basis: SpanBasis, log_weights: LogWeights) -> np.ndarra
 
 
 def log_table_of_probabilities(basis: SpanBasis, probabilities: np.ndarray | Sequence[float]) -> np.ndarray:
-    """Return the logarithms of a given table, of the shape of the variables' values or flat, after a check.
-
-    Examples
-    --------
-    >>> from gibbsian.full_span.information import log_table_of_probabilities
-    >>> from gibbsian.models import SpanBasis
-    >>> log_table_of_probabilities(SpanBasis((2,)), [0.5, 0.6])
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.ArgumentError: the table of probabilities sums to 1.1: give numbers that sum to one
-    """
+    """Return the logarithms of a given table, of the shape of the variables' values or flat, after a check."""
     try:
         table = np.asarray(probabilities, dtype=np.float64)
     except (TypeError, ValueError):
@@ -146,15 +87,7 @@ def log_table_of_probabilities(basis: SpanBasis, probabilities: np.ndarray | Seq
 
 
 def divergence(log_p: np.ndarray, log_q: np.ndarray) -> Divergence:
-    """Return the divergences of two tables of log-probabilities; infinite where one excludes what the other allows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.full_span.information import divergence
-    >>> round(divergence(np.log([0.5, 0.5]), np.log([0.25, 0.75])).forward, 4)
-    0.1438
-    """
+    """Return the divergences of two tables of log-probabilities; infinite where one excludes what the other allows."""
     forward = backward = 0.0
     for part in row_blocks(log_p.size, 2):
         forward += _directed(log_p[part], log_q[part])

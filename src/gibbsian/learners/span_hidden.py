@@ -1,0 +1,171 @@
+"""Hidden variables of a full-span model, learned by expectation-maximisation, where the joint table is small.
+
+A hidden variable is a column whose cells are missing in every row. With q the rows spread over the hidden values as the
+present model has them,
+
+    KL(data || p'(x)) <= KL(q || p'(x, h))   for every model p', with equality at the present one,
+
+so any step that lowers the right-hand side plus penalties, a fit of the joint table, lowers the cost of the
+visible variables at least as much: every round is one fit that goes on from the one before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.diagnostics.moments import DataMoments
+from gibbsian.errors import ArgumentError
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
+from gibbsian.learners.span_base import Change, SpanLearner, refreshed, step_info
+from gibbsian.learners.span_filling import FilledRows
+from gibbsian.learners.span_problem import negative_entropy
+from gibbsian.models.full_span import FullSpanModel, fill_probabilities
+from gibbsian.models.span_basis import SpanBasis
+from gibbsian.optimizers import StepInfo
+from gibbsian.settings import check, declared, free, number
+
+# How much less likely a class is, at the start, with each variable in which a row differs from its centre.
+_NEARNESS = 1.0
+
+
+@dataclass(frozen=True)
+class HiddenProgress:
+    """A fit with hidden variables between two rounds.
+
+    Parameters
+    ----------
+    indices, theta : (k,)
+        The active functions of all variables, and their parameters.
+    dual : (|X|,)
+        A table to work in.
+    cost : float
+        Cost of the visible variables, penalties included: it never rises.
+    n_steps : int
+        Rounds so far.
+    verdict : str
+        How the fit ended, once it has.
+    """
+
+    indices: np.ndarray
+    theta: np.ndarray
+    dual: np.ndarray
+    cost: float
+    n_steps: int = 0
+    verdict: str = ""
+
+
+@LEARNERS.register("span-hidden", models=("full-span",))
+@declared(frozen=True)
+class SpanHidden(Learner):
+    """Rounds of expectation-maximisation around another learner, for full-span models with hidden variables.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> rng = np.random.default_rng(0)
+    >>> rows = (rng.random((300, 5)) < rng.choice([0.1, 0.9], (300, 1))).astype(int)
+    >>> model = gb.FullSpanModel.build((2,) * 6, n_hidden=1)
+    >>> gb.learners.run(gb.learners.SpanHidden(), model, gb.Dataset.read(rows), 0).converged
+    True
+    """
+
+    learner: Any = free("span-newton", "What a round does with the filled rows.", doc="str or learner", kw_only=False)
+    tol: float = number(1e-5, "Stop when a round lowers the cost by less, in nats per row.", least=0)
+
+    def __post_init__(self) -> None:
+        check(self)
+        object.__setattr__(self, "learner", as_learner(self.learner))
+        if not isinstance(self.learner, SpanLearner):
+            raise ArgumentError("must choose functions of a full-span model", argument="learner", value=self.learner)
+
+    def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
+        """Start around rows drawn at random, one for each combination of hidden values."""
+        self.learner.require(model)
+        if not model.n_hidden:
+            raise ArgumentError("the model has no hidden variable", "use `n_components` above 1, or another learner")
+        shown = data.domain.to_codes(data.states)
+        codes = np.column_stack([shown, np.zeros((len(shown), model.n_hidden), shown.dtype)])
+        missing = np.ones(codes.shape, bool)
+        missing[:, : data.n_variables] = False if data.missing is None else data.missing
+        rows = FilledRows.unfilled(self.learner, model.basis, codes, missing, data.weights)
+        rows = rows.filled(_near_some_rows(model, shown, missing[:, : data.n_variables], data.weights, rng))
+        nothing = np.empty(0, np.int64), np.empty(0)
+        constant = negative_entropy(data)
+        return LearnerState((rows, constant), HiddenProgress(*nothing, rows.problem.uniform_dual(), np.inf))
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Fit the filled rows, from the functions of the round before, and fill them anew."""
+        (rows, entropy), before = state.problem, state.progress
+        problem, table = rows.problem, before.dual
+        point = self.learner.lowered(problem, refreshed(problem, table, before.indices, before.theta))
+        indices, theta = point.indices, point.theta
+        fill_probabilities(table, problem.basis, indices, theta)
+        cost = float(problem.penalties(indices).sum()) + problem.shrinks(indices, theta)
+        cost += entropy - rows.mean_log_probability(table)
+        n_steps, verdict = before.n_steps + 1, ""
+        if before.cost - cost < self.tol:
+            verdict = f"converged after {n_steps} rounds: the last lowers the cost by less than {self.tol:g}"
+        progress = HiddenProgress(indices, theta, table, cost, n_steps, verdict)
+        info = step_info(Change("fill", -1, before.cost - cost), cost, indices.size, n_steps, verdict)
+        return LearnerState((rows.filled(table), entropy), progress), info
+
+    def fitted(self, model: Any, state: LearnerState) -> FullSpanModel:
+        """Return the model of all variables, the hidden ones last."""
+        indices, theta = state.progress.indices, state.progress.theta
+        order = np.argsort(indices)
+        order = order[theta[order] != 0]
+        return FullSpanModel(
+            model.basis,
+            indices[order],
+            theta[order] * model.temperature,
+            model.domain,
+            model.temperature,
+            model.n_hidden,
+        )
+
+    def moments(self, model: Any, state: LearnerState) -> DataMoments:
+        """Return the means of the model's functions in the rows as it has filled them."""
+        (rows, _), indices = state.problem, np.sort(state.progress.indices[state.progress.theta != 0])
+        return DataMoments(rows.problem.data_dual[indices], np.full(indices.size, rows.problem.n_samples))
+
+    def costs(self, model: FullSpanModel, data: Dataset) -> dict[str, float]:
+        """Return the cost of a fitted model of the visible columns, and the divergence in it."""
+        return self.learner.costs(model, data)
+
+    def require_memory(self, basis: SpanBasis, checkpoint: bool = False, missing: bool = False) -> None:
+        """Raise `TooExpensiveError` where the tables of a fit do not fit."""
+        self.learner.require_memory(basis, checkpoint, missing)
+
+    def restored(self, state: LearnerState, progress: HiddenProgress) -> LearnerState:
+        """Fill the hidden cells as the model of a checkpoint does."""
+        (rows, entropy), table = state.problem, progress.dual
+        fill_probabilities(table, rows.problem.basis, progress.indices, progress.theta)
+        return LearnerState((rows.filled(table), entropy), progress)
+
+
+def _near_some_rows(
+    model: FullSpanModel, codes: np.ndarray, missing: np.ndarray, counts: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Return a table over all states in which hidden values are the likelier, the nearer a row is to one drawn for each.
+
+    Rows without missing cells are drawn where there are some.
+    """
+    cardinalities = model.cardinalities[: codes.shape[1]]
+    whole = ~missing.any(axis=1)
+    possible = (whole & (counts > 0)) if (counts[whole] > 0).any() else counts > 0
+    states, shares = np.where(missing, 0, codes)[possible], counts[possible] / counts[possible].sum()
+    order = np.lexsort(states.T[::-1])  # by index, whatever the order of the rows
+    n_values = int(np.prod(model.cardinalities[codes.shape[1] :]))
+    n_centres = min(n_values, len(states))
+    centres = states[order][rng.choice(len(states), n_centres, replace=False, p=shares[order])]
+    table = np.zeros((model.basis.size // n_values, n_values))
+    for value, centre in enumerate(centres):
+        near = np.ones(1)
+        for i, q in enumerate(cardinalities):
+            near = np.outer(near, np.where(np.arange(q) == centre[i], 1.0, np.exp(-_NEARNESS))).ravel()
+        table[:, value] = near
+    return table.ravel()
