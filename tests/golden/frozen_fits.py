@@ -1043,7 +1043,9 @@ def span_newton() -> Answers:
 @frozen
 def span_dense() -> Answers:
     rows = binary(n_columns=6)
-    return span_answers(build("full-span", learner="span-dense", l2=0.01, l2_growth=2.0).fit(rows), rows, few_holes(rows))
+    return span_answers(
+        build("full-span", learner="span-dense", l2=0.01, l2_growth=2.0).fit(rows), rows, few_holes(rows)
+    )
 
 
 @frozen

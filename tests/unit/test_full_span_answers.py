@@ -6,10 +6,6 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
-
-from full_span_reference import all_functions
-from gibbsian.errors import ArgumentError, DataError, TooExpensiveError
 from gibbsian.full_span import (
     FillAndFit,
     Greedy,
@@ -25,6 +21,10 @@ from gibbsian.full_span import (
 )
 from gibbsian.full_span.information import divergence, log_table, log_table_of_probabilities
 from gibbsian.full_span.missing import empty_problem
+from scipy.special import logsumexp
+
+from full_span_reference import all_functions
+from gibbsian.errors import ArgumentError, DataError, TooExpensiveError
 from gibbsian.models import FullSpanModel, span_completions
 
 SYSTEMS = [(2,) * 5, (3, 2, 4), (2, 1, 3, 2)]

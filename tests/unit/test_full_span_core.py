@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from gibbsian.full_span import Greedy, Newton, SpanProblem, fit_full_span, predict_memory, run
+from gibbsian.full_span.greedy import Move, apply_move, refreshed
+from gibbsian.full_span.newton import hessian
 from scipy.special import logsumexp
 
 from full_span_reference import all_functions, cost_of, description_lengths, empirical, learn
 from gibbsian.backends.numba import walsh
 from gibbsian.errors import ArgumentError, DataError, TooExpensiveError
-from gibbsian.full_span import Greedy, Newton, SpanProblem, fit_full_span, predict_memory, run
-from gibbsian.full_span.greedy import Move, apply_move, refreshed
-from gibbsian.full_span.newton import hessian
 from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.storage import pack, unpack

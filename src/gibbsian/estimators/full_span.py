@@ -77,15 +77,16 @@ class FullSpan(SpanQuestions, Estimator):
     >>> smooth = gb.FullSpan("span-dense", l2=0.01, l2_growth=3.0).fit(rows)
     >>> round(smooth.score(rows), 2)
     -1.45
-    >>> gb.FullSpan(candidates="span-greedy, span-dense:l2=0.01", combine="stack", random_state=0).fit(rows).score(rows) > -1.5
-    True
+    >>> mixture = gb.FullSpan(candidates="span-greedy, span-dense:l2=0.01", combine="stack", random_state=0)
+    >>> round(mixture.fit(rows).score(rows), 2)
+    -1.39
     """
 
     learner: Any = free(
         "span-greedy",
-        "TA22's algorithm ('span-greedy'); the one that also re-fits all parameters at once, whose cost is never higher "
-        "('span-newton'); or all functions at once under L2, none selected ('span-dense'), which often predicts new "
-        "rows better, but needs `l2` and seven times the memory. Or a learner object with its own settings.",
+        "TA22's algorithm ('span-greedy'); the one that also re-fits all parameters at once, whose cost is never "
+        "higher ('span-newton'); or all functions at once under L2, none selected ('span-dense'), which often predicts "
+        "new rows better, but needs `l2` and seven times the memory. Or a learner object with its own settings.",
         doc="str or Learner",
         kw_only=False,
     )
@@ -164,7 +165,7 @@ class FullSpan(SpanQuestions, Estimator):
         from gibbsian.learners.span_hidden import SpanHidden
 
         if self.candidates is not None:
-            learner: Learner = SpanSelection(self.candidates, combine=self.combine, max_iter=self.max_iter)
+            learner: Learner = SpanSelection(self.candidates, combine=self.combine, max_iter=self.max_iter)  # type: ignore[call-arg]
         else:
             given = {name: value for name, value in non_defaults(self).items() if name in OF_THE_LEARNER}
             learner = as_learner(self.learner, **given)
@@ -195,7 +196,7 @@ class FullSpan(SpanQuestions, Estimator):
                 )
 
     def _judged(self, result: FitResult, data: Dataset, learner: Any) -> FitResult:
-        model = result.model
+        model: Any = result.model
         inner = getattr(learner, "learner", learner)
         provenance = {
             "distinct_rows": data.n_states,

@@ -250,7 +250,8 @@ class SpanQuestions:
     def _check_values(self, cardinalities: tuple[int, ...]) -> None:
         if cardinalities != self._visible.cardinalities:
             raise ArgumentError(
-                f"the other model has variables of {cardinalities} values but this one of {self._visible.cardinalities}",
+                f"the other model has variables of {cardinalities} values "
+                f"but this one of {self._visible.cardinalities}",
                 "compare models of the same columns",
             )
 

@@ -29,7 +29,7 @@ _LAZY = {
     "SpanNewton": "gibbsian.learners.span_newton",
     "SpanSelection": "gibbsian.learners.span_ensembles",
 }
-__getattr__, _, _ = attach(__name__, _LAZY)
+__getattr__ = attach(__name__, _LAZY)[0]
 
 __all__ = [  # the lazy names last
     "EM",

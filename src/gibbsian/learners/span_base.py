@@ -36,7 +36,7 @@ class Change(NamedTuple):
     """What one step did: its kind, which function (-1: several or none), and by how much the cost fell."""
 
     kind: str
-    index: int = -1
+    function: int = -1
     gain: float = 0.0
 
 
@@ -342,7 +342,7 @@ def step_info(change: Change, cost: float, n_functions: int, n_steps: int, verdi
     """
     details = {
         "kind": float(KINDS.index(change.kind)),
-        "index": float(change.index),
+        "index": float(change.function),
         "gain": change.gain,
         "n_functions": float(n_functions),
     }

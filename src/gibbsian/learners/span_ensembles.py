@@ -1,4 +1,4 @@
-"""Several fits of the full-span model as one: averages over resampled rows, and a choice or a mixture on unseen rows."""
+"""Several fits of the full-span model as one: averages over resampled rows, a choice or a mixture on unseen rows."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class SpanBagging(Learner):
         """Fit one resampled set of rows."""
         (model, data, drawn, rng), before = state.problem, state.progress
         rows = replace(data, weights=drawn[before.n_steps].astype(np.float64), row_weights=None)
-        result = run(self.learner, model, rows, rng, max_iter=self.max_iter)
+        result: Any = run(self.learner, model, rows, rng, max_iter=self.max_iter)
         n_steps = before.n_steps + 1
         verdict = f"converged: {n_steps} fits are averaged" if n_steps == self.n_averages else ""
         progress = EnsembleProgress(before.members.added(result.model.visible()), before.scores, n_steps, verdict)
@@ -171,8 +171,8 @@ class _Split(NamedTuple):
 class SpanSelection(Learner):
     """Several learners judged by rows that they have not seen: the best of them, or their mixture.
 
-    A step is one fit. Each candidate has the same rows and the same random numbers. The best one is fitted once more, to
-    all rows; a mixture has the shares under which the unseen rows are most likely (Smyth and Wolpert 1999).
+    A step is one fit. Each candidate has the same rows and the same random numbers. The best one is fitted once
+    more, to all rows; a mixture has the shares under which the unseen rows are most likely (Smyth and Wolpert 1999).
 
     Examples
     --------
@@ -200,8 +200,8 @@ class SpanSelection(Learner):
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Keep some rows back."""
         kept, unseen = split_weights(data.weights, self.unseen_fraction, copy.deepcopy(rng))
-        parts = (replace(data, weights=weights, row_weights=None) for weights in (kept, unseen))
-        return LearnerState(_Split(model, data, *parts, rng), EnsembleProgress(Members.none(), np.empty(0)))
+        seen, others = (replace(data, weights=weights, row_weights=None) for weights in (kept, unseen))
+        return LearnerState(_Split(model, data, seen, others, rng), EnsembleProgress(Members.none(), np.empty(0)))
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Fit the next candidate, or the best one to all rows."""
@@ -209,7 +209,7 @@ class SpanSelection(Learner):
         again = before.n_steps == len(self.candidates)
         learner = self.candidates[int(np.argmax(before.scores)) if again else before.n_steps]
         rows = problem.data if again else problem.kept
-        result = run(learner, problem.model, rows, copy.deepcopy(problem.rng), max_iter=self.max_iter)
+        result: Any = run(learner, problem.model, rows, copy.deepcopy(problem.rng), max_iter=self.max_iter)
         model, n_steps = result.model.visible(), before.n_steps + 1
         scores, value = before.scores, float("nan")
         if not again:
@@ -222,7 +222,7 @@ class SpanSelection(Learner):
     def require_memory(self, basis: SpanBasis, checkpoint: bool = False, missing: bool = False) -> None:
         """Raise `TooExpensiveError` where the tables of a fit do not fit."""
         for candidate in self.candidates:
-            candidate.require_memory(basis, missing=missing)  # type: ignore[attr-defined]
+            candidate.require_memory(basis, missing=missing)
 
     def _verdict(self, scores: np.ndarray, n_steps: int) -> str:
         n_candidates = len(self.candidates)
@@ -243,7 +243,7 @@ class SpanSelection(Learner):
         return models[-1] if progress.n_steps > len(self.candidates) else models[int(np.argmax(progress.scores))]
 
 
-def as_candidates(given: Any) -> tuple[Learner, ...]:
+def as_candidates(given: Any) -> tuple[Any, ...]:
     """Return learners, given as such, by name, or as text with a colon before each setting and commas between them."""
     listed = given.split(",") if isinstance(given, str) else list(given)
     if not listed:

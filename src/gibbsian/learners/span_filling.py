@@ -169,7 +169,7 @@ class FilledRows:
     # -- fills --------------------------------------------------------------------------------------------------------
     def _complete(self) -> Self:
         """Return the problem of the complete rows, in the table that will be that of all rows; without any, of all."""
-        keep = ~self.missing.any(axis=1)
+        keep = np.asarray(~self.missing.any(axis=1))
         n_samples = float(self.counts[keep].sum())
         if n_samples < 1.0:
             table = self.whole.uniform_dual()

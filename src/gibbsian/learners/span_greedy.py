@@ -20,7 +20,7 @@ class Move(NamedTuple):
     """A candidate of Algorithm 2: ``append``, ``adjust`` or ``remove`` a function, the gain, the dual it leads to."""
 
     kind: str
-    index: int
+    function: int
     gain: float
     target: float
 
@@ -45,26 +45,37 @@ class SpanGreedy(SelectingLearner):
 
     def advance(self, problem: SpanProblem, inner: SpanPoint) -> tuple[SpanPoint, Change]:
         """Take the best move, or none and say ``stop``."""
-        move = self._best(problem, inner)
-        if move is None:
-            return inner, Change("stop")
-        after = apply_move(problem, inner, move)
-        return after, Change(move.kind, move.index, inner.cost - after.cost)
+        return greedy_step(problem, inner, self.tol)
 
     def is_done(self, problem: SpanProblem, inner: SpanPoint) -> bool:
         """Whether no move gains enough; that no append does is known without a look at the others."""
         can_append = inner.append_index >= 0 and inner.append_gain >= self.tol
-        return not can_append and self._best(problem, inner) is None
+        return not can_append and _worthwhile(problem, inner, self.tol) is None
 
     def lowered(self, problem: SpanProblem, point: SpanPoint) -> SpanPoint:
         """Take greedy moves while there are some."""
-        while (move := self._best(problem, point)) is not None:
-            point = apply_move(problem, point, move)
-        return point
+        return greedy_moves(problem, point, self.tol)
 
-    def _best(self, problem: SpanProblem, point: SpanPoint) -> Move | None:
-        move = best_move(problem, point)
-        return None if move is None or move.gain < self.tol else move
+
+def greedy_step(problem: SpanProblem, point: SpanPoint, tol: float) -> tuple[SpanPoint, Change]:
+    """Take the best move where it gains enough, or none and say ``stop``."""
+    move = _worthwhile(problem, point, tol)
+    if move is None:
+        return point, Change("stop")
+    after = apply_move(problem, point, move)
+    return after, Change(move.kind, move.function, point.cost - after.cost)
+
+
+def greedy_moves(problem: SpanProblem, point: SpanPoint, tol: float) -> SpanPoint:
+    """Return where the moves from a point end."""
+    while (move := _worthwhile(problem, point, tol)) is not None:
+        point = apply_move(problem, point, move)
+    return point
+
+
+def _worthwhile(problem: SpanProblem, point: SpanPoint, tol: float) -> Move | None:
+    move = best_move(problem, point)
+    return None if move is None or move.gain < tol else move
 
 
 def best_move(problem: SpanProblem, point: SpanPoint) -> Move | None:
@@ -92,13 +103,13 @@ def best_move(problem: SpanProblem, point: SpanPoint) -> Move | None:
 def apply_move(problem: SpanProblem, point: SpanPoint, move: Move) -> SpanPoint:
     """Change one parameter and the dual with it (Algorithm 3, on the dual instead of on the probabilities)."""
     dual = point.dual
-    now = min(max(float(dual[move.index]), -LARGEST_DUAL), LARGEST_DUAL)
+    now = min(max(float(dual[move.function]), -LARGEST_DUAL), LARGEST_DUAL)
     target = min(max(move.target, -LARGEST_DUAL), LARGEST_DUAL)
     indices, theta = _changed(point, move, np.arctanh(target) - np.arctanh(now))
     due = point.n_moves + 1 >= REFRESH_EVERY[dual.dtype]
-    if due or not problem.can_update(move.index):
+    if due or not problem.can_update(move.function):
         return refreshed(problem, dual, indices, theta)
-    gain, index = problem.move(dual, indices, move.index, target)
+    gain, index = problem.move(dual, indices, move.function, target)
     # Z grows by cosh(delta) + dual sinh(delta), which is the ratio of the standard deviations of Phi_z
     growth = 0.5 * (np.log1p(now) + np.log1p(-now) - np.log1p(target) - np.log1p(-target))
     log_partition = point.log_partition + float(growth)
@@ -109,8 +120,8 @@ def apply_move(problem: SpanProblem, point: SpanPoint, move: Move) -> SpanPoint:
 def _changed(point: SpanPoint, move: Move, delta: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the active functions and their parameters after a move."""
     if move.kind == "append":
-        return np.append(point.indices, move.index), np.append(point.theta, delta)
-    place = int(np.flatnonzero(point.indices == move.index)[0])
+        return np.append(point.indices, move.function), np.append(point.theta, delta)
+    place = int(np.flatnonzero(point.indices == move.function)[0])
     if move.kind == "remove":
         return np.delete(point.indices, place), np.delete(point.theta, place)
     theta = point.theta.copy()

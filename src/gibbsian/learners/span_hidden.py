@@ -150,7 +150,7 @@ class SpanHidden(Learner):
 def _near_some_rows(
     model: FullSpanModel, codes: np.ndarray, missing: np.ndarray, counts: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return a table over all states in which hidden values are the likelier, the nearer a row is to one drawn for each.
+    """Return a table over all states: hidden values are the likelier, the nearer a row is to one drawn for each.
 
     Rows without missing cells are drawn where there are some.
     """

@@ -16,8 +16,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.learners.base import LEARNERS
-from gibbsian.learners.span_base import Change, SpanPoint, refreshed, rescanned
-from gibbsian.learners.span_greedy import Move, SpanGreedy, apply_move
+from gibbsian.learners.span_base import Change, SelectingLearner, SpanPoint, refreshed, rescanned
+from gibbsian.learners.span_greedy import Move, apply_move, greedy_moves, greedy_step
 from gibbsian.learners.span_problem import SpanProblem
 from gibbsian.settings import declared
 
@@ -221,7 +221,7 @@ Task = tuple[Change | None, NewtonProgress]
 
 @LEARNERS.register("span-newton", models=("full-span",))
 @declared(frozen=True)
-class SpanNewton(SpanGreedy):
+class SpanNewton(SelectingLearner):
     """Two paths with Newton re-fits, and the better of their ends: never a higher cost than `SpanGreedy`.
 
     The first path takes the greedy moves to their end, then re-fits all parameters, removes functions that do
@@ -239,19 +239,19 @@ class SpanNewton(SpanGreedy):
     [(0, 1, 2)]
     """
 
-    def fresh(self, problem: SpanProblem, point: SpanPoint) -> NewtonProgress:  # type: ignore[override]
+    def fresh(self, problem: SpanProblem, point: SpanPoint) -> NewtonProgress:
         """Return the progress that starts from nothing, with greedy moves."""
         return NewtonProgress.at(point, MOVES, 0)
 
-    def begin(self, problem: SpanProblem, point: SpanPoint, once: bool = False) -> NewtonProgress:  # type: ignore[override]
+    def begin(self, problem: SpanProblem, point: SpanPoint, once: bool = False) -> NewtonProgress:
         """Return the progress that starts at a point, with a re-fit."""
         return NewtonProgress.at(point, REFIT, int(once))
 
-    def is_done(self, problem: SpanProblem, inner: NewtonProgress) -> bool:  # type: ignore[override]
+    def is_done(self, problem: SpanProblem, inner: NewtonProgress) -> bool:
         """Whether both paths have ended."""
         return inner.task == DONE
 
-    def advance(self, problem: SpanProblem, inner: NewtonProgress) -> tuple[NewtonProgress, Change]:  # type: ignore[override]
+    def advance(self, problem: SpanProblem, inner: NewtonProgress) -> tuple[NewtonProgress, Change]:
         """Take one step of the present task, or pass on to the next task that has something to do."""
         while inner.task != DONE:
             before = inner.point.cost
@@ -262,11 +262,11 @@ class SpanNewton(SpanGreedy):
 
     def lowered(self, problem: SpanProblem, point: SpanPoint) -> SpanPoint:
         """Take greedy moves while there are some, and re-fit all parameters."""
-        return refit(problem, super().lowered(problem, point))
+        return refit(problem, greedy_moves(problem, point, self.tol))
 
     def _move(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
         """Take a greedy move; when there is none, re-fit, or end the path if nothing changed since the last re-fit."""
-        point, change = SpanGreedy.advance(self, problem, inner.point)
+        point, change = greedy_step(problem, inner.point, self.tol)
         if change.kind != "stop":
             return change, replace(inner, point=point, n_changes=inner.n_changes + 1)
         if inner.n_changes:

@@ -67,9 +67,7 @@ class SpanProblem:
         weights = np.bincount(position, weights=counts)
         n_samples = float(weights.sum())
         if n_samples < 1.0:
-            raise DataError(
-                f"the weights add up to {n_samples:.3g}", "scale them to a sum of 1 or more: they count rows"
-            )
+            raise DataError(f"`sample_weight` adds up to {n_samples:.3g}", "weights count rows here: scale them")
         seen = weights > 0
         shares = weights[seen] / n_samples
         table = aligned_zeros(basis.size, np.dtype(dtype))

@@ -175,7 +175,7 @@ class FullSpanModel:
         """Put a model together again; `domain` is that of the columns."""
         basis, n_hidden = SpanBasis(tuple(header["cardinalities"])), header["n_hidden"]
         own = None if n_hidden else domain  # the columns' domain does not hold the hidden variables
-        return cls(basis, tensors["indices"], tensors["theta"], own, header["temperature"], n_hidden)
+        return cls(basis, tensors["indices"], tensors["theta"], own, header["temperature"], n_hidden)  # type: ignore[arg-type]
 
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same functions with other parameters."""

@@ -94,9 +94,8 @@ def log_evidence(model: FullSpanModel, codes: np.ndarray, missing: np.ndarray | 
     evidence, table = np.empty(len(codes)), table_for(model, len(codes))
     for rows, pattern in patterns_of(codes, missing):
         if not pattern.any():
-            evidence[rows] = (
-                model.log_weights_of_codes(codes[rows]) if table is None else table[model.basis.indices(codes[rows])]
-            )
+            here = codes[rows]
+            evidence[rows] = model.log_weights_of_codes(here) if table is None else table[model.basis.indices(here)]
             continue
         for part, logs in completion_log_weights(model, codes[rows], pattern, table):
             evidence[rows[part]] = logsumexp(logs, axis=1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gibbsian.datasets.ta22 import TA22_NAMES, TrueSample, make_ta22, network_probabilities
-from gibbsian.full_span import SpanBasis
+from gibbsian.models import SpanBasis
 from gibbsian.papers.drawing import curve, legend, log_axes, method_style
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Table, Trial, Verdict
 from gibbsian.papers.ta22_methods import METHODS, OURS, Fitted, fit_counted, integrate_counted
@@ -30,10 +30,10 @@ SOURCE = "TA22 section 3.6"
 THEOREM_VARIABLES, THEOREM_PARENTS = 10, 3
 THEOREM_ROWS = (100, 1_000, 10_000, 100_000, 1_000_000)
 # The theorem is about the limit of many steps; what steps worth less than this would add is far below the errors shown.
-THEOREM_EPSILON = 1e-7
+THEOREM_TOLERANCE = 1e-7
 THEOREM_MODELS: dict[str, Callable[[np.ndarray, np.ndarray], Fitted]] = {
-    "FL": partial(fit_counted, algorithm="greedy", epsilon=THEOREM_EPSILON),
-    "FL newton": partial(fit_counted, algorithm="newton", epsilon=THEOREM_EPSILON),
+    "FL": partial(fit_counted, algorithm="greedy", tol=THEOREM_TOLERANCE),
+    "FL newton": partial(fit_counted, algorithm="newton", tol=THEOREM_TOLERANCE),
     "BM-DI": integrate_counted,
 }
 

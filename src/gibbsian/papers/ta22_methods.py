@@ -5,23 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.datasets.ta22 import TrueSample
 from gibbsian.domain import BINARY
-from gibbsian.full_span import SpanBasis, SpanProblem, fit_full_span
-from gibbsian.full_span.greedy import refreshed
-from gibbsian.full_span.newton import refit
 from gibbsian.graphs import complete
-from gibbsian.learners import run
+from gibbsian.learners import as_learner, run
 from gibbsian.learners.contrastive_divergence import persistent_contrastive_divergence
-from gibbsian.models import FullSpanModel, PairwiseModel
+from gibbsian.learners.span_base import refreshed
+from gibbsian.learners.span_newton import refit
+from gibbsian.learners.span_problem import SpanProblem
+from gibbsian.models import FullSpanModel, PairwiseModel, SpanBasis
 from gibbsian.optimizers import Ascent
 
 # TA22 section 3.1 and 3.3.
-EPSILON = 1e-4
+TOLERANCE = 1e-4
+MOST_STEPS = 100_000
 PCD_RATE, PCD_CHAINS, PCD_STEPS = 0.01, 100, 10_000
 
 
@@ -54,7 +56,7 @@ class Fitted:
 Method = Callable[[TrueSample, int], Fitted]
 
 
-def full_span(algorithm: str, epsilon: float = EPSILON) -> Method:
+def full_span(algorithm: str, tol: float = TOLERANCE) -> Method:
     """Return FL learned by TA22's Algorithm 1 (``"greedy"``), or with re-fits of all functions (``"newton"``, ours).
 
     Examples
@@ -66,10 +68,10 @@ def full_span(algorithm: str, epsilon: float = EPSILON) -> Method:
     True
     """
 
-    return lambda sample, seed: fit_counted(*sample.counted(), algorithm=algorithm, epsilon=epsilon)
+    return lambda sample, seed: fit_counted(*sample.counted(), algorithm=algorithm, tol=tol)
 
 
-def fit_counted(states: np.ndarray, counts: np.ndarray, algorithm: str, epsilon: float) -> Fitted:
+def fit_counted(states: np.ndarray, counts: np.ndarray, algorithm: str, tol: float) -> Fitted:
     """Return FL learned from distinct states and how often each was seen.
 
     Examples
@@ -80,7 +82,9 @@ def fit_counted(states: np.ndarray, counts: np.ndarray, algorithm: str, epsilon:
     1
     """
     started = time.process_time()
-    model = fit_full_span(states, counts, (2,) * states.shape[1], algorithm=algorithm, epsilon=epsilon).model
+    data = Dataset.read(states, coding="binary", sample_weight=counts)
+    start = FullSpanModel.build((2,) * states.shape[1])
+    model: Any = run(as_learner(f"span-{algorithm}", tol=tol), start, data, max_iter=MOST_STEPS).model
     return Fitted(model.probabilities(), model.indices.size, time.process_time() - started)
 
 
@@ -112,7 +116,7 @@ def integrate_counted(states: np.ndarray, counts: np.ndarray) -> Fitted:
     """
     started = time.process_time()
     n = states.shape[1]
-    problem = SpanProblem.build(states, counts, (2,) * n)
+    problem = SpanProblem.build(SpanBasis((2,) * n), states, counts)
     bits = 2 ** np.arange(n)
     used = np.concatenate([bits, (bits[:, None] + bits)[np.triu_indices(n, 1)]])
     progress = refit(problem, refreshed(problem, problem.uniform_dual(), used, np.zeros(used.size)))
