@@ -1,10 +1,9 @@
 """Data in: any table to a `Dataset`, and the checks before a fit.
 
-Depends on NumPy and on the rooms above (errors, domain, graphs, rng, resources); pandas and pyarrow are imported when
-a table needs them.
+Depends on NumPy and on errors, domain, graphs, rng and resources; pandas and pyarrow are imported when a table needs
+them.
 """
 
-from gibbsian.data.coding import check_coding
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.findings import PreflightReport
 from gibbsian.data.preflight import drop_empty_rows, fit_memory, preflight
@@ -23,7 +22,6 @@ __all__ = [
     "Threshold",
     "Units",
     "Values",
-    "check_coding",
     "drop_empty_rows",
     "fit_memory",
     "preflight",

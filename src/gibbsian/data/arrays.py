@@ -18,14 +18,7 @@ INSTEAD = "read fewer rows or columns, or raise GIBBSIAN_MEMORY_LIMIT"
 
 
 def table_from_array(source: Any) -> Table:
-    """Read a two-dimensional array or nested list, columns called ``x0, x1, ...``.
-
-    Examples
-    --------
-    >>> from gibbsian.data.arrays import table_from_array
-    >>> table_from_array([["yes", "no"], ["no", "?"]]).cells[1].values
-    ('no',)
-    """
+    """Read a two-dimensional array or nested list, columns called ``x0, x1, ...``."""
     if hasattr(source, "tocsr") and hasattr(source, "nnz"):
         return _table_from_sparse(source)
     array = _as_array(source)

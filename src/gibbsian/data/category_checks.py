@@ -8,7 +8,6 @@ every direction; L1 holds the couplings only, so a value that never occurs stays
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,15 +18,17 @@ from gibbsian.data.findings import (
     LISTED,
     RARE_ROWS,
     RARE_SHARE,
+    PairClauses,
     check_observed,
     columns_have,
     counted_rows,
+    judge_empty,
     listed,
     names_where,
     them,
     warn_of_duplicates,
 )
-from gibbsian.errors import ConstantColumnError, DegenerateDataWarning, MaximumDoesNotExistError, notify
+from gibbsian.errors import ConstantColumnError, DegenerateDataWarning, notify
 from gibbsian.graphs import Graph
 from gibbsian.resources import require_memory
 
@@ -44,12 +45,11 @@ def check_categories(data: Dataset, graph: Graph, *, l1: float, l2: float) -> di
     _judge_constant(data, constant, l2)
     _warn_of_identifiers(data, shown)
     notes = [*_judge_unseen(data, shown, set(constant), l2), *_judge_rare(data, shown, l2), *_spelled_alike(data)]
-    pairs = _look_at_pairs(data, graph, shown)
-    notes += _judge_pairs(pairs, unpenalised=l1 == 0 and l2 == 0)
-    twins = dict.fromkeys(pairs.twins)
+    pairs, twins = _look_at_pairs(data, graph, shown)
+    notes += pairs.judge(unpenalised=l1 == 0 and l2 == 0)
     if not graph.is_complete:
-        twins |= dict.fromkeys(_identical_columns(data))
-    named = tuple((data.names[i], data.names[j], "relabelled") for i, j in sorted(twins))
+        twins += _identical_columns(data)
+    named = tuple((data.names[i], data.names[j], "relabelled") for i, j in sorted(set(twins)))
     duplicates = warn_of_duplicates(tuple(entry for entry in named if not {*constant} & {*entry}))
     return {"constant": constant, "duplicates": duplicates, "notes": tuple(notes)}
 
@@ -102,15 +102,8 @@ def _judge_unseen(data: Dataset, shown: list[np.ndarray], constant: set[str], l2
         if data.names[j] not in constant
         for code in np.flatnonzero(rows == 0)
     ]
-    if not unseen:
-        return []
-    clauses = listed([f"{cell} never occurs" for cell in unseen], "other value", "other values")
-    if l2 > 0:
-        return [f"{clauses}: the penalty alone keeps the biases finite"]
-    raise MaximumDoesNotExistError(
-        f"the likelihood has no finite maximum, because {clauses}",
-        "leave such values out of the categories, or add a penalty such as `l2=0.01`",
-    )
+    clauses = [f"{cell} never occurs" for cell in unseen]
+    return judge_empty(clauses, l2 == 0, "value", "leave such values out of the categories")
 
 
 def _judge_rare(data: Dataset, shown: list[np.ndarray], l2: float) -> list[str]:
@@ -140,20 +133,10 @@ def _spelled_alike(data: Dataset) -> list[str]:
 
 
 # -- pairs of values --------------------------------------------------------------------------------------------------
-@dataclass
-class _Pairs:
-    """What was found on the edges: clauses for messages, and pairs of columns that are relabellings."""
-
-    apart: list[str] = field(default_factory=list)
-    certain: list[str] = field(default_factory=list)
-    doubtful: list[str] = field(default_factory=list)
-    twins: list[tuple[int, int]] = field(default_factory=list)
-
-
-def _look_at_pairs(data: Dataset, graph: Graph, shown: list[np.ndarray]) -> _Pairs:
-    """Go through the edges one at a time, so that no more than one table is held."""
+def _look_at_pairs(data: Dataset, graph: Graph, shown: list[np.ndarray]) -> tuple[PairClauses, list[tuple[int, int]]]:
+    """Go through the edges one at a time, so that no more than one table is held; find relabelled columns too."""
     columns, sizes = _columns_with_holes(data), [rows.size for rows in shown]
-    pairs = _Pairs()
+    pairs, twins = PairClauses(), []
     for i, j in graph.edges.tolist():
         seen = np.bincount(columns[i] * np.int16(sizes[j] + 1) + columns[j], minlength=(sizes[i] + 1) * (sizes[j] + 1))
         table = seen.reshape(sizes[i] + 1, sizes[j] + 1) > 0
@@ -162,15 +145,15 @@ def _look_at_pairs(data: Dataset, graph: Graph, shown: list[np.ndarray]) -> _Pai
         # a cell missing in column i may stand for any of its values
         possible = observed | table[:-1, -1:] | table[-1:, :-1] | table[-1, -1]
         if not observed.any():
-            pairs.apart.append(f"columns {data.names[i]!r} and {data.names[j]!r} are")
+            pairs.apart.append(f"columns {data.names[i]!r} and {data.names[j]!r}")
         elif not possible[occur].all():
             pairs.certain.append(_never(data, i, j, possible, shown) if len(pairs.certain) < LISTED else "")
         elif not observed[occur].all():
             pairs.doubtful.append(_never(data, i, j, observed, shown) if len(pairs.doubtful) < LISTED else "")
         inner = observed[occur]
         if inner.shape[0] == inner.shape[1] and (inner.sum(axis=0) == 1).all() and (inner.sum(axis=1) == 1).all():
-            pairs.twins.append((i, j))
-    return pairs
+            twins.append((i, j))
+    return pairs, twins
 
 
 def _columns_with_holes(data: Dataset) -> np.ndarray:
@@ -195,27 +178,6 @@ def _never(data: Dataset, i: int, j: int, filled: np.ndarray, shown: list[np.nda
     count = int(empty.sum())
     more = f" (nor do {count - 1} other combinations of the two)" if count > 1 else ""
     return f"{_cell(data, i, a)} never occurs together with {_cell(data, j, b)}{more}"
-
-
-def _judge_pairs(pairs: _Pairs, unpenalised: bool) -> list[str]:
-    if pairs.apart and unpenalised:
-        raise MaximumDoesNotExistError(
-            f"{pairs.apart[0]} never observed in the same row, so nothing determines their coupling",
-            "add a penalty such as `l2=0.01`, or leave the edge out of the graph",
-        )
-    certain = listed(pairs.certain, "other pair of columns", "other pairs of columns")
-    if pairs.certain and unpenalised:
-        raise MaximumDoesNotExistError(
-            f"the likelihood has no finite maximum, because {certain}",
-            "add a penalty such as `l2=0.01`, merge rare values, or drop columns",
-        )
-    notes = [f"{certain}: the penalty alone keeps the parameters finite"] if pairs.certain else []
-    if pairs.doubtful:
-        doubtful = listed(pairs.doubtful, "other pair of columns", "other pairs of columns")
-        notes.append(
-            f"in the observed cells {doubtful}: only rows with missing cells decide how large the parameters are"
-        )
-    return notes
 
 
 def _identical_columns(data: Dataset) -> list[tuple[int, int]]:

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data.dataset import Dataset
-from gibbsian.data.findings import check_observed, counted_rows, listed
-from gibbsian.errors import MaximumDoesNotExistError
+from gibbsian.data.findings import check_observed, counted_rows, judge_empty
 
 Clique = tuple[int, ...]
 
@@ -36,13 +35,8 @@ def check_cliques(
     held: list[str] = []
     for clique, reason in _unbounded(data, cliques[:affordable], set(known)):
         (held if l2 > 0 or (l1 > 0 and len(clique) > 1) else free).append(reason)
-    if free:
-        raise MaximumDoesNotExistError(
-            f"the likelihood has no finite maximum, because {listed(free, 'other clique', 'other cliques')}",
-            "add a penalty such as `l2=0.01`, leave such cliques out, or drop or merge columns",
-        )
-    if held:
-        notes.append(f"{listed(held, 'other clique', 'other cliques')}: the penalty alone keeps the parameters finite")
+    judge_empty(free, True, "clique", "leave such cliques out, or drop or merge columns")
+    notes += judge_empty(held, False, "clique", "")
     return {"notes": tuple(notes)}
 
 

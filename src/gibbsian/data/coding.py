@@ -7,7 +7,7 @@ column, the value and the remedy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -86,33 +86,17 @@ def _label_keys(coding: CategoryCoding) -> list[list[Token | None]]:
     return [[label_key(label) for label in labels] for labels in coding.labels]
 
 
-def check_coding(data: Any, coding: AnyCoding, who: str = "the model") -> None:
-    """Refuse a data set whose coding is not the one that `who` was fitted on.
-
-    Parameters
-    ----------
-    data : Dataset
-        The data.
-    coding : Coding
-        What `who` was fitted on.
-    who : str
-        The subject of the sentence.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.data import check_coding
-    >>> check_coding(gb.Dataset.read([[0, 1], [1, 0]]), gb.domain.as_coding("spin"))
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.CodingError: the model was fitted on spin (-1/1) data but this data is binary (0/1): convert it
-    with Dataset.convert('spin')
-    """
-    if not same_coding(data.coding, coding):
+def refuse_coding(data: Any, coding: AnyCoding, who: str | None) -> NoReturn:
+    """Refuse a data set whose coding is not the declared one; `who` was fitted on it, where someone was."""
+    if who is None:
         raise CodingError(
-            f"{who} was fitted on {coding.describe()} data but this data is {data.coding.describe()}",
-            f"convert it with `Dataset.convert({_declaration(coding)})`",
+            f"coding {coding.describe()} was declared but the Dataset is {data.coding.describe()}",
+            "convert it with `Dataset.convert`",
         )
+    raise CodingError(
+        f"{who} was fitted on {coding.describe()} data but this data is {data.coding.describe()}",
+        f"convert it with `Dataset.convert({_declaration(coding)})`",
+    )
 
 
 def _declaration(coding: AnyCoding) -> str:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gibbsian.data.categories import as_numbers, listed_labels, numbers_common_to, relabel
-from gibbsian.data.coding import check_coding, same_coding, same_labels
+from gibbsian.data.coding import refuse_coding, same_coding, same_labels
 from gibbsian.data.encoding import AUTOMATIC, Cells, coding_of_units, encode, is_many_valued, is_real
 from gibbsian.data.numbers import densified
 from gibbsian.data.rules import Labels, OneHot, Shares, Threshold, Units, Values
@@ -33,12 +33,7 @@ def read_again(data: Data, coding: Any, declared_by: str | None = None) -> Data:
     declared = as_coding(coding)
     if isinstance(data.coding, Coding) and same_labels(data.coding, declared):
         return data.in_coding(declared)
-    if declared_by is not None:
-        check_coding(data, declared, declared_by)
-    raise CodingError(
-        f"coding {declared.describe()} was declared but the Dataset is {data.coding.describe()}",
-        "convert it with `Dataset.convert`",
-    )
+    refuse_coding(data, declared, declared_by)
 
 
 def converted(data: Data, coding: Any, declared_by: str | None = None) -> Data:

@@ -35,13 +35,6 @@ def read_file(path: Path, names: Sequence[str] | None = None) -> Table:
         arrays.
     names : sequence of str, optional
         Needed for a text file whose first line already holds values.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.data.files import read_file
-    >>> read_file(gb.datasets.house_votes_path()).shape
-    (435, 17)
     """
     readers = {
         ".csv": _read_text, ".tsv": _read_text, ".txt": _read_text,

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from gibbsian.data.dataset import Dataset
-from gibbsian.errors import DataError, DegenerateDataWarning, MissingValuesWarning, notify
+from gibbsian.errors import (
+    DataError,
+    DegenerateDataWarning,
+    MaximumDoesNotExistError,
+    MissingValuesWarning,
+    notify,
+)
 
 # Names listed in a message before it counts the rest.
 LISTED = 3
@@ -116,6 +122,41 @@ def warn_of_duplicates(duplicates: tuple[tuple[str, str, str], ...]) -> tuple[tu
             )
         )
     return duplicates
+
+
+@dataclass
+class PairClauses:
+    """Clauses on pairs of columns: never observed together, empty for certain, empty unless missing cells fill it."""
+
+    apart: list[str] = field(default_factory=list)
+    certain: list[str] = field(default_factory=list)
+    doubtful: list[str] = field(default_factory=list)
+
+    def judge(self, unpenalised: bool) -> tuple[str, ...]:
+        """Raise when a pair rules out a finite maximum; return notes on what is only in doubt or penalised."""
+        if self.apart and unpenalised:
+            raise MaximumDoesNotExistError(
+                f"{self.apart[0]} are never observed in the same row, so nothing determines their coupling",
+                "add a penalty such as `l2=0.01`, or leave the edge out of the graph",
+            )
+        notes = judge_empty(self.certain, unpenalised, "pair", "drop or merge columns or rare values")
+        if self.doubtful:
+            shown = listed(self.doubtful, "other pair", "other pairs")
+            how = "only rows with missing cells decide how large the parameters are"
+            notes.append(f"in the observed cells {shown}: {how}")
+        return tuple(notes)
+
+
+def judge_empty(clauses: list[str], free: bool, kind: str, remedy: str) -> list[str]:
+    """Raise when nothing holds the parameters of what never occurs; return a note where a penalty does."""
+    if not clauses:
+        return []
+    shown = listed(clauses, f"other {kind}", f"other {kind}s")
+    if free:
+        raise MaximumDoesNotExistError(
+            f"the likelihood has no finite maximum, because {shown}", f"add a penalty such as `l2=0.01`, or {remedy}"
+        )
+    return [f"{shown}: the penalty alone keeps the parameters finite"]
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

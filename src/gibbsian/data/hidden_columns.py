@@ -22,14 +22,7 @@ HIDDEN_GRAPHS = ("restricted", "semi-restricted")
 
 
 def hidden_names(names: Sequence[str], n_hidden: int) -> tuple[str, ...]:
-    """Name the hidden units h0, h1, ...; with underscores where a column is called so.
-
-    Examples
-    --------
-    >>> from gibbsian.data.hidden_columns import hidden_names
-    >>> hidden_names(["a", "b"], 2), hidden_names(["h0", "b"], 2)
-    (('h0', 'h1'), ('h_0', 'h_1'))
-    """
+    """Name the hidden units h0, h1, ...; with underscores where a column is called so."""
     prefix = "h"
     while True:
         found = tuple(f"{prefix}{k}" for k in range(n_hidden))
@@ -39,16 +32,7 @@ def hidden_names(names: Sequence[str], n_hidden: int) -> tuple[str, ...]:
 
 
 def with_hidden(data: Dataset, n_hidden: int) -> Dataset:
-    """Return the data with hidden units after its columns, missing in every row.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.data.hidden_columns import with_hidden
-    >>> data = with_hidden(gb.Dataset.read([[0, 1], [1, None]]), 1)
-    >>> data.names, data.missing.tolist()
-    (('x0', 'x1', 'h0'), [[False, False, True], [False, True, True]])
-    """
+    """Return the data with hidden units after its columns, missing in every row."""
     low = require_two_values(data.domain).low
     shape = (data.n_states, n_hidden)
     missing = np.zeros(data.states.shape, bool) if data.missing is None else data.missing
@@ -60,33 +44,8 @@ def with_hidden(data: Dataset, n_hidden: int) -> Dataset:
     )
 
 
-def has_hidden(data: Dataset, n_hidden: int) -> bool:
-    """Whether the last columns are hidden units that `with_hidden` has put there.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.data.hidden_columns import has_hidden, with_hidden
-    >>> data = gb.Dataset.read([[0, 1], [1, 1]])
-    >>> has_hidden(data, 1), has_hidden(with_hidden(data, 1), 1)
-    (False, True)
-    """
-    n_visible = data.n_variables - n_hidden
-    if n_visible < 1 or data.missing is None or not data.missing[:, n_visible:].all():
-        return False
-    return data.names[n_visible:] == hidden_names(data.names[:n_visible], n_hidden)
-
-
 def without_hidden(data: Dataset, n_hidden: int) -> Dataset:
-    """Return the visible columns of what `with_hidden` has made.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.data.hidden_columns import with_hidden, without_hidden
-    >>> without_hidden(with_hidden(gb.Dataset.read([[0, 1], [1, 1]]), 3), 3)
-    Dataset(n_rows=2, n_variables=2, n_states=2, coding='binary')
-    """
+    """Return the visible columns of what `with_hidden` has made."""
     n_visible = data.n_variables - n_hidden
     missing = None if data.missing is None else data.missing[:, :n_visible]
     if missing is not None and not missing.any():
@@ -106,14 +65,6 @@ def graph_with_hidden(graph: Any, names: Sequence[Hashable], n_hidden: int) -> G
         All names.
     n_hidden : int
         How many of them are hidden units.
-
-    Examples
-    --------
-    >>> from gibbsian.data.hidden_columns import graph_with_hidden
-    >>> graph_with_hidden("restricted", ["a", "b", "h0"], 1).edges.tolist()
-    [[0, 2], [1, 2]]
-    >>> graph_with_hidden([("a", "h0"), ("a", "b")], ["a", "b", "h0"], 1).edges.tolist()
-    [[0, 1], [0, 2]]
     """
     n_visible = len(names) - n_hidden
     if isinstance(graph, str):
@@ -151,13 +102,5 @@ def _in_two_layers(word: str, n_visible: int, n_hidden: int) -> Graph:
 
 
 def visible_graph(graph: Graph, n_hidden: int) -> Graph:
-    """Return the edges between columns.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.data.hidden_columns import visible_graph
-    >>> visible_graph(gb.graphs.complete(4), 1)
-    Graph(n_nodes=3, n_edges=3)
-    """
+    """Return the edges between columns."""
     return graph.subgraph(np.arange(graph.n_nodes - n_hidden))[0]

@@ -22,14 +22,6 @@ def table_from_one_hot(array: Any, names: Sequence[str] | None = None) -> Table:
     """Read an array of shape (rows, variables, values) of zeros and ones.
 
     A cell whose values are all zero is missing. The values are called 0, 1, ...
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.data.one_hot import table_from_one_hot
-    >>> table = table_from_one_hot(np.array([[[0, 0, 1], [1, 0, 0]], [[0, 1, 0], [0, 0, 0]]]))
-    >>> [column.places.tolist() for column in table.cells]
-    [[2, 1], [0, -1]]
     """
     array = np.asarray(array)
     check_shape(array.shape[:2])
@@ -55,15 +47,6 @@ def table_of_dummies(table: Table, groups: Groups) -> Table:
     groups : str or mapping
         The separator, such as ``"_"``, that stands between the variable and its value in a column's name (the last one
         counts); or for each variable the names of its columns.
-
-    Examples
-    --------
-    >>> from gibbsian.data.one_hot import table_of_dummies
-    >>> from gibbsian.data.readers import read_table
-    >>> dummies = read_table([[1, 0, 0], [0, 0, 1]], names=["hair_blond", "hair_brown", "hair_red"])
-    >>> table = table_of_dummies(dummies, "_")
-    >>> table.names, table.cells[0].written, table.cells[0].places.tolist()
-    (('hair',), ('blond', 'brown', 'red'), [0, 2])
     """
     named = _separated(table.names, groups) if isinstance(groups, str) else _checked(table, groups)
     group_of = {column: name for name, columns in named.items() for column in columns}

@@ -11,9 +11,10 @@ from gibbsian.data.findings import (
     LISTED,
     RARE_ROWS,
     RARE_SHARE,
+    PairClauses,
     check_observed,
     columns_have,
-    listed,
+    judge_empty,
     names_where,
     them,
     warn_of_duplicates,
@@ -30,7 +31,6 @@ from gibbsian.domain import SPIN
 from gibbsian.errors import (
     ConstantColumnError,
     DegenerateDataWarning,
-    MaximumDoesNotExistError,
     notify,
 )
 from gibbsian.graphs import Graph
@@ -45,7 +45,7 @@ def check_pairs(data: Any, graph: Graph, *, l1: float, l2: float, bias: bool) ->
     constant = names_where(data, (counts.low == 0) | (counts.high == 0))
     _judge_constant(constant, bias, l2)
     nearly = _warn_of_nearly_constant(data, counts.low, counts.high)
-    notes = _judge_cells(data, graph, counts, unpenalised, bias)
+    notes = _clauses(data, graph, counts, bias).judge(unpenalised)
     if triangles and not counts.missing.any():
         _judge_triangles(data, graph, counts)
     duplicates = warn_of_duplicates(_duplicates(data, graph, counts, set(constant)))
@@ -83,33 +83,16 @@ def _warn_of_nearly_constant(data: Any, low_rows: np.ndarray, high_rows: np.ndar
 
 
 # -- pairs ------------------------------------------------------------------------------------------------------------
-def _judge_cells(data: Any, graph: Graph, cells: PairCounts, unpenalised: bool, bias: bool) -> tuple[str, ...]:
-    """Raise when an edge's table rules out a finite maximum; return notes on what is only in doubt or penalised."""
-    apart = ~cells.observed.any(axis=1)
-    if apart.any() and unpenalised:
-        first, second = (data.names[node] for node in graph.edges[np.flatnonzero(apart)[0]])
-        raise MaximumDoesNotExistError(
-            f"columns {first!r} and {second!r} are never observed in the same row, so nothing "
-            "determines their coupling",
-            "add a penalty such as `l2=0.01`, or leave the edge out of the graph",
-        )
+def _clauses(data: Any, graph: Graph, cells: PairCounts, bias: bool) -> PairClauses:
+    """What the tables of the edges rule out, in words of the user's table."""
+    apart = graph.edges[~cells.observed.any(axis=1)][:1]
     certain = _unbounded_edges(data, cells.possible, bias)
-    if certain.any() and unpenalised:
-        reasons = _reasons(data, graph, cells.possible, certain, bias)
-        raise MaximumDoesNotExistError(
-            f"the likelihood has no finite maximum, because {listed(reasons, 'other pair', 'other pairs')}",
-            "add a penalty such as `l2=0.01`, or drop or merge columns",
-        )
-    notes = []
-    if certain.any():
-        reasons = _reasons(data, graph, cells.possible, certain, bias)
-        notes.append(f"{listed(reasons, 'other pair', 'other pairs')}: the penalty alone keeps the parameters finite")
     doubtful = _unbounded_edges(data, cells.observed, bias) & ~certain
-    if doubtful.any():
-        reasons = _reasons(data, graph, cells.observed, doubtful, bias)
-        shown = listed(reasons, "other pair", "other pairs")
-        notes.append(f"in the observed cells {shown}: only rows with missing cells decide how large the parameters are")
-    return tuple(notes)
+    return PairClauses(
+        [f"columns {data.names[i]!r} and {data.names[j]!r}" for i, j in apart],
+        _reasons(data, graph, cells.possible, certain, bias),
+        _reasons(data, graph, cells.observed, doubtful, bias),
+    )
 
 
 def _judge_triangles(data: Any, graph: Graph, counts: PairCounts) -> None:
@@ -120,10 +103,7 @@ def _judge_triangles(data: Any, graph: Graph, counts: PairCounts) -> None:
     nodes, pattern = found
     spelled = [data.coding.labels_of(node)[int(spin > 0)] for node, spin in zip(nodes, pattern, strict=True)]
     shown = ", ".join(f"{data.names[node]!r}={label}" for node, label in zip(nodes, spelled, strict=True))
-    raise MaximumDoesNotExistError(
-        f"the likelihood has no finite maximum, because {shown} never occur together, nor do their opposites",
-        "add a penalty such as `l2=0.01`, or drop one of these columns",
-    )
+    judge_empty([f"{shown} never occur together, nor do their opposites"], True, "", "drop one of these columns")
 
 
 def _unbounded_edges(data: Any, filled: np.ndarray, bias: bool) -> np.ndarray:

@@ -28,12 +28,6 @@ def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
         ``.parquet``, ``.npy`` or ``.npz`` file.
     names : sequence of str, optional
         Names of the source's columns, instead of its own.
-
-    Examples
-    --------
-    >>> from gibbsian.data.readers import read_table
-    >>> read_table([[0, 1], [1, 1]]).names
-    ('x0', 'x1')
     """
     if names is not None:
         names = as_names([names] if isinstance(names, str) else names)

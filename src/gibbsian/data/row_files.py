@@ -44,17 +44,7 @@ class RowFile(Protocol):
 
 
 def open_row_file(path: Path) -> RowFile:
-    """Open a file by its extension; nothing but its header is read.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile, numpy as np
-    >>> from gibbsian.data.row_files import open_row_file
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npy"
-    >>> np.save(path, np.zeros((5, 2), np.uint8))
-    >>> open_row_file(path).n_rows
-    5
-    """
+    """Open a file by its extension; nothing but its header is read."""
     kinds: dict[str, type[NpyRows] | type[ParquetRows]] = {".npy": NpyRows, ".parquet": ParquetRows}
     if not path.exists() or path.is_dir():
         raise DataError(f"file '{path}' was not found", "check the path")

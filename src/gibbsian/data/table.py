@@ -23,14 +23,7 @@ MISSING_MARKS = frozenset({"", "?", "na", "n/a", "nan", "<na>", "null"})
 
 
 def canonical(value: Any) -> Token | None:
-    """Return the number or lower-case word that a cell stands for, or None where it is missing.
-
-    Examples
-    --------
-    >>> from gibbsian.data.table import canonical
-    >>> canonical(" Yes "), canonical("+1"), canonical(True), canonical("?")
-    ('yes', 1.0, 'true', None)
-    """
+    """Return the number or lower-case word that a cell stands for, or None where it is missing."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas' own, without importing pandas
         return None
     if isinstance(value, bool | np.bool_):
@@ -59,27 +52,13 @@ def _canonical_word(text: str) -> Token | None:
 
 
 def label_key(label: Any) -> Token | None:
-    """Return what a label is compared by: a number, or a word with its letter case; None for a missing mark.
-
-    Examples
-    --------
-    >>> from gibbsian.data.table import label_key
-    >>> label_key(" Aa "), label_key("3"), label_key(True), label_key("?")
-    ('Aa', 3.0, 'True', None)
-    """
+    """Return what a label is compared by: a number, or a word with its letter case; None for a missing mark."""
     token = canonical(label)
     return token if token is None or isinstance(token, float) else str(as_label(label, token))
 
 
 def as_label(value: Any, token: Token) -> Any:
-    """Return a value as it is shown and stored: a number, a truth value, or a word in its own letter case.
-
-    Examples
-    --------
-    >>> from gibbsian.data.table import as_label, canonical
-    >>> [as_label(value, canonical(value)) for value in (" Aa ", "3", 0.5, True)]
-    ['Aa', 3, 0.5, True]
-    """
+    """Return a value as it is shown and stored: a number, a truth value, or a word in its own letter case."""
     if isinstance(token, float):
         return int(token) if token.is_integer() else token
     if isinstance(value, bool | np.bool_):
@@ -108,15 +87,6 @@ class Factor:
         For each cell its place in `written`, -1 where missing.
     declared : bool
         Whether the table itself gave `written` and its order, as a category column does.
-
-    Examples
-    --------
-    >>> from gibbsian.data.table import factorise
-    >>> column = factorise(["Yes", "no", "YES", "?"])
-    >>> column.values, column.codes.tolist()
-    (('yes', 'no'), [0, 1, 0, -1])
-    >>> column.written, column.places.tolist()
-    (('Yes', 'no', 'YES', '?'), [0, 1, 2, 3])
     """
 
     values: tuple[Token, ...]
@@ -129,15 +99,7 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Named columns, either one block of numbers (or of truth values), dense or sparse, or one `Factor` per column.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.data.table import Table
-    >>> Table(("a", "b"), np.array([[0, 1], [1, 1]])).shape
-    (2, 2)
-    """
+    """Named columns, either one block of numbers (or of truth values), dense or sparse, or one `Factor` per column."""
 
     names: tuple[str, ...]
     cells: np.ndarray | list[Factor]
@@ -191,14 +153,7 @@ class Table:
 
 
 def factorise(values: Any, name: str = "") -> Factor:
-    """Turn one column of anything into a `Factor`.
-
-    Examples
-    --------
-    >>> from gibbsian.data.table import factorise
-    >>> factorise([0, 1.0, None, "1"]).values
-    (0.0, 1.0)
-    """
+    """Turn one column of anything into a `Factor`."""
     import pandas as pd
 
     array = values if hasattr(values, "dtype") else np.array(list(values), dtype=object)
@@ -255,14 +210,7 @@ def table_of_columns(names: Sequence[Hashable], columns: Sequence[np.ndarray | F
 
 
 def as_names(names: Iterable[Hashable]) -> tuple[str, ...]:
-    """Turn column labels into strings and refuse repeated ones.
-
-    Examples
-    --------
-    >>> from gibbsian.data.table import as_names
-    >>> as_names(["a", 1])
-    ('a', '1')
-    """
+    """Turn column labels into strings and refuse repeated ones."""
     words = tuple(str(name) for name in names)
     repeated = [name for name, count in Counter(words).items() if count > 1]
     if repeated:

@@ -71,7 +71,7 @@ def test_values_that_never_occur_are_named():
     with pytest.raises(MaximumDoesNotExistError, match=r"'x0'=7 never occurs.*l2=0.01"):
         preflight_graph(data, complete(data), l1=0.5)
     (note,) = preflight_graph(data, complete(data), l2=0.1).notes
-    assert note == "'x0'=7 never occurs: the penalty alone keeps the biases finite"
+    assert note == "'x0'=7 never occurs: the penalty alone keeps the parameters finite"
 
 
 def test_rare_values_are_named():

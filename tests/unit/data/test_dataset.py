@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import gibbsian as gb
-from gibbsian.data import Threshold, check_coding
+from gibbsian.data import Threshold
 from gibbsian.domain import CODINGS, as_coding
 from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
 
@@ -211,10 +211,11 @@ def test_says_who_was_fitted_on_the_coding():
         gb.Dataset.read([[1, 7]], coding="spin", declared_by="the model")
 
 
-def test_check_coding_compares_labels_and_not_python_equality():
-    check_coding(gb.Dataset.read([[0, 1]]), as_coding((0, 1)))
+def test_codings_are_compared_by_labels_and_not_python_equality():
+    data = gb.Dataset.read([[0, 1]])
+    assert gb.Dataset.read(data, coding=as_coding((0, 1)), declared_by="the model") is data
     with pytest.raises(CodingError, match=r"fitted on true/false \(False/True\) data but this data is binary"):
-        check_coding(gb.Dataset.read([[0, 1]]), as_coding("true/false"))
+        gb.Dataset.read(data, coding=as_coding("true/false"), declared_by="the model")
 
 
 # -- a Dataset read again, weights, parts -----------------------------------------------------------------------------
