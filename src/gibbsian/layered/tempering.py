@@ -14,7 +14,7 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.layered.paths import IndependentUnits, LayerPath, as_base
-from gibbsian.layered.phases import FREE_PHASES, FreeMoments, Samples
+from gibbsian.expectations.block_chains import FREE_PHASES, BlockSamples, FreeMoments
 from gibbsian.layered.rows import LayerRows
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.models.restricted import RestrictedModel
@@ -245,7 +245,7 @@ class TemperedPhase:
         """Go on with the chains; the moments are those at the machine's own temperature."""
         state, _ = TemperedChains(self.betas).step(model, state, rng, self.n_steps)
         coldest = state.values[-1]
-        return Samples(coldest, model.hidden_means(coldest)).moments(), state
+        return BlockSamples(coldest, model.hidden_means(coldest)).moments(), state
 
 
 __all__ = ["TemperedChains", "TemperedInfo", "TemperedPhase", "TemperedState"]

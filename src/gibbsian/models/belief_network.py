@@ -20,7 +20,7 @@ from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.models.base import MODELS
 from gibbsian.models.joined_layer import joined
 from gibbsian.models.layer_stack import LayerStack
-from gibbsian.models.layers import Layer
+from gibbsian.models.layers import Layer, log_probability
 from gibbsian.models.restricted import RestrictedModel
 
 # log_weights sums over the states of the hidden layers below the top.
@@ -85,6 +85,7 @@ class BeliefNetwork(LayerStack):
     temperature: float = 1.0
 
     lessons = "gibbsian.learners.wake_sleep:WakeSleepLessons"
+    hides_missing = False
 
     def __post_init__(self) -> None:
         self._settle()
@@ -183,6 +184,19 @@ class BeliefNetwork(LayerStack):
             pair.upward_weights[...] = True
         top[self.layers[-2].width + self.layers[-1].width :] = True
         return mask
+
+    # -- as a stack of restricted machines ----------------------------------------------------------------------------
+    def machine_at(self, place: int) -> RestrictedModel:
+        """Return the machine, without parameters, that a layer and the next make while they learn alone."""
+        return RestrictedModel.build(self.layers[place], self.layers[place + 1], temperature=self.temperature)
+
+    def tied(self, place: int, machine: RestrictedModel) -> RestrictedModel:
+        """Return the machine itself: no layer of it is there twice."""
+        return machine
+
+    def stacked(self, machines: Sequence[RestrictedModel]) -> Self:
+        """Return the network of these machines."""
+        return self.stack(machines)
 
     def joint(self) -> Any:
         """Refuse: layers drawn given the one above have normalisers, so the energy is not linear in theta."""
@@ -294,9 +308,8 @@ class BeliefNetwork(LayerStack):
         return total
 
     def _log_probability(self, place: int, fields: np.ndarray, values: np.ndarray) -> np.ndarray:
-        layer, fields = self.tempered[place], np.asarray(fields, dtype=np.float64)
-        values = np.asarray(values, dtype=np.float64)
-        return np.einsum("mi,mi->m", fields, values) + layer.log_measure(values) - layer.log_normaliser(fields)
+        fields, values = np.asarray(fields, dtype=np.float64), np.asarray(values, dtype=np.float64)
+        return log_probability(self.tempered[place], fields, values)
 
     def value_log_weights(self, v: np.ndarray) -> np.ndarray:
         """Return ``log P(v) + log Z`` of each row of values, Z the top machine's, by listing the layers in between.

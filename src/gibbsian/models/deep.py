@@ -60,6 +60,8 @@ class DeepModel(LayerStack):
     temperature: float = 1.0
 
     lessons = "gibbsian.learners.deep_lessons:DeepLessons"
+    # missing cells are hidden units of their row while all layers learn together
+    hides_missing = True
 
     def __post_init__(self) -> None:
         self._settle()
@@ -334,6 +336,45 @@ class DeepModel(LayerStack):
         """
         sides = (even, odd)
         return [sides[place % 2][:, self._sides[place % 2][place]] for place in range(len(self.layers))]
+
+    # -- as a stack of restricted machines ----------------------------------------------------------------------------
+    def machine_at(self, place: int) -> RestrictedModel:
+        """Return the machine, without parameters, that a layer and the next make while they learn alone.
+
+        Every layer but the first and the last will hear from both sides, so each machine gives half of its energy. The
+        visible layer of the lowest and the top layer of the highest machine are there twice, so that half of the energy
+        leaves them all of theirs (Salakhutdinov and Hinton 2009).
+        """
+        lower, upper = self.layers[place : place + 2]
+        if self.n_hidden_layers > 1 and place == 0:
+            lower = joined([lower, lower])
+        if self.n_hidden_layers > 1 and place == self.n_hidden_layers - 1:
+            upper = joined([upper, upper])
+        return RestrictedModel.build(lower, upper, temperature=self.temperature)
+
+    def tied(self, place: int, machine: RestrictedModel) -> RestrictedModel:
+        """Give both copies of a layer of such a machine the same weights."""
+        weights = machine.weights
+        if machine.visible.width > self.layers[place].width:
+            half = len(weights) // 2
+            weights = np.vstack([weights[:half], weights[:half]])
+        if machine.hidden.width > self.layers[place + 1].width:
+            half = weights.shape[1] // 2
+            weights = np.hstack([weights[:, :half], weights[:, :half]])
+        return machine.replace(np.concatenate([machine.visible_biases, machine.hidden_biases, weights.ravel()]))
+
+    def stacked(self, machines: Sequence[RestrictedModel]) -> Self:
+        """Return the deep machine of half of each machine's energy, the two copies of a layer made one."""
+        share = 0.5 if len(machines) > 1 else 1.0
+        dtype = machines[0].theta.dtype
+        biases, weights = [np.zeros(layer.width, dtype) for layer in self.layers], []
+        for place, machine in enumerate(machines):
+            lower, upper = self.layers[place].width, self.layers[place + 1].width
+            biases[place] += share * machine.visible_biases.reshape(-1, lower).sum(axis=0)
+            biases[place + 1] += share * machine.hidden_biases.reshape(-1, upper).sum(axis=0)
+            copies = machine.weights.reshape(-1, lower, machine.weights.shape[1] // upper, upper)
+            weights.append((share * copies.sum((0, 2))).astype(dtype))
+        return type(self).build(self.layers, biases, weights, self.temperature)
 
     def joint(self) -> JointModel:
         """Return the distribution of all layers, from the bottom, as a model of plain variables.

@@ -78,6 +78,16 @@ class JoinedLayer:
         """Return the states of the parts side by side."""
         return self._each(lambda part, columns: part.decode(columns), values)
 
+    def spread(self, units: np.ndarray) -> np.ndarray:
+        """Spread what is said of the units of each part over its columns."""
+        parts = zip(self.parts, self.units, strict=True)
+        return np.concatenate([part.spread(units[..., at]) for part, at in parts], axis=-1)
+
+    def refused(self, states: np.ndarray) -> tuple[np.ndarray, str]:
+        """Take what the parts take."""
+        found = [part.refused(states[:, at]) for part, at in zip(self.parts, self.units, strict=True)]
+        return np.hstack([bad for bad, _ in found]), ", ".join(dict.fromkeys(allowed for _, allowed in found))
+
     def log_measure(self, values: np.ndarray) -> np.ndarray:
         """Return the sum of the parts' log-measures."""
         return self._total(lambda part, columns: part.log_measure(columns), values)

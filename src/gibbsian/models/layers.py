@@ -27,6 +27,8 @@ from gibbsian.errors import ArgumentError
 
 # Means are kept this far from the ends before their logarithms are taken.
 SMALLEST_SHARE = 1e-6
+# Rows that are encoded at a time.
+_ROWS_AT_ONCE = 4096
 
 
 @runtime_checkable
@@ -71,6 +73,12 @@ class Layer(Protocol):
 
     def decode(self, values: np.ndarray) -> np.ndarray:
         """Return the states that have these values."""
+
+    def spread(self, units: np.ndarray) -> np.ndarray:
+        """Spread what is said of units, the last axis, over the columns of their values."""
+
+    def refused(self, states: np.ndarray) -> tuple[np.ndarray, str]:
+        """Say of which cells no unit can have the state, and what units take instead."""
 
     def log_measure(self, values: np.ndarray) -> np.ndarray:
         """Return the log-weight of each row at zero fields; 0 for discrete units."""
@@ -128,6 +136,10 @@ class _TwoValued:
         """Return the values as int8."""
         return np.asarray(values).astype(np.int8)
 
+    def spread(self, units: np.ndarray) -> np.ndarray:
+        """Return the same: a unit is a column."""
+        return units
+
     def log_measure(self, values: np.ndarray) -> np.ndarray:
         """Return zeros."""
         return np.zeros(len(values))
@@ -152,6 +164,10 @@ class BinaryLayer(_TwoValued):
     n_units: int
 
     kind = "binary"
+
+    def refused(self, states: np.ndarray) -> tuple[np.ndarray, str]:
+        """Take 0, 1 and the probabilities between them."""
+        return ~((states >= 0) & (states <= 1)), "numbers from 0 to 1"
 
     def log_normaliser(self, fields: np.ndarray) -> np.ndarray:
         """Return ``sum_i log(1 + exp(field_i))``."""
@@ -196,6 +212,10 @@ class SpinLayer(_TwoValued):
     n_units: int
 
     kind = "spin"
+
+    def refused(self, states: np.ndarray) -> tuple[np.ndarray, str]:
+        """Take -1 and 1."""
+        return ~((states == -1) | (states == 1)), "-1 and 1"
 
     def log_normaliser(self, fields: np.ndarray) -> np.ndarray:
         """Return ``sum_i log(2 cosh(field_i))``."""
@@ -281,6 +301,14 @@ class GaussianLayer:
     def decode(self, values: np.ndarray) -> np.ndarray:
         """Return the values."""
         return np.asarray(values, dtype=np.float64)
+
+    def spread(self, units: np.ndarray) -> np.ndarray:
+        """Return the same: a unit is a column."""
+        return units
+
+    def refused(self, states: np.ndarray) -> tuple[np.ndarray, str]:
+        """Take any finite number."""
+        return ~np.isfinite(states), "finite numbers"
 
     def log_measure(self, values: np.ndarray) -> np.ndarray:
         """Return ``-sum_i value_i^2 / (2 deviation_i^2)``."""
@@ -376,6 +404,15 @@ class CategoricalLayer:
         """Number of joint states."""
         return product_of(self.sizes)
 
+    def spread(self, units: np.ndarray) -> np.ndarray:
+        """Repeat what is said of a unit for each of its values."""
+        return units[..., self.unit_of_column]
+
+    def refused(self, states: np.ndarray) -> tuple[np.ndarray, str]:
+        """Take the codes of the values."""
+        known = (states >= 0) & (states < np.asarray(self.sizes)) & (states == np.floor(states))
+        return ~known, "codes 0 .. q - 1"
+
     def encode(self, states: np.ndarray) -> np.ndarray:
         """Return the indicators of codes."""
         codes = np.asarray(states)
@@ -452,6 +489,32 @@ def uniforms(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np
     dtype('float32')
     """
     return rng.random(shape, dtype=np.float32 if dtype == np.float32 else np.float64)
+
+
+def log_probability(layer: Layer, fields: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the log-probability of each row of values of a layer given its fields."""
+    return np.einsum("mi,mi->m", fields, values) + layer.log_measure(values) - layer.log_normaliser(fields)
+
+
+def mean_values(layer: Layer, data: Any) -> np.ndarray:
+    """Return the weighted mean of each column of values of data over the cells that were observed.
+
+    A column without any is put where the layer is without fields.
+    """
+    sums, counts = np.zeros(layer.width), np.zeros(layer.width)
+    shares = data.weights / data.weights.sum()
+    for start in range(0, len(shares), _ROWS_AT_ONCE):
+        block = slice(start, start + _ROWS_AT_ONCE)
+        seen = shares[block, None]
+        if data.missing is None:
+            values = layer.encode(data.states[block])
+        else:  # what stands in a missing cell need not be a state
+            values = layer.encode(np.where(data.missing[block], data.states.dtype.type(0), data.states[block]))
+            seen = seen * ~layer.spread(data.missing[block])
+        sums += (seen * values).sum(axis=0)
+        counts += seen.sum(axis=0)
+    nothing = layer.means(np.zeros((1, layer.width)))[0]
+    return np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), nothing)
 
 
 def as_layer(kind: str, n_units: int, **settings: Any) -> Layer:

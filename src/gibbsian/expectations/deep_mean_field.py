@@ -1,6 +1,6 @@
 """The hidden layers of a deep machine given the visible one, by mean field: a bound on log P(v) for any size.
 
-Of all laws Q under which the hidden units are independent, the nearest to ``P(h | v)`` makes
+Of all distributions Q under which the hidden units are independent, the nearest to ``P(h | v)`` makes
 
     F(v) = E_Q[E(v, h)] - T H(Q)  >=  -T log sum_h exp(-E(v, h) / T)
 
@@ -11,15 +11,14 @@ cells of the visible layer are hidden units of their row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from gibbsian.errors import ArgumentError, MissingValuesError
+from gibbsian.errors import MissingValuesError
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import Layer
-from gibbsian.models.parameters import check_whole_number
+from gibbsian.settings import check, declared, number, whole
 
 
 class Posterior(NamedTuple):
@@ -39,15 +38,6 @@ class Posterior(NamedTuple):
     missing : bool ndarray, optional
         Visible columns that were not observed.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.layered.deep_mean_field import MeanField
-    >>> from gibbsian.models.deep import DeepModel
-    >>> from gibbsian.models.layers import BinaryLayer
-    >>> dbm = DeepModel.build([BinaryLayer(2), BinaryLayer(1), BinaryLayer(1)])
-    >>> [part.shape for part in MeanField()(dbm, np.ones((3, 2))).means]
-    [(3, 2), (3, 1), (3, 1)]
     """
 
     means: tuple[np.ndarray, ...]
@@ -57,37 +47,23 @@ class Posterior(NamedTuple):
     missing: np.ndarray | None = None
 
 
-@dataclass(frozen=True)
-class MeanField:
-    """Coordinate updates of the odd, then the even hidden layers.
-
-    Parameters
-    ----------
-    max_iter : int
-        Most rounds of updates.
-    tol : float
-        Stop when no mean moved by more in a round.
+@declared(frozen=True)
+class DeepMeanField:
+    """The hidden layers of a deep machine given the visible one: coordinate updates of odd, then of even layers.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gibbsian.layered.deep_mean_field import MeanField, log_weight_bound
-    >>> from gibbsian.models.deep import DeepModel
-    >>> from gibbsian.models.layers import BinaryLayer
-    >>> dbm = DeepModel.build([BinaryLayer(1)] * 3, weights=[[[1.0]], [[2.0]]])
-    >>> v = np.ones((1, 1))
-    >>> bound, truth = log_weight_bound(dbm, MeanField()(dbm, v)), dbm.log_weights(v)
-    >>> (truth - bound).round(3)
-    array([0.022])
+    >>> import numpy as np, gibbsian as gb
+    >>> dbm = gb.models.DeepModel.build([gb.models.BinaryLayer(2), gb.models.BinaryLayer(1), gb.models.BinaryLayer(1)])
+    >>> [part.shape for part in gb.expectations.DeepMeanField()(dbm, np.ones((3, 2))).means]
+    [(3, 2), (3, 1), (3, 1)]
     """
 
-    max_iter: int = 50
-    tol: float = 1e-6
+    max_iter: int = whole(50, "Most rounds of updates.", least=1)
+    tol: float = number(1e-6, "Stop when no mean moved by more in a round.", least=0)
 
     def __post_init__(self) -> None:
-        check_whole_number("max_iter", self.max_iter)
-        if not self.tol >= 0:
-            raise ArgumentError("must not be negative", argument="tol", value=self.tol)
+        check(self)
 
     def __call__(self, model: DeepModel, v: np.ndarray, missing: np.ndarray | None = None) -> Posterior:
         """Return the independent hidden units nearest to the posterior of rows.
@@ -132,15 +108,6 @@ def upward_means(model: DeepModel, v: np.ndarray) -> list[np.ndarray]:
 
     A layer that will hear from above counts what it hears from below twice (Salakhutdinov and Hinton 2009).
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.layered.deep_mean_field import upward_means
-    >>> from gibbsian.models.deep import DeepModel
-    >>> from gibbsian.models.layers import BinaryLayer
-    >>> dbm = DeepModel.build([BinaryLayer(1)] * 3, weights=[[[1.0]], [[2.0]]])
-    >>> upward_means(dbm, np.ones((1, 1)))[1].round(4)                # 1 / (1 + exp(-2))
-    array([[0.8808]])
     """
     means = [np.asarray(v, dtype=model.theta.dtype)]
     top = len(model.layers) - 1
@@ -168,13 +135,6 @@ def log_weight_bound(model: DeepModel, posterior: Posterior) -> np.ndarray:
 def entropies(layer: Layer, fields: np.ndarray, means: np.ndarray) -> np.ndarray:
     """Return the entropy of each row of independent discrete units.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.layered.deep_mean_field import entropies
-    >>> from gibbsian.models.layers import SpinLayer
-    >>> entropies(SpinLayer(2), np.zeros((1, 2)), np.zeros((1, 2))).round(4)          # 2 log 2
-    array([1.3863])
     """
     fields = np.asarray(fields, dtype=np.float64)
     return layer.log_normaliser(fields) - np.einsum("mj,mj->m", fields, means)
@@ -193,15 +153,6 @@ def mean_statistics(
 ) -> np.ndarray:
     """Return the means of the layers and of products of neighbours over rows, in the layout of theta.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.layered.deep_mean_field import mean_statistics
-    >>> from gibbsian.models.deep import DeepModel
-    >>> from gibbsian.models.layers import SpinLayer
-    >>> dbm = DeepModel.build([SpinLayer(1)] * 3)
-    >>> mean_statistics(dbm, [np.array([[1.0]]), np.array([[0.5]]), np.array([[0.2]])]).tolist()
-    [1.0, 0.5, 0.2, 0.5, 0.1]
     """
     n_rows = len(means[0])
     weights = np.full(n_rows, 1.0 / n_rows) if shares is None else shares / shares.sum()
@@ -210,6 +161,3 @@ def mean_statistics(
     firsts = [part.sum(axis=0) for part in weighted]
     products = [(lower.T @ upper).ravel() for lower, upper in zip(weighted[:-1], means[1:], strict=True)]
     return np.concatenate([*firsts, *products])
-
-
-__all__ = ["MeanField", "Posterior", "entropies", "log_weight_bound", "mean_statistics", "upward_means"]

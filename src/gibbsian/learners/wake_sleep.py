@@ -9,67 +9,72 @@ the recognition weights learn to give the layers that made them. The weights up 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gibbsian.errors import MissingValuesError
-from gibbsian.layered.epochs import Direction, EpochLearner
-from gibbsian.layered.rows import LayerRows
+from gibbsian.learners.filling import FilledRows
+from gibbsian.learners.layer_gradient import centred_products
+from gibbsian.learners.lessons import Lesson
 from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.layers import Layer
+from gibbsian.models.layers import Layer, log_probability
 from gibbsian.models.restricted import RestrictedModel
 
+if TYPE_CHECKING:
+    from gibbsian.learners.minibatch import Minibatch
 
-@dataclass(frozen=True)
-class WakeSleep(EpochLearner):
-    """Learn the directed layers and the machine at the top together; one step is one epoch.
+# Chains at the top where their number is left open.
+_N_CHAINS = 100
 
-    Parameters
-    ----------
-    n_epochs, learning_rate, schedule, batch_size, momentum, l1, l2
-        As for `RestrictedLearner`.
-    n_chains, n_steps : int
-        Chains at the top, which go on from minibatch to minibatch, and their steps at each. (The authors start them at
-        the data every time; chains that go on dream what the network has come to believe, as PCD does for CD.)
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.layered.epochs import train_epochs
-    >>> from gibbsian.layered.rows import LayerRows
-    >>> from gibbsian.layered.wake_sleep import WakeSleep
-    >>> from gibbsian.models.belief_network import BeliefNetwork
-    >>> from gibbsian.models.layers import BinaryLayer
-    >>> rng = np.random.default_rng(0)
-    >>> rows = LayerRows((rng.random((400, 2)) < [0.8, 0.1]).astype(np.int8))
-    >>> network = BeliefNetwork.zeros([BinaryLayer(2), BinaryLayer(2), BinaryLayer(1)])
-    >>> learner = WakeSleep(n_epochs=20, learning_rate=0.3, batch_size=40)
-    >>> network = train_epochs(learner, network, rows, rng).model
-    >>> drawn = network.draw_down(rng.integers(0, 2, (2000, 2)), rng)[0].mean(axis=0)
-    >>> bool(drawn[0] > 0.7 > 0.2 > drawn[1])
-    True
+class WakeSleepLessons:
+    """Rows drawn upwards and fantasies drawn downwards teach the directed layers and the machine at the top.
+
+    The chains at the top go on from minibatch to minibatch. (The authors start them at the data every time; chains that
+    go on dream what the network has come to believe, as PCD does for CD.)
     """
 
-    learning_rate: float = 0.01
+    fills_missing = False
+    divisor = 1.0
 
-    def start(self, model: BeliefNetwork, rows: LayerRows, rng: np.random.Generator) -> np.ndarray:
-        """Start the chains at what the recognition weights make of rows: values of the second highest layer."""
-        if rows.missing is not None and rows.missing.any():
-            raise MissingValuesError("wake-sleep needs rows without missing cells", "fill them first")
-        some = rows.states[rng.integers(rows.n_rows, size=self.n_chains)]
-        return model.draw_up(model.visible.encode(some), rng)[-1]
+    def __init__(self, learner: Minibatch, model: BeliefNetwork, rows: FilledRows):
+        if rows.data.missing is not None:
+            raise MissingValuesError(
+                "wake-sleep needs rows without missing cells",
+                "learn by `learner='stacking'`, whose lowest machine fills them, or fill them first",
+            )
+        self.rows = rows
+        self.n_chains, self.n_steps = learner.n_chains or _N_CHAINS, learner.n_steps or 1
 
-    def direction(
-        self, model: BeliefNetwork, phases: np.ndarray, batch: LayerRows, rng: np.random.Generator
-    ) -> Direction:
-        """Draw the layers upwards from the rows and downwards from the chains."""
-        awake = model.draw_up(model.visible.encode(batch.states), rng)
-        chains = phases
+    def start(self, model: BeliefNetwork, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Start the chains: values of the second highest layer."""
+        return self.restarted(model, np.empty(0), rng), np.empty(0, self.rows.data.states.dtype)
+
+    def restarted(self, model: BeliefNetwork, memory: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return chains at what the recognition weights make of rows."""
+        return model.draw_up(self._values(model, rng.integers(self.rows.n_rows, size=self.n_chains)), rng)[-1]
+
+    def _values(self, model: BeliefNetwork, places: np.ndarray) -> np.ndarray:
+        return self.rows.values(model.visible, places, np.empty(0), np.dtype(np.float64))
+
+    def teach(
+        self, model: BeliefNetwork, memory: np.ndarray, filled: np.ndarray, places: np.ndarray, rng: np.random.Generator
+    ) -> Lesson:
+        """Draw the layers upwards from some rows and downwards from the chains."""
+        awake, chains = model.draw_up(self._values(model, places), rng), memory
         for _ in range(self.n_steps):
             chains = model.top.draw_visible(model.top.draw_hidden(chains, rng), rng)
-        asleep = model.draw_down(chains, rng)
-        return Direction(up_down_gradient(model, awake, asleep), chains, _misfit(model, awake))
+        gradient = up_down_gradient(model, awake, model.draw_down(chains, rng))
+        return Lesson(gradient.astype(model.theta.dtype, copy=False), chains, _misfit(model, awake))
+
+    def value(self, model: BeliefNetwork, filled: np.ndarray, misfit: float) -> float:
+        """Return the mean of ``-log P(v | h)`` over an epoch: a likelihood needs log Z, unknown during a fit."""
+        return misfit
+
+    def figures(self, value: float, n_epochs: int) -> dict[str, float]:
+        """Return the mean of ``log P(v | h)``, h as a row shows it, after every epoch."""
+        return {"log_reconstruction": -value} if n_epochs else {}
 
 
 def up_down_gradient(
@@ -93,17 +98,6 @@ def up_down_gradient(
         The same layers drawn downwards from the chains at the top.
     shares : pair of ndarray, optional
         Weights of the rows of each, which sum to one; equal by default.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.layered.wake_sleep import up_down_gradient
-    >>> from gibbsian.models.belief_network import BeliefNetwork
-    >>> from gibbsian.models.layers import BinaryLayer
-    >>> network = BeliefNetwork.zeros([BinaryLayer(1), BinaryLayer(1), BinaryLayer(1)])
-    >>> rows = [np.array([[1.0], [1.0]]), np.array([[0.0], [1.0]])]
-    >>> up_down_gradient(network, rows, rows)[:1]                   # the visible unit is 1, the network says 1/2
-    array([0.5])
     """
     wake_shares, sleep_shares = shares if shares is not None else (_equal(awake[0]), _equal(asleep[0]))
     parts = []
@@ -134,12 +128,11 @@ def _top_gradient(
     h_data, h_chains = top.hidden_means(data), top.hidden_means(chains)
     dtype = h_data.dtype
     data_shares, chain_shares = data_shares.astype(dtype), chain_shares.astype(dtype)
-    v_centre, h_centre = data_shares @ data, data_shares @ h_data
-    weights = ((data - v_centre) * data_shares[:, None]).T @ (h_data - h_centre)
-    weights -= ((chains - v_centre) * chain_shares[:, None]).T @ (h_chains - h_centre)
-    visible = v_centre - chain_shares @ chains - weights @ h_centre
-    hidden = h_centre - chain_shares @ h_chains - v_centre @ weights
-    return np.concatenate([visible, hidden, weights.ravel()])
+    mu, nu = data_shares @ data, data_shares @ h_data
+    dv, dh = mu - chain_shares @ chains, nu - chain_shares @ h_chains
+    products = (data * data_shares[:, None]).T @ h_data - (chains * chain_shares[:, None]).T @ h_chains
+    weights = centred_products(products, dv, dh, mu, nu)
+    return np.concatenate([dv - weights @ nu, dh - mu @ weights, weights.ravel()])
 
 
 def _equal(values: np.ndarray) -> np.ndarray:
@@ -152,9 +145,4 @@ def _misfit(network: BeliefNetwork, awake: Sequence[np.ndarray]) -> float:
         fields = network.downward_fields(0, awake[1])
     else:
         fields = network.top.visible_fields(network.top.hidden_means(awake[0]))
-    layer, v = network.tempered[0], awake[0]
-    log_probability = np.einsum("mi,mi->m", fields, v) + layer.log_measure(v) - layer.log_normaliser(fields)
-    return -float(log_probability.mean())
-
-
-__all__ = ["WakeSleep", "up_down_gradient"]
+    return -float(log_probability(network.tempered[0], fields, awake[0]).mean())

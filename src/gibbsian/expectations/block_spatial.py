@@ -8,17 +8,17 @@ never has the larger variance (YU20 theorem 2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gibbsian.errors import ArgumentError
+from gibbsian.expectations.block_chains import FREE_PHASES, FreeMoments, HiddenChains, PersistentBlockChains
 from gibbsian.layered.flips import FlipSums, is_two_valued
-from gibbsian.layered.phases import FREE_PHASES, Chains, FreeMoments, PersistentChains
-from gibbsian.layered.rows import LayerRows
 from gibbsian.models.restricted import RestrictedModel
+from gibbsian.settings import check, choice, declared, whole
 
-REGIONS = ("pair", "layer")
+REGIONS = ("layer", "pair")
 
 
 def spatial_moments(
@@ -36,16 +36,6 @@ def spatial_moments(
         Hidden values, which the region ``"pair"`` needs.
     region : {"layer", "pair"}
         What is summed exactly around a visible and a hidden unit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.layered.spatial import spatial_moments
-    >>> from gibbsian.models.layers import SpinLayer
-    >>> from gibbsian.models.restricted import RestrictedModel
-    >>> rbm = RestrictedModel.build(SpinLayer(1), SpinLayer(1), weights=[[0.5]])
-    >>> spatial_moments(rbm, np.array([[1.0]])).products          # tanh 0.5, from one sample
-    array([[0.4621]])
     """
     if region not in REGIONS:
         raise ArgumentError("is not known", "use 'pair' or 'layer'", argument="region", value=region)
@@ -65,55 +55,34 @@ def spatial_moments(
 
 
 @FREE_PHASES.register("smci")
-@dataclass(frozen=True)
-class SpatialPhase:
+@declared(frozen=True)
+class SpatialBlockChains:
     """Persistent chains whose moments are taken by spatial Monte Carlo integration.
-
-    Parameters
-    ----------
-    n_steps : int
-        Steps a minibatch.
-    n_chains : int
-        Number of chains.
-    region : {"layer", "pair"}
-        What is summed exactly around a visible and a hidden unit.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gibbsian.layered.rows import LayerRows
-    >>> from gibbsian.layered.spatial import SpatialPhase
-    >>> from gibbsian.models.layers import BinaryLayer
-    >>> from gibbsian.models.restricted import RestrictedModel
-    >>> rbm, rng = RestrictedModel.build(BinaryLayer(2), BinaryLayer(1)), np.random.default_rng(0)
-    >>> phase, rows = SpatialPhase(n_chains=3), LayerRows(np.eye(2))
-    >>> moments, _ = phase(rbm, phase.init(rbm, rows, rng), rows.states, rng)
-    >>> moments.products.ravel()                                  # exact, because the machine is uniform
-    array([0.25, 0.25])
+    >>> import gibbsian as gb
+    >>> gb.learners.Minibatch(free_phase=gb.expectations.SpatialBlockChains(region="pair")).free_phase.region
+    'pair'
     """
 
-    n_steps: int = 1
-    n_chains: int = 100
-    region: str = "layer"
+    n_steps: int = whole(1, "Steps of each chain for each minibatch.", least=1)
+    n_chains: int = whole(100, "Number of chains.", least=1)
+    region: str = choice("layer", "What is summed exactly around a visible and a hidden unit.", *REGIONS)
 
     def __post_init__(self) -> None:
-        PersistentChains(self.n_steps, self.n_chains)  # checks both
-        if self.region not in REGIONS:
-            raise ArgumentError("is not known", "use 'pair' or 'layer'", argument="region", value=self.region)
+        check(self)
 
-    def init(self, model: RestrictedModel, rows: LayerRows, rng: np.random.Generator) -> Chains:
+    def init(self, model: RestrictedModel, data: Any, rng: np.random.Generator) -> HiddenChains:
         """Start chains as PCD does."""
-        return PersistentChains(self.n_steps, self.n_chains).init(model, rows, rng)
+        return PersistentBlockChains(n_steps=self.n_steps, n_chains=self.n_chains).init(model, data, rng)
 
     def __call__(
-        self, model: RestrictedModel, state: Chains, values: np.ndarray, rng: np.random.Generator
-    ) -> tuple[FreeMoments, Chains]:
+        self, model: RestrictedModel, state: HiddenChains, values: np.ndarray, rng: np.random.Generator
+    ) -> tuple[FreeMoments, HiddenChains]:
         """Go on with the chains and integrate around their states."""
         hidden = state.hidden
         for _ in range(self.n_steps):
             drawn = model.draw_visible(hidden, rng)
             hidden = model.draw_hidden(drawn, rng)
-        return spatial_moments(model, drawn, hidden, self.region), Chains(hidden)
-
-
-__all__ = ["SpatialPhase", "spatial_moments"]
+        return spatial_moments(model, drawn, hidden, self.region), HiddenChains(hidden)

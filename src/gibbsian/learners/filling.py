@@ -1,0 +1,125 @@
+"""The rows of data in their order, with something in every cell: what minibatches are made of."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.data.minibatches import systematic_draws
+from gibbsian.errors import DataError
+from gibbsian.models.layers import Layer
+from gibbsian.models.restricted import RestrictedModel
+
+
+class FilledRows:
+    """Rows that count, in their order.
+
+    What stands in missing cells is one flat array of states, row by row, that a learner keeps: a Markov chain for every
+    row, clamped at what was observed. Weights that make no row count more than another are left out; equal ones above
+    1 stay, because they stand for repeated rows and make an epoch longer.
+    """
+
+    def __init__(self, data: Dataset):
+        self.data = data
+        weights, self.state_of = data.row_weights, data.row_of
+        if weights is not None:
+            self.state_of, weights = data.row_of[weights > 0], weights[weights > 0]
+            if weights[0] <= 1 and (weights == weights[0]).all():
+                weights = None
+        self.weights = weights
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.state_of)
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """The weights divided by their sum."""
+        return np.full(self.n_rows, 1.0 / self.n_rows) if self.weights is None else self.weights / self.weights.sum()
+
+    @property
+    def n_draws(self) -> int:
+        """Rows of an epoch: repeated rows count where the weights stand for them, shares make an epoch no shorter."""
+        return self.n_rows if self.weights is None else max(self.n_rows, round(self.weights.sum()))
+
+    def draws(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the rows of an epoch, in their order."""
+        return np.arange(self.n_rows) if self.weights is None else systematic_draws(self.weights, self.n_draws, rng)
+
+    def missing(self, places: np.ndarray) -> np.ndarray | None:
+        """Return where rows have no cell; None where data have all."""
+        return None if self.data.missing is None else self.data.missing[self.state_of[places]]
+
+    def states(self, places: np.ndarray, filled: np.ndarray) -> np.ndarray:
+        """Return rows with their missing cells filled in."""
+        states, mask = self.data.states[self.state_of[places]], self.missing(places)
+        if mask is not None:
+            states[mask] = filled[self._cells(places)]
+        return states
+
+    def values(self, layer: Layer, places: np.ndarray, filled: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        """Return the values of rows, in some precision."""
+        return layer.encode(self.states(places, filled)).astype(dtype, copy=False)
+
+    def start(self, model: RestrictedModel, rng: np.random.Generator) -> np.ndarray:
+        """Draw the missing cells from the visible biases alone."""
+        filled = np.empty(0 if self._first is None else self._first[-1], self.data.states.dtype)
+        if self._first is None:
+            return filled
+        fields = np.asarray(model.visible_biases / model.temperature)
+        for start in range(0, self.n_rows, 4096):
+            places = np.arange(start, min(start + 4096, self.n_rows))
+            drawn = model.visible.decode(model.draw_visible_at(np.tile(fields, (len(places), 1)), rng))
+            filled[self._cells(places)] = drawn[self.missing(places)]
+        return filled
+
+    def renew(
+        self, model: RestrictedModel, places: np.ndarray, filled: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Draw hidden units, then the missing cells given them, in place; return the values of the rows."""
+        values, mask = self.values(model.visible, places, filled, model.theta.dtype), self.missing(places)
+        if mask is None:
+            return values
+        holed = np.flatnonzero(mask.any(axis=1))
+        if len(holed):
+            drawn = model.visible.decode(model.draw_visible(model.draw_hidden(values[holed], rng), rng))
+            filled[self._cells(places[holed])] = drawn[mask[holed]]
+            values[holed] = self.values(model.visible, places[holed], filled, model.theta.dtype)
+        return values
+
+    @cached_property
+    def _first(self) -> np.ndarray | None:
+        """Place of the first missing cell of each row in the flat array, and the end."""
+        if self.data.missing is None:
+            return None
+        return np.concatenate([[0], np.cumsum(self.data.missing.sum(axis=1)[self.state_of])])
+
+    def _cells(self, places: np.ndarray) -> np.ndarray:
+        """Places in the flat array of the missing cells of rows, in their order."""
+        assert self._first is not None
+        counts = np.diff(self._first)[places]
+        starts = self._first[places] - (np.cumsum(counts) - counts)
+        return np.repeat(starts, counts) + np.arange(counts.sum())
+
+
+def plain_rows(states: np.ndarray, weights: np.ndarray | None = None) -> Dataset:
+    """Return complete rows of a layer as data, each as it is, without labels."""
+    counts = np.ones(len(states)) if weights is None else weights
+    names = tuple(f"x{column}" for column in range(states.shape[1]))
+    return Dataset(states, counts, None, None, names, np.arange(len(states)), weights)  # type: ignore[arg-type]
+
+
+def check_states(layer: Layer, data: Dataset) -> None:
+    """Refuse data that a visible layer cannot take, naming the first column where something is wrong."""
+    if data.n_variables != layer.n_units:
+        raise DataError(f"the model has {layer.n_units} visible units but the rows have {data.n_variables} columns")
+    bad, allowed = layer.refused(data.states)
+    if data.missing is not None:
+        bad &= ~data.missing
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        value = data.states[row, column]
+        raise DataError(f"column {data.names[column]!r} has the value {value}, but {layer.kind} units take {allowed}")

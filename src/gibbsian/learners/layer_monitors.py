@@ -1,0 +1,131 @@
+"""Figures that are kept after every epoch of a restricted machine, to see how training goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import log_softmax
+
+from gibbsian.data import Dataset
+from gibbsian.layered.exact import can_sum, log_partition, predict_cost
+from gibbsian.learners.filling import FilledRows
+from gibbsian.models.layers import CategoricalLayer, Layer
+from gibbsian.models.restricted import RestrictedModel
+
+# Rows that the figures are computed from: enough for two digits of a mean, few enough to cost less than an epoch.
+WATCHED_ROWS = 1000
+# log Z is summed after every epoch where it takes no longer.
+QUICK_SECONDS = 0.05
+
+
+class Watched:
+    """Some rows, scored after every epoch: pseudolikelihood, or for numbers the error of reconstruction.
+
+    The pseudolikelihood is estimated from one observed unit of each row, always the same, so that curves are smooth.
+    """
+
+    def __init__(self, rows: FilledRows, layer: Layer):
+        # a generator of its own: what is watched must not change what is learned, nor differ in a resumed run
+        rng = np.random.default_rng(0)
+        self.rows = rows
+        self.name, self.sign = ("reconstruction_error", 1) if layer.kind == "gaussian" else ("log_pseudolikelihood", -1)
+        self.places = rng.choice(rows.n_rows, min(WATCHED_ROWS, rows.n_rows), replace=False)
+        chances = rng.random((len(self.places), layer.n_units))
+        if (missing := rows.missing(self.places)) is not None:
+            chances[missing] = -1.0
+        self.units = chances.argmax(axis=1)
+
+    def __call__(self, model: RestrictedModel, filled: np.ndarray) -> float:
+        """Return the figure, given what stands in missing cells."""
+        values = self.rows.values(model.visible, self.places, filled, np.dtype(np.float64))
+        shares = self.rows.shares[self.places]
+        shares = shares / shares.sum() if shares.any() else np.full(len(shares), 1.0 / len(shares))
+        if model.visible.kind == "gaussian":
+            again = model.visible_means(model.hidden_means(values))
+            return float(shares @ np.square(values - again).mean(axis=1))
+        return model.visible.n_units * float(shares @ unit_log_probabilities(model, values, self.units))
+
+
+class HeldOutCurves:
+    """Follow rows that a fit does not see beside those it does: figures for `gibbsian.learners.callbacks.Monitor`.
+
+    The gap of the mean free energies needs no partition function: when it grows, the machine has begun to learn its
+    rows by heart (Hinton 2012). Where log Z is quickly summed, the likelihoods of both too. Rows with missing cells are
+    left aside, and of many an even selection is taken.
+    """
+
+    def __init__(self, training: Dataset, held_out: Dataset):
+        self.shown = [_selected(part) for part in (training, held_out)]
+        self.watched: Watched | None = None
+
+    def __call__(self, run: Any) -> dict[str, float]:
+        """Return the figures of the model as a run has it."""
+        if None in self.shown:
+            return {}
+        problem, model = run.state.problem, run.state.problem.here(run.state.progress)
+        parts = [FilledRows(problem.in_units(part)) for part in self.shown]
+        if self.watched is None:
+            self.watched = Watched(parts[1], model.visible)
+        seen, unseen = (
+            float(rows.shares @ model.log_weights(rows.states(np.arange(rows.n_rows), np.empty(0)))) for rows in parts
+        )
+        figures = {f"held_out_{self.watched.name}": self.watched(model, np.empty(0))}
+        figures["free_energy_gap"] = model.temperature * (seen - unseen)
+        if can_sum(model) and predict_cost(model).seconds <= QUICK_SECONDS:
+            log_z = log_partition(model)
+            figures |= {"log_likelihood": seen - log_z, "held_out_log_likelihood": unseen - log_z}
+        return figures
+
+
+def _selected(data: Dataset) -> Dataset | None:
+    """Complete rows, not too many; None where there are none."""
+    whole = np.arange(data.n_rows)
+    if data.missing is not None:
+        whole = np.flatnonzero(~data.missing[data.row_of].any(axis=1))
+    return data.take(whole[:: -(-len(whole) // WATCHED_ROWS)]) if len(whole) else None
+
+
+def unit_log_probabilities(model: RestrictedModel, values: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Return ``log P(v_i | all others)`` of one unit of each row, for a discrete visible layer.
+
+    A binary unit that holds a probability is scored by the mean over its two values.
+    """
+    shares = _shares_of_values(model, values, units)
+    log_weights = np.full(shares.shape, -np.inf)
+    for k in range(shares.shape[1]):
+        possible = ~np.isnan(shares[:, k])
+        other = values[possible].copy()
+        _set_unit(model, other, units[possible], k)
+        log_weights[possible, k] = model.value_log_weights(other)
+    scores = log_softmax(log_weights, axis=1)
+    return np.multiply(shares, scores, where=shares > 0, out=np.zeros_like(scores)).sum(axis=1)
+
+
+def _shares_of_values(model: RestrictedModel, values: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Return which value one unit of each row has, as a share for each value; NaN where there is no such value."""
+    here = np.arange(len(values))
+    if isinstance(model.visible, CategoricalLayer):
+        sizes = np.asarray(model.visible.sizes)
+        shares = np.full((len(values), sizes.max()), np.nan)
+        for k in range(sizes.max()):
+            has = sizes[units] > k
+            shares[has, k] = values[here[has], model.visible.starts[units[has]] + k]
+        return shares
+    low = _low(model)
+    up = (values[here, units] - low) / (1.0 - low)
+    return np.column_stack([1.0 - up, up])
+
+
+def _set_unit(model: RestrictedModel, values: np.ndarray, units: np.ndarray, k: int) -> None:
+    """Give one unit of each row its value number `k`, in place."""
+    here = np.arange(len(values))
+    if isinstance(model.visible, CategoricalLayer):
+        values[model.visible.unit_of_column == units[:, None]] = 0.0
+        values[here, model.visible.starts[units] + k] = 1.0
+    else:
+        values[here, units] = (_low(model), 1.0)[k]
+
+
+def _low(model: RestrictedModel) -> float:
+    return -1.0 if model.visible.kind == "spin" else 0.0

@@ -1,0 +1,48 @@
+"""What a minibatch of rows teaches a model: the part of learning by minibatches that every kind of model has its own."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+
+class Lesson(NamedTuple):
+    """What is made of one minibatch: a direction in the layout of theta, what is remembered, and the misfit of it."""
+
+    gradient: np.ndarray
+    memory: Any
+    misfit: float
+
+
+class Lessons(Protocol):
+    """Made from a `Minibatch` learner, a model and its rows."""
+
+    # whether missing cells are drawn and kept (else they are hidden units, or refused)
+    fills_missing: bool
+    # by what the rate is divided
+    divisor: float
+
+    def start(self, model: Any, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
+        """Return what is remembered before the first minibatch, plain arrays, and what stands in missing cells."""
+
+    def restarted(self, model: Any, memory: Any, rng: np.random.Generator) -> Any:
+        """Return the same memory with chains that begin anew."""
+
+    def teach(
+        self, model: Any, memory: Any, filled: np.ndarray, places: np.ndarray, rng: np.random.Generator
+    ) -> Lesson:
+        """Return what the rows at some places teach; what stands in their missing cells may change in place."""
+
+    def value(self, model: Any, filled: np.ndarray, misfit: float) -> float:
+        """Return what is told after an epoch, given its mean misfit."""
+
+    def figures(self, value: float, n_epochs: int) -> dict[str, float]:
+        """Return the same by name, for the history of a fit."""
+
+
+def lessons_for(model: Any, *arguments: Any) -> Lessons:
+    """Return the lessons of a model; the model says which class makes them."""
+    module, _, name = model.lessons.partition(":")
+    return getattr(importlib.import_module(module), name)(*arguments)

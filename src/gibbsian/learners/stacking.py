@@ -1,0 +1,311 @@
+"""Deep machines layer by layer: each restricted machine learns from the hidden units of the one below (YK15, stacking).
+
+A stack of restricted machines is a deep belief network (Hinton, Osindero and Teh 2006), or the start of a deep
+Boltzmann machine (Salakhutdinov and Hinton 2009). After that, all layers may learn together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.data.minibatches import draw_seed, seeded
+from gibbsian.errors import ArgumentError
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState
+from gibbsian.learners.callbacks import Callback, Monitor
+from gibbsian.learners.filling import FilledRows, check_states, plain_rows
+from gibbsian.learners.minibatch import Minibatch, MinibatchProgress, scale_of
+from gibbsian.learners.standard_units import ColumnScale
+from gibbsian.models.belief_network import BeliefNetwork
+from gibbsian.models.deep import DeepModel
+from gibbsian.models.restricted import RestrictedModel
+from gibbsian.optimizers import StepInfo
+from gibbsian.settings import check, choice, declared, free
+
+DeepMachine = BeliefNetwork | DeepModel
+
+# Numbers that tell the generators of one seed apart, each with the place of a machine: its start and its chains, the
+# rows that go up from it, and learning together.
+_START, _UP, _TOGETHER = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class StackProgress:
+    """All that the next epoch needs besides the rows: plain arrays and numbers.
+
+    Parameters
+    ----------
+    theta : ndarray
+        Parameters of the deep machine as far as it is learned.
+    machines : ndarray
+        Parameters of the restricted machines one after the other; zero for those to come.
+    filled : ndarray
+        What the lowest machine left in missing cells.
+    stage : int
+        The machine that learns; the number of machines while all learn together.
+    alone : MinibatchProgress
+        Where it stands.
+    together : MinibatchProgress or None
+        Where learning together stands.
+    seed : ndarray
+        What all random numbers follow from.
+    n_machines : int
+        How many there are.
+    """
+
+    theta: np.ndarray
+    machines: np.ndarray
+    filled: np.ndarray
+    stage: int
+    alone: MinibatchProgress
+    together: MinibatchProgress | None
+    seed: np.ndarray
+    n_machines: int
+
+    @property
+    def verdict(self) -> str:
+        """That the machine counts as trained, where it does."""
+        if self.stage < self.n_machines:
+            return ""
+        epochs, layers = self.alone.last, self.n_machines
+        words = f"trained for {epochs} epoch{'s' * (epochs != 1)} a layer, {layers} layer{'s' * (layers != 1)}"
+        if self.together is None:
+            return words
+        ended = self.together.verdict.removeprefix("trained for ")
+        return f"{words}, then {ended} together" if ended else ""
+
+
+@LEARNERS.register("stacking", layers=True)
+@declared(frozen=True)
+class Stacking(Learner):
+    """Learn the layers of a deep machine one after the other, then together; one step is one epoch.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> X = np.random.default_rng(0).integers(0, 2, (100, 6))
+    >>> epochs = {n: gb.learners.Minibatch(max_iter=n) for n in (2, 3)}
+    >>> learner = gb.learners.Stacking(alone=epochs[2], together=epochs[3])
+    >>> gb.DeepBoltzmannMachine((4, 3), learner=learner, random_state=0).fit(X).result_.reason
+    'trained for 2 epochs a layer, 2 layers, then 3 epochs together'
+    """
+
+    alone: Minibatch = free(Minibatch(), "How each machine of two layers learns.", doc="Minibatch")
+    together: Minibatch | None = free(
+        Minibatch(), "How all layers learn together afterwards; None for not at all.", doc="Minibatch or None"
+    )
+    carried: str = choice(
+        "samples",
+        "What a machine learns from: draws of the hidden units below, one for each row, or their probabilities, which "
+        "only binary units can take.",
+        "samples",
+        "means",
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        for name in ("alone", "together"):
+            value = getattr(self, name)
+            if not isinstance(value, Minibatch) and (name == "alone" or value is not None):
+                raise ArgumentError("must be a `Minibatch` learner", argument=name, value=value)
+
+    @property
+    def l1(self) -> float:
+        """The L1 penalty of the last stage."""
+        return (self.together or self.alone).l1
+
+    @property
+    def l2(self) -> float:
+        """The L2 penalty of the last stage."""
+        return (self.together or self.alone).l2
+
+    def n_epochs(self, model: DeepMachine) -> int:
+        """Return the epochs of all stages."""
+        last = 0 if self.together is None else self.together.max_iter
+        return self.alone.max_iter * model.n_hidden_layers + last
+
+    def start(self, model: DeepMachine, data: Dataset, rng: np.random.Generator) -> DeepMachine:
+        """Return the model itself: each machine of the stack starts by itself."""
+        return model
+
+    def init(self, model: DeepMachine, data: Dataset, rng: np.random.Generator) -> LearnerState:
+        """Prepare the lowest machine."""
+        check_states(model.visible, data)
+        if self.carried == "means" and any(layer.kind != "binary" for layer in model.layers[1:-1]):
+            raise ArgumentError(
+                "needs hidden units of 0 and 1, which can be probabilities",
+                "use 'samples'",
+                argument="carried",
+                value="means",
+            )
+        scale = scale_of(model, data)
+        if scale is not None:
+            model, data = scale.from_data(model), scale.standard(data)
+        problem = _Problem(self, model, data, scale, draw_seed(rng))
+        machines = np.zeros(problem.span(problem.n_machines - 1).stop, dtype=self.alone.dtype)
+        together = None if self.together is None else problem.joint_state(model, _any_rows(model)).progress
+        progress = StackProgress(
+            theta=model.theta.astype(self.alone.dtype),
+            machines=machines,
+            filled=np.empty(0, data.states.dtype),
+            stage=0,
+            alone=problem.state_alone(0, machines, np.empty(0)).progress,
+            together=together,
+            seed=problem.seed,
+            n_machines=problem.n_machines,
+        )
+        return LearnerState(problem, progress)
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Learn from every row once."""
+        problem, progress = state.problem, state.progress
+        problem.seed = progress.seed
+        step = self._step_alone if progress.stage < problem.n_machines else self._step_together
+        progress, info = step(problem, progress)
+        return LearnerState(problem, progress), info._replace(verdict=progress.verdict)
+
+    def _step_alone(self, problem: _Problem, progress: StackProgress) -> tuple[StackProgress, StepInfo]:
+        ready = problem.state_alone(progress.stage, progress.machines, progress.filled)
+        state, info = self.alone.step(LearnerState(ready.problem, progress.alone))
+        progress = replace(progress, alone=state.progress)
+        return (self._next(problem, progress) if state.progress.verdict else progress), info
+
+    def _next(self, problem: _Problem, progress: StackProgress) -> StackProgress:
+        """Keep a machine that is trained, and prepare the next, or learning together."""
+        place = progress.stage
+        machines = progress.machines.copy()
+        machines[problem.span(place)] = progress.alone.theta
+        filled = progress.alone.filled if place == 0 else progress.filled
+        # the machines to come are there without parameters
+        theta = problem.model.stacked([problem.machine(k, machines) for k in range(problem.n_machines)]).theta
+        progress = replace(progress, machines=machines, filled=filled, stage=place + 1, theta=theta)
+        if place + 1 < problem.n_machines:
+            return replace(progress, alone=problem.state_alone(place + 1, machines, filled).progress)
+        if self.together is None:
+            return progress
+        state = problem.joint_state(problem.model.replace(theta), problem.rows_together(filled))
+        return replace(progress, together=state.progress)
+
+    def _step_together(self, problem: _Problem, progress: StackProgress) -> tuple[StackProgress, StepInfo]:
+        assert self.together is not None
+        ready = problem.state_together(progress)
+        state, info = self.together.step(LearnerState(ready.problem, progress.together))
+        return replace(progress, together=state.progress, theta=state.progress.theta), info
+
+    # -- results ----------------------------------------------------------------------------------------------------
+    def fitted(self, model: DeepMachine, state: LearnerState) -> DeepMachine:
+        """Return the machine as a state has it, in the units of the data."""
+        learned, scale = state.problem.model.replace(state.progress.theta), state.problem.scale
+        return learned if scale is None else scale.to_data(learned)
+
+    def going_on(self, state: LearnerState) -> tuple[Learner, LearnerState]:
+        """Return what goes on with other rows after all stages: the layers together."""
+        if self.together is None or state.progress.stage < state.problem.n_machines:
+            return self, state
+        ready = state.problem.state_together(state.progress)
+        problem = replace(ready.problem, scale=state.problem.scale)
+        return self.together, LearnerState(problem, state.progress.together)
+
+    def figures(self, state: LearnerState) -> dict[str, float]:
+        """Return what learning together measures after every epoch."""
+        if self.together is None or state.progress.stage < state.problem.n_machines:
+            return {}
+        return self.together.figures(state.problem.together_with(state.progress))
+
+    def monitors(self, data: Dataset, held_out: Dataset | None) -> list[Callback]:
+        """Return what keeps these figures in the history of a run."""
+        return [Monitor(lambda run: run.learner.figures(run.state))]
+
+
+@dataclass
+class _Problem:
+    """The layers and the rows, with the rows of the present stage kept ready."""
+
+    learner: Stacking
+    model: DeepMachine
+    data: Dataset
+    scale: ColumnScale | None
+    seed: np.ndarray
+    _ready: tuple[int, LearnerState] | None = None
+
+    @property
+    def n_machines(self) -> int:
+        return self.model.n_hidden_layers
+
+    def span(self, place: int) -> slice:
+        """Where a machine's parameters lie among all."""
+        ends = np.cumsum([0, *(self.model.machine_at(k).theta.size for k in range(self.n_machines))])
+        return slice(int(ends[place]), int(ends[place + 1]))
+
+    def machine(self, place: int, machines: np.ndarray) -> RestrictedModel:
+        return self.model.machine_at(place).replace(machines[self.span(place)])
+
+    def state_alone(self, place: int, machines: np.ndarray, filled: np.ndarray) -> LearnerState:
+        """The start of a machine, on what the machines below make of the rows."""
+        if self._ready is None or self._ready[0] != place:
+            rng, learner = seeded(self.seed, _START, place), self.learner.alone
+            rows = self._carried(place, machines, filled)
+            start = self.model.tied(place, learner.start_here(self.model.machine_at(place), rows, rng))
+            self._ready = place, learner.begin(start, rows, rng)
+        return self._ready[1]
+
+    def joint_state(self, model: DeepMachine, rows: Dataset) -> LearnerState:
+        assert self.learner.together is not None
+        return self.learner.together.begin(model, rows, seeded(self.seed, _TOGETHER))
+
+    def state_together(self, progress: StackProgress) -> LearnerState:
+        """The start of learning together, whose progress is kept elsewhere."""
+        if self._ready is None or self._ready[0] != self.n_machines:
+            rows = self.rows_together(progress.filled)
+            self._ready = self.n_machines, self.joint_state(self.model.replace(progress.theta), rows)
+        return self._ready[1]
+
+    def together_with(self, progress: StackProgress) -> LearnerState:
+        return LearnerState(self.state_together(progress).problem, progress.together)
+
+    def rows_together(self, filled: np.ndarray) -> Dataset:
+        """The rows that all layers learn from: wake and sleep need something in every cell."""
+        return self.data if self.model.hides_missing else self._completed(filled)
+
+    def _completed(self, filled: np.ndarray) -> Dataset:
+        if self.data.missing is None:
+            return self.data
+        rows = FilledRows(self._lowest)
+        states = rows.states(np.arange(rows.n_rows), filled)[:, : self.data.n_variables]
+        return plain_rows(states, rows.weights)
+
+    @property
+    def _copies(self) -> int:
+        """How often the lowest machine has the visible layer."""
+        return self.model.machine_at(0).visible.n_units // self.model.visible.n_units
+
+    @property
+    def _lowest(self) -> Dataset:
+        """The rows of the lowest machine."""
+        missing = None if self.data.missing is None else np.hstack([self.data.missing] * self._copies)
+        states, names = np.hstack([self.data.states] * self._copies), self.data.names * self._copies
+        return replace(self.data, states=states, missing=missing, names=names)
+
+    def _carried(self, place: int, machines: np.ndarray, filled: np.ndarray) -> Dataset:
+        """The rows as the hidden units below a machine show them."""
+        if place == 0:
+            return self._lowest
+        rows = FilledRows(self._completed(filled))
+        states = np.hstack([rows.states(np.arange(rows.n_rows), np.empty(0))] * self._copies)
+        for k in range(place):
+            machine, rng = self.machine(k, machines), seeded(self.seed, _UP, k)
+            values = machine.visible.encode(states)
+            if self.learner.carried == "means":
+                states = machine.hidden_means(values)
+            else:
+                states = machine.hidden.decode(machine.draw_hidden(values, rng))
+        return plain_rows(states, rows.weights)
+
+
+def _any_rows(model: DeepMachine) -> Dataset:
+    """Rows that the visible layer can take, to lay out the progress of learning together before it begins."""
+    fields = np.zeros((2, model.visible.width))
+    return plain_rows(model.visible.decode(model.visible.draw(fields, np.random.default_rng(0))))

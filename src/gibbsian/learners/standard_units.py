@@ -1,0 +1,138 @@
+"""Gaussian visible units in standard units: a fit's steps then do not depend on the scale of the columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
+from gibbsian.models.layers import GaussianLayer
+
+# Least residual deviation, as a share of the column's own: columns that determine each other would have none.
+SMALLEST_RESIDUAL = 0.1
+# Columns of real numbers that vary by less cannot be measured in their own deviations.
+SMALLEST_SPREAD = 1e-100
+DEVIATIONS = ("residual", "plain")
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnScale:
+    """Where the columns of real numbers lie and how wide they are; a constant column has spread one."""
+
+    centres: np.ndarray
+    spreads: np.ndarray
+
+    @classmethod
+    def of(cls, data: Dataset) -> ColumnScale:
+        """Measure the columns of data."""
+        centres, spreads = _centres_and_spreads(data)
+        constant = _are_constant(data, spreads)
+        scale = cls(np.where(constant, data.states[0], centres), np.where(constant, 1.0, spreads))
+        narrowest = int(scale.spreads.argmin())
+        if scale.spreads[narrowest] < SMALLEST_SPREAD:
+            raise DataError(
+                f"column {data.names[narrowest]!r} varies by {scale.spreads[narrowest]:.1g} only, which has no square",
+                "multiply it by a large number",
+            )
+        return scale
+
+    def standard(self, data: Dataset) -> Dataset:
+        """Return data in standard units."""
+        return replace(data, states=(data.states - self.centres) / self.spreads)
+
+    def to_data(self, model: Any) -> Any:
+        """Return the model over the data of one over standard units."""
+        return model.rescaled(self.centres, self.spreads)
+
+    def from_data(self, model: Any) -> Any:
+        """Return the model over standard units of one over the data."""
+        return model.rescaled(-self.centres / self.spreads, 1.0 / self.spreads)
+
+
+def gaussian_layer(data: Dataset, deviations: Any, temperature: float) -> GaussianLayer:
+    """Return the visible layer of columns of real numbers.
+
+    The deviations asked for are those of the conditional distribution, which the temperature widens by its root.
+    """
+    widths = checked_deviations(deviations, data.n_variables)
+    if widths is None:
+        scale = ColumnScale.of(data)
+        constant = [name for name, flat in zip(data.names, constant_columns(data), strict=True) if flat]
+        if constant:
+            notify(
+                DegenerateDataWarning(
+                    "columns that never vary have no deviation to estimate and get 1 "
+                    f"({', '.join(constant[:5])}{', ...' * (len(constant) > 5)})",
+                    "drop them, or give `deviations`",
+                )
+            )
+        widths = residual_deviations(data) if deviations == "residual" else scale.spreads
+    return GaussianLayer(data.n_variables, tuple(widths / np.sqrt(temperature)))
+
+
+def checked_deviations(deviations: Any, n_columns: int | None = None) -> np.ndarray | None:
+    """Return deviations given as numbers, one for each column, and None where they are to be estimated."""
+    if isinstance(deviations, str) and deviations in DEVIATIONS:
+        return None
+    try:
+        given = None if deviations is None or isinstance(deviations, str) else np.asarray(deviations, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = None
+    fits = given is not None and given.ndim <= 1 and (n_columns is None or given.shape in ((), (n_columns,)))
+    if given is None or not fits or not (np.isfinite(given) & (given > 0)).all():
+        columns = "column" if n_columns is None else f"of {n_columns} columns"
+        raise ArgumentError(
+            f"must be 'residual', 'plain', a positive number, or one for each {columns}",
+            argument="deviations",
+            value=deviations,
+        )
+    return given if n_columns is None else np.broadcast_to(given, n_columns)
+
+
+def constant_columns(data: Dataset) -> np.ndarray:
+    """Say of each column whether it never varies."""
+    return _are_constant(data, _centres_and_spreads(data)[1])
+
+
+def residual_deviations(data: Dataset) -> np.ndarray:
+    """Return the standard deviation of what the other columns leave of each, as a linear regression finds it.
+
+    Hidden units explain what columns have in common, so this is what is left to a visible unit given them. The
+    covariance is shrunk (Ledoit and Wolf 2004), and no deviation is below a tenth of the column's own. A constant
+    column has deviation one.
+    """
+    from sklearn.covariance import ledoit_wolf
+
+    scale = ColumnScale.of(data)
+    varies = ~constant_columns(data)
+    shares = np.ones(len(varies))
+    if varies.any():
+        # rows one by one, because the shrinkage depends on their number
+        row_shares = _row_shares(data)
+        standard = scale.standard(data).states[data.row_of][:, varies] * np.sqrt(row_shares * data.n_rows)[:, None]
+        covariance, _ = ledoit_wolf(standard, assume_centered=True)
+        residual = 1.0 / np.sqrt(np.diagonal(np.linalg.pinv(covariance, hermitian=True)))
+        shares[varies] = np.clip(residual, SMALLEST_RESIDUAL, 1.0)
+    return shares * scale.spreads
+
+
+def _row_shares(data: Dataset) -> np.ndarray:
+    weights = np.ones(data.n_rows) if data.row_weights is None else data.row_weights
+    return weights / weights.sum()
+
+
+def _centres_and_spreads(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    shares = data.weights / data.weights.sum()
+    centres = shares @ data.states
+    apart = data.states - centres
+    farthest = np.abs(apart).max(axis=0)
+    farthest = np.where(farthest > 0, farthest, 1.0)  # squares of tiny numbers would vanish
+    return centres, farthest * np.sqrt(shares @ np.square(apart / farthest))
+
+
+def _are_constant(data: Dataset, spreads: np.ndarray) -> np.ndarray:
+    # rounding leaves a constant column a spread of its last digits
+    return spreads <= 1e-12 * np.abs(data.states).max(axis=0)
