@@ -7,12 +7,16 @@ Depends on models, samplers, inference and diagnostics.
 from gibbsian.expectations.annealed import AnnealedImportance
 from gibbsian.expectations.base import EXPECTATIONS, Estimate, Expectation
 from gibbsian.expectations.bethe import Bethe
+from gibbsian.expectations.block_chains import FREE_PHASES, PersistentBlockChains, RestartedBlockChains
+from gibbsian.expectations.block_spatial import SpatialBlockChains
+from gibbsian.expectations.block_tempering import TemperedBlockChains
 from gibbsian.expectations.clamped import CLAMPED, as_clamped
 from gibbsian.expectations.clamped_chains import ClampedChains
 from gibbsian.expectations.clamped_exact import ClampedExact
 from gibbsian.expectations.clamped_mean_field import ClampedMeanField
 from gibbsian.expectations.clamped_spatial import ClampedSpatial
 from gibbsian.expectations.contrastive import PersistentChains, RestartedChains
+from gibbsian.expectations.deep_mean_field import DeepMeanField
 from gibbsian.expectations.exact import Exact
 from gibbsian.expectations.mean_field import MeanField
 from gibbsian.expectations.monte_carlo import MonteCarlo
@@ -25,12 +29,14 @@ from gibbsian.expectations.targets import expect_of
 __all__ = [
     "CLAMPED",
     "EXPECTATIONS",
+    "FREE_PHASES",
     "AnnealedImportance",
     "Bethe",
     "ClampedChains",
     "ClampedExact",
     "ClampedMeanField",
     "ClampedSpatial",
+    "DeepMeanField",
     "Estimate",
     "Exact",
     "Expectation",
@@ -40,12 +46,16 @@ __all__ = [
     "MeanField",
     "MonteCarlo",
     "Neighbourhood",
+    "PersistentBlockChains",
     "PersistentChains",
+    "RestartedBlockChains",
     "RestartedChains",
     "Samples",
     "Spatial",
+    "SpatialBlockChains",
     "SpatialChains",
     "SpatialPlan",
+    "TemperedBlockChains",
     "as_clamped",
     "expect_of",
     "plan_regions",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,12 @@ class LayerRows:
             object.__setattr__(self, "weights", _checked_weights(self.weights, len(states)))
         if self.missing is not None:
             object.__setattr__(self, "missing", _checked_mask(self.missing, states.shape))
+
+    @classmethod
+    def of(cls, data: Any) -> LayerRows:
+        """Return the rows of a data set, in their order."""
+        missing = None if data.missing is None else data.missing[data.row_of]
+        return cls(data.states[data.row_of], data.row_weights, missing)
 
     @property
     def n_rows(self) -> int:

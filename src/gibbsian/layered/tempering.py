@@ -14,7 +14,6 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.layered.paths import IndependentUnits, LayerPath, as_base
-from gibbsian.expectations.block_chains import FREE_PHASES, BlockSamples, FreeMoments
 from gibbsian.layered.rows import LayerRows
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.models.restricted import RestrictedModel
@@ -198,54 +197,4 @@ def _exchange(
     return int(np.count_nonzero(accepted))
 
 
-@FREE_PHASES.register("tempering")
-@dataclass(frozen=True)
-class TemperedPhase:
-    """Persistent tempered chains: what to learn with when plain chains get stuck.
-
-    Parameters
-    ----------
-    n_steps : int
-        Steps a minibatch.
-    n_chains : int
-        Chains at the machine's own temperature; every one has a copy at each of the others.
-    betas : int or array-like
-        The inverse temperatures; see `TemperedChains`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.layered.rows import LayerRows
-    >>> from gibbsian.layered.tempering import TemperedPhase
-    >>> from gibbsian.models.layers import BinaryLayer
-    >>> from gibbsian.models.restricted import RestrictedModel
-    >>> rbm, rng = RestrictedModel.build(BinaryLayer(2), BinaryLayer(1)), np.random.default_rng(0)
-    >>> phase, rows = TemperedPhase(n_chains=500), LayerRows(np.eye(2))
-    >>> moments, _ = phase(rbm, phase.init(rbm, rows, rng), rows.states, rng)
-    >>> moments.visible.round(1)
-    array([0.5, 0.5])
-    """
-
-    n_steps: int = 1
-    n_chains: int = 100
-    betas: int | np.ndarray = 10
-
-    def __post_init__(self) -> None:
-        check_whole_number("n_steps", self.n_steps)
-        check_whole_number("n_chains", self.n_chains)
-        TemperedChains(self.betas)  # checks them
-
-    def init(self, model: RestrictedModel, rows: LayerRows, rng: np.random.Generator) -> TemperedState:
-        """Start all copies at independent units with the base rates of the data."""
-        return TemperedChains(self.betas, rows).init(model, self.n_chains, rng)
-
-    def __call__(
-        self, model: RestrictedModel, state: TemperedState, values: np.ndarray, rng: np.random.Generator
-    ) -> tuple[FreeMoments, TemperedState]:
-        """Go on with the chains; the moments are those at the machine's own temperature."""
-        state, _ = TemperedChains(self.betas).step(model, state, rng, self.n_steps)
-        coldest = state.values[-1]
-        return BlockSamples(coldest, model.hidden_means(coldest)).moments(), state
-
-
-__all__ = ["TemperedChains", "TemperedInfo", "TemperedPhase", "TemperedState"]
+__all__ = ["TemperedChains", "TemperedInfo", "TemperedState"]

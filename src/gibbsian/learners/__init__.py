@@ -12,12 +12,14 @@ from gibbsian.learners.em import EM
 from gibbsian.learners.growing import Growing
 from gibbsian.learners.hidden import break_symmetry
 from gibbsian.learners.mean_field import InverseMeanField, warm_start
+from gibbsian.learners.minibatch import Minibatch
 from gibbsian.learners.moment_matching import MomentMatching
 from gibbsian.learners.nodewise import Nodewise
 from gibbsian.learners.objective import ObjectiveLearner
 from gibbsian.learners.online import Online
 from gibbsian.learners.result import FitResult, HeldOut, Trace
 from gibbsian.learners.run import Run, StopRun, run
+from gibbsian.learners.stacking import Stacking
 from gibbsian.learners.trained import TrainingReport
 
 # learners of one family, loaded when they are first used
@@ -40,11 +42,13 @@ __all__ = [  # the lazy names last
     "InverseMeanField",
     "Learner",
     "LearnerState",
+    "Minibatch",
     "MomentMatching",
     "Nodewise",
     "ObjectiveLearner",
     "Online",
     "Run",
+    "Stacking",
     "StopRun",
     "Trace",
     "TrainingReport",

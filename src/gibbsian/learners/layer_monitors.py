@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from gibbsian.data import Dataset
-from gibbsian.layered.exact import can_sum, log_partition, predict_cost
+from gibbsian.inference import exact, is_affordable
 from gibbsian.learners.filling import FilledRows
 from gibbsian.models.layers import CategoricalLayer, Layer
 from gibbsian.models.restricted import RestrictedModel
@@ -72,8 +72,8 @@ class HeldOutCurves:
         )
         figures = {f"held_out_{self.watched.name}": self.watched(model, np.empty(0))}
         figures["free_energy_gap"] = model.temperature * (seen - unseen)
-        if can_sum(model) and predict_cost(model).seconds <= QUICK_SECONDS:
-            log_z = log_partition(model)
+        if is_affordable(model, QUICK_SECONDS):
+            log_z = exact(model).log_partition()
             figures |= {"log_likelihood": seen - log_z, "held_out_log_likelihood": unseen - log_z}
         return figures
 

@@ -227,7 +227,7 @@ class Minibatch(Learner):
             memory = problem.lessons.restarted(here, memory, rng)
         return LearnerState(problem, replace(progress, memory=memory, filled=filled))
 
-    def by_chunks(self) -> Minibatch:
+    def by_chunks(self, batch_size: int) -> Minibatch:
         """Return the learner for chunks of rows that go on arriving: there is no last one for the rate to fall to."""
         return replace(self, schedule="constant") if self.schedule == "linear" else self
 

@@ -36,5 +36,4 @@ __all__ = [
     "SpanAverage",
     "SpanBasis",
     "SpinLayer",
-    "only the rooms above them",
 ]

@@ -110,7 +110,7 @@ class LayerStack(LayeredModel):
         if not all(np.isfinite(layer.n_states) for layer in layers[1:]):
             raise ArgumentError("layers holds a hidden Gaussian layer", "hidden units are binary, spin or categorical")
         object.__setattr__(self, "layers", layers)
-        object.__setattr__(self, "theta", theta if theta.dtype == np.float32 else theta.astype(np.float64))
+        object.__setattr__(self, "theta", theta if theta.dtype == np.float32 else theta.astype(np.float64, copy=False))
 
     def _check_size(self, size: int) -> None:
         if self.theta.shape != (size,):

@@ -55,7 +55,7 @@ class RestrictedModel(LayeredModel):
         check_temperature(self.temperature)
         theta = np.asarray(self.theta)
         if theta.dtype != np.float32:
-            theta = theta.astype(np.float64)
+            theta = theta.astype(np.float64, copy=False)
         v, h = self.visible.width, self.hidden.width
         if theta.shape != (v + h + v * h,):
             raise ArgumentError(
