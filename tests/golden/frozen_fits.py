@@ -51,6 +51,9 @@ KINDS = {
     "machine-mixture": "MachineMixture",
 }
 # (kind, argument as written in this file) -> what the library calls it now
+# what belongs to the learner of a machine of layers
+MINIBATCH = ("n_iter", "free_phase", "n_steps", "n_chains", "learning_rate", "batch_size", "schedule", "momentum",
+             "centred", "l1", "l2", "dtype")  # fmt: skip
 ARGUMENTS: dict[tuple[str, str], str] = {
     **{(kind, "held_out"): "validation_fraction" for kind in KINDS},
     ("hidden", "n_hidden"): "n_components",
@@ -68,7 +71,23 @@ def build(kind: str, **settings: Any) -> Any:
     if "clamped" in named:
         inner = {name: named.pop(name) for name in ("clamped", "l1", "l2") if name in named}
         named["learner"] = learner(named["learner"], **inner)
+    if kind in ("restricted", "belief-network", "deep"):
+        named = layered(kind, named)
     return getattr(gb, KINDS[kind])(**{"random_state": SEED, **named})
+
+
+def layered(kind: str, named: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a machine of layers: those of learning by minibatches belong to its learner."""
+    stages = {name: named.pop(name) for name in ("pretrain", "fine_tune", "carried") if name in named}
+    inner = {name: named.pop(name) for name in list(named) if name in MINIBATCH}
+    epochs = inner.pop("n_iter", 10)
+    together = {"deep": epochs, "belief-network": stages.get("fine_tune", 10)}.get(kind, epochs)
+    by_minibatches = gb.learners.Minibatch(max_iter=together, **inner)
+    if kind != "restricted" and stages.get("pretrain") != 0:
+        alone = gb.learners.Minibatch(max_iter=stages.get("pretrain", epochs), **inner)
+        carried = {name: value for name, value in stages.items() if name == "carried"}
+        by_minibatches = gb.learners.Stacking(alone=alone, together=by_minibatches, **carried)
+    return {**named, "learner": by_minibatches}
 
 
 def learner(name: str, **settings: Any) -> Any:
@@ -83,9 +102,7 @@ def growing(inner: str, **settings: Any) -> Any:
 
 def free_phase(name: str, **settings: Any) -> Any:
     """Return a free phase of a restricted machine with settings of its own."""
-    from gibbsian.layered.phases import as_free_phase
-
-    return as_free_phase(name, **settings)
+    return gb.expectations.FREE_PHASES.create(name, **settings)
 
 
 def open_stream(path: Path) -> Any:

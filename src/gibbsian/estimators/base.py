@@ -87,6 +87,9 @@ class Estimator(DensityMixin, BaseEstimator):
     verbose: int = whole(0, "Print a line after every step.", flag=False)
     random_state: RandomState = free(None, "Seed of all random numbers.", doc="int, Generator or None", flag=False)
 
+    # whether chunks after a fit are steps like its own, and so continue its trace
+    _one_trace = False
+
     # -- what a family says -------------------------------------------------------------------------------------------
     def _coding(self) -> Any:
         """Return what `Dataset.read` is to take the labels of a fit for."""
@@ -151,16 +154,21 @@ class Estimator(DensityMixin, BaseEstimator):
             learner = self._learner(start, data)
             self._preflight(data, start, learner)
             data = drop_empty_rows(data) if data.has_missing else data
-            result = self._run(learner, start, data, rng)
-            self._set_fitted(result, data.coding, data.names)
+            result = self._run(learner, start, data, rng, unseen)
+            self._set_fitted(replace(result, state=None), data.coding, data.names)
+            self._state = learner.kept(result.state)
         if unseen is not None:
             self.result_ = replace(self.result_, held_out=self.score_or_pseudo_score(unseen))
         return self
 
-    def _run(self, learner: Learner, start: Any, data: Dataset, rng: np.random.Generator) -> FitResult:
+    def _run(
+        self, learner: Learner, start: Any, data: Dataset, rng: np.random.Generator, unseen: Dataset | None = None
+    ) -> FitResult:
         """Run the learner and write down where its result came from."""
         shown = self._shown(start, data)
-        result = run(learner, start, shown, rng, self._all_callbacks(), max_iter=self._steps(learner), tol=self.tol)
+        callbacks = [*learner.monitors(data, unseen), *self._all_callbacks()]
+        max_iter = learner.most_steps(start, self.max_iter)
+        result = run(learner, start, shown, rng, callbacks, max_iter=max_iter, tol=self.tol)
         result = self._judged(result, shown, learner)
         if not result.converged:
             notify(ConvergenceWarning(result.reason.partition(": ")[0], result.remedy))
@@ -172,10 +180,6 @@ class Estimator(DensityMixin, BaseEstimator):
         }
         penalised = bool(getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0))
         return replace(result, provenance={**provenance, **result.provenance}, penalised=penalised)
-
-    def _steps(self, learner: Learner) -> int:
-        """Most steps of a run."""
-        return self.max_iter
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one chunk of rows, in one pass, keeping what was learned before (YK15).
@@ -203,10 +207,12 @@ class Estimator(DensityMixin, BaseEstimator):
             start = self._start(data, rng) if first else self.model_
             learner = self._chunk_learner(start, data)
             known = None if first else self.result_
-            before = self.__dict__.get("_state")  # none after a fit or a load: then learning begins anew at that model
-            state, info = learner.update(before, start, self._shown(start, data), rng)
+            before = self.__dict__.get("_state")  # none after a load: then learning begins anew at that model
+            shown = self._shown(start, data)
+            state, info = learner.update(before, start, shown, rng)
             model, provenance = learner.fitted(start, state), self._provenance(learner, data)
-            result = _chunk_result(model, info, known, data, provenance, self._moments(model, self._shown(model, data)))
+            result = _chunk_result(model, info, known, data, provenance, self._moments(model, shown), self._one_trace)
+            result = replace(result, history=_longer_history(known, learner.figures(state)))
             self._set_fitted(result, data.coding, data.names if first else self.names_)
             self._state = state
         return self
@@ -668,12 +674,14 @@ def _chunk_result(
     data: Dataset,
     provenance: dict[str, Any],
     moments: DataMoments | None,
+    one_trace: bool,
 ) -> FitResult:
     """Return the result of learning from one chunk more."""
     if known is not None and known.moments is not None and moments is not None:
         moments = known.moments + moments
     earlier = {} if known is None else known.provenance
-    trace = Trace() if known is None or "chunks" not in earlier else Trace(list(known.trace.rows), known.trace.details)
+    goes_on = known is not None and (one_trace or "chunks" in earlier)
+    trace = Trace(list(known.trace.rows), known.trace.details) if known is not None and goes_on else Trace()
     trace.add(len(trace) + 1, info, float("nan"))
     n_rows, n_chunks = earlier.get("rows", 0) + data.n_rows, earlier.get("chunks", 0) + 1
     after_fit = known is not None and (earlier.get("after_fit", False) or "chunks" not in earlier)
@@ -681,6 +689,12 @@ def _chunk_result(
     story = {**provenance, "rows": n_rows, "chunks": n_chunks, "after_fit": after_fit}
     story["missing_cells"] += earlier.get("missing_cells", 0)
     return FitResult(model, trace, False, reason, story, moments, bool(provenance["l1"] or provenance["l2"]))
+
+
+def _longer_history(known: FitResult | None, figures: dict[str, float]) -> dict[str, np.ndarray]:
+    """Return the history with the figures of one chunk more."""
+    earlier = {} if known is None else known.history
+    return {name: np.append(earlier.get(name, ()), value) for name, value in figures.items()}
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -16,7 +16,6 @@ from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
 from gibbsian.learners import FitResult, Learner, as_learner
-from gibbsian.learners.hidden import scattered
 from gibbsian.models import PairwiseModel
 from gibbsian.settings import declared, flag, free, whole
 
@@ -129,7 +128,7 @@ class HiddenBoltzmannMachine(HiddenUnits, PairwiseTables, Convertible, Machine):
                 "needs every unit to be visible", "start from None or a model", argument="start", value=self.start
             )
         model = super()._start(data, rng)
-        return scattered(model, rng) if self.start is None else model
+        return self._learner(model, data).start(model, data, rng) if self.start is None else model
 
     def _learner(self, model: PairwiseModel, data: Dataset) -> Learner:
         return super()._learner(model, self._shown(model, data))
@@ -141,9 +140,11 @@ class HiddenBoltzmannMachine(HiddenUnits, PairwiseTables, Convertible, Machine):
     def _chunk_learner(self, model: PairwiseModel, data: Dataset) -> Learner:
         return as_learner("pcd" if self._is_auto else self.learner, l1=self.l1, l2=self.l2)
 
-    def _run(self, learner: Learner, start: Any, data: Dataset, rng: np.random.Generator) -> FitResult:
+    def _run(
+        self, learner: Learner, start: Any, data: Dataset, rng: np.random.Generator, unseen: Dataset | None = None
+    ) -> FitResult:
         try:
-            return super()._run(learner, start, data, rng)
+            return super()._run(learner, start, data, rng, unseen)
         except MissingValuesError:
             raise ArgumentError(
                 "needs every unit to be visible",

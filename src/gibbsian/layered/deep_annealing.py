@@ -14,7 +14,7 @@ import numpy as np
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.layered import annealing as restricted
 from gibbsian.layered.annealing import LayerAnnealing
-from gibbsian.layered.deep_mean_field import MeanField
+from gibbsian.expectations.deep_mean_field import DeepMeanField
 from gibbsian.layered.paths import IndependentUnits, filled_values
 from gibbsian.layered.rows import LayerRows
 from gibbsian.models.deep import DeepModel
@@ -90,7 +90,7 @@ def base_of_rows(model: DeepModel, rows: LayerRows, rng: np.random.Generator) ->
     """
     n_rows = min(rows.n_rows, ROWS_FOR_RATES)
     some = rows.take(rng.choice(rows.n_rows, n_rows, replace=False)) if n_rows < rows.n_rows else rows
-    means = MeanField()(model, filled_values(some, model.visible)).means
+    means = DeepMeanField()(model, filled_values(some, model.visible)).means
     return IndependentUnits.from_values(model.folded(), model.fold_values(means)[0], some.shares)
 
 

@@ -25,7 +25,7 @@ from gibbsian.inference import is_affordable
 from gibbsian.layered import annealing as restricted
 from gibbsian.layered import deep_annealing
 from gibbsian.layered.annealing import LayerAnnealing
-from gibbsian.layered.deep_mean_field import MeanField, log_weight_bound
+from gibbsian.expectations.deep_mean_field import DeepMeanField, log_weight_bound
 from gibbsian.layered.likelihood import LogLikelihood
 from gibbsian.layered.rows import LayerRows, layer_columns
 from gibbsian.models.belief_network import MOST_STATES, BeliefNetwork
@@ -115,7 +115,7 @@ def deep_log_likelihood(
     *,
     annealing: LayerAnnealing | None = None,
     n_samples: int = 100,
-    mean_field: MeanField | None = None,
+    mean_field: DeepMeanField | None = None,
     rng: RandomState = None,
     exact: bool | None = None,
     exact_log_partition: bool | None = None,
@@ -133,7 +133,7 @@ def deep_log_likelihood(
         Walkers, temperatures and base for log Z where it cannot be summed.
     n_samples : int
         Draws of the hidden units of each row from the recognition law of a belief network.
-    mean_field : MeanField, optional
+    mean_field : DeepMeanField, optional
         Rounds of the updates in a deep Boltzmann machine.
     rng : None, int or Generator
         Source of randomness.
@@ -252,7 +252,7 @@ def deep_log_partition(
     return restricted.log_partition_interval(machine, annealing=chosen, rng=rng, warn=warn)
 
 
-def mean_field_bounds(model: DeepModel, rows: LayerRows, mean_field: MeanField | None = None) -> np.ndarray:
+def mean_field_bounds(model: DeepModel, rows: LayerRows, mean_field: DeepMeanField | None = None) -> np.ndarray:
     """Return lower bounds on ``log P(v) + log Z`` of each row by mean field; missing cells are hidden units.
 
     Examples
@@ -266,7 +266,7 @@ def mean_field_bounds(model: DeepModel, rows: LayerRows, mean_field: MeanField |
     >>> np.exp(mean_field_bounds(dbm, LayerRows(np.eye(2))))                     # four hidden states, exact here
     array([4., 4.])
     """
-    updates = MeanField() if mean_field is None else mean_field
+    updates = DeepMeanField() if mean_field is None else mean_field
     bounds = np.empty(rows.n_rows)
     for start in range(0, rows.n_rows, _BLOCK):
         block = rows.take(np.arange(start, min(start + _BLOCK, rows.n_rows)))

@@ -51,6 +51,24 @@ class Learner:
     True
     """
 
+    def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+        """Return where learning begins when nothing is said: hidden units must not all be alike."""
+        from gibbsian.learners.hidden import scattered
+
+        return scattered(model, rng) if model.n_hidden else model
+
+    def most_steps(self, model: Any, max_iter: int) -> int:
+        """Return the most steps of a run, given what was asked for; learners by epochs know their number."""
+        return max_iter
+
+    def monitors(self, data: Any, held_out: Any) -> list[Any]:
+        """Return callbacks that keep in the history of a run what the learner measures, of data and rows held out."""
+        return []
+
+    def figures(self, state: LearnerState) -> dict[str, float]:
+        """Return what the learner measures after a step besides its `StepInfo`, by name."""
+        return {}
+
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Prepare to start from the model's parameters."""
         raise NotImplementedError
@@ -82,6 +100,16 @@ class Learner:
         if type(self).update is Learner.update and type(self).rebound is Learner.rebound:
             raise self._needs_all_rows()
         return self
+
+    def kept(self, state: LearnerState) -> LearnerState | None:
+        """Return the state at the end of a fit where `partial_fit` can go on from it, None where it begins anew."""
+        return None
+
+    def for_layers(self) -> Learner:
+        """Return the learner as it takes models of layers: by their joint form with all units as variables."""
+        from gibbsian.learners.joint import OnJoint
+
+        return OnJoint(self)
 
     def rebound(self, state: LearnerState, data: Any) -> LearnerState:
         """Go on with other rows of the same kind, keeping what was learned: what `partial_fit` asks for."""

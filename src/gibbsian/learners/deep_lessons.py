@@ -38,6 +38,7 @@ class DeepLessons:
     """Clamped less free moments, about the offsets; missing cells are hidden units of their row."""
 
     fills_missing = False
+    goes_on = False
     divisor = 1.0
 
     def __init__(self, learner: Minibatch, model: DeepModel, rows: FilledRows):
@@ -75,7 +76,7 @@ class DeepLessons:
         return Lesson(gradient.astype(model.theta.dtype, copy=False), DeepMemory(free, offsets), misfit)
 
     def _posterior(self, model: DeepModel, places: np.ndarray) -> Posterior:
-        states, missing = self.rows.data.states[self.rows.state_of[places]], self.rows.missing(places)
+        states, missing = self.rows.data.rows(places)
         if missing is None:
             return self.mean_field(model, model.visible.encode(states))
         states = np.where(missing, states.dtype.type(0), states)

@@ -7,55 +7,29 @@ from functools import cached_property
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.data.minibatches import systematic_draws
 from gibbsian.errors import DataError
 from gibbsian.models.layers import Layer
 from gibbsian.models.restricted import RestrictedModel
 
 
 class FilledRows:
-    """Rows that count, in their order.
+    """The rows that count, in their order.
 
     What stands in missing cells is one flat array of states, row by row, that a learner keeps: a Markov chain for every
-    row, clamped at what was observed. Weights that make no row count more than another are left out; equal ones above
-    1 stay, because they stand for repeated rows and make an epoch longer.
+    row, clamped at what was observed.
     """
 
     def __init__(self, data: Dataset):
-        self.data = data
-        weights, self.state_of = data.row_weights, data.row_of
-        if weights is not None:
-            self.state_of, weights = data.row_of[weights > 0], weights[weights > 0]
-            if weights[0] <= 1 and (weights == weights[0]).all():
-                weights = None
-        self.weights = weights
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.state_of)
-
-    @cached_property
-    def shares(self) -> np.ndarray:
-        """The weights divided by their sum."""
-        return np.full(self.n_rows, 1.0 / self.n_rows) if self.weights is None else self.weights / self.weights.sum()
-
-    @property
-    def n_draws(self) -> int:
-        """Rows of an epoch: repeated rows count where the weights stand for them, shares make an epoch no shorter."""
-        return self.n_rows if self.weights is None else max(self.n_rows, round(self.weights.sum()))
-
-    def draws(self, rng: np.random.Generator) -> np.ndarray:
-        """Return the rows of an epoch, in their order."""
-        return np.arange(self.n_rows) if self.weights is None else systematic_draws(self.weights, self.n_draws, rng)
+        self.data = data.effective()
+        self.n_rows = self.data.n_rows
 
     def missing(self, places: np.ndarray) -> np.ndarray | None:
         """Return where rows have no cell; None where data have all."""
-        return None if self.data.missing is None else self.data.missing[self.state_of[places]]
+        return None if self.data.missing is None else self.data.missing[self.data.row_of[places]]
 
     def states(self, places: np.ndarray, filled: np.ndarray) -> np.ndarray:
         """Return rows with their missing cells filled in."""
-        states, mask = self.data.states[self.state_of[places]], self.missing(places)
+        states, mask = self.data.rows(places)
         if mask is not None:
             states[mask] = filled[self._cells(places)]
         return states
@@ -95,7 +69,7 @@ class FilledRows:
         """Place of the first missing cell of each row in the flat array, and the end."""
         if self.data.missing is None:
             return None
-        return np.concatenate([[0], np.cumsum(self.data.missing.sum(axis=1)[self.state_of])])
+        return np.concatenate([[0], np.cumsum(self.data.missing.sum(axis=1)[self.data.row_of])])
 
     def _cells(self, places: np.ndarray) -> np.ndarray:
         """Places in the flat array of the missing cells of rows, in their order."""
@@ -106,10 +80,8 @@ class FilledRows:
 
 
 def plain_rows(states: np.ndarray, weights: np.ndarray | None = None) -> Dataset:
-    """Return complete rows of a layer as data, each as it is, without labels."""
-    counts = np.ones(len(states)) if weights is None else weights
-    names = tuple(f"x{column}" for column in range(states.shape[1]))
-    return Dataset(states, counts, None, None, names, np.arange(len(states)), weights)  # type: ignore[arg-type]
+    """Return complete rows of a layer as data, each as it is."""
+    return Dataset.of_states(states, "real", sample_weight=weights, distinct=False)
 
 
 def check_states(layer: Layer, data: Dataset) -> None:

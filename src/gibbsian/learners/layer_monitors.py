@@ -39,7 +39,7 @@ class Watched:
     def __call__(self, model: RestrictedModel, filled: np.ndarray) -> float:
         """Return the figure, given what stands in missing cells."""
         values = self.rows.values(model.visible, self.places, filled, np.dtype(np.float64))
-        shares = self.rows.shares[self.places]
+        shares = self.rows.data.shares[self.places]
         shares = shares / shares.sum() if shares.any() else np.full(len(shares), 1.0 / len(shares))
         if model.visible.kind == "gaussian":
             again = model.visible_means(model.hidden_means(values))
@@ -68,7 +68,7 @@ class HeldOutCurves:
         if self.watched is None:
             self.watched = Watched(parts[1], model.visible)
         seen, unseen = (
-            float(rows.shares @ model.log_weights(rows.states(np.arange(rows.n_rows), np.empty(0)))) for rows in parts
+            float(rows.data.shares @ model.log_weights(rows.states(np.arange(rows.n_rows), np.empty(0)))) for rows in parts
         )
         figures = {f"held_out_{self.watched.name}": self.watched(model, np.empty(0))}
         figures["free_energy_gap"] = model.temperature * (seen - unseen)

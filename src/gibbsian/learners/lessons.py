@@ -21,6 +21,8 @@ class Lessons(Protocol):
 
     # whether missing cells are drawn and kept (else they are hidden units, or refused)
     fills_missing: bool
+    # whether chunks of rows after a fit go on with its chains, instead of new ones
+    goes_on: bool
     # by what the rate is divided
     divisor: float
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from gibbsian.backends.numba import layers as kernels
 from gibbsian.data import Dataset
+from gibbsian.data.hidden_columns import has_hidden, without_hidden
 from gibbsian.data.minibatches import Cuts, draw_seed, seeded
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.block_chains import FreePhase, as_free_phase
@@ -154,11 +155,11 @@ class Minibatch(Learner):
 
         One more row, without fields, keeps the biases finite where a column never varies.
         """
-        check_states(model.visible, data)
-        units = scale_of(model, data)
+        here, data = in_layers(model, data)
+        units = scale_of(here, data)
         if units is None:
-            return self.start_here(model, data, rng, scale)
-        return units.to_data(self.start_here(units.from_data(model), units.standard(data), rng, scale))
+            return model.from_layers(self.start_here(here, data, rng, scale))
+        return units.to_data(self.start_here(units.from_data(here), units.standard(data), rng, scale))
 
     def start_here(self, model: Any, data: Dataset, rng: np.random.Generator, scale: float | None = None) -> Any:
         """Return the same in the units of learning."""
@@ -168,7 +169,7 @@ class Minibatch(Learner):
 
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Go over to standard units where columns are real numbers, and begin."""
-        check_states(model.visible, data)
+        model, data = in_layers(model, data)
         scale = scale_of(model, data)
         if scale is not None:
             model, data = scale.from_data(model), scale.standard(data)
@@ -246,7 +247,7 @@ class Minibatch(Learner):
         """Go through the rows once, in minibatches; the progress that is given stays as it is."""
         rng = seeded(progress.seed, progress.epoch + 1)
         cuts = self._cuts(problem)
-        order = rng.permutation(problem.rows.draws(rng))
+        order = rng.permutation(problem.rows.data.draws(rng))
         theta, velocity, filled = progress.theta.copy(), progress.velocity.copy(), progress.filled.copy()
         # the model shares the memory of theta, which the steps change in place
         model, memory, lessons = problem.model.replace(theta), progress.memory, problem.lessons
@@ -285,7 +286,7 @@ class Minibatch(Learner):
                 kernels.shrink(theta[part], as_number(rate * self.l1 / (1.0 - self.momentum)))
 
     def _cuts(self, problem: MinibatchProblem) -> Cuts:
-        return Cuts(problem.rows.n_draws, self.batch_size)
+        return Cuts(problem.rows.data.n_draws, self.batch_size)
 
     def _rate(self, steps: int, problem: MinibatchProblem) -> float:
         """Return the rate after so many minibatches."""
@@ -300,7 +301,19 @@ class Minibatch(Learner):
         """Return the model as a state has it, in the units of the data."""
         problem = state.problem
         learned = problem.here(state.progress)
-        return learned if problem.scale is None else problem.scale.to_data(learned)
+        return model.from_layers(learned if problem.scale is None else problem.scale.to_data(learned))
+
+    def most_steps(self, model: Any, max_iter: int) -> int:
+        """Return the number of epochs."""
+        return self.max_iter
+
+    def kept(self, state: LearnerState) -> LearnerState | None:
+        """Return the state where learning goes on after a fit with its chains."""
+        return state if state.problem.lessons.goes_on else None
+
+    def for_layers(self) -> Minibatch:
+        """Return the learner itself."""
+        return self
 
     def figures(self, state: LearnerState) -> dict[str, float]:
         """Return what the learner measures after every epoch."""
@@ -310,6 +323,17 @@ class Minibatch(Learner):
         """Return what keeps these figures, and those of rows held out, in the history of a run."""
         own: list[Callback] = [Monitor(lambda run: run.learner.figures(run.state))]
         return own if held_out is None else [*own, Monitor(HeldOutCurves(data, held_out))]
+
+
+def in_layers(model: Any, data: Dataset) -> tuple[Any, Dataset]:
+    """Return a model as one of layers, and the data without columns of hidden units; refuse what does not fit."""
+    if not hasattr(model, "layered"):
+        raise ArgumentError("learning by minibatches of rows is for machines of layers", "use `learner='online'`")
+    layers = model.layered()
+    if has_hidden(data, layers.n_hidden):
+        data = without_hidden(data, layers.n_hidden)
+    check_states(layers.visible, data)
+    return layers, data
 
 
 def scale_of(model: Any, data: Dataset) -> ColumnScale | None:

@@ -29,6 +29,7 @@ class RestrictedLessons:
     """Clamped less free moments; missing cells are drawn anew, given the rest of their row, whenever it is visited."""
 
     fills_missing = True
+    goes_on = True
 
     def __init__(self, learner: Minibatch, model: RestrictedModel, rows: FilledRows):
         self.phase: Any

@@ -126,6 +126,8 @@ class FitResult:
         Figures that were followed: their values before the first step and after every one.
     remedy : str
         What to do where the fit did not converge, with code between backticks.
+    state : LearnerState, optional
+        Where the learner stood at the end; no part of files.
 
     Examples
     --------
@@ -144,6 +146,7 @@ class FitResult:
     held_out: HeldOut | None = None
     history: dict[str, np.ndarray] = field(default_factory=dict)
     remedy: str = ""
+    state: Any = field(default=None, repr=False)
 
     @cached_property
     def training(self) -> TrainingReport:

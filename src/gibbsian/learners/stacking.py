@@ -78,7 +78,6 @@ class StackProgress:
         return f"{words}, then {ended} together" if ended else ""
 
 
-@LEARNERS.register("stacking", layers=True)
 @declared(frozen=True)
 class Stacking(Learner):
     """Learn the layers of a deep machine one after the other, then together; one step is one epoch.
@@ -122,7 +121,7 @@ class Stacking(Learner):
         """The L2 penalty of the last stage."""
         return (self.together or self.alone).l2
 
-    def n_epochs(self, model: DeepMachine) -> int:
+    def most_steps(self, model: DeepMachine, max_iter: int) -> int:
         """Return the epochs of all stages."""
         last = 0 if self.together is None else self.together.max_iter
         return self.alone.max_iter * model.n_hidden_layers + last
@@ -201,13 +200,13 @@ class Stacking(Learner):
         learned, scale = state.problem.model.replace(state.progress.theta), state.problem.scale
         return learned if scale is None else scale.to_data(learned)
 
-    def going_on(self, state: LearnerState) -> tuple[Learner, LearnerState]:
-        """Return what goes on with other rows after all stages: the layers together."""
-        if self.together is None or state.progress.stage < state.problem.n_machines:
-            return self, state
-        ready = state.problem.state_together(state.progress)
-        problem = replace(ready.problem, scale=state.problem.scale)
-        return self.together, LearnerState(problem, state.progress.together)
+    def by_chunks(self, batch_size: int) -> Learner:
+        """Return what learns from chunks of rows: all layers together, without a stack before."""
+        return (self.together or self.alone).by_chunks(batch_size)
+
+    def for_layers(self) -> Stacking:
+        """Return the learner itself."""
+        return self
 
     def figures(self, state: LearnerState) -> dict[str, float]:
         """Return what learning together measures after every epoch."""
@@ -218,6 +217,20 @@ class Stacking(Learner):
     def monitors(self, data: Dataset, held_out: Dataset | None) -> list[Callback]:
         """Return what keeps these figures in the history of a run."""
         return [Monitor(lambda run: run.learner.figures(run.state))]
+
+
+@LEARNERS.register("stacking", layers=True)
+def stacking(max_iter: int = 10, l1: float = 0.0, l2: float = 0.0, carried: str = "samples") -> Stacking:
+    """Return stacking with as many epochs for each layer alone as for all together.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.learners.as_learner("stacking", max_iter=3).together.max_iter
+    3
+    """
+    each = Minibatch(max_iter=max_iter, l1=l1, l2=l2)
+    return Stacking(alone=each, together=each, carried=carried)
 
 
 @dataclass
@@ -275,7 +288,7 @@ class _Problem:
             return self.data
         rows = FilledRows(self._lowest)
         states = rows.states(np.arange(rows.n_rows), filled)[:, : self.data.n_variables]
-        return plain_rows(states, rows.weights)
+        return plain_rows(states, rows.data.row_weights)
 
     @property
     def _copies(self) -> int:
@@ -302,7 +315,7 @@ class _Problem:
                 states = machine.hidden_means(values)
             else:
                 states = machine.hidden.decode(machine.draw_hidden(values, rng))
-        return plain_rows(states, rows.weights)
+        return plain_rows(states, rows.data.row_weights)
 
 
 def _any_rows(model: DeepMachine) -> Dataset:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.domain import Reals
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
-from gibbsian.models.layers import GaussianLayer
+from gibbsian.models.layers import GaussianLayer, Layer, as_layer
 
 # Least residual deviation, as a share of the column's own: columns that determine each other would have none.
 SMALLEST_RESIDUAL = 0.1
@@ -50,6 +51,14 @@ class ColumnScale:
     def from_data(self, model: Any) -> Any:
         """Return the model over standard units of one over the data."""
         return model.rescaled(-self.centres / self.spreads, 1.0 / self.spreads)
+
+
+def visible_layer(data: Dataset, deviations: Any, temperature: float) -> Layer:
+    """Return the visible layer of data; `deviations` are for columns of real numbers."""
+    if isinstance(data.domain, Reals):
+        return gaussian_layer(data, deviations, temperature)
+    sizes = data.domain.cardinalities(data.n_variables)
+    return as_layer(data.domain.name, data.n_variables, **({} if data.domain.two_valued else {"sizes": sizes}))
 
 
 def gaussian_layer(data: Dataset, deviations: Any, temperature: float) -> GaussianLayer:

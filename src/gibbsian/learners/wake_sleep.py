@@ -36,6 +36,7 @@ class WakeSleepLessons:
     """
 
     fills_missing = False
+    goes_on = False
     divisor = 1.0
 
     def __init__(self, learner: Minibatch, model: BeliefNetwork, rows: FilledRows):

@@ -84,6 +84,7 @@ class BeliefNetwork(LayerStack):
     theta: np.ndarray
     temperature: float = 1.0
 
+    answers = "gibbsian.answers.layers:NetworkAnswers"
     lessons = "gibbsian.learners.wake_sleep:WakeSleepLessons"
     hides_missing = False
 
@@ -238,6 +239,14 @@ class BeliefNetwork(LayerStack):
             machines.append(blank.started(means, rng, scale))
             means = upper.means(np.zeros((1, upper.width)))[0]
         return self.stack(machines)
+
+    @property
+    def lowest_parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Visible biases, biases of the lowest hidden layer given the visible one, and the weights down."""
+        if not self.pairs:
+            return self.top.lowest_parts
+        lowest = self.pairs[0]
+        return lowest.downward_biases, lowest.upward_biases, lowest.downward_weights
 
     # -- down and up --------------------------------------------------------------------------------------------------
     def downward_fields(self, place: int, upper: np.ndarray) -> np.ndarray:

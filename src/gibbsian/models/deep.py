@@ -59,6 +59,7 @@ class DeepModel(LayerStack):
     theta: np.ndarray
     temperature: float = 1.0
 
+    answers = "gibbsian.answers.layers:DeepAnswers"
     lessons = "gibbsian.learners.deep_lessons:DeepLessons"
     # missing cells are hidden units of their row while all layers learn together
     hides_missing = True
@@ -126,6 +127,11 @@ class DeepModel(LayerStack):
         ends = np.cumsum([np.prod(shape) for shape in shapes]).astype(int)
         parts = [part.reshape(shape) for part, shape in zip(np.split(vector, ends[:-1]), shapes, strict=True)]
         return tuple(parts[: len(widths)]), tuple(parts[len(widths) :])
+
+    @property
+    def lowest_parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Visible biases, biases of the lowest hidden layer and the weights between them."""
+        return self.biases[0], self.biases[1], self.weights[0]
 
     # -- one layer given its neighbours -------------------------------------------------------------------------------
     def fields(self, place: int, values: Sequence[np.ndarray | None], below: np.ndarray | None = None) -> np.ndarray:

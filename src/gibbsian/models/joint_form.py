@@ -32,11 +32,11 @@ def joint_model(
         raise ArgumentError(
             "real numbers have no list of values to sum over", "ask for this of a machine whose units are all discrete"
         )
-    graph = _graph(layers)
+    graph, n_hidden = _graph(layers), sum(layer.n_units for layer in layers[1:])
     kinds = {layer.kind for layer in layers}
     if len(kinds) == 1 and layers[0].kind in DOMAINS:
         theta = np.concatenate([*biases, *(matrix.ravel() for matrix in weights)])
-        return PairwiseModel(graph, theta, DOMAINS[layers[0].kind], temperature)
+        return PairwiseModel(graph, theta, DOMAINS[layers[0].kind], temperature, n_hidden=n_hidden)
     features = [part for layer in layers for part in layer.features]
     columns = _columns(layers)
     flat = np.concatenate(biases)

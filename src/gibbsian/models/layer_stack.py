@@ -71,6 +71,14 @@ class LayeredModel:
         """Return ``log P + log Z`` of each state of the visible units, the hidden ones summed out."""
         return self.value_log_weights(self.visible.encode(np.asarray(x)))
 
+    def layered(self) -> Self:
+        """Return the model itself: what learns by layers asks any model for them."""
+        return self
+
+    def from_layers(self, model: Self) -> Self:
+        """Return the model that was learned."""
+        return model
+
     # -- flips of the visible units, hidden ones summed out --------------------------------------------------------
     @property
     def flip_columns(self) -> np.ndarray | None:

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import logit
 
 from gibbsian.backends.numba import layers as kernels
-from gibbsian.domain import DOMAINS, AnyDomain, Categories, Domain
+from gibbsian.domain import DOMAINS, REALS, AnyDomain, Categories, Domain, Reals
 from gibbsian.errors import ArgumentError
 
 # Means are kept this far from the ends before their logarithms are taken.
@@ -290,6 +290,11 @@ class GaussianLayer:
         return np.inf
 
     @property
+    def domain(self) -> Reals:
+        """Real numbers."""
+        return REALS
+
+    @property
     def features(self) -> tuple[np.ndarray, ...]:
         """Refuse: there is no list of real numbers."""
         raise ArgumentError("a Gaussian layer has no list of states", "sum over the other layer")
@@ -489,6 +494,13 @@ def uniforms(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np
     dtype('float32')
     """
     return rng.random(shape, dtype=np.float32 if dtype == np.float32 else np.float64)
+
+
+def hidden_kind(hidden: str, visible: Layer) -> str:
+    """Settle ``"auto"``: hidden units are coded as two-valued visible ones are, and else 0/1."""
+    if hidden != "auto":
+        return hidden
+    return visible.kind if visible.kind in DOMAINS else "binary"
 
 
 def log_probability(layer: Layer, fields: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from gibbsian.models.base import MODELS
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.local_states import LocalStates
 from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
+
+if TYPE_CHECKING:
+    from gibbsian.models.restricted import RestrictedModel
 
 FlipLoss = Callable[[np.ndarray, np.ndarray], float]
 """Returns ``sum_m shares[m] sum_i phi(costs[m, i])`` and overwrites the costs with their derivatives."""
@@ -126,6 +129,24 @@ class PairwiseModel:
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same structure with other parameters."""
         return replace(self, theta=theta)
+
+    def layered(self) -> RestrictedModel:
+        """Return the same distribution as two dense layers, where every column couples to every hidden unit alone."""
+        from gibbsian.models.layers import as_layer
+        from gibbsian.models.restricted import RestrictedModel
+
+        n_visible = self.n_variables - self.n_hidden
+        layers = as_layer(self.domain.name, n_visible), as_layer(self.domain.name, self.n_hidden)
+        if self.n_hidden and self.bias and self.graph == RestrictedModel.build(*layers).joint().graph:
+            return RestrictedModel(*layers, self.theta, self.temperature)
+        raise ArgumentError(
+            "learning by layers needs biases, and every column to couple to every hidden unit and to nothing else",
+            "set `graph='restricted'`, or learn otherwise",
+        )
+
+    def from_layers(self, model: RestrictedModel) -> Self:
+        """Return the model with the parameters of such layers."""
+        return self.replace(model.theta)
 
     # -- layout -------------------------------------------------------------------------------------------------------
     @property

@@ -126,6 +126,11 @@ class RestrictedModel(LayeredModel):
         """Both layers."""
         return self.visible, self.hidden
 
+    @property
+    def lowest_parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Visible biases, hidden biases and the weights between them."""
+        return self.visible_biases, self.hidden_biases, self.weights
+
     # -- one layer given the other ----------------------------------------------------------------------------------
     def hidden_fields(self, v: np.ndarray) -> np.ndarray:
         """Return the fields ``(c + v W) / T`` of the hidden units."""

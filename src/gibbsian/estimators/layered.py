@@ -1,0 +1,194 @@
+"""What machines made of layers share as estimators: which units the columns are, which learner, what is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from gibbsian.data import Dataset
+from gibbsian.data.rules import VISIBLE_KINDS, Units
+from gibbsian.errors import ArgumentError
+from gibbsian.estimators.base import Estimator
+from gibbsian.learners import Learner, as_learner
+from gibbsian.learners.base import LEARNERS
+from gibbsian.learners.start import model_to_start_from
+from gibbsian.learners.standard_units import checked_deviations, visible_layer
+from gibbsian.models.layers import Layer, as_layer, hidden_kind
+from gibbsian.settings import choice, declared, free, number, whole
+
+
+@declared
+class LayeredMachine(TransformerMixin, Estimator):
+    """A machine of layers; its subclasses say which model it has."""
+
+    learner: Any = free("minibatch", "How to learn: a registered name, or a learner object.", doc="str or Learner")
+    visible: str = choice(
+        "auto",
+        "Kind of the visible units. 'auto' takes two-valued columns as they are coded (spin for -1/1, else binary, "
+        "whatever their labels, if all columns have the same two), numbers from 0 to 1 as probabilities of binary "
+        "units, and words with more than two values as categories. Real numbers are Gaussian when asked for.",
+        *VISIBLE_KINDS,
+    )
+    hidden: str = choice(
+        "auto",
+        "Kind of the hidden units: by default as two-valued visible ones, else binary.",
+        "auto",
+        "binary",
+        "spin",
+    )
+    deviations: Any = free(
+        "residual",
+        "Standard deviations of Gaussian units given the hidden ones, at the temperature of the machine, which are not "
+        "learned: what a linear regression on the other columns leaves of each ('residual'), its whole standard "
+        "deviation ('plain'), or the numbers themselves.",
+        doc="'residual', 'plain', float or sequence of float",
+    )
+    l1: float = number(0.0, "Penalty `l1 sum|W|` on the weights.", least=0)
+    l2: float = number(0.0, "Penalty `(l2/2) sum W^2` on the weights.", least=0)
+    coding: Any = free(
+        "auto",
+        "How values are written: recognised from the data, or declared by name, as a pair of labels, or as a rule such "
+        "as Threshold.",
+        doc="str, pair of labels or Coding",
+    )
+    temperature: float = number(1.0, "T in `P(v, h) = exp(-E(v, h)/T) / Z` (YK15).", above=0)
+    start: Any = free(
+        None,
+        "Where learning begins: where the learner says, or at the parameters of another model of the same layers.",
+        doc="Model or fitted estimator, optional",
+        flag=False,
+    )
+    max_iter: int = whole(10, "Epochs: how often all rows are shown; other learners' most steps.", least=1)
+
+    _one_trace = True
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that sparse arrays are welcome, and missing cells of discrete units."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.visible != "gaussian"
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- parts of a fit -----------------------------------------------------------------------------------------------
+    def _coding(self) -> Units:
+        return Units(self.visible, self.coding)
+
+    def _sizes(self) -> tuple[int, ...]:
+        """Return the numbers of units of the hidden layers, from the lowest."""
+        raise NotImplementedError
+
+    def _model(self, layers: list[Layer]) -> Any:
+        """Return the model of these layers without parameters."""
+        raise NotImplementedError
+
+    def _zeros(self, data: Dataset) -> Any:
+        checked_deviations(self.deviations)
+        visible = visible_layer(data, self.deviations, float(self.temperature))
+        kind = hidden_kind(self.hidden, visible)
+        return self._model([visible, *(as_layer(kind, size) for size in self._sizes())])
+
+    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+        model = self._zeros(data)
+        if self.start is None:
+            return self._learner(model, data).start(model, data, rng)
+        given = model_to_start_from(self.start)
+        if type(given) is not type(model) or given.layers != model.layers:
+            raise ArgumentError("must be a model of the same layers", argument="start", value=self.start)
+        return model.replace(given.theta * (model.temperature / given.temperature))
+
+    def _learner(self, model: Any, data: Dataset) -> Learner:
+        settings: dict[str, Any] = {"l1": self.l1, "l2": self.l2}
+        if isinstance(self.learner, str) and LEARNERS.trait(self.learner, "layers", False):
+            settings["max_iter"] = self.max_iter
+        return as_learner(self.learner, **settings).for_layers()
+
+    def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
+        learner = self._learner(model, data)
+        return learner.by_chunks(getattr(learner, "batch_size", data.n_rows))
+
+    def _judged(self, result: Any, data: Dataset, learner: Learner) -> Any:
+        if not np.isfinite(result.model.theta).all():
+            reason, _, remedy = result.reason.partition(": ")
+            raise ArgumentError(reason, remedy)
+        return result
+
+    # -- hidden units -------------------------------------------------------------------------------------------------
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the probability of the upper value of each unit of the highest layer given the present cells of a row.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rbm = gb.RestrictedBoltzmannMachine(3, random_state=0).fit([[0, 1], [1, 0], [1, 1], [0, 0]])
+        >>> rbm.transform([[0, 1], [1, None]]).shape
+        (2, 3)
+        """
+        data = self._read(X)
+        return self._answers.hidden_probabilities(data, self._rng())[data.row_of]
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns that `transform` gives."""
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features)
+        prefix, n_units = type(self).__name__.lower(), self.model_.layers[-1].n_units
+        return np.array([f"{prefix}{k}" for k in range(n_units)], dtype=object)
+
+    # -- likelihoods ----------------------------------------------------------------------------------------------------
+    def log_likelihood(
+        self,
+        X: Any,
+        sample_weight: Any = None,
+        n_samples: int | None = None,
+        betas: int | None = None,
+        exact: bool | None = None,
+    ) -> Any:
+        """Return what is known of the mean log-likelihood per row, in numbers and in words.
+
+        Exact where sums are in reach; else between two sides with standard errors, or a lower bound for deep machines.
+
+        Parameters
+        ----------
+        X : array, frame, path or Dataset
+            The rows.
+        sample_weight : array of shape (n_rows,), default=None
+            How much each row counts.
+        n_samples, betas : int, default=None
+            Walkers of annealed importance sampling, and temperatures on their way.
+        exact : bool, default=None
+            True insists on exact sums, False on annealing and bounds; by default exact where that is quick, unless
+            `n_samples` or `betas` are given.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rbm = gb.RestrictedBoltzmannMachine(2, max_iter=1, random_state=0).fit([[0, 1], [1, 0], [1, 1], [0, 0]])
+        >>> rbm.log_likelihood([[0, 1], [1, 1]]).exact
+        True
+        """
+        data = self._read(X, sample_weight=sample_weight)
+        return self._answers.log_likelihood(data, self._rng(), n_samples, betas, exact)
+
+    # -- the lowest layer by scikit-learn's names -----------------------------------------------------------------------
+    @property
+    def intercept_visible_(self) -> np.ndarray:
+        """Biases of the visible units."""
+        return self.model_.lowest_parts[0]
+
+    @property
+    def intercept_hidden_(self) -> np.ndarray:
+        """Biases of the lowest hidden layer given the visible one."""
+        return self.model_.lowest_parts[1]
+
+    @property
+    def components_(self) -> np.ndarray:
+        """Weights between the lowest hidden and the visible layer, shape (n_hidden, n_visible)."""
+        return self.model_.lowest_parts[2].T
+
+    @property
+    def history_(self) -> dict[str, np.ndarray]:
+        """For each figure that was followed its values before the first epoch, where there is one, and after each."""
+        check_is_fitted(self)
+        return self.result_.history
