@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.neural_network import BernoulliRBM
 
-from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.start import start_model
-from gibbsian.layered.training import RestrictedLearner
-from gibbsian.models.layers import BinaryLayer
+from gibbsian.data import Dataset
+from gibbsian.learners import Minibatch
+from gibbsian.models import BinaryLayer, RestrictedModel
 from timing import interleaved
 
 N_VISIBLE, N_HIDDEN, BATCH, N_ROWS = 784, 500, 100, 6000
@@ -46,9 +45,10 @@ def main() -> None:
 
 def epoch_of(states: np.ndarray, **settings: object) -> Callable[[], object]:
     """Return a function that makes the same epoch of training again and again."""
-    rng, rows = np.random.default_rng(1), LayerRows(states)
-    learner = RestrictedLearner(n_epochs=1000, batch_size=BATCH, learning_rate=0.05, **settings)  # type: ignore[arg-type]
-    state = learner.init(start_model(BinaryLayer(N_VISIBLE), BinaryLayer(N_HIDDEN), rows, rng), rows, rng)
+    rng, rows = np.random.default_rng(1), Dataset.of_states(states.astype(np.int8), "binary")
+    learner = Minibatch(max_iter=1000, batch_size=BATCH, learning_rate=0.05, **settings)  # type: ignore[arg-type]
+    blank = RestrictedModel.build(BinaryLayer(N_VISIBLE), BinaryLayer(N_HIDDEN))
+    state = learner.init(learner.start(blank, rows, rng), rows, rng)
     return lambda: learner.step(state)
 
 

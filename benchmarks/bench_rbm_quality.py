@@ -1,7 +1,7 @@
 """How well restricted machines are learned, by exact test log-likelihood: digits beside scikit-learn, and MNIST.
 
-Settings are the learner's defaults throughout; scikit-learn also gets the best of several rates, chosen on held-out
-training rows.
+The rate is 0.2 throughout, with about a hundred minibatches an epoch; scikit-learn also gets the best of several rates,
+chosen on held-out training rows.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.neural_network import BernoulliRBM
 
+from gibbsian.data import Dataset
 from gibbsian.inference import exact
 from gibbsian.layered.annealing import LayerAnnealing
 from gibbsian.layered.likelihood import log_likelihood_of
 from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.start import start_model
-from gibbsian.layered.training import RestrictedLearner, train_restricted
+from gibbsian.learners import Minibatch, run
 from gibbsian.models.layers import BinaryLayer
 from gibbsian.models.restricted import RestrictedModel
 
@@ -96,11 +96,17 @@ def split(rows: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
 def fit_ours(
     states: np.ndarray, n_hidden: int, epochs: int, seed: int, **settings: object
 ) -> tuple[RestrictedModel, float]:
-    rng, rows, started = np.random.default_rng(seed), LayerRows(states), time.perf_counter()
-    start = start_model(BinaryLayer(states.shape[1]), BinaryLayer(n_hidden), rows, rng)
-    learner = RestrictedLearner(n_epochs=epochs, **settings)  # type: ignore[arg-type]
-    model = train_restricted(learner, start, rows, rng).model
+    rng, started = np.random.default_rng(seed), time.perf_counter()
+    rows = Dataset.of_states(states.astype(np.int8), "binary")
+    learner = Minibatch(max_iter=epochs, learning_rate=0.2, batch_size=batch_size(len(states)), **settings)
+    start = learner.start(RestrictedModel.build(BinaryLayer(states.shape[1]), BinaryLayer(n_hidden)), rows, rng)
+    model = run(learner, start, rows, rng, max_iter=epochs).model
     return model, time.perf_counter() - started
+
+
+def batch_size(n_rows: int) -> int:
+    """Return minibatches of which an epoch has a hundred, of 10 to 100 rows."""
+    return min(max(n_rows // 100, 10), 100)
 
 
 def fit_sklearn(

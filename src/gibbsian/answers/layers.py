@@ -59,7 +59,7 @@ class LayerAnswers(Answers):
         return restricted_annealing.log_partition_interval(self.model, annealing=annealing, rng=rng, warn=warn)
 
     def _annealing(self, n_samples: int | None, betas: int | None, data: Dataset | None) -> LayerAnnealing:
-        base = {} if data is None else {"base": LayerRows.of(data)}
+        base: dict[str, Any] = {} if data is None else {"base": LayerRows.of(data)}
         return LayerAnnealing(**base, **_given(n_walkers=n_samples, betas=betas))
 
     # -- rows ---------------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class LayerAnswers(Answers):
         values = 2.0 * hidden - 1.0 if self.model.hidden.kind == "spin" else hidden
         return shares_of(self.model.visible, self.model.visible_means(values))
 
-    # -- samples --------------------------------------------------------------------------------------------------------
+    # -- samples ------------------------------------------------------------------------------------------------------
     def gibbs(self, states: np.ndarray, n_steps: int, rng: np.random.Generator) -> np.ndarray:
         """Draw the hidden units given states of the visible ones and back, so many times."""
         visible = self.model.visible
@@ -186,7 +186,7 @@ class DeepAnswers(LayerAnswers):
     def _annealing(self, n_samples: int | None, betas: int | None, data: Dataset | None) -> LayerAnnealing:
         folded = self.model.folded()
         summed = "visible" if folded.visible.width > folded.hidden.width else "hidden"
-        base = {} if data is None or not self.model.hides_missing else {"base": LayerRows.of(data)}
+        base: dict[str, Any] = {} if data is None or not self.model.hides_missing else {"base": LayerRows.of(data)}
         return LayerAnnealing(summed=summed, **base, **_given(n_walkers=n_samples, betas=betas))
 
     def log_evidence(self, data: Dataset) -> np.ndarray:
@@ -228,7 +228,7 @@ class DeepAnswers(LayerAnswers):
         return self._posterior(data)[0]
 
     def layer_means(self, data: Dataset, rng: np.random.Generator) -> list[np.ndarray]:
-        """Return the expected values of the hidden layers by mean field, in which missing cells are hidden units too."""
+        """Return the expected values of the hidden layers by mean field; missing cells are hidden units too."""
         return list(self._posterior(data)[1:])
 
     def _posterior(self, data: Dataset) -> tuple[np.ndarray, ...]:

@@ -14,8 +14,8 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimators.base import Estimator
 from gibbsian.learners import Learner, as_learner
 from gibbsian.learners.base import LEARNERS
-from gibbsian.learners.start import model_to_start_from
 from gibbsian.learners.standard_units import checked_deviations, visible_layer
+from gibbsian.learners.start import model_to_start_from
 from gibbsian.models.layers import Layer, as_layer, hidden_kind
 from gibbsian.settings import choice, declared, free, number, whole
 
@@ -136,7 +136,7 @@ class LayeredMachine(TransformerMixin, Estimator):
         prefix, n_units = type(self).__name__.lower(), self.model_.layers[-1].n_units
         return np.array([f"{prefix}{k}" for k in range(n_units)], dtype=object)
 
-    # -- likelihoods ----------------------------------------------------------------------------------------------------
+    # -- likelihoods --------------------------------------------------------------------------------------------------
     def log_likelihood(
         self,
         X: Any,
@@ -171,7 +171,7 @@ class LayeredMachine(TransformerMixin, Estimator):
         data = self._read(X, sample_weight=sample_weight)
         return self._answers.log_likelihood(data, self._rng(), n_samples, betas, exact)
 
-    # -- the lowest layer by scikit-learn's names -----------------------------------------------------------------------
+    # -- the lowest layer by scikit-learn's names ---------------------------------------------------------------------
     @property
     def intercept_visible_(self) -> np.ndarray:
         """Biases of the visible units."""

@@ -64,7 +64,8 @@ class RestrictedBoltzmannMachine(LayeredMachine):
         return (int(self.n_components),)
 
     def _model(self, layers: list[Layer]) -> RestrictedModel:
-        return RestrictedModel.build(*layers, temperature=float(self.temperature))
+        visible, hidden = layers
+        return RestrictedModel.build(visible, hidden, temperature=float(self.temperature))
 
     @classmethod
     def _structure_of(cls, model: RestrictedModel, coding: Any) -> dict[str, Any]:

@@ -133,9 +133,7 @@ def log_weight_bound(model: DeepModel, posterior: Posterior) -> np.ndarray:
 
 
 def entropies(layer: Layer, fields: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Return the entropy of each row of independent discrete units.
-
-    """
+    """Return the entropy of each row of independent discrete units."""
     fields = np.asarray(fields, dtype=np.float64)
     return layer.log_normaliser(fields) - np.einsum("mj,mj->m", fields, means)
 
@@ -151,9 +149,7 @@ def _log_sizes(layer: Layer) -> np.ndarray:
 def mean_statistics(
     model: DeepModel, means: tuple[np.ndarray, ...] | list[np.ndarray], shares: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the means of the layers and of products of neighbours over rows, in the layout of theta.
-
-    """
+    """Return the means of the layers and of products of neighbours over rows, in the layout of theta."""
     n_rows = len(means[0])
     weights = np.full(n_rows, 1.0 / n_rows) if shares is None else shares / shares.sum()
     column = weights.astype(means[0].dtype)[:, None]

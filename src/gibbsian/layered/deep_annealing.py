@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from gibbsian.diagnostics.partition import LogPartitionInterval
+from gibbsian.expectations.deep_mean_field import DeepMeanField
 from gibbsian.layered import annealing as restricted
 from gibbsian.layered.annealing import LayerAnnealing
-from gibbsian.expectations.deep_mean_field import DeepMeanField
 from gibbsian.layered.paths import IndependentUnits, filled_values
 from gibbsian.layered.rows import LayerRows
 from gibbsian.models.deep import DeepModel

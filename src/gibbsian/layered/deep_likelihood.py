@@ -20,12 +20,12 @@ from gibbsian.blocks import row_blocks
 from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, MissingValuesError
+from gibbsian.expectations.deep_mean_field import DeepMeanField, log_weight_bound
 from gibbsian.inference import exact as exactly
 from gibbsian.inference import is_affordable
 from gibbsian.layered import annealing as restricted
 from gibbsian.layered import deep_annealing
 from gibbsian.layered.annealing import LayerAnnealing
-from gibbsian.expectations.deep_mean_field import DeepMeanField, log_weight_bound
 from gibbsian.layered.likelihood import LogLikelihood
 from gibbsian.layered.rows import LayerRows, layer_columns
 from gibbsian.models.belief_network import MOST_STATES, BeliefNetwork

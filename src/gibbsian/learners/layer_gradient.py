@@ -35,7 +35,9 @@ class Offsets(NamedTuple):
         return Offsets(visible, self.hidden + OFFSET_SHARE * (other.hidden - self.hidden))
 
 
-def centred_products(products: np.ndarray, dv: np.ndarray, dh: np.ndarray, mu: np.ndarray, nu: np.ndarray) -> np.ndarray:
+def centred_products(
+    products: np.ndarray, dv: np.ndarray, dh: np.ndarray, mu: np.ndarray, nu: np.ndarray
+) -> np.ndarray:
     """Return the difference of products about the offsets, from the plain differences of products and of means."""
     return products - np.outer(mu, dh) - np.outer(dv, nu)
 
@@ -54,7 +56,7 @@ class GradientMaker:
     def __call__(
         self, data: BlockSamples, free: BlockSamples | FreeMoments, offsets: Offsets | None
     ) -> tuple[np.ndarray, Offsets]:
-        """Return data moments less free moments in the layout of theta, overwritten by the next call, and data means."""
+        """Return data less free moments in the layout of theta, overwritten by the next call, and the data's means."""
         here = _means(data)
         there = _means(free) if isinstance(free, BlockSamples) else Offsets(free.visible, free.hidden)
         dv, dh = here.visible - there.visible, here.hidden - there.hidden

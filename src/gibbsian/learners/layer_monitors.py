@@ -68,7 +68,8 @@ class HeldOutCurves:
         if self.watched is None:
             self.watched = Watched(parts[1], model.visible)
         seen, unseen = (
-            float(rows.data.shares @ model.log_weights(rows.states(np.arange(rows.n_rows), np.empty(0)))) for rows in parts
+            float(rows.data.shares @ model.log_weights(rows.states(np.arange(rows.n_rows), np.empty(0))))
+            for rows in parts
         )
         figures = {f"held_out_{self.watched.name}": self.watched(model, np.empty(0))}
         figures["free_energy_gap"] = model.temperature * (seen - unseen)

@@ -1,4 +1,4 @@
-"""What a minibatch of rows teaches a model: the part of learning by minibatches that every kind of model has its own."""
+"""What a minibatch of rows teaches a model: the part of learning by minibatches that differs by the kind of model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Learning by minibatches: epochs of shuffled rows, a rate that falls, momentum and penalties, for models of layers.
 
 What one minibatch teaches is a matter of the model (`gibbsian.learners.lessons`): clamped less free moments for a
-restricted machine, a mean-field posterior less chains for a deep Boltzmann machine, wake and sleep for a belief network.
+restricted machine, a mean-field posterior less chains for a deep Boltzmann machine, wake-sleep for a belief network.
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ class Minibatch(Learner):
     )
     n_steps: int | None = whole(None, "Steps of the chains for each minibatch.", least=1, optional=True)
     n_chains: int | None = whole(None, "Number of chains.", least=1, optional=True)
-    centred: bool = flag(True, "Use the centred gradient, which does not depend on which value is called 0 and which 1.")
+    centred: bool = flag(
+        True, "Use the centred gradient, which does not depend on which value is called 0 and which 1."
+    )
     l1: float = number(0.0, "Penalty l1 * sum |W| on the weights.", least=0)
     l2: float = number(0.0, "Penalty l2 / 2 * sum W^2 on the weights.", least=0)
     mean_field_steps: int = whole(
@@ -240,7 +242,9 @@ class Minibatch(Learner):
         info = StepInfo(progress.value, progress.gradient_norm, rate, progress.steps, verdict=progress.verdict)
         if not np.isfinite(progress.gradient_norm):
             remedy = f"lower `learning_rate={self.learning_rate:g}`"
-            info = info._replace(failure=f"the parameters have run to infinity in {progress.steps} minibatches: {remedy}")
+            info = info._replace(
+                failure=f"the parameters have run to infinity in {progress.steps} minibatches: {remedy}"
+            )
         return LearnerState(state.problem, progress), info
 
     def _epoch(self, problem: MinibatchProblem, progress: MinibatchProgress) -> MinibatchProgress:
@@ -274,7 +278,12 @@ class Minibatch(Learner):
         )
 
     def _move(
-        self, theta: np.ndarray, velocity: np.ndarray, gradient: np.ndarray, rate: float, parts: list[tuple[slice, bool]]
+        self,
+        theta: np.ndarray,
+        velocity: np.ndarray,
+        gradient: np.ndarray,
+        rate: float,
+        parts: list[tuple[slice, bool]],
     ) -> None:
         """Make a step in place: momentum for all, penalties on the weights."""
         as_number = theta.dtype.type

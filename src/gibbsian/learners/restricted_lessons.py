@@ -1,4 +1,4 @@
-"""What a minibatch teaches a restricted machine: the clamped phase at the rows, the free phase by chains (YK15, RBM)."""
+"""What a minibatch teaches a restricted machine: the clamped phase at rows, the free phase by chains (YK15, RBM)."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ class RestrictedLessons:
         memory = self.restarted(model, RestrictedMemory(None, offsets), rng)
         return memory, self.rows.start(model, rng)
 
-    def restarted(
-        self, model: RestrictedModel, memory: RestrictedMemory, rng: np.random.Generator
-    ) -> RestrictedMemory:
+    def restarted(self, model: RestrictedModel, memory: RestrictedMemory, rng: np.random.Generator) -> RestrictedMemory:
         """Return the same memory with chains that begin anew."""
         return memory._replace(free=self.phase.init(model, self.rows.data, rng))
 

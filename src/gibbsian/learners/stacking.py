@@ -7,7 +7,6 @@ Boltzmann machine (Salakhutdinov and Hinton 2009). After that, all layers may le
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 

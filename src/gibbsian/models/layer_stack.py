@@ -137,7 +137,7 @@ class LayerStack(LayeredModel):
     @classmethod
     def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
         """Put a model together again; `domain` is that of the columns."""
-        return cls(tuple(map(read_layer, header["layers"])), tensors["theta"], header["temperature"])  # type: ignore[call-arg]
+        return cls(tuple(map(read_layer, header["layers"])), tensors["theta"], header["temperature"])
 
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same layers with other parameters."""

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gibbsian.data import Dataset
 from gibbsian.inference import exact
-from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.sampling import gibbs_steps
-from gibbsian.layered.start import start_model
-from gibbsian.layered.training import RestrictedLearner
+from gibbsian.learners import Minibatch
 from gibbsian.models.layers import BinaryLayer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.papers.drawing import curve, legend, log_axes
@@ -77,17 +76,18 @@ def _digits() -> np.ndarray:
 
 def _trial(rng: np.random.Generator) -> Trial:
     digits = _digits()[rng.permutation(len(_digits()))]
-    rows, test = LayerRows(digits[:N_ROWS]), digits[N_ROWS:]
-    start = start_model(BinaryLayer(SIDE**2), BinaryLayer(N_HIDDEN), rows, rng)
+    rows, test = Dataset.of_states(digits[:N_ROWS], "binary"), digits[N_ROWS:]
+    blank = RestrictedModel.build(BinaryLayer(SIDE**2), BinaryLayer(N_HIDDEN))
+    start = Minibatch().start(blank, rows, rng)
     found = {}
     for method in METHODS:
-        learner = RestrictedLearner(N_EPOCHS, learning_rate=RATE, batch_size=BATCH, free_phase=method)
+        learner = Minibatch(max_iter=N_EPOCHS, learning_rate=RATE, batch_size=BATCH, free_phase=method)
         state, scores = learner.init(start, rows, rng), []
         for epoch in range(N_EPOCHS + 1):
             if epoch:
                 state, _ = learner.step(state)
             if epoch % EVERY == 0:
-                model = start.replace(state.progress.theta)
+                model = learner.fitted(start, state)
                 scores.append((model.log_weights(test) - exact(model).log_partition()).mean())
         found[method] = np.array(scores)
         if method == "pcd":
