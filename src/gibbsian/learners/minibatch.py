@@ -13,7 +13,6 @@ import numpy as np
 
 from gibbsian.backends.numba import layers as kernels
 from gibbsian.data import Dataset
-from gibbsian.data.hidden_columns import has_hidden, without_hidden
 from gibbsian.data.minibatches import Cuts, draw_seed, seeded
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.block_chains import FreePhase, as_free_phase
@@ -339,10 +338,17 @@ def in_layers(model: Any, data: Dataset) -> tuple[Any, Dataset]:
     if not hasattr(model, "layered"):
         raise ArgumentError("learning by minibatches of rows is for machines of layers", "use `learner='online'`")
     layers = model.layered()
-    if has_hidden(data, layers.n_hidden):
-        data = without_hidden(data, layers.n_hidden)
+    if data.n_variables == model.n_variables > layers.n_variables:  # hidden units are columns of the model and the data
+        data = _columns(data, layers.n_variables)
     check_states(layers.visible, data)
     return layers, data
+
+
+def _columns(data: Dataset, n_columns: int) -> Dataset:
+    """Return the first columns of data, which show all that any row does."""
+    missing = None if data.missing is None else data.missing[:, :n_columns]
+    missing = missing if missing is not None and missing.any() else None
+    return replace(data, states=data.states[:, :n_columns], missing=missing, names=data.names[:n_columns])
 
 
 def scale_of(model: Any, data: Dataset) -> ColumnScale | None:
