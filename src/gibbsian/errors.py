@@ -19,16 +19,16 @@ _CODE = re.compile(r"`([^`]*)`")
 _NOT_GIVEN: Any = object()
 
 
-def plain(text: str) -> str:
-    """Return a text without the marks around code.
+def spelled(text: str, spell: Callable[[str], str] = str) -> str:
+    """Write every piece of code in a text, which stands between backticks, the way `spell` does; without one, plainly.
 
     Examples
     --------
-    >>> from gibbsian.errors import plain
-    >>> plain("raise `max_iter`")
-    'raise max_iter'
+    >>> from gibbsian.errors import spelled
+    >>> spelled("raise `max_iter`", lambda code: "--" + code.replace("_", "-"))
+    'raise --max-iter'
     """
-    return _CODE.sub(r"\1", text)
+    return _CODE.sub(lambda found: spell(found[1]), text)
 
 
 class Message:
@@ -67,7 +67,7 @@ class Message:
         given = "" if self.value is _NOT_GIVEN else f"={self.value!r}"
         subject = "" if self.argument is None else f"`{self.argument}{given}` "
         text = f"{subject}{self.reason}" + (f": {self.remedy}" if self.remedy else "")
-        return _CODE.sub(lambda found: spell(found[1]), text)
+        return spelled(text, spell)
 
     def also(self, remedy: str) -> str:
         """Return the remedy with another one after it."""

@@ -181,6 +181,20 @@ class Graph:
         order = np.lexsort((ends[kept, 1], ends[kept, 0]))
         return Graph(len(nodes), ends[kept][order]), kept[order]
 
+    def cliques(self, order: int) -> list[tuple[int, ...]]:
+        """Return all sets of up to `order` nodes of which every pair is joined, smaller ones first.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.graphs.from_edges([(0, 1), (1, 2)], 3).cliques(3)
+        [(0,), (1,), (2,), (0, 1), (1, 2)]
+        """
+        import networkx
+
+        found = networkx.enumerate_all_cliques(self.to_networkx())  # in order of size
+        return [tuple(sorted(clique)) for clique in itertools.takewhile(lambda clique: len(clique) <= order, found)]
+
     def to_networkx(self, names: Sequence[Hashable] | None = None) -> networkx.Graph:
         """Return the same graph as a networkx graph, nodes called by `names` where given.
 

@@ -42,7 +42,7 @@ class Registry:
         self.variable = variable
         self._factories: dict[str, Callable[..., Any]] = {}
         self._traits: dict[str, dict[str, Any]] = {}
-        self._modules: dict[str, str] | None = None
+        self._found: dict[str, tuple[str, str]] | None = None
 
     def register(self, name: str, **traits: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Return a decorator that files a class or function under `name`.
@@ -65,6 +65,10 @@ class Registry:
         """List every registered name."""
         return sorted({*self._index(), *self._factories})
 
+    def abouts(self) -> dict[str, str]:
+        """Return what each part says of itself in a line (its trait ``about``), without importing any."""
+        return {name: about for name, (_, about) in sorted(self._index().items())}
+
     def create(self, name: str, **settings: Any) -> Any:
         """Build the part called `name`."""
         factory = self.factory(name)
@@ -75,7 +79,7 @@ class Registry:
     def factory(self, name: str) -> Callable[..., Any]:
         """Return the class or function registered as `name`."""
         if name not in self._factories and name in self._index():
-            importlib.import_module(self._index()[name])
+            importlib.import_module(self._index()[name][0])
         if name not in self._factories:
             raise ArgumentError("is not known", f"use one of {', '.join(self.names())}", argument=self.kind, value=name)
         return self._factories[name]
@@ -88,16 +92,17 @@ class Registry:
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
-    def _index(self) -> dict[str, str]:
-        """Return the module of each name, read from the sources of the package."""
-        if self._modules is None:
-            registration = re.compile(rf'^@{self.variable}\.register\(\s*"([^"]+)"', re.MULTILINE)
-            self._modules = {}
+    def _index(self) -> dict[str, tuple[str, str]]:
+        """Return the module of each name and what it says of itself, read from the sources of the package."""
+        if self._found is None:
+            about = r'(?:[^)"]*\babout="([^"]*)")?'
+            registration = re.compile(rf'^@{self.variable}\.register\(\s*"([^"]+)"{about}', re.MULTILINE)
+            self._found = {}
             for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
                 source = pkgutil.get_data(self.package, f"{module.name}.py") if not module.ispkg else None
-                for name in registration.findall((source or b"").decode()):
-                    self._modules[name] = f"{self.package}.{module.name}"
-        return self._modules
+                for name, line in registration.findall((source or b"").decode()):
+                    self._found[name] = f"{self.package}.{module.name}", line
+        return self._found
 
 
 def check_settings(what: str, factory: Callable[..., Any], settings: Collection[str]) -> None:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gibbsian import __version__
 from gibbsian.answers import answers_about
 from gibbsian.data import Dataset, OneHot, drop_empty_rows
+from gibbsian.data.fitted import read_for
 from gibbsian.data.stream import DataStream
 from gibbsian.errors import (
     ArgumentError,
@@ -28,21 +29,18 @@ from gibbsian.errors import (
     notify,
 )
 from gibbsian.estimators.frames import are_chosen, like_frame, shorten
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.learners.base import Learner
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learners.result import FitResult, HeldOut, Trace
 from gibbsian.learners.run import run
-from gibbsian.registry import Registry
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import Setting, check, check_value, declared, free, number, whole
 from gibbsian.storage import StoredModel, write_model
 from gibbsian.storage.checkpoints import as_checkpoint
 
-if TYPE_CHECKING:
-    from gibbsian.diagnostics.moments import DataMoments
-    from gibbsian.diagnostics.partition import LogPartitionInterval
-
-ESTIMATORS = Registry("model", "gibbsian.estimators", "ESTIMATORS")
+from gibbsian.data import Dataset, OneHot, drop_empty_rows
+from gibbsian.data.fitted import read_for
 # What scikit-learn keeps of the columns of a fit.
 COLUMNS_SEEN = ("n_features_in_", "feature_names_in_")
 # Temperatures of the annealing behind a score: fewer than where log Z itself is asked for, and so a wider interval.
@@ -301,6 +299,32 @@ class Estimator(DensityMixin, BaseEstimator):
         self._check_columns(X, data, fitting)
         return data
 
+    def read(self, source: Any, *, drop: Any = (), weights: str | None = None, convert: bool = False) -> Dataset:
+        """Read a table as this estimator takes it: for a fit in its coding, afterwards in the model's own columns.
+
+        Parameters
+        ----------
+        source : path, frame or array
+            The table. Columns that a fitted model does not know are left aside.
+        drop : str or list of str, default=()
+            Columns to leave out of a fit.
+        weights : str, default=None
+            The column of row weights.
+        convert : bool, default=False
+            Write two-valued columns in the model's coding: lower for lower, upper for upper.
+
+        Examples
+        --------
+        >>> import pandas, gibbsian as gb
+        >>> frame = pandas.DataFrame({"id": [1, 2, 3, 4], "a": [0, 1, 1, 0], "b": [1, 0, 1, 0]})
+        >>> bm = gb.BoltzmannMachine()
+        >>> bm.fit(bm.read(frame, drop="id")).read(frame).names
+        ('a', 'b')
+        """
+        if not hasattr(self, "model_"):
+            return Dataset.read(source, coding=self._coding(), drop=drop, weight_column=weights)
+        return read_for(self.coding_, self.names_, source, weights, convert)
+
     def _counting(self, data: Dataset) -> Dataset:
         """Leave out rows of weight zero."""
         weights = getattr(data, "row_weights", None)
@@ -383,7 +407,7 @@ class Estimator(DensityMixin, BaseEstimator):
     def _log_partition_above(self) -> float:
         """Return log Z or its upper side; found once for a fitted model."""
         if "_log_z" not in self.__dict__:
-            found = self.log_partition(betas=None if self._sums_exactly() else FEWER_BETAS)
+            found = self.log_partition(betas=None if self.sums_exactly() else FEWER_BETAS)
             if not isinstance(found, float):
                 notify(
                     GibbsianWarning(
@@ -396,10 +420,17 @@ class Estimator(DensityMixin, BaseEstimator):
             self._log_z = found
         return self._log_z
 
-    def _sums_exactly(self) -> bool:
-        """Whether log Z is in reach of an exact sum."""
+    def sums_exactly(self) -> bool:
+        """Whether log Z is in reach of an exact sum, so that scores are likelihoods and no bounds.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).sums_exactly()
+        True
+        """
         try:
-            self._answers.log_partition()
+            self.log_partition("exact")
         except TooExpensiveError:
             return False
         return True
@@ -495,7 +526,8 @@ class Estimator(DensityMixin, BaseEstimator):
             raise ArgumentError("`n_samples` and `betas` belong to `method='ais'`", "leave them out")
         if method == "exact" or (method == "auto" and not asked):
             try:
-                return answers.log_partition()
+                self._log_z = answers.log_partition()
+                return self._log_z
             except TooExpensiveError as error:
                 if method == "exact":
                     raise TooExpensiveError(error.reason, error.also("bracket log Z by `method='ais'`")) from None
@@ -602,6 +634,49 @@ class Estimator(DensityMixin, BaseEstimator):
         codes = probabilities > 0.5 if probabilities.ndim == 2 else probabilities.argmax(axis=2)
         filled = self.coding_.decode(self.coding_.domain.from_codes(codes))
         return like_frame(filled[data.row_of], X, self.names_)
+
+    # -- what a reader is shown ---------------------------------------------------------------------------------------
+    def figures(self) -> dict[str, Any]:
+        """Return a few numbers that say what the fitted model is, by name.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).figures()
+        {'variables': 2, 'couplings': 1}
+        """
+        return {"columns": len(self.names_), "parameters": self.model_.theta.size}
+
+    def statistics(self) -> dict[str, Any]:
+        """Return tables that name the entries of ``model_.theta`` (and of `expect`), one after the other.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]])
+        >>> {title: table.values.tolist() for title, table in bm.statistics().items()}
+        {'means': [['x0'], ['x1']], 'pairs': [['x0', 'x1']]}
+        """
+        import pandas
+
+        return {"statistics": pandas.DataFrame({"statistic": range(self.model_.theta.size)})}
+
+    def tables(self, n: int = 10) -> dict[str, Any]:
+        """Return the parameters as tables by title, at most `n` of those that can be many, the strongest first.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> list(gb.BoltzmannMachine().fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).tables())
+        ['biases', 'strongest couplings']
+        """
+        tables, start = {}, 0
+        for title, named in self.statistics().items():
+            values = self.model_.theta[start : start + len(named)]
+            strongest = np.argsort(-np.abs(values), kind="stable")[:n]
+            tables[title] = named.iloc[strongest].assign(parameter=values[strongest]).reset_index(drop=True)
+            start += len(named)
+        return tables
 
     # -- files --------------------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:

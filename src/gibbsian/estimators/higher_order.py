@@ -11,6 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.machine import Convertible, Machine
+from gibbsian.graphs import as_graph
 from gibbsian.models import HigherOrderModel
 from gibbsian.models.scopes import Scopes, numbered
 from gibbsian.settings import declared, flag, free, whole
@@ -47,11 +48,22 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
         doc="sequence of tuples, optional",
         kw_only=False,
     )
+    graph: Any = free(
+        None,
+        "Only its cliques of up to `order` variables interact: 'chain', 'grid:RxC', edges by name.",
+        doc="str, Graph, networkx graph or list of pairs, optional",
+    )
     bias: bool = flag(True, "Whether every variable has a bias, also where `cliques` does not list it.")
 
     def _zeros(self, data: Dataset) -> HigherOrderModel:
         n = data.n_variables
-        if self.cliques is None:
+        if self.cliques is not None and self.graph is not None:
+            raise ArgumentError("`cliques` and `graph` both say what interacts", "give one of them")
+        if self.graph is not None:
+            listed = [(i,) for i in range(n)] if self.bias else []
+            larger = (clique for clique in as_graph(self.graph, data.names).cliques(self.order) if len(clique) > 1)
+            cliques = Scopes.sorted([*listed, *larger], n)
+        elif self.cliques is None:
             model = HigherOrderModel.of_order(n, min(self.order, n), data.domain, self.temperature)
             if self.bias:
                 return model
@@ -77,6 +89,25 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
         cliques = [tuple(self.names_[i] for i in clique) for clique in self.model_.cliques]
         orders = [len(clique) for clique in cliques]
         return pandas.DataFrame({"clique": cliques, "order": orders, "weight": self.model_.theta})
+
+    def figures(self) -> dict[str, Any]:
+        """Return the numbers of variables and cliques, and the size of the largest."""
+        cliques = self.model_.cliques
+        return {
+            "variables": self.model_.n_variables,
+            "cliques": len(cliques),
+            "variables of the largest": max(map(len, cliques)),
+        }
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the cliques by the names of their columns."""
+        return {"cliques": self.weights_[["clique"]]}
+
+    def tables(self, n: int = 10) -> dict[str, Any]:
+        """Return the biases and the strongest weights of larger cliques."""
+        single = self.weights_[self.weights_["order"] == 1]
+        biases = single.set_index(single["clique"].str[0])["weight"].rename("bias").rename_axis(None)
+        return {"biases": biases, "strongest weights": self.strongest_weights(n)}
 
     def strongest_weights(self, n: int | None = None, order: int | None = None) -> Any:
         """Return the weights of cliques of two and more, or of one `order`, the largest in size first.

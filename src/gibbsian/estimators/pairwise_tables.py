@@ -49,6 +49,28 @@ class PairwiseTables:
         names = list(self.variable_names_)
         return pandas.DataFrame(self.model_.coupling_matrix, index=names, columns=names)
 
+    def figures(self) -> dict[str, Any]:
+        """Return the numbers of columns, of hidden units where there are some, and of couplings."""
+        model = self.model_
+        hidden = {"columns": len(self.names_), "hidden units": model.n_hidden} if model.n_hidden else None
+        return {**(hidden or {"variables": model.n_variables}), "couplings": model.graph.n_edges}
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the names of the columns (where there are biases) and of the pairs that interact."""
+        import pandas
+
+        names = np.array(self.variable_names_, dtype=object)
+        first, second = self.model_.graph.edges.T
+        return {
+            "means": pandas.DataFrame({"column": names[: self.model_.n_biases]}),
+            "pairs": pandas.DataFrame({"first": names[first], "second": names[second]}),
+        }
+
+    def tables(self, n: int = 10) -> dict[str, Any]:
+        """Return the biases and the strongest couplings."""
+        biases = {"biases": self.biases_} if self.model_.bias else {}
+        return {**biases, "strongest couplings": self.strongest_couplings(n)}
+
     def strongest_couplings(self, n: int | None = None) -> Any:
         """Return the couplings as a table with columns first, second, coupling, the largest in size first.
 

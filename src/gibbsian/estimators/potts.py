@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -153,6 +154,38 @@ class PottsMachine(Machine):
         matrix, (i, j) = np.zeros((n, n)), self.model_.graph.edges.T
         matrix[i, j] = matrix[j, i] = self.model_.coupling_norms(apc=apc)
         return pandas.DataFrame(matrix, index=list(self.names_), columns=list(self.names_))
+
+    def figures(self) -> dict[str, Any]:
+        """Return the numbers of variables, tables of couplings and parameters."""
+        model = self.model_
+        return {"variables": model.n_variables, "tables of couplings": model.graph.n_edges, "parameters": model.theta.size}
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the values of columns and the pairs of values of columns that interact."""
+        import pandas
+
+        labels = [self.coding_.labels_of(j) for j in range(len(self.names_))]
+        pairs = [
+            (self.names_[i], a, self.names_[j], b)
+            for i, j in self.model_.graph.edges.tolist()
+            for a, b in itertools.product(labels[i], labels[j])
+        ]
+        columns = ["first", "first value", "second", "second value"]
+        return {
+            "values": self._columns_and_values().to_frame(index=False),
+            "pairs": pandas.DataFrame(pairs, columns=columns),
+        }
+
+    def tables(self, n: int = 10) -> dict[str, Any]:
+        """Return the biases, the strongest tables of couplings and their strongest entries, in the zero-sum gauge."""
+        couplings = np.concatenate([table.ravel() for table in self.model_.zero_sum().couplings])
+        strongest = np.argsort(-np.abs(couplings), kind="stable")[:n]
+        entries = self.statistics()["pairs"].iloc[strongest].assign(coupling=couplings[strongest])
+        return {
+            "biases": self.biases_.reset_index(),
+            "strongest couplings": self.strongest_couplings(n),
+            "strongest entries": entries.reset_index(drop=True),
+        }
 
     def strongest_couplings(self, n: int | None = None, apc: bool = False) -> Any:
         """Return the edges as a table with columns first, second, norm, the largest first.

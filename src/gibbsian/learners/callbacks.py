@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -90,10 +91,12 @@ class Interrupt(Callback):
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
+        print("stopping after this step (Ctrl-C again: at once, without a model)", file=sys.stderr, flush=True)
 
     def on_step(self, run: Run) -> None:
         """End the run where it was asked for."""
         if self.asked and not run.done:
+            run.provenance["interrupted_at_step"] = run.n_steps
             steps = f"{run.n_steps} step{'s' * (run.n_steps != 1)}"
             remedy = self.remedy or "go on from it with `start`, or give a `checkpoint` to be able to resume"
             raise StopRun(f"interrupted after {steps}, the model so far is kept: {remedy}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.errors import plain
+from gibbsian.errors import spelled
 from gibbsian.learners.base import Learner, LearnerState
 from gibbsian.learners.result import FitResult, Trace
 from gibbsian.optimizers import StepInfo
@@ -119,7 +119,7 @@ class Run:
             self.fitted(),
             self.trace,
             converged,
-            plain(reason),
+            spelled(reason),
             dict(self.provenance),
             moments=self.learner.moments(self.model, self.state),
             history={name: np.asarray(values) for name, values in self.history.items()},

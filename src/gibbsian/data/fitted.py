@@ -1,0 +1,39 @@
+"""Reading a table for a model that was fitted: its columns, in its coding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gibbsian.data.dataset import Dataset
+from gibbsian.data.readers import read_table
+from gibbsian.domain import AnyCoding
+from gibbsian.errors import ArgumentError
+
+
+def read_for(
+    coding: AnyCoding, names: tuple[str, ...], source: Any, weights: str | None = None, convert: bool = False
+) -> Dataset:
+    """Read the columns that a model knows; others, such as ids, are left aside."""
+    if convert and not coding.domain.two_valued:
+        raise ArgumentError("`convert` rewrites two-valued columns, and the model's are others", "leave it out")
+    rule = getattr(coding, "rule", None)
+    data = Dataset.read(
+        source,
+        columns=_known_columns(names, source, getattr(rule, "groups", None)),
+        coding="auto" if convert and rule is None else coding,
+        weight_column=weights,
+        declared_by="the model",
+    )
+    return data.convert(coding) if convert else data
+
+
+def _known_columns(names: tuple[str, ...], source: Any, dummies: Any) -> tuple[str, ...] | list[str]:
+    """Return the columns of a table by their own names, or by those of the dummy columns that stand for them."""
+    if dummies is None:
+        return names
+    table = read_table(source)
+    if isinstance(dummies, str):
+        known = {name for name in table.names if name.rpartition(dummies)[0] in names}
+    else:
+        known = {column for columns in dummies.values() for column in columns}
+    return [name for name in table.names if name in names or name in known]
