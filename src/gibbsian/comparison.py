@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, ConvergenceWarning, GibbsianError
@@ -41,7 +42,7 @@ class Comparison:
     --------
     >>> import gibbsian as gb
     >>> votes = gb.datasets.load_house_votes().complete_rows()
-    >>> rows = gb.comparison.compare(votes, ["mle", "mple"], l2=0.01, random_state=0)
+    >>> rows = gb.comparison.compare(votes, ["mle", "mple"], gb.BoltzmannMachine(l2=0.01), random_state=0)
     >>> [row.learner for row in rows], rows[0].distance
     (['mle', 'mple'], 0.0)
     """
@@ -72,12 +73,11 @@ class Comparison:
 def compare(
     data: Any,
     learners: Sequence[str | Learner],
+    machine: Machine | None = None,
     *,
-    machine: Callable[..., Machine] = BoltzmannMachine,
-    held_out: float = 0.2,
+    validation_fraction: float = 0.2,
     random_state: RandomState = None,
     callback: Callable[[str], None] | None = None,
-    **settings: Any,
 ) -> list[Comparison]:
     """Fit the same training rows with each learner and score them on the same held-out rows.
 
@@ -89,39 +89,39 @@ def compare(
         The rows.
     learners : sequence of str or Learner
         Names of learners, or learner objects, which bring their own settings (penalties too).
-    machine : type
-        The estimator: `BoltzmannMachine`, `HigherOrderBoltzmannMachine` or `PottsMachine`.
-    held_out : float
+    machine : Machine, default=None
+        What is learned, with all its other settings; by default a `BoltzmannMachine`.
+    validation_fraction : float, default=0.2
         Share of the rows to score on.
     random_state : None, int or Generator
         Decides the split; each learner then starts from the same seed.
     callback : callable, optional
         Called with the name of each learner before it starts.
-    **settings
-        Everything else of the estimator.
 
     Examples
     --------
     >>> import gibbsian as gb
     >>> votes = gb.datasets.load_house_votes()
-    >>> rows = gb.comparison.compare(votes, ["mle", "mple"], l2=0.01, random_state=0)
+    >>> rows = gb.comparison.compare(votes, ["mle", "mple"], gb.BoltzmannMachine(l2=0.01), random_state=0)
     >>> rows[1].failure.startswith("pseudolikelihood needs complete rows")
     True
     """
-    if not 0 < held_out < 1:
-        raise ArgumentError("must be a share of the rows between 0 and 1", argument="held_out", value=held_out)
-    rng = as_generator(random_state)
-    coding = settings.get("coding", machine().coding)
-    training, test = Dataset.read(data, coding=coding).split(1 - held_out, rng)
+    if not 0 < validation_fraction < 1:
+        raise ArgumentError(
+            "must be a share of the rows between 0 and 1", argument="validation_fraction", value=validation_fraction
+        )
+    rng, asked = as_generator(random_state), BoltzmannMachine() if machine is None else machine
+    training, test = Dataset.read(data, coding=asked.coding).split(1 - validation_fraction, rng)
     seed = int(rng.integers(2**31))
     rows = []
     for learner in learners:
         name = learner if isinstance(learner, str) else type(learner).__name__
-        own = settings if isinstance(learner, str) else {**settings, "l1": 0.0, "l2": 0.0}
+        own = {} if isinstance(learner, str) else {"l1": 0.0, "l2": 0.0}
         if callback is not None:
             callback(name)
-        rows.append(_fit_one(name, training, test, machine(learner=learner, random_state=seed, **own)))
-    return _with_distances(rows, training, machine, settings)
+        one = clone(asked).set_params(learner=learner, random_state=seed, **own)
+        rows.append(_fit_one(name, training, test, one))
+    return _with_distances(rows, training, asked)
 
 
 def _fit_one(name: str, training: Dataset, test: Dataset, machine: Machine) -> Comparison:
@@ -136,13 +136,11 @@ def _fit_one(name: str, training: Dataset, test: Dataset, machine: Machine) -> C
         return Comparison(name, None, failure=str(error))
 
 
-def _with_distances(
-    rows: list[Comparison], training: Dataset, machine: Callable[..., Machine], settings: dict[str, Any]
-) -> list[Comparison]:
+def _with_distances(rows: list[Comparison], training: Dataset, asked: Machine) -> list[Comparison]:
     """Add the distance to exact maximum likelihood, fitted for the purpose where it is not among the learners."""
     exact = next((row for row in rows if row.learner == "mle"), None)
     if exact is None:
-        exact = _fit_one("mle", training, training, machine(learner="mle", **settings))
+        exact = _fit_one("mle", training, training, clone(asked).set_params(learner="mle"))
     if exact.machine is None:
         return rows
     target = _parameters(exact.machine)

@@ -6,6 +6,7 @@ the layout of the couplings in every parameter vector.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

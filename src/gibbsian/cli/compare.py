@@ -2,71 +2,79 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from gibbsian.cli.families import FitOrder
-from gibbsian.cli.fit_machine import machine_settings, read_data
-from gibbsian.cli.flags import given, refuse_foreign, with_flags
-from gibbsian.cli.guard import guarded, in_flags, say
-from gibbsian.cli.models import ANY_MODEL, MODELS, find, owners_of_flags
-from gibbsian.cli.options import Data, Json, Quiet, Seed
+from gibbsian.cli import options
+from gibbsian.cli.fit import built, split_flags
+from gibbsian.cli.flags import BriefOption, ModelCommand, parts_in, registry_of
+from gibbsian.cli.guard import say, speller
 from gibbsian.cli.output import print_json, print_table
-from gibbsian.errors import ArgumentError
+from gibbsian.cli.table import from_files
+from gibbsian.errors import ArgumentError, spelled
 
 if TYPE_CHECKING:
     from gibbsian.comparison import Comparison
 
 
-# What a model is, and how its table is read; how it is learned is what the command compares.
-COMPARED_FLAGS = (
-    "graph", "order", "cliques", "no_bias", "temperature", "l1", "l2", "max_iter", "tol", "coding", "values",
-    "categories", "one_hot", "binarize", "complete_rows", "drop", "weights",
-)  # fmt: skip
-COMPARED_MODELS = [name for name, kind in MODELS.items() if "learner" in kind.flags]
+class CompareCommand(ModelCommand):
+    """How a model is learned is what the command compares: it has the flags of the model alone."""
+
+    roles = ()
+    left_out = ("learner", "checkpoint")
 
 
-def _compare(
-    data: Data,
-    learners: Annotated[
-        str, typer.Option(metavar="A,B,...", help="Learners by name, separated by commas.")
-    ] = "mle,mple",
-    model: Annotated[
-        str, typer.Option("--model", "-m", metavar="NAME", help=f"One of {', '.join(COMPARED_MODELS)}.")
-    ] = "pairwise",
-    held_out: Annotated[float, typer.Option(metavar="SHARE", help="Share of the rows to score on.")] = 0.2,
-    seed: Seed = 0,
-    json: Json = False,
-    quiet: Quiet = False,
+@click.command(cls=CompareCommand)
+@options.data_file
+@click.option(
+    "--learners", default="mle,mple", metavar="A,B,...", help="Learners, with commas between.", cls=BriefOption
+)
+@options.kind_of_model
+@click.option(
+    "--validation-fraction", type=float, default=0.2, metavar="SHARE", help="Of the rows to score on.", cls=BriefOption
+)
+@options.seed
+@options.json
+@options.quiet
+@options.reading
+@click.pass_context
+def compare(
+    ctx: click.Context,
+    data: Path,
+    learners: str,
+    model: str,
+    validation_fraction: float,
+    seed: int | None,
+    json: bool,
+    quiet: bool,
     **flags: Any,
 ) -> None:
     """Fit the same rows with several learners: held-out score, distance to exact likelihood, time, steps."""
     from gibbsian.cli.compilation import announce_compilation
     from gibbsian.comparison import compare as run
-    from gibbsian.learners import LEARNERS
 
-    kind, flags = find(model), given(flags)
-    if model not in COMPARED_MODELS:
-        raise ArgumentError(f"--model {model} has no choice of learners", f"use one of {', '.join(COMPARED_MODELS)}")
-    refuse_foreign(flags, model, [flag for flag in COMPARED_FLAGS if flag in (*kind.flags, *ANY_MODEL)])
+    parts = parts_in(ctx)
+    if "learner" not in parts[0].settings:
+        raise ArgumentError("has no choice of learners", "use another", argument="model", value=model)
     names = [name.strip() for name in learners.split(",") if name.strip()]
     if not names:
         raise ArgumentError("--learners names none", "give at least one")
     for name in names:
-        LEARNERS.factory(name)  # a wrong name is refused before anything is fitted
-    order = FitOrder(data, kind.load(), flags)
-    table = read_data(order)
+        registry_of("learner").factory(name)  # a wrong name is refused before anything is fitted
+    reading, settings = split_flags(flags)
+    estimator = built(parts, settings, reading)
+    table = reading.read(estimator, data)
     if not quiet:
         announce_compilation()
     rows = run(
         table,
         names,
-        machine=order.estimator,
-        held_out=held_out,
-        random_state=seed,
+        machine=estimator.set_params(**from_files(settings, table.names)),
+        validation_fraction=validation_fraction,
+        random_state=0 if seed is None else seed,
         callback=None if quiet else lambda name: say(f"fitting {name} ..."),
-        **machine_settings(order, table.names),
     )
     if json:
         print_json([_record(row) for row in rows])
@@ -74,10 +82,6 @@ def _compare(
         _print(rows)
     if all(row.machine is None for row in rows):
         raise ArgumentError("no learner could fit these data", "see the reasons above")
-
-
-compare = with_flags(guarded(_compare), COMPARED_FLAGS, owners_of_flags())
-compare.__name__ = "compare"
 
 
 def _record(row: Comparison) -> dict[str, Any]:
@@ -108,7 +112,7 @@ def _print(rows: list[Comparison]) -> None:
                 "" if row.largest_z is None else f"{row.largest_z:.2f}",
                 "" if row.seconds is None else f"{row.seconds:.2f}",
                 "" if row.n_steps is None else row.n_steps,
-                in_flags(row.verdict),
+                spelled(row.verdict, speller()),
             )
             for row in rows
         ],

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from gibbsian.cli.guard import guarded
-from gibbsian.cli.options import Json
+from gibbsian.cli import options
+from gibbsian.cli.guard import Command
 from gibbsian.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -52,12 +52,15 @@ class Imputation:
     majority: float
 
 
-@guarded
-def demo(
-    out_dir: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the pictures.")] = Path("demo-output"),
-    seed: Annotated[int, typer.Option(min=0, help="Decides the split into training and held-out rows.")] = 0,
-    json: Json = False,
-) -> None:
+@click.command(cls=Command)
+@click.option(
+    "--out-dir", type=options.PATH, default="demo-output", metavar="DIR", help="Where to write the pictures."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, help="Decides the split into training and held-out rows."
+)
+@options.json
+def demo(out_dir: Path, seed: int, json: bool) -> None:
     """Fit the 1984 votes of the US House with both learners, and show what was learned."""
     from gibbsian.cli.compilation import announce_compilation
     from gibbsian.datasets import load_house_votes
@@ -91,24 +94,14 @@ def demo(
 
 
 def in_words(first: str, second: str, coupling: float) -> str:
-    """Say a coupling between two 0/1 columns of the house votes as a sentence.
-
-    Examples
-    --------
-    >>> from gibbsian.cli.demo import in_words
-    >>> in_words("crime", "immigration", -1.1)
-    "members who voted for 'crime' tended to vote against 'immigration' (-1.1, odds divided by 3.0)"
-    >>> in_words("physician-fee-freeze", "republican", 2.0)
-    "members who voted for 'physician-fee-freeze' tended to be 'republican' (+2.0, odds times 7.4)"
-    """
+    """Say a coupling between two 0/1 columns of the house votes as a sentence."""
     import math
 
     if first == PARTY:
         first, second = second, first
-    verbs = ("to be", "not to be") if second == PARTY else ("to vote for", "to vote against")
-    verb = verbs[coupling < 0]
+    ways = ("to be", "not to be") if second == PARTY else ("to vote for", "to vote against")
     odds = f"odds {'divided by' if coupling < 0 else 'times'} {math.exp(abs(coupling)):.1f}"
-    return f"members who voted for {first!r} tended {verb} {second!r} ({coupling:+.1f}, {odds})"
+    return f"members who voted for {first!r} tended {ways[coupling < 0]} {second!r} ({coupling:+.1f}, {odds})"
 
 
 def _nothing(*_: Any) -> None:
@@ -153,14 +146,19 @@ def _compile(graph: str, learner: str, l2: float, rows: Dataset, held_out: Datas
 
 
 def _fit(name: str, graph: str, learner: str, l2: float, rows: Dataset, held_out: Dataset) -> Fit:
-    from gibbsian.cli.progress import fit_progress
+    from gibbsian.cli.progress import Bar, is_watched
     from gibbsian.estimators import BoltzmannMachine
 
     started = time.perf_counter()
-    with fit_progress(name, MAX_STEPS, TOLERANCE) as callback:
-        machine = BoltzmannMachine(
-            graph, learner, l2=l2, tol=TOLERANCE, max_iter=MAX_STEPS, callback=callback, random_state=0
-        ).fit(rows)
+    machine = BoltzmannMachine(
+        graph,
+        learner=learner,
+        l2=l2,
+        tol=TOLERANCE,
+        max_iter=MAX_STEPS,
+        callbacks=[Bar(name)] if is_watched() else [],
+        random_state=0,
+    ).fit(rows)
     seconds = time.perf_counter() - started
     return Fit(name, machine, rows.n_rows, seconds, machine.score(held_out))
 

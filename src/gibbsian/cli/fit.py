@@ -4,57 +4,129 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from gibbsian.cli.families import FitOrder
-from gibbsian.cli.flags import FLAGS, given, refuse_foreign, with_flags
-from gibbsian.cli.guard import INTERRUPTED, guarded
-from gibbsian.cli.models import ANY_MODEL, MODELS, find, owners_of_flags
-from gibbsian.cli.options import Data, Json, Quiet, Seed
-from gibbsian.cli.output import check_distinct, check_target, print_facts, print_json, print_sections
-from gibbsian.errors import ConvergenceWarning
+from gibbsian.cli import options
+from gibbsian.cli.flags import BriefOption, ModelCommand, Part, assembled, parts_in
+from gibbsian.cli.guard import INTERRUPTED
+from gibbsian.cli.output import check_distinct, check_target, print_facts, print_json, print_tables, table_record
+from gibbsian.cli.show import facts_of, record_of
+from gibbsian.cli.table import Reading, from_files
+from gibbsian.errors import ArgumentError, ConvergenceWarning
 
 N_STRONGEST = 10
-KINDS = "; ".join(f"{name}: {kind.about}" for name, kind in MODELS.items())
+READING = ("coding", "binarize", "categories", "values", "one_hot", "complete_rows", "drop", "weights")
 
 
-def _fit(
-    data: Data,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="Where to write the model.")],
-    model: Annotated[str, typer.Option("--model", "-m", metavar="NAME", help=f"{KINDS}.")] = "pairwise",
-    seed: Seed = None,
-    json: Json = False,
-    quiet: Quiet = False,
+@click.command(cls=ModelCommand)
+@options.data_file
+@click.option(
+    "--out", "-o", type=options.PATH, required=True, metavar="MODEL", help="Where to write the model.", cls=BriefOption
+)
+@options.kind_of_model
+@options.seed
+@options.json
+@options.quiet
+@options.reading
+@click.option("--memory", metavar="SIZE", help="Leave the rows on disk and learn by minibatches within SIZE.")
+@click.option("--checkpoint", type=options.PATH, metavar="FILE", help="Keep the progress in FILE.", cls=BriefOption)
+@click.option("--every", type=int, metavar="K", help="Steps between two checkpoints; 50 if not given.")
+@click.option("--resume", is_flag=True, help="Continue from the checkpoint if there is one.", cls=BriefOption)
+@click.pass_context
+def fit(
+    ctx: click.Context,
+    data: Path,
+    out: Path,
+    model: str,
+    seed: int | None,
+    json: bool,
+    quiet: bool,
+    memory: str | None,
+    checkpoint: Path | None,
+    every: int | None,
+    resume: bool,
     **flags: Any,
 ) -> None:
-    """Learn a model from a table; flags that belong to some models only name them in brackets."""
+    """Learn a model from a table: DATA is a .csv, .tsv, .txt, .parquet, .npy or .npz file, a column a variable."""
     from gibbsian.cli.compilation import announce_compilation
 
-    kind, flags = find(model), given(flags)
-    refuse_foreign(flags, model, [*kind.flags, *ANY_MODEL])
+    reading, settings = split_flags(flags)
     check_target(out)
-    edges = Path(flags["graph"]) if Path(flags.get("graph", "")).is_file() else None
-    check_distinct(data=data, graph=edges, cliques=flags.get("cliques"), out=out, checkpoint=flags.get("checkpoint"))
+    files = {name: Path(settings[name]) for name in ("graph", "cliques") if isinstance(settings.get(name), str)}
+    check_distinct(
+        data=data, **{name: path for name, path in files.items() if path.is_file()}, out=out, checkpoint=checkpoint
+    )
+    settings["checkpoint"] = _checkpoint(checkpoint, every, resume)
     if not quiet:
         announce_compilation()
         if not json:  # the last lines say it
             warnings.simplefilter("ignore", ConvergenceWarning)
-    machine = kind.family.fit(FitOrder(data, kind.load(), flags, seed, show_progress=not quiet))
-    machine.save(out)
+    estimator = built(parts_in(ctx), settings, reading).set_params(random_state=seed)
+    table = reading.read(estimator, data, memory)
+    estimator.set_params(**from_files(settings, table.names), callbacks=_progress(show=not quiet))
+    estimator.fit(table)
+    estimator.save(out)
     # biases are for `show`: here the strongest of what was found is enough
-    sections = [section for section in kind.show(machine, N_STRONGEST) if section.key != "biases"]
+    tables = {title: found for title, found in estimator.tables(N_STRONGEST).items() if title != "biases"}
     if json:
-        shown = {section.key: section.json for section in sections}
-        print_json({"model": out, "kind": model, **kind.family.record(machine), **shown})
+        print_json({"model": out, "kind": model, **record_of(estimator), **table_record(tables)})
     elif not quiet:
-        print_sections(sections)
-        print_facts(kind.family.facts(machine), leave_out=("columns", "temperature", "made"))
+        print_tables(tables)
+        print_facts(facts_of(estimator), leave_out=("columns", "temperature", "made"))
         print(f"model written to {out}")
-    if machine.result_.reason.startswith("interrupted"):
-        raise typer.Exit(INTERRUPTED)
+    if "interrupted_at_step" in estimator.result_.provenance:
+        ctx.exit(INTERRUPTED)
 
 
-fit = with_flags(guarded(_fit), FLAGS, owners_of_flags())
-fit.__name__ = "fit"
+def split_flags(flags: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
+    """Part the flags that say how a table is read from those that are settings and were given."""
+    reading = Reading(**{name: flags[name] for name in READING})
+    return reading, {name: value for name, value in flags.items() if name not in READING and value is not None}
+
+
+def built(parts: list[Part], settings: dict[str, Any], reading: Reading) -> Any:
+    """Return the estimator that the flags ask for, not fitted."""
+    model, coding = parts[0], reading.declared()
+    if coding and "coding" not in model.settings:
+        raise ArgumentError(
+            f"--model {model.name} has a coding of its own",
+            "leave --coding, --binarize, --categories, --values and --one-hot out",
+        )
+    return model.factory(**assembled(parts, settings), **coding)
+
+
+def _progress(show: bool) -> list[Any]:
+    from gibbsian.cli.progress import Bar, is_watched
+
+    return [Bar("fitting")] if show and is_watched() else []
+
+
+def _checkpoint(path: Path | None, every: int | None, resume: bool) -> Any:
+    """Return the checkpoint that the flags ask for, or None."""
+    from gibbsian.storage import Checkpoint
+
+    if path is None:
+        if resume or every is not None:
+            flag = "--resume" if resume else "--every"
+            raise ArgumentError(f"{flag} needs --checkpoint FILE, the file of the progress")
+        return None
+    check_target(path, flag="--checkpoint")
+    _check_overwritable(path)
+    return Checkpoint(path, **({} if every is None else {"every": every}), resume=resume)
+
+
+def _check_overwritable(path: Path) -> None:
+    """Refuse to write progress over a file that holds something else."""
+    from gibbsian.errors import FileFormatError
+    from gibbsian.storage import kind_of
+
+    if not path.exists():
+        return
+    try:
+        kind = kind_of(path)
+    except FileFormatError:
+        kind = "something else"
+    if kind != "checkpoint":
+        raise ArgumentError(f"--checkpoint {path} exists and is no checkpoint", "give another name")

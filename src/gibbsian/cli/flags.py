@@ -1,198 +1,266 @@
-"""The flags of ``gibbsian fit``: what each means. Which model takes which stands in `gibbsian.cli.models`."""
+"""Flags that are declared settings: of a model, of the learner that it names, of the learner's optimiser."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping
-from copy import copy
-from pathlib import Path
-from typing import Annotated, Any, get_args
+import argparse
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from gibbsian.errors import ArgumentError
+from gibbsian.cli.guard import Command, manners, speller
+from gibbsian.errors import spelled
+from gibbsian.estimators.known import ESTIMATORS
 
-GRAPHS = ("complete", "empty", "chain", "grid:RxC")
-# Those that tell hidden units from columns.
-HIDDEN_GRAPHS = ("restricted", "semi-restricted")
+if TYPE_CHECKING:
+    from gibbsian.registry import Registry
+    from gibbsian.settings import Setting
 
-
-def _option(kind: Any, help: str, *names: str, metavar: str | None = None, **rules: Any) -> Any:
-    return Annotated[kind, typer.Option(*names, help=help, metavar=metavar, show_default=False, **rules)]
-
-
-# A flag that is not given is None (a switch: False), and then the model's own default holds.
-FLAGS: dict[str, Any] = {
-    # -- what interacts
-    "graph": _option(
-        str | None,
-        "Which columns interact, complete if not given; FILE is a CSV with two columns of names, one edge a line. "
-        "With hidden units (h0, h1, ...) also restricted or semi-restricted.",
-        metavar="|".join((*GRAPHS, "FILE")),
-    ),
-    "order": _option(int | None, "Every clique of up to this many columns interacts; 3 if not given."),
-    "cliques": _option(
-        Path | None, "The cliques that interact: a CSV of column names, one clique a line.", metavar="FILE"
-    ),
-    "hidden": _option(
-        str | None, "Number of hidden units; of a deep machine those of each layer, from below.", metavar="N[,N,...]"
-    ),
-    "no_bias": _option(bool, "Leave the biases out.", "--no-bias"),
-    "temperature": _option(float | None, "T in P(x) = exp(-E(x)/T) / Z; 1 if not given."),
-    # -- how it is learned
-    "learner": _option(str | None, "auto, or a learner by name (mle, mple, 1-smci, ...); a wrong name lists them all."),
-    "clamped": _option(
-        str | None,
-        "How hidden units and missing cells are averaged over given a row; auto if not given.",
-        metavar="auto|exact|chains|spatial|mean-field",
-    ),
-    "region": _option(
-        str | None, "What `--learner smci` or `smci-pcd` sums over: 1, 2, ..., s2 or forest.", metavar="K|s2|forest"
-    ),
-    "optimizer": _option(str | None, "lbfgs, ascent, anderson, ...; by default the learner's own."),
-    "rate": _option(float | None, "Step size of the optimizer, of minibatches, or of online k-means."),
-    "algorithm": _option(str | None, "greedy, newton, or dense (all functions, held by --l2 alone)."),
-    "epsilon": _option(float | None, "Stop when no move lowers the cost by as much."),
-    "l1": _option(float | None, "Penalty l1 sum|coupling|."),
-    "l2": _option(float | None, "Penalty (l2/2) sum parameter^2."),
-    "l2_growth": _option(float | None, "Factor on l2 for each variable more in a function.", "--l2-growth"),
-    "mdl_scale": _option(float | None, "Factor on the description lengths; 1 is that of TA22.", "--mdl-scale"),
-    "start": _option(str | None, "Begin at a mean-field solution, e.g. sessak-monasson.", metavar="NAME"),
-    "max_iter": _option(int | None, "Most steps."),
-    "tol": _option(
-        float | None, "Converged when no entry of the gradient is larger, or the free energy falls by no more."
-    ),
-    # -- how the table is read
-    "coding": _option(
-        str | None, "auto, spin, binary, yes/no, y/n, true/false, two labels LOW,HIGH, categorical, or values."
-    ),
-    "values": _option(
-        str | None, "The numbers that all columns take, such as -1,0,1; the coding is then values.", metavar="A,B,..."
-    ),
-    "categories": _option(
-        list[str] | None,
-        "The values of a column in order, also those that do not occur; without COL= of all columns (repeatable).",
-        metavar="[COL=]A,B,...",
-    ),
-    "one_hot": _option(str | None, "Put dummy columns such as hair_red together at this separator.", metavar="SEP"),
-    "binarize": _option(float | None, "Numbers above T become 1, all others 0.", metavar="T"),
-    "complete_rows": _option(bool, "Use only the rows without missing cells.", "--complete-rows"),
-    "memory": _option(str | None, "Leave the rows on disk and learn by minibatches within SIZE.", metavar="SIZE"),
-    "held_out": _option(float | None, "Keep this share of the rows out and score them.", metavar="SHARE"),
-    # -- classes of a mixture
-    "components": _option(int | None, "Number of classes; 2 if not given.", metavar="K"),
-    "kappa": _option(str | None, "Concentration: free, tied, or a number.", metavar="free|tied|NUMBER"),
-    "assignment": _option(str | None, "Share each row among the classes (soft) or give it to the best (hard)."),
-    "variance": _option(str | None, "Of the classes: a number, or free or tied.", metavar="NUMBER|free|tied"),
-    "anneal": _option(bool, "Lower the variance step by step, which avoids most poor solutions.", "--anneal"),
-    "no_normalize": _option(bool, "Take rows as they are; by default they are scaled to norm 1.", "--no-normalize"),
-    "n_init": _option(int | None, "Starts, of which the best is kept.", metavar="N"),
-    "epochs": _option(int | None, "How often all rows are shown.", metavar="N"),
-    "smoothing": _option(float | None, "Rows of each value added to every class."),
-    # -- layers of units
-    "visible": _option(
-        str | None,
-        "Kind of the visible units; by default two values as they are coded, or categories.",
-        metavar="binary|spin|gaussian|categorical",
-    ),
-    "batch_size": _option(int | None, "Rows of a minibatch.", metavar="N"),
-    "free_phase": _option(str | None, "How the model's moments are found.", metavar="pcd|cd|smci|tempering"),
-    "chain_steps": _option(int | None, "Steps of the chains for each minibatch.", metavar="K"),
-    "chains": _option(int | None, "How many chains the free phase runs.", metavar="N"),
-    "momentum": _option(float | None, "Share of the last step that is made again."),
-    "schedule": _option(str | None, "How the rate falls: linear (to zero at the end) or constant."),
-    "plain": _option(bool, "Plain gradient instead of the centred one.", "--plain"),
-    "pretrain": _option(int | None, "Epochs of each layer alone before all learn together; 10 if not given."),
-    "fine_tune": _option(int | None, "Epochs of all layers together after each alone; 10 if not given."),
-    # -- progress
-    "checkpoint": _option(Path | None, "Keep the progress of the fit in this file.", metavar="FILE"),
-    "checkpoint_every": _option(int | None, "Steps between two checkpoints; 50 if not given.", metavar="K"),
-    "resume": _option(bool, "Continue from the checkpoint if there is one.", "--resume"),
-    # -- any model
-    "drop": _option(list[str] | None, "A column to leave out (repeatable).", metavar="COL"),
-    "weights": _option(str | None, "Column of row weights.", metavar="COL"),
-}
+DEFAULT_MODEL = "pairwise"
+# Settings whose values are parts with settings of their own, the outer one first.
+ROLES = ("learner", "optimizer")
+# Settings of a run, which an estimator has beside a learner that has them too.
+OF_THE_RUN = ("max_iter", "tol")
+_PARTS = "gibbsian.parts"
+_OPTIONS = "gibbsian.options"
 
 
-def as_flag(name: str) -> str:
-    """Return the flag as it is typed.
+# -- who declares settings --------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Part:
+    """A model, or a learner or optimiser inside it.
 
-    Examples
-    --------
-    >>> from gibbsian.cli.flags import as_flag
-    >>> as_flag("max_iter")
-    '--max-iter'
+    Parameters
+    ----------
+    role, name : str
+        The flag that names it, and its name there.
+    factory : type
+        Its class.
+    own : object, optional
+        What it is where no flag names it.
     """
-    return f"--{name.replace('_', '-')}"
+
+    role: str
+    name: str
+    factory: Any
+    own: Any = None
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """What it declares."""
+        from gibbsian.settings import settings_of
+
+        return settings_of(self.factory)
+
+    def default(self, setting: str) -> Any:
+        """Return the value of a setting where nothing is said."""
+        if self.own is not None:
+            return getattr(self.own, setting)
+        return next(field.default for field in dataclasses.fields(self.factory) if field.name == setting)
+
+    def made(self, settings: dict[str, Any]) -> Any:
+        """Return the part with these settings."""
+        return self.factory(**settings) if self.own is None else dataclasses.replace(self.own, **settings)
 
 
-def given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the flags that were typed.
+def registry_of(role: str) -> Registry:
+    """Return where the parts of a role are registered."""
+    if role == "learner":
+        from gibbsian.learners.base import LEARNERS
 
-    Examples
-    --------
-    >>> from gibbsian.cli.flags import given
-    >>> given({"l1": None, "l2": 0.0, "resume": False, "drop": []})
-    {'l2': 0.0}
-    """
-    return {name: value for name, value in values.items() if value is not None and value is not False and value != []}
+        return LEARNERS
+    from gibbsian.optimizers import OPTIMIZERS
 
-
-def refuse_foreign(flags: Iterable[str], model: str, takes: Iterable[str]) -> None:
-    """Refuse flags that the chosen model does not take.
-
-    Examples
-    --------
-    >>> from gibbsian.cli.flags import refuse_foreign
-    >>> refuse_foreign(["order"], "potts", ["graph", "l2"])
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.ArgumentError: --order does not belong to --model potts, which takes --graph, --l2: leave it out
-    """
-    known = list(takes)
-    foreign = [flag for flag in flags if flag not in known]
-    if foreign:
-        names, them = ", ".join(map(as_flag, foreign)), "them" if len(foreign) > 1 else "it"
-        verb = "do" if len(foreign) > 1 else "does"
-        raise ArgumentError(
-            f"{names} {verb} not belong to --model {model}, which takes {', '.join(map(as_flag, known))}",
-            f"leave {them} out",
-        )
+    return OPTIMIZERS
 
 
-def with_flags(
-    command: Callable[..., None], names: Iterable[str], owners: Mapping[str, str] | None = None
-) -> Callable[..., None]:
-    """Give a command the flags of those names; it gets them as keywords. `owners` says whose a flag is, for its help.
-
-    Examples
-    --------
-    >>> from gibbsian.cli.flags import with_flags
-    >>> def command(model: str = "pairwise", **flags): ...
-    >>> list(__import__("inspect").signature(with_flags(command, ["order"])).parameters)
-    ['model', 'order']
-    """
-    own = inspect.signature(command, eval_str=True)
-    kept = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    extra = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=False if get_args(FLAGS[name])[0] is bool else None,
-            annotation=_owned(FLAGS[name], (owners or {}).get(name, "")),
-        )
-        for name in names
-    ]
-    keywords = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in kept]
-    command.__signature__ = own.replace(parameters=[*keywords, *extra])  # type: ignore[attr-defined]
-    return command
+def parts_of(args: Sequence[str], roles: Sequence[str] = ROLES) -> list[Part]:
+    """Return the model that the arguments name, and the learner and optimiser inside it."""
+    name = _typed(args, "--model", "-m") or DEFAULT_MODEL
+    found = [Part("model", name, ESTIMATORS.factory(name))]
+    for role in roles:
+        if role not in found[-1].settings:
+            break
+        chosen = _typed(args, f"--{role}") or found[-1].default(role)
+        if dataclasses.is_dataclass(chosen):
+            found.append(Part(role, type(chosen).__name__, type(chosen), chosen))
+        elif isinstance(chosen, str) and chosen != "auto":
+            found.append(Part(role, chosen, registry_of(role).factory(chosen)))
+        else:
+            break
+    return found
 
 
-def _owned(annotation: Any, owner: str) -> Any:
-    """The same flag with the models that take it in its help."""
-    if not owner:
-        return annotation
-    kind, option = get_args(annotation)
-    told = copy(option)
-    told.help = f"{option.help} [{owner}]"
-    return Annotated[kind, told]
+def _typed(args: Sequence[str], *flags: str) -> str | None:
+    """Return the value of a flag among arguments whose other flags are not known yet."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument(*flags, dest="value")
+    try:
+        return parser.parse_known_args(list(args))[0].value
+    except argparse.ArgumentError:  # its value is missing, which is said later
+        return None
+
+
+def assembled(parts: Sequence[Part], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of the model; parts inside it are names, or built where flags of their own were given."""
+    inner: dict[str, Any] = {}
+    for place in range(len(parts) - 1, 0, -1):
+        part, above = parts[place], parts[:place]
+        own = {name: value for name, value in {**given, **inner}.items() if name in part.settings}
+        alone = [name for name in own if not any(name in outer.settings for outer in above)]
+        inner = {part.role: part.made(own)} if alone or inner else {}
+    known = parts[0].settings
+    brought = parts[1].settings if inner else {}
+    return {
+        name: value
+        for name, value in {**given, **inner}.items()
+        if name in known and (name not in brought or name in OF_THE_RUN)
+    }
+
+
+# -- options ----------------------------------------------------------------------------------------------------------
+class ModelCommand(Command):
+    """A command whose options are its own and those of the model that they name."""
+
+    roles: Sequence[str] = ROLES
+    left_out: Sequence[str] = ()
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Find out which settings there are, then read the arguments."""
+        names_model = _typed(args, "--model", "-m") is not None
+        if names_model or not set(args) & set(ctx.help_option_names):
+            with manners():
+                parts = parts_of(args, self.roles)
+                ctx.meta[_OPTIONS] = list(self._generated(parts))
+                ctx.meta[_PARTS] = parts
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            model = " ".join(f"--{part.role} {part.name}" for part in ctx.meta[_PARTS])
+            raise click.NoSuchOption(
+                error.option_name, f"{error.option_name} does not belong to {model}", error.possibilities, ctx
+            ) from None
+
+    def _generated(self, parts: Sequence[Part]) -> Iterator[click.Option]:
+        taken = {*(option.name for option in self.params), *self.left_out}
+        for part in parts:
+            for name, setting in part.settings.items():
+                if setting.flag and name not in taken:
+                    taken.add(name)
+                    yield _option(name, setting, part)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the command's own options and those of the settings."""
+        *own, help_option = super().get_params(ctx)
+        return [*own, *ctx.meta.get(_OPTIONS, ()), help_option]
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help of the model that is named, or the names of all models."""
+        if _PARTS in ctx.meta:
+            super().format_help(ctx, formatter)
+            return
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        formatter.write(f"\nModels (gibbsian {self.name} --model NAME --help lists all flags of one):\n")
+        for name, about in ESTIMATORS.abouts().items():
+            formatter.write(f"  {name:18}{about}\n")
+        brief = [option for option in self.params if getattr(option, "brief", False)]
+        with formatter.section("Options"):
+            formatter.write_dl([record for option in brief if (record := option.get_help_record(ctx))])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, the command's own first and then those of each part."""
+        own = [option for option in self.params if isinstance(option, click.Option)]
+        groups: dict[str, list[click.Option]] = {"Options": own}
+        for option in ctx.meta[_OPTIONS]:
+            groups.setdefault(f"Settings of --{option.part.role} {option.part.name}", []).append(option)
+        for title, options in groups.items():
+            with formatter.section(title):
+                formatter.write_dl([record for option in options if (record := option.get_help_record(ctx))])
+
+
+def parts_in(ctx: click.Context) -> list[Part]:
+    """Return the parts that the arguments of a command named."""
+    return ctx.meta[_PARTS]
+
+
+class BriefOption(click.Option):
+    """An option that stands in the short help too."""
+
+    brief = True
+
+
+class SettingOption(click.Option):
+    """An option that is a declared setting of a part."""
+
+    def __init__(self, part: Part, **attributes: Any):
+        super().__init__(**attributes)
+        self.part = part
+
+
+class SettingType(click.ParamType):
+    """The values of a setting, read from text and checked as the declaration says."""
+
+    name = "value"
+
+    def __init__(self, setting_name: str, setting: Setting):
+        self.setting_name = setting_name
+        self.setting = setting
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value that a text stands for, or refuse it."""
+        from gibbsian.settings import check_value
+
+        read = _value(value, self.setting)
+        check_value(self.setting_name, read, self.setting)
+        return read
+
+
+def _value(text: str, setting: Setting) -> Any:
+    """Return the declared word or the number that a text stands for; a free setting may have several numbers."""
+    for word in setting.words:
+        if str(word) == text:
+            return word
+    parts = [_number(part) for part in text.split(",")]
+    if len(parts) > 1 and setting.kind == "any" and all(isinstance(part, int | float) for part in parts):
+        return tuple(parts)
+    return _number(text)
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _option(name: str, setting: Setting, part: Part) -> SettingOption:
+    """Return the option of a setting."""
+    flag = name.replace("_", "-")
+    common: dict[str, Any] = {"part": part, "default": None, "help": _help(name, setting, part)}
+    if setting.kind == "flag":
+        return SettingOption(param_decls=[f"--{flag}/--no-{flag}", name], is_flag=True, **common)
+    return SettingOption(
+        param_decls=[f"--{flag}", name], type=SettingType(name, setting), metavar=_metavar(name, setting), **common
+    )
+
+
+def _metavar(name: str, setting: Setting) -> str:
+    kind = {"number": ["NUMBER"], "whole": ["N"], "choice": [], "any": ["NAME" if name in ROLES else "VALUE"]}
+    return "|".join([*kind[setting.kind], *map(str, setting.words)])
+
+
+def _help(name: str, setting: Setting, part: Part) -> str:
+    text = spelled(setting.help, speller())
+    if name in ROLES:
+        text += f" One of {', '.join(registry_of(name).names())}."
+    bounded = not (math.isinf(setting.low) and math.isinf(setting.high))
+    default = part.default(name)
+    facts = [setting.range] if bounded else []
+    facts += [f"{default} if not given"] if isinstance(default, str | int | float) else []
+    return f"{text} [{'; '.join(facts)}]" if facts else text

@@ -2,96 +2,129 @@
 
 from __future__ import annotations
 
-import functools
+import ast
 import os
-import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-import typer
+import click
 
-from gibbsian.cli.flags import FLAGS
 from gibbsian.errors import GibbsianError, GibbsianWarning, StorageError
 
 FAILED, BUG, INTERRUPTED = 1, 70, 130
+# What Python does by a call and the command line by an option of this name.
+_CALLS = {
+    "Dataset.complete_rows": "complete_rows",
+    "Dataset.convert": "convert",
+    "Labels": "categories",
+    "OneHot": "one_hot",
+    "Threshold": "binarize",
+    "Values": "values",
+}
 
-# Settings that messages name as Python arguments and that the command line spells as flags.
-_FLAGS = {name: f"--{name.replace('_', '-')}" for name in FLAGS}
-_FLAGS |= {name: f"--{name}" for name in ("model", "method", "rule", "level", "fraction", "betas")}
-_FLAGS |= {"sampler": "--method", "expectation": "--method", "n_samples": "--samples", "weight_column": "--weights"}
-_FLAGS |= {"n_components": "--components", "n_epochs": "--epochs", "sample_weight": "the column of weights"}
-_FLAGS |= {"n_chains": "--chains", "n_steps": "--chain-steps", "n_iter": "--epochs", "learning_rate": "--rate"}
-# What Python does by a call and the command line by a flag.
-_CALLS = {"Dataset.complete_rows": "--complete-rows", "Dataset.convert": "--convert", "Dataset.read": "no --memory"}
-_SETTING = re.compile(r"(\w+)(?:=(.*))?", re.DOTALL)
+
+class Command(click.Command):
+    """A command whose mistakes end in one sentence and a non-zero exit, never in a traceback."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        with manners():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with manners():
+            super().invoke(ctx)
+            sys.stdout.flush()  # a reader that has gone is noticed here and not while Python shuts down
 
 
-def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command its manners: a user's mistake ends in one sentence and a non-zero exit, never in a traceback.
-
-    Examples
-    --------
-    >>> import typer
-    >>> from gibbsian.cli.guard import guarded
-    >>> from gibbsian.errors import DataError
-    >>> @guarded
-    ... def command():
-    ...     raise DataError("column 'a' holds text")
-    >>> try:
-    ...     command()
-    ... except typer.Exit as stop:
-    ...     print(stop.exit_code)
-    1
-    """
-
-    @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> None:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("always", GibbsianWarning)
-                warnings.showwarning = _show_warning
-                command(*args, **kwargs)
-                sys.stdout.flush()  # a reader that has gone is noticed here and not while Python shuts down
-        except typer.Exit:
+@contextmanager
+def manners() -> Iterator[None]:
+    """Say errors and warnings in a line each, in the flags of the command that runs."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", GibbsianWarning)
+            warnings.showwarning = _show_warning
+            yield
+    except (click.ClickException, click.exceptions.Exit):
+        raise
+    except (Exception, KeyboardInterrupt) as error:
+        if os.environ.get("GIBBSIAN_TRACEBACK"):
             raise
-        except (Exception, KeyboardInterrupt) as error:
-            if os.environ.get("GIBBSIAN_TRACEBACK"):
-                raise
-            raise typer.Exit(_explain(error)) from None
-
-    return wrapped
+        raise click.exceptions.Exit(_explain(error)) from None
 
 
-def in_flags(code: str) -> str:
-    """Spell a piece of Python as the command line does.
+# -- spelling ---------------------------------------------------------------------------------------------------------
+def speller() -> Callable[[str], str]:
+    """Return what spells code in the flags of the command that runs."""
+    context = click.get_current_context(silent=True)
+    known = [] if context is None else context.command.get_params(context)
+    return partial(in_flags, options={option.name: option for option in known if isinstance(option, click.Option)})
 
-    Examples
-    --------
-    >>> from gibbsian.cli.guard import in_flags
-    >>> in_flags("drop=['id']"), in_flags("max_iter"), in_flags("coding=('low', 'high')")
-    ('--drop id', '--max-iter', '--coding low,high')
-    """
-    call = code.partition("(")[0]
-    if call in _CALLS:
-        return _CALLS[call]
-    setting = _SETTING.fullmatch(code)
-    if setting is None or setting[1] not in _FLAGS:
+
+def in_flags(code: str, options: Mapping[str | None, click.Option]) -> str:
+    """Spell a piece of Python as the command line does; what has no option stays as it is."""
+    try:
+        call: Any = ast.parse(f"_({code})", mode="eval").body
+        words = [_flag_of(argument, options) for argument in call.args]
+        words += [_setting(part.arg, part.value, options) for part in call.keywords]
+    except (SyntaxError, KeyError, AttributeError):  # no code, or no option
         return code
-    words = [word.strip().strip("'\"") for word in (setting[2] or "").strip("[]()").split(",")]
-    return f"{_FLAGS[setting[1]]} {','.join(words)}".rstrip()
+    return " ".join(words)
+
+
+def _flag_of(node: Any, options: Mapping[str | None, click.Option]) -> str:
+    """Spell a name, or a call that an option stands for."""
+    if isinstance(node, ast.Call):
+        values = [_literal(argument) for argument in node.args]
+        return " ".join([_longest(options[_CALLS[ast.unparse(node.func)]]), *values])
+    return _longest(options[ast.unparse(node)])
+
+
+def _setting(name: str | None, value: Any, options: Mapping[str | None, click.Option]) -> str:
+    """Spell ``name=value``."""
+    if isinstance(value, ast.Call):
+        if ast.unparse(value.func) in _CALLS:
+            return _flag_of(value, options)
+        words = [_setting(name, argument, options) for argument in value.args]
+        return " ".join([*words, *(_setting(part.arg, part.value, options) for part in value.keywords)])
+    option = options[name]
+    if isinstance(value, ast.Constant) and isinstance(value.value, bool):
+        return _longest(option) if value.value else option.secondary_opts[0]
+    return f"{_longest(option)} {_literal(value)}".rstrip()
+
+
+def _longest(option: click.Option) -> str:
+    return max(option.opts, key=len)
+
+
+def _literal(node: Any) -> str:
+    if isinstance(node, ast.Constant):
+        return "..." if node.value is ... else str(node.value)
+    if isinstance(node, ast.List | ast.Tuple):
+        return ",".join(map(_literal, node.elts))
+    return ast.unparse(node)
+
+
+# -- saying -----------------------------------------------------------------------------------------------------------
+def printable(text: str) -> str:
+    """Write characters that would steer a terminal as their escapes; new lines and tabs stay."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 
 def say(sentence: str) -> None:
     """Print one line on stderr."""
-    print(" ".join(sentence.split()), file=sys.stderr, flush=True)
+    print(printable(" ".join(sentence.split())), file=sys.stderr, flush=True)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
     """Print our warnings as a line; others the way Python does."""
     if isinstance(message, GibbsianWarning):
-        say(f"warning: {message.sentence(in_flags)}")
+        say(f"warning: {message.sentence(speller())}")
     else:
         print(warnings.formatwarning(message, category, *where[:2]), file=sys.stderr, end="")
 
@@ -105,11 +138,10 @@ def _explain(error: BaseException) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     if isinstance(error, GibbsianError):
-        say(f"error: {error.sentence(in_flags)}")
+        say(f"error: {error.sentence(speller())}")
         return FAILED
     if isinstance(error, OSError) and not isinstance(error, StorageError):
-        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        say(f"error: {what}")
+        say(f"error: {f'{error.filename}: {error.strerror}' if error.filename else error}")
         return FAILED
     if isinstance(error, MemoryError):
         say("error: not enough memory: use fewer variables or rows, or a sparser graph")

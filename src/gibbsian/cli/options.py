@@ -1,114 +1,73 @@
-"""Options that several commands share, and how their values are read."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by `gibbsian fit`.")]
-Data = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DATA",
-        help="A .csv, .tsv, .txt, .parquet, .npy or .npz file (FILE.npz:KEY names one array), a column a variable.",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else there.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only.")]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Same seed, same result.")]
-Weights = Annotated[str | None, typer.Option("--weights", metavar="COL", help="Column of row weights.")]
-Convert = Annotated[
-    bool, typer.Option("--convert", help="Rewrite the data in the model's coding: lower for lower, upper for upper.")
-]
+from gibbsian.cli.flags import DEFAULT_MODEL, BriefOption
+
+TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
+PATH = click.Path(path_type=Path)
+
+model_file = click.argument("model", type=PATH, metavar="MODEL")
+data_file = click.argument("data", type=PATH, metavar="DATA")
+json = click.option("--json", is_flag=True, help="Print JSON on stdout and nothing else there.", cls=BriefOption)
+quiet = click.option("--quiet", "-q", is_flag=True, help="Print errors and warnings only.", cls=BriefOption)
+seed = click.option("--seed", type=click.IntRange(min=0), help="Same seed, same result.", cls=BriefOption)
+weights = click.option("--weights", metavar="COL", help="Column of row weights.", cls=BriefOption)
+drop = click.option("--drop", multiple=True, metavar="COL", help="A column to leave out (repeatable).", cls=BriefOption)
+complete_rows = click.option("--complete-rows", is_flag=True, help="Use only the rows without missing cells.")
+coding = click.option(
+    "--coding", metavar="NAME|LOW,HIGH", help="How values are written: spin, binary, yes/no, categorical, ..."
+)
+convert = click.option(
+    "--convert", is_flag=True, help="Rewrite the data in the model's coding: lower for lower, upper for upper."
+)
+out_table = click.option(
+    "--out", "-o", type=PATH, metavar="FILE", help=f"A file ending in {', '.join(TABLE_FORMATS)}; else CSV on stdout."
+)
+samples = click.option("--samples", "-n", "n_samples", type=int, metavar="N", help="How many samples a method draws.")
+kind_of_model = click.option(
+    "--model", "-m", default=DEFAULT_MODEL, metavar="NAME", help="Which model; pairwise if not given.", cls=BriefOption
+)
 
 
-def load_machine(path: Path, seed: int | None = None) -> Any:
+def top(default: int) -> Any:
+    """Return the option of how much to list."""
+    return click.option(
+        "--top", type=click.IntRange(min=0), default=default, help="How many of the strongest parameters to list."
+    )
+
+
+def reading(command: Any) -> Any:
+    """Give a command the options that say how a table is read for a fit."""
+    listed = (
+        coding,
+        click.option("--binarize", type=float, metavar="T", help="Numbers above T become 1, all others 0."),
+        click.option(
+            "--categories",
+            multiple=True,
+            metavar="[COL=]A,B,...",
+            help="Values in their order, of all columns or of one (repeatable); some may not occur.",
+        ),
+        click.option("--values", metavar="X,Y,...", help="Numbers that are the values of all columns."),
+        click.option("--one-hot", metavar="SEP", help="Put dummy columns such as hair_red together at this separator."),
+        complete_rows,
+        drop,
+        weights,
+    )
+    for option in reversed(listed):
+        command = option(command)
+    return command
+
+
+def load_model(path: Path, seed: int | None = None) -> Any:
     """Read a model file of any kind; from now on the first compilation is announced."""
     from gibbsian.cli.compilation import announce_compilation
     from gibbsian.estimators import load
 
     announce_compilation()
     return load(path).set_params(random_state=seed)
-
-
-def parse_coding(text: str) -> Any:
-    """Turn the value of ``--coding`` into what `Dataset.read` takes: a name, or a pair of labels.
-
-    Examples
-    --------
-    >>> from gibbsian.cli.options import parse_coding
-    >>> parse_coding("spin"), parse_coding("categorical"), parse_coding("disagree,agree"), parse_coding("1,2")
-    ('spin', 'categorical', ('disagree', 'agree'), (1, 2))
-    """
-    from gibbsian.domain import CODINGS, MANY_VALUED
-    from gibbsian.errors import CodingError
-
-    if text == "auto" or text in CODINGS or text in MANY_VALUED:
-        return text
-    labels = [label.strip() for label in text.split(",")]
-    if len(labels) != 2 or "" in labels:
-        raise CodingError(
-            "is not known",
-            f"use one of auto, {', '.join((*CODINGS, *MANY_VALUED))}, or two labels LOW,HIGH with a comma between",
-            argument="coding",
-            value=text,
-        )
-    return tuple(int(label) if label.lstrip("+-").isdigit() else label for label in labels)
-
-
-def parse_hidden(text: str) -> list[int]:
-    """Turn the value of ``--hidden`` into the numbers of hidden units, layer by layer.
-
-    Examples
-    --------
-    >>> from gibbsian.cli.options import parse_hidden
-    >>> parse_hidden("64"), parse_hidden("64,32")
-    ([64], [64, 32])
-    """
-    from gibbsian.errors import ArgumentError
-
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdigit() and int(word) > 0 for word in words):
-        raise ArgumentError(f"--hidden {text} must be a whole number such as 64, or several with commas between")
-    return [int(word) for word in words]
-
-
-def parse_values(text: str) -> list[float]:
-    """Turn the value of ``--values`` into numbers.
-
-    Examples
-    --------
-    >>> from gibbsian.cli.options import parse_values
-    >>> parse_values("-1,0,1")
-    [-1.0, 0.0, 1.0]
-    """
-    from gibbsian.errors import ArgumentError
-
-    try:
-        return [float(word) for word in text.split(",")]
-    except ValueError:
-        raise ArgumentError(f"--values {text} must be numbers with commas between, such as -1,0,1") from None
-
-
-def parse_categories(texts: list[str]) -> Any:
-    """Turn the values of ``--categories`` into what `Dataset.read` takes: labels of all columns, or by column.
-
-    Examples
-    --------
-    >>> from gibbsian.cli.options import parse_categories
-    >>> parse_categories(["low,mid,high"])
-    ['low', 'mid', 'high']
-    >>> parse_categories(["size=s,m,l", "hair=red,brown"])
-    {'size': ['s', 'm', 'l'], 'hair': ['red', 'brown']}
-    """
-    from gibbsian.errors import ArgumentError
-
-    listed = {}
-    for text in texts:
-        column, found, labels = text.rpartition("=")
-        listed[column] = [label.strip() for label in labels.split(",")]
-        if "" in listed[column] or (found and not column) or (not column and len(texts) > 1):
-            raise ArgumentError(f"--categories {text} must be A,B,... once, or COL=A,B,... for each column")
-    return listed.get("") or listed

@@ -11,27 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gibbsian.cli.guard import printable
 from gibbsian.errors import ArgumentError, StorageError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from gibbsian.cli.families import Section
-
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?|-")
-TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
 
 
 # -- to the screen ----------------------------------------------------------------------------------------------------
 def print_json(value: Any) -> None:
-    """Print a value as one line of JSON, NaN and infinity as null.
-
-    Examples
-    --------
-    >>> from gibbsian.cli.output import print_json
-    >>> print_json({"value": float("nan"), "steps": 3})
-    {"value": null, "steps": 3}
-    """
+    """Print a value as one line of JSON, NaN and infinity as null."""
     print(json.dumps(_plain(value)))
 
 
@@ -51,8 +42,7 @@ def _plain(value: Any) -> Any:
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print a table under its title, numbers to the right; floats get four decimals, and NaN is a dash.
 
-    Text is never read as markup.
-    """
+    Text is never read as markup."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -67,49 +57,47 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
         table.add_row(*map(Text, row))
     # without a terminal there is no width to fit into, and a long name must not be cut
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
-    console.print(Text(title), table, sep="\n")
+    console.print(Text(printable(title)), table, sep="\n")
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_cell, value))
     if not isinstance(value, float):
-        return str(value)
+        return printable(str(value))
     return "-" if math.isnan(value) else f"{value:.4f}"
 
 
-def print_sections(sections: Iterable[Section]) -> None:
-    """Print the tables that are not empty."""
-    for section in sections:
-        if section.rows:
-            print_table(section.title, section.columns, section.rows)
+def print_tables(tables: Mapping[str, Any]) -> None:
+    """Print tables of pandas, by title, that are not empty; a column beside its index is a table too."""
+    for title, table in tables.items():
+        frame = table.rename_axis("column").reset_index() if table.ndim == 1 else table
+        if len(frame):
+            print_table(title, list(frame.columns), frame.itertuples(index=False, name=None))
+
+
+def table_record(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return tables of pandas for JSON: records, or numbers by name for a single column."""
+    return {
+        _key(title): table.to_dict() if table.ndim == 1 else table.rename(columns=_key).to_dict("records")
+        for title, table in tables.items()
+    }
+
+
+def _key(title: str) -> str:
+    return title.replace(" ", "_")
 
 
 def print_facts(facts: Mapping[str, str], leave_out: Sequence[str] = ()) -> None:
-    """Print one fact a line, without the empty ones.
-
-    Examples
-    --------
-    >>> from gibbsian.cli.output import print_facts
-    >>> print_facts({"size": "2 variables", "threshold": "", "made": "today"}, leave_out=["made"])
-    size:        2 variables
-    """
+    """Print one fact a line, without the empty ones."""
     for name, fact in facts.items():
         if fact and name not in leave_out:
-            print(f"{name + ':':13}{fact}")
+            print(printable(f"{name + ':':13}{fact}"))
 
 
 # -- to files ---------------------------------------------------------------------------------------------------------
 def check_target(path: Path | None, formats: Sequence[str] = (), flag: str = "--out") -> None:
-    """Refuse an output file that cannot be written, before any work is done for it.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from gibbsian.cli.output import check_target
-    >>> check_target(Path("samples.xls"), formats=(".csv", ".npy"))
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.ArgumentError: --out samples.xls must end in one of .csv, .npy
-    """
+    """Refuse an output file that cannot be written, before any work is done for it."""
     if path is None:
         return
     if formats and path.suffix.lower() not in formats:
@@ -121,17 +109,7 @@ def check_target(path: Path | None, formats: Sequence[str] = (), flag: str = "--
 
 
 def check_distinct(**files: Path | None) -> None:
-    """Refuse to write over an input, or two outputs to one file.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from gibbsian.cli.output import check_distinct
-    >>> check_distinct(data=Path("votes.csv"), out=Path("votes.csv"))
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.ArgumentError: --out votes.csv is the data file: give another name
-    """
+    """Refuse to write over an input, or two outputs to one file."""
     seen: dict[Path, str] = {}
     for name, path in files.items():
         if path is None:
@@ -147,7 +125,8 @@ def write_table(path: Path | None, names: Sequence[str], values: np.ndarray) -> 
     from gibbsian.storage import write_atomically
 
     if path is None:
-        print(_delimited(names, values, ","), end="")
+        text = _delimited(names, values, ",")
+        print(printable(text) if sys.stdout.isatty() else text, end="")
     else:
         write_atomically(path, _table_bytes(path.suffix.lower(), names, values))
 

@@ -1,90 +1,72 @@
-"""Commands that ask a fitted model: ``score``, ``sample``, ``expect``, ``impute``."""
+"""Commands that ask a fitted model: ``score``, ``sample``, ``expect``, ``impute``, ``transform``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from gibbsian.cli.guard import guarded
-from gibbsian.cli.models import require_answer
-from gibbsian.cli.options import Convert, Data, Json, Model, Seed, Weights, load_machine
-from gibbsian.cli.output import TABLE_FORMATS, check_distinct, check_target, print_json, print_sections, write_table
+from gibbsian.cli import options
+from gibbsian.cli.guard import Command
+from gibbsian.cli.options import TABLE_FORMATS, load_model
+from gibbsian.cli.output import check_distinct, check_target, print_json, print_tables, table_record, write_table
 from gibbsian.cli.show import partition_record
-from gibbsian.errors import ArgumentError, MissingValuesError
-
-OutTable = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", "-o", metavar="FILE", help=f"A file ending in {', '.join(TABLE_FORMATS)}; CSV on stdout without it."
-    ),
-]
-Samples = Annotated[int | None, typer.Option("-n", "--samples", metavar="N", help="How many samples a method draws.")]
+from gibbsian.errors import ArgumentError
 
 
 # -- score ------------------------------------------------------------------------------------------------------------
-@guarded
+@click.command(cls=Command)
+@options.model_file
+@options.data_file
+@click.option("--per-row", is_flag=True, help="Give the log-likelihood of each row.")
+@click.option("--pseudo", is_flag=True, help="Log-pseudolikelihood instead, which suits a model of any size.")
+@click.option("--method", help="exact, or ais (between two sides by annealed importance sampling); exact if in reach.")
+@options.samples
+@click.option("--betas", type=int, metavar="K", help="Temperatures of `--method ais`.")
+@options.out_table
+@options.weights
+@options.convert
+@options.seed
+@options.json
 def score(
-    model: Model,
-    data: Data,
-    per_row: Annotated[bool, typer.Option("--per-row", help="Give the log-likelihood of each row.")] = False,
-    pseudo: Annotated[
-        bool, typer.Option("--pseudo", help="Log-pseudolikelihood instead, which suits a model of any size.")
-    ] = False,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="exact, or between two sides by annealed importance sampling (ais); exact by default, if in reach."
-        ),
-    ] = None,
-    samples: Samples = None,
-    betas: Annotated[int | None, typer.Option(metavar="K", help="Temperatures of `--method ais`.")] = None,
-    out: OutTable = None,
-    weights: Weights = None,
-    convert: Convert = False,
-    seed: Seed = None,
-    json: Json = False,
+    model: Path,
+    data: Path,
+    per_row: bool,
+    pseudo: bool,
+    method: str | None,
+    n_samples: int | None,
+    betas: int | None,
+    out: Path | None,
+    weights: str | None,
+    convert: bool,
+    seed: int | None,
+    json: bool,
 ) -> None:
     """Print the mean log-likelihood per row, in nats; missing cells are summed out."""
-    _check_score(per_row, pseudo, method, samples, betas, out)
+    _check_score(per_row, pseudo, method, n_samples, betas, out)
     check_distinct(model=model, out=out)
     check_distinct(data=data, out=out)
-    machine = load_machine(model, seed)
-    kind = require_answer("score", machine)
-    for flag, asked, can in (("--pseudo", pseudo, "pseudo_score"), ("--method", method, "score_interval")):
-        if asked and not hasattr(machine, can):
-            raise ArgumentError(f"{flag} belongs to machines with a log Z, which this model is not", "leave it out")
-    if per_row and not hasattr(machine, "score_samples"):
-        raise ArgumentError("--per-row gives log-likelihoods, which a clustering does not have", "leave it out")
-    machine, rows = kind.family.read(machine, data, weights, convert)
-    if method is None and not (per_row or pseudo) and getattr(machine, "needs_interval", False):
-        method = "ais"  # one number would be the optimistic or the pessimistic one
-    if pseudo and rows.n_missing:
-        raise MissingValuesError(
-            f"--pseudo needs complete rows, but {rows.n_missing} cells are missing", "leave it out, or such rows"
-        )
-    if method == "ais":
-        _print_interval(machine.score_interval(rows.table, rows.weights, samples, betas), rows.n_rows, json)
-    elif per_row:
-        _print_each(*_each(machine, rows, method), rows, out, json)
-    elif pseudo:
-        _print_mean("log_pseudolikelihood", machine.pseudo_score(rows.table), rows.n_rows, json)
-    elif method == "exact" and hasattr(machine, "log_likelihood"):  # its scores may be bounds
-        exact = machine.log_likelihood(rows.table, rows.weights, exact=True)
-        _print_mean("log_likelihood", exact.lower, rows.n_rows, json)
-    elif hasattr(machine, "score_samples"):
-        _print_mean(_kind_of_score(machine), machine.score(rows.table, sample_weight=rows.weights), rows.n_rows, json)
-    else:
-        energy = -machine.score(rows.table, sample_weight=rows.weights)
-        said = {"energy": energy, "rows": rows.n_rows}
-        print_json(said) if json else print(f"energy: {energy:.6f} over {rows.n_rows} rows")
+    machine = load_model(model, seed)
+    rows = machine.read(data, weights=weights, convert=convert)
+    if pseudo:
+        _print_mean("log_pseudolikelihood", machine.pseudo_score(rows), rows.n_rows, json)
+        return
+    if method == "exact":
+        machine.log_partition("exact")
+    exact = method != "ais" and machine.sums_exactly()
+    if per_row:
+        kind = "log_likelihood" if exact else "log_likelihood_lower_bound"
+        _print_each(kind, machine.score_samples(rows), rows, out, json)
+    elif exact:
+        _print_mean("log_likelihood", machine.score(rows), rows.n_rows, json)
+    else:  # one number would be the optimistic or the pessimistic one
+        _print_interval(machine.score_interval(rows, n_samples=n_samples, betas=betas), rows.n_rows, json)
 
 
 def _check_score(
-    per_row: bool, pseudo: bool, method: str | None, samples: int | None, betas: int | None, out: Path | None
+    per_row: bool, pseudo: bool, method: str | None, n_samples: int | None, betas: int | None, out: Path | None
 ) -> None:
     if method not in (None, "exact", "ais"):
         raise ArgumentError("is not known", "use one of exact, ais", argument="method", value=method)
@@ -94,16 +76,11 @@ def _check_score(
         raise ArgumentError(
             "--per-row gives one number for each row", f"leave {'--pseudo' if pseudo else '--method'} out"
         )
-    if method != "ais" and (samples is not None or betas is not None):
+    if method != "ais" and (n_samples is not None or betas is not None):
         raise ArgumentError("--samples and --betas belong to --method ais", "leave them out")
     if out is not None and not per_row:
         raise ArgumentError("--out writes the log-likelihood of each row", "add --per-row")
     check_target(out, TABLE_FORMATS)
-
-
-def _kind_of_score(machine: Any) -> str:
-    """What the scores of a machine are: log-likelihoods, unless it says otherwise."""
-    return getattr(machine, "score_kind", "log_likelihood")
 
 
 def _print_mean(kind: str, mean: float, n_rows: int, json: bool) -> None:
@@ -113,17 +90,10 @@ def _print_mean(kind: str, mean: float, n_rows: int, json: bool) -> None:
         print(f"mean {kind.replace('_', '-')} per row: {mean:.6f} nats over {n_rows} rows")
 
 
-def _each(machine: Any, rows: Any, method: str | None) -> tuple[str, Any]:
-    """What the scores of single rows are, and the scores."""
-    if method == "exact" and hasattr(machine, "log_likelihood"):
-        return "log_likelihood", machine.log_likelihood(rows.table, exact=True).per_row()
-    return _kind_of_score(machine), machine.score_samples(rows.table)
-
-
 def _print_each(kind: str, each: Any, rows: Any, out: Path | None, json: bool) -> None:
     import numpy as np
 
-    mean = float(np.average(each, weights=rows.weights))
+    mean = float(np.average(each, weights=rows.row_weights))
     if out is not None or not json:
         write_table(out, [kind], each[:, None])
     if json:
@@ -146,57 +116,87 @@ def _print_interval(found: Any, n_rows: int, json: bool) -> None:
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
-@guarded
+@click.command(cls=Command)
+@options.model_file
+@click.option("--samples", "--n-samples", "-n", "n_samples", type=int, default=1, help="How many rows.")
+@options.out_table
+@click.option("--method", default="auto", help="auto, exact, or a sampler (gibbs, ...); a wrong name lists them all.")
+@click.option("--hidden", is_flag=True, help="Add the hidden units, or the class, of each row.")
+@options.seed
+@options.json
 def sample(
-    model: Model,
-    n: Annotated[int, typer.Option("-n", "--samples", "--n-samples", help="How many rows.")] = 1,
-    out: OutTable = None,
-    method: Annotated[
-        str, typer.Option(help="auto, exact, or a sampler by name (gibbs, ...); a wrong name lists them all.")
-    ] = "auto",
-    seed: Seed = None,
-    json: Json = False,
+    model: Path, n_samples: int, out: Path | None, method: str, hidden: bool, seed: int | None, json: bool
 ) -> None:
     """Draw rows from a model, in the coding of the data it was fitted on."""
     check_target(out, TABLE_FORMATS)
     check_distinct(model=model, out=out)
-    machine = load_machine(model, seed)
-    names, rows = require_answer("sample", machine).family.sample(machine, n, method)
-    if out is not None or not json:
-        write_table(out, names, rows)
-    _report_rows(json, out, names, rows)
+    machine = load_model(model, seed)
+    names, rows = list(machine.names_), machine.sample(n_samples, method=method, return_hidden=hidden)
+    if hidden:
+        rows, units = _beside(*rows)
+        names += [f"h{j}" for j in range(units)] if units > 1 or hasattr(machine, "hidden_names_") else ["class"]
+    _write_rows(json, out, names, rows)
 
 
-@guarded
+def _beside(rows: Any, hidden: Any) -> tuple[Any, int]:
+    """Put the hidden values after the columns, each of its own kind; say how many there are."""
+    import numpy as np
+
+    units = hidden.reshape(len(rows), -1)
+    return np.hstack([rows.astype(object), units.astype(object)]), units.shape[1]
+
+
+@click.command(cls=Command)
+@options.model_file
+@options.data_file
+@options.out_table
+@click.option(
+    "--probabilities", is_flag=True, help="Write the probability of each cell's upper value, or of its many values."
+)
+@options.convert
+@options.seed
+@options.json
 def impute(
-    model: Model,
-    data: Data,
-    out: OutTable = None,
-    probabilities: Annotated[
-        bool,
-        typer.Option(
-            "--probabilities",
-            help="Write the probability of the upper value of each cell instead, or of each of its many values.",
-        ),
-    ] = False,
-    convert: Convert = False,
-    seed: Seed = None,
-    json: Json = False,
+    model: Path,
+    data: Path,
+    out: Path | None,
+    probabilities: bool,
+    convert: bool,
+    seed: int | None,
+    json: bool,
 ) -> None:
     """Fill the missing cells given the present ones of their row; the model's columns, all rows in order."""
+    machine, table = _asked(model, data, out, convert, seed)
+    names: Sequence[str] = machine.names_
+    if probabilities:
+        names, rows = _flat(machine, machine.predict_proba(table))
+    else:
+        rows = machine.impute(table)
+    _write_rows(json, out, names, rows, filled=int(table.missing[table.row_of].sum()) if table.has_missing else 0)
+
+
+@click.command(cls=Command)
+@options.model_file
+@options.data_file
+@options.out_table
+@options.convert
+@options.seed
+@options.json
+def transform(model: Path, data: Path, out: Path | None, convert: bool, seed: int | None, json: bool) -> None:
+    """Write the probabilities of the hidden units, or of the classes, given each row."""
+    machine, table = _asked(model, data, out, convert, seed)
+    if not hasattr(machine, "transform"):
+        raise ArgumentError(f"a {machine.registered_name} model has no hidden units", "fit one that has")
+    _write_rows(json, out, list(machine.get_feature_names_out()), machine.transform(table))
+
+
+def _asked(model: Path, data: Path, out: Path | None, convert: bool, seed: int | None) -> tuple[Any, Any]:
+    """Return a model and the rows that a question is about."""
     check_target(out, TABLE_FORMATS)
     check_distinct(model=model, out=out)
     check_distinct(data=data, out=out)
-    machine = load_machine(model, seed)
-    machine, read = require_answer("impute", machine).family.read(machine, data, None, convert)
-    names: Sequence[str] = machine.names_
-    if probabilities:
-        names, rows = _flat(machine, machine.predict_proba(read.table))
-    else:
-        rows = machine.impute(read.table)
-    if out is not None or not json:
-        write_table(out, names, rows)
-    _report_rows(json, out, names, rows, filled=read.n_missing)
+    machine = load_model(model, seed)
+    return machine, machine.read(data, convert=convert)
 
 
 def _flat(machine: Any, probabilities: Any) -> tuple[Sequence[str], Any]:
@@ -210,8 +210,10 @@ def _flat(machine: Any, probabilities: Any) -> tuple[Sequence[str], Any]:
     return names, np.hstack([probabilities[:, j, : len(known)] for j, known in enumerate(labels)])
 
 
-def _report_rows(json: bool, out: Path | None, names: Sequence[str], rows: Any, filled: int | None = None) -> None:
-    """Say what was written; the rows themselves are in the JSON unless they went to a file."""
+def _write_rows(json: bool, out: Path | None, names: Sequence[str], rows: Any, filled: int | None = None) -> None:
+    """Write rows to the file or to stdout, and say so; the rows are in the JSON unless they went to a file."""
+    if out is not None or not json:
+        write_table(out, names, rows)
     if json:
         count = {} if filled is None else {"filled_cells": filled}
         where = {"columns": names, "values": rows} if out is None else {"out": out}
@@ -222,67 +224,64 @@ def _report_rows(json: bool, out: Path | None, names: Sequence[str], rows: Any, 
 
 
 # -- expect -----------------------------------------------------------------------------------------------------------
-@guarded
+@click.command(cls=Command)
+@options.model_file
+@click.option("--method", default="auto", help="auto, exact, monte-carlo, s2-smci, ...; a wrong name lists them all.")
+@options.samples
+@options.out_table
+@options.seed
+@options.json
 def expect(
-    model: Model,
-    method: Annotated[
-        str, typer.Option(help="auto, exact, monte-carlo, s2-smci, ...; a wrong name lists them all.")
-    ] = "auto",
-    samples: Samples = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help=f"Write them to a {', '.join(TABLE_FORMATS)} file."),
-    ] = None,
-    seed: Seed = None,
-    json: Json = False,
+    model: Path, method: str, n_samples: int | None, out: Path | None, seed: int | None, json: bool
 ) -> None:
     """Print what a model expects of columns and of the pairs or cliques it couples, with standard errors (0: exact)."""
     check_target(out, TABLE_FORMATS)
     check_distinct(model=model, out=out)
-    machine = load_machine(model, seed)
-    kind = require_answer("expect", machine)
-    assert kind.expected is not None
-    estimate = _estimate(machine, method, samples)
+    machine = load_model(model, seed)
+    estimate = machine.expect(method, n_samples)
     rough = bool(estimate.diagnostics.get("approximate"))
-    if rough:  # a zero would say that it is exact
-        estimate = replace(estimate, stderr=estimate.stderr + float("nan"))
-    sections = kind.expected(machine, estimate)
+    errors = estimate.stderr + float("nan") if rough else estimate.stderr  # a zero would say that it is exact
+    tables = dict(_with_numbers(machine.statistics(), mean=estimate.mean, **{"standard error": errors}))
     if out is not None:
-        write_table(out, *_plain_table(sections))
-    domain = machine.coding_.domain
+        write_table(out, *_one_table(tables))
     if json:
-        where = {"out": out} if out is not None else {section.key: section.json for section in sections}
-        print_json({"domain": domain.name, "approximate": rough, **where})
+        where = {"out": out} if out is not None else table_record(tables)
+        print_json({"domain": machine.coding_.domain.name, "approximate": rough, **where})
     elif out is not None:
-        print(f"{sum(len(section.rows) for section in sections)} expectations: written to {out}")
+        print(f"{sum(map(len, tables.values()))} expectations: written to {out}")
     else:
-        if domain.two_valued:
-            low, high = machine.coding_.low, machine.coding_.high
-            print(f"values are {domain.low} for {low!r} and {domain.high} for {high!r}")
-        print_sections(sections)
+        _print_expected(machine, tables)
         if rough:
             print(f"{method} is an approximation whose error is not known: compare with exact or monte-carlo")
 
 
-def _estimate(machine: Any, method: str, samples: int | None) -> Any:
-    import inspect
+def _with_numbers(tables: dict[str, Any], **columns: Any) -> Iterator[tuple[str, Any]]:
+    """Give tables that name the parameters one after the other columns of numbers in that order."""
+    start = 0
+    for title, table in tables.items():
+        end = start + len(table)
+        yield title, table.assign(**{name: values[start:end] for name, values in columns.items()})
+        start = end
 
-    if samples is None:
-        return machine.expect(method)
-    if "n_samples" not in inspect.signature(machine.expect).parameters:
-        raise ArgumentError("--samples belongs to methods that draw them, but this model is exact", "leave it out")
-    return machine.expect(method, n_samples=samples)
+
+def _print_expected(machine: Any, tables: dict[str, Any]) -> None:
+    domain = machine.coding_.domain
+    if domain.two_valued:
+        low, high = machine.coding_.low, machine.coding_.high
+        print(f"values are {domain.low} for {low!r} and {domain.high} for {high!r}")
+    print_tables(tables)
 
 
-def _plain_table(sections: Any) -> tuple[list[str], Any]:
+def _one_table(tables: dict[str, Any]) -> tuple[list[str], Any]:
     """One row for each expectation: what it is of, part by part, its mean and error."""
     import numpy as np
 
-    labels = max((len(row) - 2 for section in sections for row in section.rows), default=1)
+    listed = [row for table in tables.values() for row in table.itertuples(index=False, name=None)]
+    labels = max((len(row) - 2 for row in listed), default=1)
     names = ["statistic"] if labels == 1 else [f"part_{k + 1}" for k in range(labels)]
-    rows = [
-        (*map(str, row[:-2]), *[""] * (labels + 2 - len(row)), *row[-2:])
-        for section in sections
-        for row in section.rows
-    ]
+    rows = [(*map(_joined, row[:-2]), *[""] * (labels + 2 - len(row)), *row[-2:]) for row in listed]
     return [*names, "mean", "standard_error"], np.array(rows, dtype=object)
+
+
+def _joined(label: Any) -> str:
+    return ", ".join(label) if isinstance(label, tuple) else str(label)

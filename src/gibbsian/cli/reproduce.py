@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from gibbsian.cli.guard import INTERRUPTED, guarded, say
-from gibbsian.cli.options import Json, Quiet
+from gibbsian.cli import options
+from gibbsian.cli.guard import INTERRUPTED, Command, say
 from gibbsian.cli.output import print_json, print_table
 from gibbsian.errors import ArgumentError, StorageError
 
@@ -20,29 +20,38 @@ if TYPE_CHECKING:
 
 ALL = "all"
 PAGE = "index.html"
+COUNT = click.IntRange(min=1)
 MOST_WARNINGS = 3  # of one experiment that are printed; the others are in its JSON file
 
 
-@guarded
+@click.command(cls=Command)
+@click.argument("names", nargs=-1, metavar="NAME...")
+@click.option("--list", "show_list", is_flag=True, help="Name the experiments, and run none.")
+@click.option("--trials", type=COUNT, default=200, help="Independent trials; heavy experiments make fewer.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, help="Same seed, same result, on any number of workers."
+)
+@click.option(
+    "--out", type=options.PATH, default="results", metavar="DIR", help="Where tables, pictures and finished trials go."
+)
+@click.option("--workers", type=COUNT, help="Processes; as many as there are cores.")
+@options.json
+@options.quiet
 def reproduce(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME...", help="Experiments such as y18-fig2a; `all` for every one.")
-    ] = None,
-    show_list: Annotated[bool, typer.Option("--list", help="Name the experiments, and run none.")] = False,
-    trials: Annotated[int, typer.Option(min=1, help="Independent trials; heavy experiments make fewer.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same result, on any number of workers.")] = 0,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where tables, pictures and finished trials go.")] = Path(
-        "results"
-    ),
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; as many as there are cores.")] = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    names: tuple[str, ...],
+    show_list: bool,
+    trials: int,
+    seed: int,
+    out: Path,
+    workers: int | None,
+    json: bool,
+    quiet: bool,
 ) -> None:
     """Run figures and tables of the papers and check the papers' claims; an interrupted run goes on when repeated."""
     if show_list:
         _print_list(json)
         return
-    chosen = _chosen(names or [])
+    chosen = _chosen(names)
     if out.exists() and not out.is_dir():
         raise StorageError(f"--out {out} is a file", "give the name of a directory")
     reports = []
@@ -52,7 +61,7 @@ def reproduce(
             say(f"warning: {report.name}: {sentence}")
         if not quiet and not json:
             _print(report, files)
-    page = _write_page(reports, out) if ALL in (names or []) else None
+    page = _write_page(reports, out) if ALL in names else None
     if json:
         print_json(_summary(reports, page))
     elif not quiet:
@@ -117,7 +126,7 @@ def _run(
         except KeyboardInterrupt:
             kept, wanted = count_trials(names, trials, seed, out)
             say(f"interrupted: {kept} of {wanted} trials are kept in {out}, and the same command goes on from there")
-            raise typer.Exit(INTERRUPTED) from None
+            raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 @contextmanager

@@ -3,41 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from gibbsian.cli.guard import guarded
-from gibbsian.cli.models import MODELS, name_of
-from gibbsian.cli.options import Json, Model, Seed
-from gibbsian.cli.output import check_distinct, check_target, print_facts, print_json, print_sections
-from gibbsian.errors import ArgumentError
+from gibbsian.cli import options
+from gibbsian.cli.guard import Command, speller
+from gibbsian.cli.output import check_distinct, check_target, print_facts, print_json, print_tables, table_record
+from gibbsian.errors import ArgumentError, spelled
 
 PICTURES = (".png", ".svg", ".pdf")
+# What can be drawn of models that have this attribute.
+DRAWINGS = {"filters": "components_", "samples": "components_", "curves": "components_", "couplings": "couplings_"}
 
 
-@guarded
+@click.command(cls=Command)
+@options.model_file
+@options.top(10)
+@click.option("--method", help="Print log Z too: exact, or between two sides by annealed importance sampling (ais).")
+@click.option(
+    "--picture", type=options.PATH, metavar="FILE", help=f"Draw it too: {', '.join(PICTURES)} by extension."
+)
+@click.option("--draw", help="What: filters (of hidden units), samples, curves of the fit, or couplings.")
+@click.option("--shape", metavar="HxW", help="Of images, where the columns are no square one.")
+@options.seed
+@options.json
 def show(
-    model: Model,
-    top: Annotated[int, typer.Option(min=0, help="How many of the strongest parameters to list.")] = 10,
-    method: Annotated[
-        str | None,
-        typer.Option(help="Print log Z too: exact, or between two sides by annealed importance sampling (ais)."),
-    ] = None,
-    picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help=f"Draw it too: {', '.join(PICTURES)} by extension.")
-    ] = None,
-    draw: Annotated[
-        str | None,
-        typer.Option(
-            "--draw", help="What: filters (hidden layers, if not given), samples, curves of the fit, or couplings."
-        ),
-    ] = None,
-    shape: Annotated[
-        str | None, typer.Option("--shape", metavar="HxW", help="Of images, where the columns are no square one.")
-    ] = None,
-    seed: Seed = None,
-    json: Json = False,
+    model: Path,
+    top: int,
+    method: str | None,
+    picture: Path | None,
+    draw: str | None,
+    shape: str | None,
+    seed: int | None,
+    json: bool,
 ) -> None:
     """Describe a model: coding, columns, provenance, convergence, and its strongest parameters by name."""
     from gibbsian.estimators import load
@@ -47,43 +46,73 @@ def show(
     check_target(picture, PICTURES, "--picture")
     check_distinct(model=model, picture=picture)
     machine = load(model).set_params(random_state=seed)
-    name = name_of(machine)
-    kind = MODELS[name]
-    found = None if method is None else _log_partition(machine, name, method)
-    sections = kind.show(machine, top)
+    kind = machine.registered_name
+    found = None if method is None else machine.log_partition(method)
+    tables = machine.tables(top)
     if picture is not None:
-        _write_picture(machine, name, picture, draw, shape)
+        _write_picture(machine, kind, picture, draw, shape)
     if json:
-        shown = {section.key: section.json for section in sections}
         partition = {} if found is None else {"log_partition": partition_record(found)}
-        print_json({"kind": name, **kind.family.record(machine), **partition, **shown})
+        print_json({"kind": kind, **record_of(machine), **partition, **table_record(tables)})
         return
     said = {} if found is None else {"log Z": f"{found:.6f}" if isinstance(found, float) else found.describe()}
-    print_facts({"model": name, **kind.family.facts(machine), **said})
-    print_sections(sections)
+    print_facts({"model": kind, **facts_of(machine), **said})
+    print_tables(tables)
 
 
-def _write_picture(machine: Any, name: str, path: Path, draw: str | None, shape: str | None) -> None:
-    from gibbsian import plots
-    from gibbsian.cli.layered import DRAWINGS, draw_picture
+# -- facts ------------------------------------------------------------------------------------------------------------
+def facts_of(machine: Any) -> dict[str, str]:
+    """Say what a fitted model is, what it was learned from, and how that ended."""
+    result, story, scored = machine.result_, machine.result_.provenance, machine.result_.held_out
+    return {
+        "size": ", ".join(_figure(name, value) for name, value in machine.figures().items()),
+        "temperature": f"{machine.model_.temperature:g}",
+        "coding": machine.coding_.describe(),
+        "columns": ", ".join(machine.names_),
+        "learner": story.get("learner", ""),
+        "data": f"{story['rows']} rows, {story['missing_cells']} missing cells" if "rows" in story else "",
+        "fit": spelled(result.reason, speller()),
+        **{
+            name.replace("_", " "): f"{values[0]:.4f} to {values[-1]:.4f}"
+            for name, values in result.history.items()
+            if len(values)
+        },
+        "trained": "" if result.moments is None else result.training.describe(),
+        "held out": ""
+        if scored is None
+        else f"{scored.kind} of {scored.n_rows} held-out rows: {scored.score:.4f} nats a row",
+        "made": f"{story['created']} by gibbsian {story['gibbsian']}" if "created" in story else "",
+    }
 
-    able = [
-        *(DRAWINGS if hasattr(machine, "history_") else ()),
-        *(["couplings"] if hasattr(machine, "couplings_") else ()),
-    ]
-    if not able:
-        raise ArgumentError(f"a {name} model has no picture here", "leave --picture out, or see gibbsian.plots")
-    what = able[0] if draw is None else draw
-    if what not in able:
-        raise ArgumentError(f"--draw {what} is not known of a {name} model", f"use one of {', '.join(able)}")
-    ax = plots.heat_map(machine) if what == "couplings" else draw_picture(machine, what, shape)
-    plots.save_figure(ax, path)
+
+def _figure(name: str, value: Any) -> str:
+    """Say a count, a number or a word."""
+    if isinstance(value, float):
+        return f"{name} {value:.6g}"
+    return f"{name} {value}" if isinstance(value, str) else f"{value:,} {name}"
 
 
-def _log_partition(machine: Any, name: str, method: str) -> Any:
-    if not hasattr(machine, "log_partition"):
-        raise ArgumentError(f"a {name} model has no log Z to print", "leave --method out")
-    return machine.log_partition(method)
+def record_of(machine: Any) -> dict[str, Any]:
+    """Return the same for JSON, with the last step of the fit."""
+    result, coding = machine.result_, machine.coding_
+    last = dict(zip(result.trace.columns, result.trace.rows[-1], strict=True)) if result.trace.rows else {}
+    training = None if result.moments is None else result.training
+    labels = {"labels": [coding.labels_of(j) for j in range(len(machine.names_))]} if coding.domain.name != "real" else {}
+    return {
+        "converged": result.converged,
+        "reason": result.reason,
+        "steps": result.n_steps,
+        "value": last.get("value"),
+        "gradient": last.get("gradient_norm"),
+        "coding": {"name": coding.name, "domain": coding.domain.name, **labels},
+        "names": machine.names_,
+        "size": machine.figures(),
+        "temperature": machine.model_.temperature,
+        "trained": None if training is None else training.is_trained,
+        "largest_z": None if training is None else training.largest_z,
+        "held_out": None if result.held_out is None else result.held_out._asdict(),
+        "provenance": result.provenance,
+    }
 
 
 def partition_record(found: Any) -> dict[str, Any]:
@@ -101,3 +130,34 @@ def partition_record(found: Any) -> dict[str, Any]:
         "reverse_standard_error": above,
         "trouble": found.trouble,
     }
+
+
+# -- pictures ---------------------------------------------------------------------------------------------------------
+def _write_picture(machine: Any, kind: str, path: Path, draw: str | None, shape: str | None) -> None:
+    from gibbsian import plots
+
+    able = [what for what, attribute in DRAWINGS.items() if hasattr(machine, attribute)]
+    if not able:
+        raise ArgumentError(f"a {kind} model has no picture here", "leave --picture out, or see gibbsian.plots")
+    what = able[0] if draw is None else draw
+    if what not in able:
+        raise ArgumentError(f"--draw {what} is not known of a {kind} model", f"use one of {', '.join(able)}")
+    plots.save_figure(_drawn(machine, what, None if shape is None else parse_shape(shape)), path)
+
+
+def _drawn(machine: Any, what: str, shape: tuple[int, int] | None) -> Any:
+    from gibbsian import plots, plots_layers
+
+    if what == "couplings":
+        return plots.heat_map(machine)
+    if what == "curves":
+        return plots_layers.training_curves(machine)
+    return plots_layers.filters(machine, shape) if what == "filters" else plots_layers.samples(machine, shape)
+
+
+def parse_shape(text: str) -> tuple[int, int]:
+    """Turn the value of ``--shape`` into height and width."""
+    height, _, width = text.lower().partition("x")
+    if not (height.isdigit() and width.isdigit()):
+        raise ArgumentError(f"--shape {text} must be HEIGHTxWIDTH, such as 28x28")
+    return int(height), int(width)

@@ -3,37 +3,46 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from gibbsian.cli.guard import guarded
-from gibbsian.cli.machines import pairwise_sections
-from gibbsian.cli.models import require_answer
-from gibbsian.cli.options import Data, Json, Model, Quiet, Seed, Weights, parse_coding
-from gibbsian.cli.output import check_distinct, check_target, print_json, print_sections
+from gibbsian.cli import options
+from gibbsian.cli.guard import Command
+from gibbsian.cli.output import check_distinct, check_target, print_json, print_tables, table_record
+from gibbsian.cli.table import parse_coding
 from gibbsian.errors import ArgumentError
 
 if TYPE_CHECKING:
     from gibbsian.structure import StructureResult
 
 
-@guarded
+@click.command(cls=Command)
+@options.data_file
+@click.option("--method", default="l1-ebic", help="l1-ebic, l1-ebic-joint, rise, logrise, rple or decimation.")
+@click.option("--rule", help="Keep an edge that both ends ask for (and), or one of them (or).")
+@click.option("--out", "-o", type=options.PATH, metavar="MODEL", help="Write the refitted model.")
+@click.option("--learner", default="mple", help="The learner of the refit on the edges that were kept.")
+@click.option("--l2", type=float, default=0.0, help="Penalty of the refit, (l2/2) sum parameter^2.")
+@options.coding
+@options.drop
+@options.weights
+@options.complete_rows
+@options.json
+@options.quiet
 def structure(
-    data: Data,
-    method: Annotated[str, typer.Option(help="l1-ebic, l1-ebic-joint, rise, logrise, rple or decimation.")] = "l1-ebic",
-    rule: Annotated[
-        str | None, typer.Option(help="Keep an edge that both ends ask for (and), or one of them (or).")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="MODEL", help="Write the refitted model.")] = None,
-    learner: Annotated[str, typer.Option(help="The learner of the refit on the edges that were kept.")] = "mple",
-    l2: Annotated[float, typer.Option(help="Penalty of the refit, (l2/2) sum parameter^2.")] = 0.0,
-    coding: Annotated[str, typer.Option(help="auto, spin, binary, yes/no, y/n, true/false, or LOW,HIGH.")] = "auto",
-    drop: Annotated[list[str] | None, typer.Option(metavar="COL", help="A column to leave out (repeatable).")] = None,
-    weights: Weights = None,
-    complete_rows: Annotated[bool, typer.Option("--complete-rows", help="Leave out rows with missing cells.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
+    data: Path,
+    method: str,
+    rule: str | None,
+    out: Path | None,
+    learner: str,
+    l2: float,
+    coding: str | None,
+    drop: tuple[str, ...],
+    weights: str | None,
+    complete_rows: bool,
+    json: bool,
+    quiet: bool,
 ) -> None:
     """Find which columns interact, and refit a machine on those edges."""
     from gibbsian.cli.compilation import announce_compilation
@@ -42,7 +51,7 @@ def structure(
 
     check_target(out)
     check_distinct(data=data, out=out)
-    table = Dataset.read(data, coding=parse_coding(coding), drop=drop or (), weight_column=weights)
+    table = Dataset.read(data, coding=parse_coding(coding or "auto"), drop=drop, weight_column=weights)
     table = table.complete_rows() if complete_rows else table
     if not quiet:
         announce_compilation()
@@ -50,74 +59,73 @@ def structure(
     found = learn_structure(table, method, learner=learner, l2=l2, **settings)
     if out is not None:
         found.machine.save(out)
+    couplings = {"couplings": found.machine.strongest_couplings()}
     if json:
-        print_json(_record(found, out))
+        print_json({"method": found.method, "edges": found.edges(), **table_record(couplings), "model": out})
     elif not quiet:
-        _print(found, out)
+        print(_counted(found))
+        print_tables(couplings)
+        if out is not None:
+            print(f"model written to {out}")
 
 
-def _record(found: StructureResult, out: Path | None) -> dict[str, Any]:
-    return {
-        "method": found.method,
-        "edges": found.edges(),
-        "couplings": pairwise_sections(found.machine, found.graph.n_edges)[-1].json,
-        "model": out,
-    }
-
-
-def _print(found: StructureResult, out: Path | None) -> None:
+def _counted(found: StructureResult) -> str:
     n = found.graph.n_nodes
-    print(f"{found.method}: {found.graph.n_edges} of {n * (n - 1) // 2} pairs interact")
-    print_sections(pairwise_sections(found.machine, found.graph.n_edges)[-1:])
-    if out is not None:
-        print(f"model written to {out}")
+    return f"{found.method}: {found.graph.n_edges} of {n * (n - 1) // 2} pairs interact"
 
 
-@guarded
+@click.command(cls=Command)
+@options.model_file
+@options.data_file
+@click.option("--level", type=float, default=0.95, help="How often the intervals shall cover the truth.")
+@click.option(
+    "--bootstrap",
+    type=int,
+    default=0,
+    metavar="N",
+    help="Resample the rows N times instead of using the curvature; 0 does not.",
+)
+@options.top(20)
+@options.seed
+@options.json
 def intervals(
-    model: Model,
-    data: Data,
-    level: Annotated[float, typer.Option(help="How often the intervals shall cover the truth.")] = 0.95,
-    bootstrap: Annotated[
-        int, typer.Option(metavar="N", help="Resample the rows N times instead of using the curvature; 0 does not.")
-    ] = 0,
-    top: Annotated[int, typer.Option(min=0, help="How many of the strongest couplings to list.")] = 20,
-    seed: Seed = None,
-    json: Json = False,
+    model: Path, data: Path, level: float, bootstrap: int, top: int, seed: int | None, json: bool
 ) -> None:
-    """Print confidence intervals of the couplings, from the data that the model was fitted to."""
-    from gibbsian.cli.options import load_machine
-    from gibbsian.cli.output import print_table
+    """Print confidence intervals of the parameters, from the data that the model was fitted to."""
+    from gibbsian import uncertainty
 
     if not 0 < level < 1:
         raise ArgumentError(f"--level {level} must be between 0 and 1")
     if bootstrap < 0:
         raise ArgumentError(f"--bootstrap {bootstrap} must be zero or positive")
-    machine = load_machine(model, seed)
-    machine, rows_of = require_answer("intervals", machine).family.read(machine, data)
-    _check_same_data(machine, rows_of.table)
-    limits, errors = _limits(machine, rows_of.table, level, bootstrap, seed)
-    strongest = machine.strongest_couplings(top)
-    rows = [
-        (
-            row.first,
-            row.second,
-            float(row.coupling),
-            float(errors.loc[row.first, row.second]),
-            float(limits.couplings_low.loc[row.first, row.second]),
-            float(limits.couplings_high.loc[row.first, row.second]),
-        )
-        for row in strongest.itertuples(index=False)
-    ]
-    columns = ("first", "second", "coupling", "error", "low", "high")
-    if json:
-        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    machine = options.load_model(model, seed)
+    table = machine.read(data)
+    _check_same_data(machine, table)
+    if bootstrap:
+        errors: Any = uncertainty.bootstrap(machine, table, bootstrap, random_state=seed)
     else:
-        print_table(
-            f"couplings with {level:.0%} intervals",
-            columns,
-            [(*row[:2], *(f"{x:.4f}" for x in row[2:])) for row in rows],
-        )
+        errors = uncertainty.standard_errors(machine, table)
+    listed = _strongest(machine, errors, level, top)
+    if json:
+        print_json([row for rows in table_record(listed).values() for row in rows])
+    else:
+        print(f"{level:.0%} intervals")
+        print_tables(listed)
+
+
+def _strongest(machine: Any, errors: Any, level: float, top: int) -> dict[str, Any]:
+    """Return the strongest interactions of each kind with their errors and the ends of their intervals."""
+    limits, theta, start = errors.intervals(level), machine.model_.theta, 0
+    tables = {}
+    for title, named in machine.statistics().items():
+        part = slice(start, start + len(named))
+        start = part.stop
+        if machine.model_.penalised[part].any():  # biases are not asked about
+            found = named.assign(
+                estimate=theta[part], error=errors.theta_se[part], low=limits.low[part], high=limits.high[part]
+            )
+            tables[title] = found.sort_values("estimate", key=abs, ascending=False, kind="stable").head(top)
+    return tables
 
 
 def _check_same_data(machine: Any, data: Any) -> None:
@@ -127,7 +135,7 @@ def _check_same_data(machine: Any, data: Any) -> None:
     from gibbsian.diagnostics import data_moments
 
     fitted = machine.result_.moments
-    if fitted is None or machine.held_out:  # rows that were held out are in the file but not in the moments
+    if fitted is None or machine.result_.held_out is not None:  # rows held out are in the file, not in the moments
         return
     given = data_moments(machine.model_, data)
     same = np.allclose(given.mean, fitted.mean, rtol=0, atol=1e-9, equal_nan=True)
@@ -135,13 +143,3 @@ def _check_same_data(machine: Any, data: Any) -> None:
         raise ArgumentError(
             "the data is not that which the model was fitted to (its means differ)", "intervals need the same rows"
         )
-
-
-def _limits(machine: Any, table: Any, level: float, n_replicates: int, seed: int | None) -> tuple[Any, Any]:
-    from gibbsian import uncertainty
-
-    if n_replicates:
-        resampled = uncertainty.bootstrap(machine, table, n_replicates, random_state=seed)
-        return resampled.intervals(level), resampled.couplings
-    errors = uncertainty.standard_errors(machine, table)
-    return errors.intervals(level), errors.couplings

@@ -6,6 +6,7 @@ from typing import Any
 
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.readers import read_table
+from gibbsian.data.rules import OneHot
 from gibbsian.domain import AnyCoding
 from gibbsian.errors import ArgumentError
 
@@ -16,10 +17,10 @@ def read_for(
     """Read the columns that a model knows; others, such as ids, are left aside."""
     if convert and not coding.domain.two_valued:
         raise ArgumentError("`convert` rewrites two-valued columns, and the model's are others", "leave it out")
-    rule = getattr(coding, "rule", None)
+    rule = coding.rule
     data = Dataset.read(
         source,
-        columns=_known_columns(names, source, getattr(rule, "groups", None)),
+        columns=_known_columns(names, source, rule.groups if isinstance(rule, OneHot) else None),
         coding="auto" if convert and rule is None else coding,
         weight_column=weights,
         declared_by="the model",

@@ -39,8 +39,10 @@ from gibbsian.settings import Setting, check, check_value, declared, free, numbe
 from gibbsian.storage import StoredModel, write_model
 from gibbsian.storage.checkpoints import as_checkpoint
 
-from gibbsian.data import Dataset, OneHot, drop_empty_rows
-from gibbsian.data.fitted import read_for
+if TYPE_CHECKING:
+    from gibbsian.diagnostics.moments import DataMoments
+    from gibbsian.diagnostics.partition import LogPartitionInterval
+
 # What scikit-learn keeps of the columns of a fit.
 COLUMNS_SEEN = ("n_features_in_", "feature_names_in_")
 # Temperatures of the annealing behind a score: fewer than where log Z itself is asked for, and so a wider interval.

@@ -1,0 +1,177 @@
+"""Tables and files of edges, as flags ask for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gibbsian.errors import ArgumentError, CodingError, DataError, GraphError
+
+# What the two columns of a file of edges are usually called.
+EDGE_TITLES = {"source", "target", "from", "to", "first", "second", "node1", "node2", "a", "b", "i", "j", "u", "v"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is read for a fit: the values of the flags of `options.reading`."""
+
+    coding: str | None
+    binarize: float | None
+    categories: tuple[str, ...]
+    values: str | None
+    one_hot: str | None
+    complete_rows: bool
+    drop: tuple[str, ...]
+    weights: str | None
+
+    def declared(self) -> dict[str, Any]:
+        """Return the setting `coding` that these flags declare; empty where they leave it open."""
+        from gibbsian.data import Labels, OneHot, Threshold, Values
+
+        own = None if self.coding is None else parse_coding(self.coding)
+        labels = parse_categories(self.categories) if self.categories else None
+        if self.binarize is not None:
+            return {"coding": Threshold(self.binarize, *([] if own is None else [own]))}
+        if self.one_hot is not None:
+            return {"coding": OneHot(self.one_hot, labels)}
+        if self.values is not None:
+            return {"coding": Values(parse_values(self.values))}
+        if labels is not None:
+            return {"coding": Labels(labels)}
+        return {} if own is None else {"coding": own}
+
+    def read(self, estimator: Any, path: Path, memory: str | None = None) -> Any:
+        """Return the table as the estimator takes it; with a `memory` its rows stay on disk."""
+        if memory is not None:
+            return self._open(estimator, path, memory)
+        try:
+            data = estimator.read(path, drop=self.drop, weights=self.weights)
+        except DataError as error:
+            others = _other_arrays(path)
+            if not others:
+                raise
+            hint = error.also(f"name another array of the file, as in {path.name}:{others[0]}")
+            raise type(error)(error.reason, hint) from None
+        return data.complete_rows() if self.complete_rows else data
+
+    def _open(self, estimator: Any, path: Path, memory: str) -> Any:
+        from gibbsian.data import DataStream
+
+        if self.weights is not None or self.complete_rows:
+            raise ArgumentError("--memory learns from the disk, without --weights or --complete-rows", "leave them out")
+        return DataStream.open(path, coding=getattr(estimator, "coding", "auto"), drop=self.drop, memory=memory)
+
+
+def _other_arrays(path: Path) -> list[str]:
+    """The tables of an .npz file besides the one that is read where none is named."""
+    import numpy as np
+
+    from gibbsian.data.files import ARRAY_KEYS
+
+    if path.suffix.lower() != ".npz" or not path.is_file():
+        return []
+    with np.load(path, allow_pickle=False) as arrays:
+        return [key for key in arrays.files if key not in ARRAY_KEYS and arrays[key].ndim == 2]
+
+
+# -- values of flags --------------------------------------------------------------------------------------------------
+def parse_coding(text: str) -> Any:
+    """Turn the value of ``--coding`` into a name or a pair of labels."""
+    from gibbsian.domain import CODINGS, MANY_VALUED
+
+    if text == "auto" or text in CODINGS or text in MANY_VALUED:
+        return text
+    labels = [label.strip() for label in text.split(",")]
+    if len(labels) != 2 or "" in labels:
+        raise CodingError(
+            "is not known",
+            f"use one of auto, {', '.join((*CODINGS, *MANY_VALUED))}, or two labels LOW,HIGH with a comma between",
+            argument="coding",
+            value=text,
+        )
+    return tuple(int(label) if label.lstrip("+-").isdigit() else label for label in labels)
+
+
+def parse_values(text: str) -> list[float]:
+    """Turn the value of ``--values`` into numbers."""
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        raise ArgumentError(f"--values {text} must be numbers with commas between, such as -1,0,1") from None
+
+
+def parse_categories(texts: tuple[str, ...]) -> Any:
+    """Turn the values of ``--categories`` into labels of all columns, or by column."""
+    listed = {}
+    for text in texts:
+        column, found, labels = text.rpartition("=")
+        listed[column] = [label.strip() for label in labels.split(",")]
+        if "" in listed[column] or (found and not column) or (not column and len(texts) > 1):
+            raise ArgumentError(f"--categories {text} must be A,B,... once, or COL=A,B,... for each column")
+    return listed.get("") or listed
+
+
+# -- settings that may be files ---------------------------------------------------------------------------------------
+def from_files(settings: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the settings whose value may be the name of a file, with what it holds."""
+    readers = {"graph": read_edges, "cliques": read_cliques, "start": _read_start}
+    found = {name: read for name, read in readers.items() if isinstance(settings.get(name), str)}
+    return {name: read(settings[name], names) for name, read in found.items()}
+
+
+def _read_start(text: str, names: tuple[str, ...]) -> Any:
+    """Return the model of a file, or the word where there is no such file."""
+    from gibbsian.estimators import load
+
+    return load(text) if Path(text).is_file() else text
+
+
+def read_edges(text: str, names: tuple[str, ...]) -> Any:
+    """Return the pairs of a file (names, or positions counted from 0), or the word where there is no such file.
+
+    A first line of usual titles is a header.
+    """
+    path = Path(text)
+    if not path.is_file():
+        return text
+    edges = []
+    for number, cells in _lines(path, "edges"):
+        if number == 1 and not set(cells) & set(names) and {cell.lower() for cell in cells} <= EDGE_TITLES:
+            continue
+        if len(cells) != 2:
+            raise GraphError(f"line {number} of {path} holds {len(cells)} names instead of the two of an edge")
+        first, second = _members(cells, names)
+        if first == second:
+            raise GraphError(f"line {number} of {path} joins {first!r} to itself", "leave it out")
+        edges.append((first, second))
+    if not edges:
+        raise GraphError(f"{path} holds no edges", "for none at all use `graph='empty'`")
+    return edges
+
+
+def read_cliques(text: str, names: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    """Return the cliques of a file: names of columns, or positions counted from 0, one clique a line."""
+    path = Path(text)
+    if not path.is_file():
+        raise GraphError("is not a file", argument="cliques", value=text)
+    cliques = [_members([cell for cell in cells if cell], names) for _, cells in _lines(path, "cliques")]
+    if not cliques:
+        raise GraphError(f"{path} holds no cliques", "give one a line, as names of columns")
+    return cliques
+
+
+def _members(cells: list[str], names: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(int(cell) if cell.isdigit() and cell not in names else cell for cell in cells)
+
+
+def _lines(path: Path, what: str) -> list[tuple[int, list[str]]]:
+    """The lines of a CSV file that are not empty, with their numbers."""
+    import csv
+
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            stripped = [[cell.strip() for cell in row] for row in csv.reader(file)]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise GraphError(f"{path} cannot be read as a CSV file of {what}", f"{error}") from None
+    return [(number, cells) for number, cells in enumerate(stripped, start=1) if any(cells)]
