@@ -222,7 +222,7 @@ def require_two_values(domain: AnyDomain) -> Domain:
     if isinstance(domain, Categories):
         raise CodingError(
             f"this needs two-valued variables, but they are {domain.name} with up to {max(domain.sizes)} values",
-            "use PottsMachine, or HigherOrderBoltzmannMachine with `coding='values'`",
+            "use `PottsMachine`, or `HigherOrderBoltzmannMachine` with `coding='values'`",
         )
     if isinstance(domain, Reals):
         raise CodingError("this needs two-valued variables, but they are real numbers", _CUT)
@@ -476,7 +476,7 @@ def as_coding(coding: str | tuple[Any, Any] | Coding) -> Coding:
         if coding in MANY_VALUED:
             raise CodingError(
                 "is for variables with many values",
-                "read the data with `Dataset.read` and learn it with PottsMachine or HigherOrderBoltzmannMachine",
+                "read the data with `Dataset.read` and learn it with `PottsMachine` or `HigherOrderBoltzmannMachine`",
                 argument="coding",
                 value=coding,
             )

@@ -77,21 +77,22 @@ def registry_of(role: str) -> Registry:
     return OPTIMIZERS
 
 
-def parts_of(args: Sequence[str], roles: Sequence[str] = ROLES) -> list[Part]:
-    """Return the model that the arguments name, and the learner and optimiser inside it."""
+def parts_of(args: Sequence[str], roles: Sequence[str] = ROLES) -> Iterator[Part]:
+    """Find the model that the arguments name, and the learner and optimiser inside it."""
     name = _typed(args, "--model", "-m") or DEFAULT_MODEL
-    found = [Part("model", name, ESTIMATORS.factory(name))]
+    part = Part("model", name, ESTIMATORS.factory(name))
+    yield part
     for role in roles:
-        if role not in found[-1].settings:
-            break
-        chosen = _typed(args, f"--{role}") or found[-1].default(role)
+        if role not in part.settings:
+            return
+        chosen = _typed(args, f"--{role}") or part.default(role)
         if dataclasses.is_dataclass(chosen):
-            found.append(Part(role, type(chosen).__name__, type(chosen), chosen))
+            part = Part(role, type(chosen).__name__, type(chosen), chosen)
         elif isinstance(chosen, str) and chosen != "auto":
-            found.append(Part(role, chosen, registry_of(role).factory(chosen)))
+            part = Part(role, chosen, registry_of(role).factory(chosen))
         else:
-            break
-    return found
+            return
+        yield part
 
 
 def _typed(args: Sequence[str], *flags: str) -> str | None:
@@ -132,10 +133,11 @@ class ModelCommand(Command):
         """Find out which settings there are, then read the arguments."""
         names_model = _typed(args, "--model", "-m") is not None
         if names_model or not set(args) & set(ctx.help_option_names):
+            ctx.meta[_PARTS], ctx.meta[_OPTIONS] = [], []
             with manners():
-                parts = parts_of(args, self.roles)
-                ctx.meta[_OPTIONS] = list(self._generated(parts))
-                ctx.meta[_PARTS] = parts
+                for part in parts_of(args, self.roles):
+                    ctx.meta[_PARTS].append(part)
+                    ctx.meta[_OPTIONS] += list(self._generated(part, self.get_params(ctx)))
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -144,13 +146,12 @@ class ModelCommand(Command):
                 error.option_name, f"{error.option_name} does not belong to {model}", error.possibilities, ctx
             ) from None
 
-    def _generated(self, parts: Sequence[Part]) -> Iterator[click.Option]:
-        taken = {*(option.name for option in self.params), *self.left_out}
-        for part in parts:
-            for name, setting in part.settings.items():
-                if setting.flag and name not in taken:
-                    taken.add(name)
-                    yield _option(name, setting, part)
+    def _generated(self, part: Part, known: Sequence[click.Parameter]) -> Iterator[click.Option]:
+        """Make the options of a part, but those that the command has already or leaves out."""
+        taken = {*(option.name for option in known), *self.left_out}
+        for name, setting in part.settings.items():
+            if setting.flag and name not in taken:
+                yield _option(name, setting, part)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the command's own options and those of the settings."""

@@ -16,15 +16,17 @@ import click
 from gibbsian.errors import GibbsianError, GibbsianWarning, StorageError
 
 FAILED, BUG, INTERRUPTED = 1, 70, 130
-# What Python does by a call and the command line by an option of this name.
+# Calls and arguments of Python, and the options that do the same.
 _CALLS = {
-    "Dataset.complete_rows": "complete_rows",
-    "Dataset.convert": "convert",
+    "complete_rows": "complete_rows",
+    "convert": "convert",
     "Labels": "categories",
     "OneHot": "one_hot",
     "Threshold": "binarize",
     "Values": "values",
 }
+_SAME = {"expectation": "method", "learner": "learners", "sampler": "method", "weight_column": "weights"}
+_MODELS = {"BoltzmannMachine": "pairwise", "HigherOrderBoltzmannMachine": "higher-order", "PottsMachine": "potts"}
 
 
 class Command(click.Command):
@@ -60,9 +62,11 @@ def manners() -> Iterator[None]:
 
 # -- spelling ---------------------------------------------------------------------------------------------------------
 def speller() -> Callable[[str], str]:
-    """Return what spells code in the flags of the command that runs."""
+    """Return what spells code in the flags of the command that runs, and of `fit`, which made the model."""
+    from gibbsian.cli.fit import fit
+
     context = click.get_current_context(silent=True)
-    known = [] if context is None else context.command.get_params(context)
+    known = [*fit.params, *([] if context is None else context.command.get_params(context))]
     return partial(in_flags, options={option.name: option for option in known if isinstance(option, click.Option)})
 
 
@@ -79,20 +83,30 @@ def in_flags(code: str, options: Mapping[str | None, click.Option]) -> str:
 
 def _flag_of(node: Any, options: Mapping[str | None, click.Option]) -> str:
     """Spell a name, or a call that an option stands for."""
-    if isinstance(node, ast.Call):
-        values = [_literal(argument) for argument in node.args]
-        return " ".join([_longest(options[_CALLS[ast.unparse(node.func)]]), *values])
-    return _longest(options[ast.unparse(node)])
+    if not isinstance(node, ast.Call):
+        name = ast.unparse(node)
+        return f"--model {_MODELS[name]}" if name in _MODELS else _longest(_named(name, options))
+    option = options[_CALLS[_called(node)]]
+    return " ".join([_longest(option), *([] if option.is_flag else map(_literal, node.args))])
+
+
+def _called(call: ast.Call) -> str:
+    """Return the last name of what is called."""
+    return ast.unparse(call.func).rpartition(".")[-1]
+
+
+def _named(name: str | None, options: Mapping[str | None, click.Option]) -> click.Option:
+    return options[name if name in options or name is None else _SAME[name]]
 
 
 def _setting(name: str | None, value: Any, options: Mapping[str | None, click.Option]) -> str:
     """Spell ``name=value``."""
     if isinstance(value, ast.Call):
-        if ast.unparse(value.func) in _CALLS:
+        if _called(value) in _CALLS:
             return _flag_of(value, options)
         words = [_setting(name, argument, options) for argument in value.args]
         return " ".join([*words, *(_setting(part.arg, part.value, options) for part in value.keywords)])
-    option = options[name]
+    option = _named(name, options)
     if isinstance(value, ast.Constant) and isinstance(value.value, bool):
         return _longest(option) if value.value else option.secondary_opts[0]
     return f"{_longest(option)} {_literal(value)}".rstrip()

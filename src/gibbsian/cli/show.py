@@ -106,6 +106,7 @@ def record_of(machine: Any) -> dict[str, Any]:
         "gradient": last.get("gradient_norm"),
         "coding": {"name": coding.name, "domain": coding.domain.name, **labels},
         "names": machine.names_,
+        **({"hidden": machine.hidden_names_} if hasattr(machine, "hidden_names_") else {}),
         "size": machine.figures(),
         "temperature": machine.model_.temperature,
         "trained": None if training is None else training.is_trained,

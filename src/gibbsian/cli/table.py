@@ -78,18 +78,11 @@ def _other_arrays(path: Path) -> list[str]:
 # -- values of flags --------------------------------------------------------------------------------------------------
 def parse_coding(text: str) -> Any:
     """Turn the value of ``--coding`` into a name or a pair of labels."""
-    from gibbsian.domain import CODINGS, MANY_VALUED
-
-    if text == "auto" or text in CODINGS or text in MANY_VALUED:
-        return text
     labels = [label.strip() for label in text.split(",")]
+    if len(labels) == 1:
+        return text
     if len(labels) != 2 or "" in labels:
-        raise CodingError(
-            "is not known",
-            f"use one of auto, {', '.join((*CODINGS, *MANY_VALUED))}, or two labels LOW,HIGH with a comma between",
-            argument="coding",
-            value=text,
-        )
+        raise CodingError("must be a name, or two labels with a comma between", argument="coding", value=text)
     return tuple(int(label) if label.lstrip("+-").isdigit() else label for label in labels)
 
 

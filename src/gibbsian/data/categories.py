@@ -186,7 +186,7 @@ def listed_labels(names: Sequence[str], categories: Any) -> Sequence[Labels | No
         return [_as_labels(categories)] * len(names)
     unknown = [name for name in categories if name not in names]
     if unknown:
-        raise DataError(f"categories names the column {unknown[0]!r}, which the data does not have")
+        raise DataError(f"`categories` names the column {unknown[0]!r}, which the data does not have")
     return [_as_labels(categories[name]) if name in categories else None for name in names]
 
 

@@ -272,8 +272,8 @@ def _unusable(name: str, column: int, scan: _Scan) -> DataError:
     if len(tokens) > 2:
         return DataError(
             f"column {name!r} holds {len(tokens)} different values ({_shown(scan, column)}), but a variable has two",
-            f"declare `coding=Threshold(t)`, drop the column (`drop=[{name!r}]`), or keep all values with PottsMachine "
-            "(categories) or HigherOrderBoltzmannMachine with `coding='values'` (numbers)",
+            f"declare `coding=Threshold(t)`, drop the column (`drop=[{name!r}]`), or keep all values with "
+            "`PottsMachine` (categories) or `HigherOrderBoltzmannMachine` with `coding='values'` (numbers)",
         )
     labels = [int(token) if token.is_integer() else token for token in sorted(map(float, tokens))]
     pair = f"coding={tuple(labels)}" if len(labels) == 2 else "coding=(low, high)"
@@ -295,7 +295,7 @@ def _text(name: str, column: int, scan: _Scan) -> DataError:
     return DataError(
         f"column {name!r} holds text ({scan.spelling(column, words[0])}) instead of two values",
         f"drop the column (`drop=[{name!r}]`), declare `coding=(low, high)`, or keep all values with "
-        "`coding='categorical'` and PottsMachine",
+        "`PottsMachine`",
     )
 
 

@@ -163,7 +163,7 @@ class Dataset:
         table, sample_weight = _take_weights(table, weight_column, sample_weight)
         table = table.without([drop] if isinstance(drop, str) else drop)
         if columns is not None:
-            table = table.select([columns] if isinstance(columns, str) else list(columns))
+            table = table.select([columns] if isinstance(columns, str) else list(columns), declared_by)
         if table.shape[1] == 0:
             raise DataError("no columns are left to model", "drop fewer of them")
         row_weights = None if sample_weight is None else check_weights(sample_weight, table.shape[0])

@@ -111,11 +111,11 @@ class Table:
             return (len(self.cells[0].codes) if self.cells else 0), len(self.cells)
         return self.cells.shape[0], self.cells.shape[1]
 
-    def select(self, names: Sequence[str]) -> Table:
-        """Return the columns called `names`, in that order."""
+    def select(self, names: Sequence[str], needed_by: str | None = None) -> Table:
+        """Return the columns called `names`, in that order; `needed_by` says who cannot do without them."""
         if tuple(names) == self.names:
             return self
-        places = [self.place(name, "columns") for name in names]
+        places = [self.place(name, "columns", needed_by) for name in names]
         cells = [self.cells[p] for p in places] if isinstance(self.cells, list) else self.cells[:, places]
         return Table(tuple(names), cells)
 
@@ -131,11 +131,12 @@ class Table:
         dropped = {self.place(name, argument) for name in names}
         return self.select([name for place, name in enumerate(self.names) if place not in dropped])
 
-    def place(self, name: str, argument: str) -> int:
-        """Return the position of a column that `argument` names."""
+    def place(self, name: str, argument: str, needed_by: str | None = None) -> int:
+        """Return the position of a column that `argument` names, or that someone needs."""
         if name not in self.names:
             listed = ", ".join(self.names[:8]) + (", ..." if len(self.names) > 8 else "")
-            raise DataError(f"{argument} names the column {name!r}, which the data does not have (it has {listed})")
+            who = f"`{argument}` names" if needed_by is None else f"{needed_by} needs"
+            raise DataError(f"{who} the column {name!r}, which the data does not have (it has {listed})")
         return self.names.index(name)
 
     def numbers(self, name: str, argument: str) -> np.ndarray:

@@ -96,7 +96,7 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
         return {
             "variables": self.model_.n_variables,
             "cliques": len(cliques),
-            "variables of the largest": max(map(len, cliques)),
+            "variables in the largest": max(map(len, cliques)),
         }
 
     def statistics(self) -> dict[str, Any]:

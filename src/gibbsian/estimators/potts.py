@@ -158,7 +158,12 @@ class PottsMachine(Machine):
     def figures(self) -> dict[str, Any]:
         """Return the numbers of variables, tables of couplings and parameters."""
         model = self.model_
-        return {"variables": model.n_variables, "tables of couplings": model.graph.n_edges, "parameters": model.theta.size}
+        return {
+            "variables": model.n_variables,
+            "tables of couplings": model.graph.n_edges,
+            "parameters": model.theta.size,
+            "gauge": "zero-sum",
+        }
 
     def statistics(self) -> dict[str, Any]:
         """Return the values of columns and the pairs of values of columns that interact."""

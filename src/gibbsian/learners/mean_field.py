@@ -183,7 +183,7 @@ def warm_start(name: str, model: PairwiseModel, data: Dataset, l2: float | None 
 
 def _check_method(name: str, argument: str) -> None:
     if name not in _METHODS:
-        raise ArgumentError(f"{argument}={name!r} is not known", f"use one of {', '.join(_METHODS)}")
+        raise ArgumentError("is not known", f"use one of {', '.join(_METHODS)}", argument=argument, value=name)
 
 
 def _check_model(method: str, model: Model) -> None:

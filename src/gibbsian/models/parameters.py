@@ -56,6 +56,6 @@ def check_whole_number(name: str, value: Any, least: int = 1) -> None:
     gibbsian.errors.ArgumentError: n_walkers=2.5 must be a whole number
     """
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
-        raise ArgumentError(f"{name}={value!r} must be a whole number")
+        raise ArgumentError("must be a whole number", argument=name, value=value)
     if value < least:
-        raise ArgumentError(f"{name}={value} must be at least {least}")
+        raise ArgumentError(f"must be at least {least}", argument=name, value=value)

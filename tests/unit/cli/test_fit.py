@@ -8,7 +8,7 @@ import pytest
 
 import gibbsian as gb
 from cli_runner import answer, refused, run
-from gibbsian.cli.fit_machine import read_graph
+from gibbsian.cli.table import read_edges
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -44,31 +44,31 @@ def test_fit_takes_weights_from_a_column(fit_arguments, folder, table):
 
 def test_fit_on_edges_from_a_file(fit_arguments, folder):
     (folder / "edges.csv").write_text("first,second\na,b\nc,b\n")
-    assert answer(*fit_arguments, "--graph", folder / "edges.csv")["edges"] == 2
+    assert answer(*fit_arguments, "--graph", folder / "edges.csv")["size"]["couplings"] == 2
     assert gb.load(folder / "new.gibbs").model_.graph.edges.tolist() == [[0, 1], [1, 2]]
 
 
 def test_edges_without_a_header(folder):
     (folder / "edges.csv").write_text("a,b\nb,c\n")
-    assert read_graph(str(folder / "edges.csv"), ("a", "b", "c")) == [("a", "b"), ("b", "c")]
+    assert read_edges(str(folder / "edges.csv"), ("a", "b", "c")) == [("a", "b"), ("b", "c")]
 
 
 def test_edges_by_title_and_by_position(fit_arguments, folder):
     (folder / "edges.csv").write_text("source,target\na,b\n2,3\n")
     assert run(*fit_arguments, "--graph", folder / "edges.csv").exit_code == 0
-    assert read_graph(str(folder / "edges.csv"), tuple(NAMES)) == [("a", "b"), (2, 3)]
+    assert read_edges(str(folder / "edges.csv"), tuple(NAMES)) == [("a", "b"), (2, 3)]
 
 
 def test_plain_ascent_reaches_the_maximum_of_lbfgs(fit_arguments, folder):
     pseudo = [*fit_arguments, "--learner", "mple", "--complete-rows", "--l2", "0.05"]
     assert answer(*pseudo)["converged"]
     quick = gb.load(folder / "new.gibbs").model_.theta
-    assert answer(*pseudo, "--optimizer", "ascent", "--rate", "0.5", "--max-iter", "5000")["converged"]
+    assert answer(*pseudo, "--optimizer", "ascent", "--learning-rate", "0.5", "--max-iter", "5000")["converged"]
     np.testing.assert_allclose(gb.load(folder / "new.gibbs").model_.theta, quick, atol=1e-4)
 
 
 def test_a_resumed_fit_is_bit_identical(fit_arguments, folder):
-    keeping = [*fit_arguments, "--learner", "mle", "--checkpoint", folder / "progress", "--checkpoint-every", "3"]
+    keeping = [*fit_arguments, "--learner", "mle", "--checkpoint", folder / "progress", "--every", "3"]
     assert run(*fit_arguments, "--learner", "mle").exit_code == 0
     whole = gb.load(folder / "new.gibbs").model_.theta.tobytes()
     assert not answer(*keeping, "--max-iter", "6")["converged"]

@@ -30,7 +30,7 @@ def fit(folder: Path, *flags: object, data: str = "xor.csv") -> tuple[object, ..
 
 
 def test_fit_gives_the_library_s_own_answer(folder):
-    told = answer(*fit(folder, "--hidden", 2, "--graph", "semi-restricted"))
+    told = answer(*fit(folder, "--n-components", 2, "--graph", "semi-restricted"))
     frame = pd.read_csv(folder / "xor.csv")
     own = gb.HiddenBoltzmannMachine(2, learner="semi-restricted", l2=1e-4, random_state=1).fit(frame)
     machine = gb.load(folder / "m.gibbs")
@@ -41,12 +41,12 @@ def test_fit_gives_the_library_s_own_answer(folder):
 
 
 def test_questions(folder):
-    printed(*fit(folder, "--hidden", 1, "--quiet", data="holes.csv"))
+    printed(*fit(folder, "--n-components", 1, "--quiet", data="holes.csv"))
     model = folder / "m.gibbs"
     shown = answer("show", model)
     assert (shown["names"], shown["hidden"]) == (NAMES, ["h0"])
     assert set(shown["biases"]) == {*NAMES, "h0"}
-    assert "3 columns and 1 hidden unit" in printed("show", model)
+    assert "3 columns, 1 hidden units" in printed("show", model)
     scored = answer("score", model, folder / "xor.csv")["mean_log_likelihood"]
     assert scored == pytest.approx(gb.load(model).score(pd.read_csv(folder / "xor.csv")), abs=1e-12)
     assert scored > -1.5
@@ -63,14 +63,14 @@ def test_questions(folder):
 
 @pytest.mark.parametrize("learner", ["em", "mle"])
 def test_learners_and_starts(folder, learner):
-    flags = ("--hidden", 1, "--learner", learner, "--n-init", 2, "--tol", 1e-3)
+    flags = ("--n-components", 1, "--learner", learner, "--n-init", 2, "--tol", 1e-3)
     assert answer(*fit(folder, *flags))["provenance"]["learner"] == learner
     assert answer("score", folder / "m.gibbs", folder / "xor.csv")["mean_log_likelihood"] > -1.5
 
 
 @pytest.mark.parametrize("flags", [("--clamped", "mean-field"), ("--clamped", "exact", "--learner", "em")])
 def test_clamped_phases_have_a_name(folder, flags):
-    told = answer(*fit(folder, "--hidden", 1, *flags))
+    told = answer(*fit(folder, "--n-components", 1, *flags))
     assert told["provenance"]["learner"] == "em"
     machine = gb.load(folder / "m.gibbs")
     assert machine.clamped == flags[1]
@@ -81,21 +81,21 @@ def test_clamped_phases_have_a_name(folder, flags):
 
 def test_a_file_of_edges_may_name_hidden_units(folder):
     (folder / "edges.csv").write_text("first,second\na,b\na,h0\nb,h0\nc,h0\n")
-    answer(*fit(folder, "--hidden", 1, "--graph", folder / "edges.csv"))
+    answer(*fit(folder, "--n-components", 1, "--graph", folder / "edges.csv"))
     assert gb.load(folder / "m.gibbs").model_.graph.edges.tolist() == [[0, 1], [0, 3], [1, 3], [2, 3]]
 
 
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--hidden", "2,3"), "--hidden 2,3 gives 2 layers"),
-        (("--hidden", "two"), "--hidden two must be a whole number"),
-        (("--hidden", "0"), "--hidden 0 must be a whole number"),
-        (("--hidden", "1", "--learner", "mple"), "with hidden units use one of em, mle, pcd"),
-        (("--hidden", "1", "--clamped", "gibbs"), "is not known: use one of auto, chains, exact"),
-        (("--hidden", "1", "--clamped", "chains", "--learner", "mle"), "use one of em, pcd"),
-        (("--hidden", "1", "--graph", "empty"), "hidden unit 'h0' has no edge"),
-        (("--hidden", "1", "--start", "bethe"), "--start does not belong to --model hidden"),
+        (("--n-components", "2,3"), "--n-components 2,3 must be a whole number"),
+        (("--n-components", "two"), "--n-components two must be a whole number"),
+        (("--n-components", "0"), "--n-components 0 must be at least 1"),
+        (("--n-components", "1", "--learner", "mple"), "with hidden units use one of em, mle, pcd"),
+        (("--n-components", "1", "--clamped", "gibbs"), "is not known: use one of auto, chains, exact"),
+        (("--n-components", "1", "--clamped", "chains", "--learner", "mle"), "use one of em, pcd"),
+        (("--n-components", "1", "--graph", "empty"), "hidden unit 'h0' has no edge"),
+        (("--n-components", "1", "--start", "bethe"), "--start bethe needs every unit to be visible"),
     ],
     ids=["layers", "word", "none", "learner", "clamped", "clamped-mle", "graph", "start"],
 )

@@ -3,68 +3,66 @@
 from __future__ import annotations
 
 import signal
-from contextlib import contextmanager
 
 import pytest
 
 import gibbsian as gb
 from cli_runner import run
-from gibbsian.cli.interrupts import stopping_on_interrupt
 
 
-def _interrupting(at: int, times: int = 1):
-    """A progress bar whose callback presses Ctrl-C."""
+@pytest.fixture
+def press(monkeypatch):
+    """Press Ctrl-C after some step of the next fits."""
 
-    @contextmanager
-    def progress(*_, **__):
-        def press(step: int, info: object) -> None:
+    def pressing(at: int, times: int = 1) -> None:
+        def on_step(step: int, info: object) -> None:
             if step == at:
                 for _ in range(times):
                     signal.raise_signal(signal.SIGINT)
 
-        yield press
+        monkeypatch.setattr("gibbsian.cli.fit._progress", lambda show: [on_step])
 
-    return progress
+    return pressing
 
 
-def test_ctrl_c_finishes_the_step_and_leaves_the_model(fit_arguments, folder, monkeypatch):
-    monkeypatch.setattr("gibbsian.cli.fit_machine.fit_progress", _interrupting(at=3))
+def test_ctrl_c_finishes_the_step_and_leaves_the_model(fit_arguments, folder, press):
+    press(at=3)
     result = run(*fit_arguments, "--learner", "mle")
     assert result.exit_code == 130
     assert result.stderr.startswith("stopping after this step")
-    assert "fit:         interrupted, gradient" in result.stdout
+    assert "fit:         interrupted after 3 steps, the model so far is kept" in result.stdout
     machine = gb.load(folder / "new.gibbs")
     assert not machine.result_.converged
-    assert machine.result_.n_steps == 4
+    assert machine.result_.n_steps == 3
     assert machine.learner == "mle"
 
 
-def test_an_interrupted_fit_can_be_resumed_to_the_same_bits(fit_arguments, folder, monkeypatch):
+def test_an_interrupted_fit_can_be_resumed_to_the_same_bits(fit_arguments, folder, press):
     fit = [*fit_arguments, "--learner", "mle"]
     assert run(*fit).exit_code == 0
     whole = gb.load(folder / "new.gibbs").model_.theta.tobytes()
-    keeping = [*fit, "--checkpoint", folder / "progress", "--checkpoint-every", "2"]
-    with monkeypatch.context() as patched:
-        patched.setattr("gibbsian.cli.fit_machine.fit_progress", _interrupting(at=5))
-        assert run(*keeping).exit_code == 130
+    keeping = [*fit, "--checkpoint", folder / "progress", "--every", "2"]
+    press(at=5)
+    stopped = run(*keeping)
+    assert stopped.exit_code == 130
+    assert f"resume with --checkpoint {folder / 'progress'} --resume" in stopped.stdout
     assert gb.load(folder / "new.gibbs").model_.theta.tobytes() != whole
+    press(at=0)
     assert run(*keeping, "--resume").exit_code == 0
     assert gb.load(folder / "new.gibbs").model_.theta.tobytes() == whole
 
 
-def test_a_second_ctrl_c_ends_at_once_and_writes_nothing(fit_arguments, folder, monkeypatch):
-    monkeypatch.setattr("gibbsian.cli.fit_machine.fit_progress", _interrupting(at=3, times=2))
+def test_a_second_ctrl_c_ends_at_once_and_writes_nothing(fit_arguments, folder, press):
+    press(at=3, times=2)
     result = run(*fit_arguments)
     assert result.exit_code == 130
     assert result.stderr.splitlines()[-1] == "interrupted"
     assert not (folder / "new.gibbs").exists()
 
 
-def test_the_handler_goes_away_with_the_fit():
+def test_the_handler_goes_away_with_the_fit(fit_arguments):
     before = signal.getsignal(signal.SIGINT)
-    with stopping_on_interrupt() as stop:
-        signal.raise_signal(signal.SIGINT)
-        assert stop.is_set()
+    assert run(*fit_arguments).exit_code == 0
     assert signal.getsignal(signal.SIGINT) is before
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)

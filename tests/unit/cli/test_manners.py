@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
 
 import gibbsian as gb
-from cli_runner import refused, run
+from cli_runner import printed, refused, run
 from gibbsian.cli.compilation import announce_compilation
-from gibbsian.cli.progress import fit_progress, span_progress
-from gibbsian.full_span import TimedStep
+from gibbsian.cli.fit import fit
+from gibbsian.cli.guard import speller
+from gibbsian.cli.progress import Bar
 from gibbsian.optimizers import StepInfo
+
+TESTS = Path(__file__).parents[2]
 
 
 def test_warnings_are_one_line_on_stderr(fit_arguments):
@@ -53,31 +62,67 @@ def _raiser(error: BaseException):
     return fail
 
 
-def test_progress_shows_step_value_and_gradient(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+def _terminal(monkeypatch):
+    """Make stderr a terminal, from within the test: pytest sets it anew before."""
 
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("sys.stderr", screen := Terminal())
-    with fit_progress("fitting", max_iter=100, tol=1e-6) as callback:
-        callback(3, StepInfo(value=2.5, gradient_norm=1e-3, step_size=1.0, evaluations=4))
-        callback(4, StepInfo(value=2.5, gradient_norm=1e-3, step_size=1.0, evaluations=4))
-    assert "step 4  value 2.5  gradient 1.0e-03" in screen.getvalue()
-    assert "s/step" in screen.getvalue()
-
-
-def test_progress_of_full_span_shows_cost_basis_and_time(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("sys.stderr", screen := Terminal())
-    with span_progress("fitting", epsilon=1e-4) as callback:
-        callback(2, TimedStep("append", 3, 0.1, 0.5, 7, seconds=0.25))
-    assert "step 2  append: cost 0.500000  basis 7  250.0 ms" in screen.getvalue()
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    return terminal
+
+
+def test_the_bar_shows_step_value_gradient_and_time(monkeypatch):
+    screen = _terminal(monkeypatch)
+    gb.BoltzmannMachine(learner="mle", callbacks=[Bar("fitting")]).fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
+    assert re.search(r"step \d+  value 1\.\d+  gradient \d\.\de-\d\d  [\d.e-]+ s/step", screen.getvalue())
+
+
+def test_the_bar_shows_figures_of_the_learner_and_never_goes_back(monkeypatch):
+    screen = _terminal(monkeypatch)
+    bar, shares = Bar("fitting"), []
+    steps = [StepInfo(2.5, norm, 1.0, 4, details={"functions": 7}) for norm in (1.0, 1e-3, 1e-2)]
+    run_of = SimpleNamespace(n_steps=0, max_iter=1000, tol=1e-6, info=None)
+    bar.on_start(run_of)
+    for run_of.n_steps, run_of.info in enumerate(steps, start=1):
+        bar.on_step(run_of)
+        shares.append(bar.share)
+    bar.on_end(run_of)
+    assert shares == pytest.approx([0.001, 0.5, 0.5])
+    assert "step 3  value 2.5  gradient 1.0e-02  functions 7" in screen.getvalue()
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path):
+    (tmp_path / "data.csv").write_text("\x1b[31ma,b\nx,0\ny,1\nz,1\n")
+    sentence = refused("fit", tmp_path / "data.csv", "--out", tmp_path / "m.gibbs")
+    assert "\x1b" not in sentence
+    assert "x1b[31ma" in sentence
+    assert "\x1b" not in run("fit", "x", "--\x1b[31m").stderr
+    gb.BoltzmannMachine().fit(pd.DataFrame({"\x1b[31ma": [0, 1, 1, 0], "b": [0, 1, 0, 1]})).save(tmp_path / "m.gibbs")
+    assert "\x1b" not in printed("show", tmp_path / "m.gibbs")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("drop=['id']", "--drop id"),
+        ("max_iter", "--max-iter"),
+        ("coding=('low', 'high')", "--coding low,high"),
+        ("coding=Threshold(0.5)", "--binarize 0.5"),
+        ("bias=False", "--no-bias"),
+        ("Dataset.complete_rows()", "--complete-rows"),
+        ("checkpoint=Checkpoint('fit.progress', resume=True)", "--checkpoint fit.progress --resume"),
+        ("l2=-1.0", "--l2 -1.0"),
+        ("log_partition()", "log_partition()"),
+        ("no code at all", "no code at all"),
+    ],
+)
+def test_code_is_spelled_in_flags(code, words):
+    with fit.make_context("fit", ["data.csv", "--out", "m.gibbs"]).scope():
+        assert speller()(code) == words
 
 
 def test_compilation_is_announced_once_and_only_when_it_happens(capsys):
@@ -113,11 +158,14 @@ def test_help_and_version_need_no_heavy_imports():
         "print({'numpy', 'numba', 'scipy', 'sklearn', 'pandas', 'matplotlib', 'rich', 'pyarrow'} & set(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+    helped = code.replace("import sys, gibbsian.cli.main", "import sys; from cli_runner import run; run('fit', '-h')")
+    shown = subprocess.run([sys.executable, "-c", helped], capture_output=True, text=True, check=True, cwd=TESTS)
+    assert shown.stdout == "set()\n"
     done = subprocess.run([sys.executable, "-m", "gibbsian", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"gibbsian {gb.__version__}\n"
 
 
 def test_help_names_every_command():
     listed = run("--help").stdout
-    for command in ("fit", "score", "sample", "expect", "impute", "show", "demo"):
+    for command in ("fit", "score", "sample", "expect", "impute", "transform", "show", "demo"):
         assert f"\n  {command} " in listed

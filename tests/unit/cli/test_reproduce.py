@@ -45,6 +45,7 @@ def test_json_and_quiet(tmp_path):
 def test_all_makes_one_page(tmp_path, monkeypatch):
     chosen = {name: EXPERIMENTS.factory(name) for name in (NAME, "yk15-kmeans")}
     monkeypatch.setattr(EXPERIMENTS, "_factories", chosen)
+    monkeypatch.setattr(EXPERIMENTS, "_found", {})
     told = printed("reproduce", "all", "--trials", 2, "--out", tmp_path, "--workers", 1)
     assert "2 experiments: " in told
     page = (tmp_path / "index.html").read_text(encoding="utf-8")

@@ -31,7 +31,7 @@ def test_intervals_hold_the_estimates(folder, extra):
     for row in rows:
         assert row["low"] < row["high"]
         assert 0 < row["error"] < 1
-    assert sum(row["low"] < row["coupling"] < row["high"] for row in rows) >= 5
+    assert sum(row["low"] < row["estimate"] < row["high"] for row in rows) >= 5
     assert "95% intervals" in run("intervals", folder / "model.gibbs", folder / "data.csv").stdout
 
 

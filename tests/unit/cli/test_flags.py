@@ -1,0 +1,78 @@
+"""Flags are the declared settings of the model, of its learner and of the learner's optimiser."""
+
+from __future__ import annotations
+
+import pytest
+
+import gibbsian as gb
+from cli_runner import printed, refused, run
+from gibbsian.cli.fit import fit
+from gibbsian.cli.flags import assembled, parts_of
+from gibbsian.estimators.known import ESTIMATORS
+from gibbsian.settings import settings_of
+
+HAND_WRITTEN = {option.name for option in fit.params}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_setting_of_every_model_is_a_flag(name):
+    text = run("fit", "--model", name, "--help").stdout
+    for setting, declared in settings_of(ESTIMATORS.factory(name)).items():
+        if declared.flag and setting not in HAND_WRITTEN:
+            assert f"--{setting.replace('_', '-')}" in text
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_flags_that_a_model_does_not_have_are_refused(name, tmp_path):
+    command = ("fit", tmp_path / "absent.csv", "--out", tmp_path / "m.gibbs", "--model", name, "--magic", "1")
+    sentence = refused(*command, code=2)
+    assert f"--magic does not belong to --model {name}" in sentence
+    assert "see gibbsian fit --help" in sentence
+
+
+def test_an_unknown_model_is_refused_with_the_choices(tmp_path):
+    sentence = refused("fit", tmp_path / "x.csv", "--out", tmp_path / "m", "--model", "magic")
+    assert sentence.startswith("error: --model magic is not known: use one of ")
+    assert "higher-order, " in sentence
+
+
+def test_the_help_of_fit_is_one_screen_with_all_models():
+    lines = printed("fit", "--help").splitlines()
+    assert len(lines) <= 32
+    for name, about in ESTIMATORS.abouts().items():
+        assert f"  {name:18}{about}" in lines
+        assert len(about) > 10
+    assert not any("--max-iter" in line for line in lines)
+
+
+def test_the_help_of_a_model_has_ranges_choices_and_defaults():
+    text = " ".join(printed("fit", "--model", "pairwise", "--help").split())
+    assert "--bias / --no-bias Whether the model has biases." in text
+    assert "--l2 NUMBER" in text
+    assert "[at least 0; 0.0 if not given]" in text
+    assert "One of 1-smci, " in text
+
+
+def test_the_help_names_a_learner_s_own_settings():
+    assert "Settings of --learner pcd" in printed("fit", "--model", "pairwise", "--learner", "pcd", "--help")
+
+
+def test_a_learner_stays_a_name_unless_its_own_flags_are_given():
+    parts = list(parts_of(["data.csv", "--learner", "mple", "--l2", "0.1"]))
+    assert assembled(parts, {"learner": "mple", "l2": 0.1}) == {"learner": "mple", "l2": 0.1}
+
+
+def test_a_learner_is_built_with_its_own_and_shared_flags():
+    arguments = ["data.csv", "--learner", "mple", "--optimizer", "adam", "--learning-rate", "0.5"]
+    given = {"learner": "mple", "optimizer": "adam", "learning_rate": 0.5, "l2": 0.1, "max_iter": 7, "bias": False}
+    settings = assembled(list(parts_of(arguments)), given)
+    learner = settings.pop("learner")
+    assert settings == {"max_iter": 7, "bias": False}
+    assert learner == gb.learners.LEARNERS.factory("mple")(optimizer=gb.optimizers.Adam(learning_rate=0.5), l2=0.1)
+
+
+def test_compare_has_the_flags_of_the_model_without_the_learner(tmp_path):
+    text = printed("compare", "--model", "potts", "--help")
+    assert "--graph" in text
+    assert "--learner " not in text
+    assert "--learner does not belong" in refused("compare", tmp_path / "x.csv", "--learner", "mle", code=2)
