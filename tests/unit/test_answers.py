@@ -122,9 +122,7 @@ def test_wrong_arguments_of_log_partition(machine, arguments, words):
 
 
 def test_comparison_of_other_machines(rows):
-    compared = gb.comparison.compare(
-        rows, ["mle", "mple"], gb.PottsMachine("chain", l2=0.01), random_state=0
-    )
+    compared = gb.comparison.compare(rows, ["mle", "mple"], gb.PottsMachine("chain", l2=0.01), random_state=0)
     assert [type(row.machine).__name__ for row in compared] == ["PottsMachine"] * 2
     assert compared[0].distance == 0.0
     assert 0 < compared[1].distance < 0.1

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.cli.guard import in_flags
 from gibbsian.errors import ArgumentError, ConvergenceWarning, GraphError, TooExpensiveError
 from gibbsian.expectations import ClampedChains, ClampedExact
 from gibbsian.inference.cut_sets import split_by_cut
@@ -123,9 +122,9 @@ def test_persistent_chains_with_hidden_units_do_not_diverge(rng):
 def test_steps_that_are_too_large_are_blamed_on_an_argument():
     rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]
     learner = gb.learners.MomentMatching("exact", Ascent(rate=50.0))
-    with pytest.warns(ConvergenceWarning, match=r"the learner's optimizer=Adam\(rate=\.\.\.\)"):
+    with pytest.warns(ConvergenceWarning, match=r"optimizer=Adam\(rate=\.\.\.\) of the learner"):
         machine = gb.BoltzmannMachine(learner=learner, max_iter=20).fit(rows)
-    assert in_flags(machine.result_.reason).endswith("lower --rate")
+    assert machine.result_.remedy.startswith("lower the rate of the steps (`optimizer=")
 
 
 # -- the clamped phase ------------------------------------------------------------------------------------------------

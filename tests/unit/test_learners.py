@@ -29,7 +29,7 @@ def test_convergence_is_said_plainly(problem, rng):
 def test_running_out_of_steps_says_what_to_do(problem, rng):
     result = run(as_learner("mple"), *problem, rng, max_iter=2)
     assert not result.converged
-    assert result.reason.startswith("stopped at `max_iter=2`, gradient ")
+    assert result.reason.startswith("stopped at max_iter=2, gradient ")
     assert result.reason.endswith("raise max_iter")
 
 

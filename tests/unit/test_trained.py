@@ -119,7 +119,9 @@ class TestComparison:
         assert given.learner == "ObjectiveLearner"
 
     def test_a_failing_learner_keeps_its_reason(self):
-        rows = gb.comparison.compare(gb.datasets.load_house_votes(), ["mple", "mle"], gb.BoltzmannMachine(l2=0.01), random_state=0)
+        rows = gb.comparison.compare(
+            gb.datasets.load_house_votes(), ["mple", "mle"], gb.BoltzmannMachine(l2=0.01), random_state=0
+        )
         assert rows[0].machine is None
         assert "missing cells" in rows[0].verdict
         assert rows[1].machine.result_.converged

@@ -10,10 +10,10 @@ import click
 from gibbsian.cli import options
 from gibbsian.cli.fit import built, split_flags
 from gibbsian.cli.flags import BriefOption, ModelCommand, parts_in, registry_of
-from gibbsian.cli.guard import say, speller
+from gibbsian.cli.guard import say
 from gibbsian.cli.output import print_json, print_table
 from gibbsian.cli.table import from_files
-from gibbsian.errors import ArgumentError, spelled
+from gibbsian.errors import ArgumentError
 
 if TYPE_CHECKING:
     from gibbsian.comparison import Comparison
@@ -112,7 +112,7 @@ def _print(rows: list[Comparison]) -> None:
                 "" if row.largest_z is None else f"{row.largest_z:.2f}",
                 "" if row.seconds is None else f"{row.seconds:.2f}",
                 "" if row.n_steps is None else row.n_steps,
-                spelled(row.verdict, speller()),
+                row.verdict,
             )
             for row in rows
         ],

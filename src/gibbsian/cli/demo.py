@@ -53,9 +53,7 @@ class Imputation:
 
 
 @click.command(cls=Command)
-@click.option(
-    "--out-dir", type=options.PATH, default="demo-output", metavar="DIR", help="Where to write the pictures."
-)
+@click.option("--out-dir", type=options.PATH, default="demo-output", metavar="DIR", help="Where to write the pictures.")
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, help="Decides the split into training and held-out rows."
 )

@@ -23,7 +23,7 @@ from gibbsian.cli.structure import intervals, structure
 class App(click.Group):
     """The group of all commands; mistakes in flags end in one line too."""
 
-    def main(self, args: Any = None, prog_name: str | None = None, **extra: Any) -> NoReturn:
+    def main(self, args: Any = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
         """Run the command that the arguments name, and leave with its exit code."""
         try:
             code = super().main(args, "gibbsian", standalone_mode=False) or 0

@@ -17,7 +17,7 @@ def is_watched() -> bool:
 
 
 class Bar(Callback):
-    """A bar on stderr while a fit runs, with step, value, gradient, the learner's own figures and the time of a step."""
+    """A bar on stderr while a fit runs: step, value, gradient, the learner's own figures, the time of a step."""
 
     def __init__(self, label: str):
         self.label = label

@@ -231,9 +231,7 @@ def _write_rows(json: bool, out: Path | None, names: Sequence[str], rows: Any, f
 @options.out_table
 @options.seed
 @options.json
-def expect(
-    model: Path, method: str, n_samples: int | None, out: Path | None, seed: int | None, json: bool
-) -> None:
+def expect(model: Path, method: str, n_samples: int | None, out: Path | None, seed: int | None, json: bool) -> None:
     """Print what a model expects of columns and of the pairs or cliques it couples, with standard errors (0: exact)."""
     check_target(out, TABLE_FORMATS)
     check_distinct(model=model, out=out)

@@ -28,9 +28,7 @@ MOST_WARNINGS = 3  # of one experiment that are printed; the others are in its J
 @click.argument("names", nargs=-1, metavar="NAME...")
 @click.option("--list", "show_list", is_flag=True, help="Name the experiments, and run none.")
 @click.option("--trials", type=COUNT, default=200, help="Independent trials; heavy experiments make fewer.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, help="Same seed, same result, on any number of workers."
-)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Same seed, same result, on any number of workers.")
 @click.option(
     "--out", type=options.PATH, default="results", metavar="DIR", help="Where tables, pictures and finished trials go."
 )

@@ -21,9 +21,7 @@ DRAWINGS = {"filters": "components_", "samples": "components_", "curves": "compo
 @options.model_file
 @options.top(10)
 @click.option("--method", help="Print log Z too: exact, or between two sides by annealed importance sampling (ais).")
-@click.option(
-    "--picture", type=options.PATH, metavar="FILE", help=f"Draw it too: {', '.join(PICTURES)} by extension."
-)
+@click.option("--picture", type=options.PATH, metavar="FILE", help=f"Draw it too: {', '.join(PICTURES)} by extension.")
 @click.option("--draw", help="What: filters (of hidden units), samples, curves of the fit, or couplings.")
 @click.option("--shape", metavar="HxW", help="Of images, where the columns are no square one.")
 @options.seed
@@ -71,7 +69,7 @@ def facts_of(machine: Any) -> dict[str, str]:
         "columns": ", ".join(machine.names_),
         "learner": story.get("learner", ""),
         "data": f"{story['rows']} rows, {story['missing_cells']} missing cells" if "rows" in story else "",
-        "fit": spelled(result.reason, speller()),
+        "fit": _ending(result),
         **{
             name.replace("_", " "): f"{values[0]:.4f} to {values[-1]:.4f}"
             for name, values in result.history.items()
@@ -83,6 +81,11 @@ def facts_of(machine: Any) -> dict[str, str]:
         else f"{scored.kind} of {scored.n_rows} held-out rows: {scored.score:.4f} nats a row",
         "made": f"{story['created']} by gibbsian {story['gibbsian']}" if "created" in story else "",
     }
+
+
+def _ending(result: Any) -> str:
+    """Say how a fit ended, with the remedy in flags."""
+    return result.reason.removesuffix(spelled(result.remedy)) + spelled(result.remedy, speller())
 
 
 def _figure(name: str, value: Any) -> str:
@@ -97,14 +100,13 @@ def record_of(machine: Any) -> dict[str, Any]:
     result, coding = machine.result_, machine.coding_
     last = dict(zip(result.trace.columns, result.trace.rows[-1], strict=True)) if result.trace.rows else {}
     training = None if result.moments is None else result.training
-    labels = {"labels": [coding.labels_of(j) for j in range(len(machine.names_))]} if coding.domain.name != "real" else {}
     return {
         "converged": result.converged,
         "reason": result.reason,
         "steps": result.n_steps,
         "value": last.get("value"),
         "gradient": last.get("gradient_norm"),
-        "coding": {"name": coding.name, "domain": coding.domain.name, **labels},
+        "coding": {"name": coding.name, "domain": coding.domain.name, **_labels(machine)},
         "names": machine.names_,
         **({"hidden": machine.hidden_names_} if hasattr(machine, "hidden_names_") else {}),
         "size": machine.figures(),
@@ -114,6 +116,13 @@ def record_of(machine: Any) -> dict[str, Any]:
         "held_out": None if result.held_out is None else result.held_out._asdict(),
         "provenance": result.provenance,
     }
+
+
+def _labels(machine: Any) -> dict[str, Any]:
+    """Return the labels of each column; real numbers have none."""
+    if machine.coding_.domain.name == "real":
+        return {}
+    return {"labels": [machine.coding_.labels_of(j) for j in range(len(machine.names_))]}
 
 
 def partition_record(found: Any) -> dict[str, Any]:

@@ -88,9 +88,7 @@ def _counted(found: StructureResult) -> str:
 @options.top(20)
 @options.seed
 @options.json
-def intervals(
-    model: Path, data: Path, level: float, bootstrap: int, top: int, seed: int | None, json: bool
-) -> None:
+def intervals(model: Path, data: Path, level: float, bootstrap: int, top: int, seed: int | None, json: bool) -> None:
     """Print confidence intervals of the parameters, from the data that the model was fitted to."""
     from gibbsian import uncertainty
 
@@ -138,6 +136,7 @@ def _check_same_data(machine: Any, data: Any) -> None:
     if fitted is None or machine.result_.held_out is not None:  # rows held out are in the file, not in the moments
         return
     given = data_moments(machine.model_, data)
+    assert given is not None  # a fit had them
     same = np.allclose(given.mean, fitted.mean, rtol=0, atol=1e-9, equal_nan=True)
     if not (same and np.allclose(given.count, fitted.count)):
         raise ArgumentError(

@@ -294,8 +294,7 @@ def _text(name: str, column: int, scan: _Scan) -> DataError:
         )
     return DataError(
         f"column {name!r} holds text ({scan.spelling(column, words[0])}) instead of two values",
-        f"drop the column (`drop=[{name!r}]`), declare `coding=(low, high)`, or keep all values with "
-        "`PottsMachine`",
+        f"drop the column (`drop=[{name!r}]`), declare `coding=(low, high)`, or keep all values with `PottsMachine`",
     )
 
 

@@ -226,8 +226,8 @@ def _reason(learner: Learner, info: StepInfo | None, trace: Trace, converged: bo
     if info.stalled:
         return f"stopped after {n_steps} steps, gradient {norm}: rounding allows no lower value, raise `tol`"
     if info.gradient_norm > trace.column("gradient_norm")[0] or info.value > trace.column("value")[0]:
-        return f"stopped at `max_iter={n_steps}`, gradient {norm} and growing: {_slower(learner)}"
-    return f"stopped at `max_iter={n_steps}`, gradient {norm}: raise `max_iter`"
+        return f"stopped at max_iter={n_steps}, gradient {norm} and growing: {_slower(learner)}"
+    return f"stopped at max_iter={n_steps}, gradient {norm}: raise `max_iter`"
 
 
 def _slower(learner: Learner) -> str:

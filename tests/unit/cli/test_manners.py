@@ -28,7 +28,7 @@ def test_warnings_are_one_line_on_stderr(fit_arguments):
     result = run(*fit_arguments, "--max-iter", "2", "--json")
     assert json.loads(result.stdout)["converged"] is False
     (line,) = result.stderr.splitlines()
-    assert line.startswith("warning: stopped at --max-iter 2")
+    assert line.startswith("warning: stopped at max_iter=2")
 
 
 def test_an_interrupt_is_one_line(folder, monkeypatch):

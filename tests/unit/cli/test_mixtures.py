@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from gibbsian.cli.models import MODELS
 
 import gibbsian as gb
 from cli_runner import answer, printed, refused, run
-from gibbsian.cli.models import MODELS
 
 NAMES = ["p", "q", "r"]
 OF_NUMBERS = ["vmf-mixture", "gaussian-mixture", "soft-k-means", "k-means", "online-k-means"]
