@@ -14,8 +14,8 @@ from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture as ScikitGaussianMixture
 from threadpoolctl import threadpool_limits
 
-from gibbsian.estimators.mixtures import GaussianMixture, HardKMeans, VonMisesFisherMixture
-from gibbsian.mixtures import ExponentialProblem, VonMisesFisherLaws, collapse, sample_law, spread_rows, unit_rows
+from gibbsian import Dataset, GaussianMixture, HardKMeans, VonMisesFisherMixture
+from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, draw_directions, unit_rows
 from timing import interleaved
 
 N_ROWS, N_COLUMNS, K, KAPPA, N_STEPS = 20_000, 50, 10, 100.0, 20
@@ -24,12 +24,12 @@ N_ROWS, N_COLUMNS, K, KAPPA, N_STEPS = 20_000, 50, 10, 100.0, 20
 def unit_vectors() -> np.ndarray:
     rng = np.random.default_rng(0)
     means = unit_rows(rng.normal(size=(K, N_COLUMNS)))
-    return np.concatenate([sample_law(mean, KAPPA, N_ROWS // K, rng) for mean in means])
+    return np.concatenate([draw_directions(mean, KAPPA, N_ROWS // K, rng) for mean in means])
 
 
 def one_step(rows: np.ndarray, threads: str) -> None:
-    problem = ExponentialProblem(VonMisesFisherLaws(), collapse(rows))
-    mixture = problem.from_means(spread_rows(problem.data, K, np.random.default_rng(0)))
+    steps = VonMisesFisherMixtureModel.unplaced(K, N_COLUMNS).em_steps(Dataset.read(rows, coding="real"))
+    mixture = steps.start(np.random.default_rng(0))
     theta, offsets = mixture.natural()
     scores = rows @ theta.T + offsets
     exponents = scores - scores.max(axis=1, keepdims=True)
@@ -47,7 +47,7 @@ def one_step(rows: np.ndarray, threads: str) -> None:
         {
             "product and exponentials in NumPy": product_and_exponentials,
             "both products and exponentials in NumPy": both_products_and_exponentials,
-            "EM step (E and M)": lambda: problem.maximise(problem.expect(mixture)[1], mixture),
+            "EM step (E and M)": lambda: steps.maximise(steps.expect(mixture)[1], mixture),
         },
         repeats=40,
     )

@@ -36,7 +36,7 @@ _NAMES = {
 }
 _MODULES = (
     "answers", "comparison", "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations",
-    "graphs", "inference", "learners", "mixtures", "models", "objectives", "optimizers", "plots",
+    "graphs", "inference", "learners", "models", "objectives", "optimizers", "plots",
     "plots_layers", "plots_mixtures", "rng", "samplers", "storage", "structure", "uncertainty",
 )  # fmt: skip
 

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.errors import ArgumentError
-from gibbsian.mixtures import EMResult, log_joint
-from gibbsian.mixtures.rows import unit_rows, without_direction
+from gibbsian.models.von_mises_fisher import unit_rows, without_direction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,12 +40,11 @@ def circle(mixture: Any, X: Any, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gibbsian.estimators.mixtures import VonMisesFisherMixture
-    >>> from gibbsian.plots_mixtures import circle
+    >>> import numpy as np, gibbsian as gb
+        >>> from gibbsian.plots_mixtures import circle
     >>> angles = np.random.default_rng(0).normal(size=60) / 3 + np.pi * (np.arange(60) % 2)
     >>> X = np.column_stack([np.cos(angles), np.sin(angles)])
-    >>> circle(VonMisesFisherMixture(random_state=0).fit(X), X).get_title()
+    >>> circle(gb.VonMisesFisherMixture(random_state=0).fit(X), X).get_title()
     '2 classes on the circle, 60 rows'
     """
     _check(mixture, 2, "circle")
@@ -87,11 +84,10 @@ def sphere(mixture: Any, X: Any, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gibbsian.estimators.mixtures import VonMisesFisherMixture
-    >>> from gibbsian.plots_mixtures import sphere
+    >>> import numpy as np, gibbsian as gb
+        >>> from gibbsian.plots_mixtures import sphere
     >>> X = np.random.default_rng(0).normal(size=(60, 3)) + 5 * np.eye(3)[np.arange(60) % 3]
-    >>> sphere(VonMisesFisherMixture(n_components=3, random_state=0).fit(X), X).get_title()
+    >>> sphere(gb.VonMisesFisherMixture(n_components=3, random_state=0).fit(X), X).get_title()
     '3 classes on the sphere, 60 rows'
     """
     _check(mixture, 3, "sphere")
@@ -119,39 +115,36 @@ def sphere(mixture: Any, X: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def free_energy_trace(result: Any, ax: Axes | None = None) -> Axes:
+def free_energy_trace(mixture: Any, ax: Axes | None = None) -> Axes:
     """Draw the free energy of each step; the stages of an annealed fit are set apart.
 
     Parameters
     ----------
-    result : EMResult or fitted mixture
-        The story of a fit, or the estimator that keeps it as ``result_``.
+    mixture : fitted mixture
+        The estimator that keeps it.
     ax : Axes, optional
         Where to draw.
 
     Examples
     --------
-    >>> from gibbsian.estimators.mixtures import HardKMeans
+        >>> import gibbsian as gb
     >>> from gibbsian.plots_mixtures import free_energy_trace
-    >>> km = HardKMeans(random_state=0).fit([[0.0], [1.0], [10.0], [11.0]])
-    >>> free_energy_trace(km.result_).get_xlabel()
+    >>> km = gb.HardKMeans(random_state=0).fit([[0.0], [1.0], [10.0], [11.0]])
+    >>> free_energy_trace(km).get_xlabel()
     'step'
     """
-    if hasattr(result, "fit"):
-        check_is_fitted(result)
-    result = getattr(result, "result_", result)
-    if not isinstance(result, EMResult):
-        raise ArgumentError(
-            "has no trace", "give a fitted mixture or its result_", argument="result", value=type(result).__name__
-        )
+    if not hasattr(mixture, "free_energies_") and not hasattr(mixture, "fit"):
+        raise ArgumentError("has no trace", "give a fitted mixture", argument="mixture", value=type(mixture).__name__)
+    check_is_fitted(mixture)
     ax = _axes(ax, (7.0, 4.2))
-    steps = np.arange(result.n_steps)
-    for stage in dict.fromkeys(result.stages.tolist()):
-        part = result.stages == stage
-        ax.plot(steps[part], result.free_energies[part], color=CLASS_COLOURS[0], marker=".", markersize=4)
+    energies = mixture.free_energies_
+    stages, steps = getattr(mixture, "stages_", np.zeros(len(energies))), np.arange(len(energies))
+    for stage in dict.fromkeys(stages.tolist()):
+        part = stages == stage
+        ax.plot(steps[part], energies[part], color=CLASS_COLOURS[0], marker=".", markersize=4)
     ax.set_xlabel("step")
     ax.set_ylabel("free energy")
-    ax.set_title(result.reason, fontsize=10)
+    ax.set_title(mixture.result_.reason, fontsize=10)
     ax.grid(color="0.93")
     return ax
 
@@ -169,7 +162,7 @@ def _axes(ax: Axes | None, size: tuple[float, float], projection: str | None = N
 
 
 def _check(mixture: Any, n_columns: int, what: str) -> None:
-    if getattr(mixture, "kind", None) != "vmf-mixture":
+    if getattr(mixture, "registered_name", "") != "vmf-mixture":
         raise ArgumentError(f"a {what} shows a VonMisesFisherMixture, but mixture is a {type(mixture).__name__}")
     check_is_fitted(mixture)
     if mixture.n_features_in_ != n_columns:
@@ -186,7 +179,7 @@ def _shown(mixture: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _log_density(mixture: Any, grid: np.ndarray) -> np.ndarray:
-    return logsumexp(log_joint(mixture.mixture_, grid), axis=1)
+    return mixture.model_.log_weights(grid)
 
 
 def _around(places: np.ndarray, mixture: Any) -> np.ndarray:

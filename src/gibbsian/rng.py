@@ -59,6 +59,33 @@ def chain_streams(rng: np.random.Generator, n_chains: int) -> np.ndarray:
     return words.reshape(n_chains, 4)
 
 
+def generator_words(rng: np.random.Generator) -> np.ndarray:
+    """Return the state of a PCG64 generator as six words, which a checkpoint can hold."""
+    state = rng.bit_generator.state
+    halves = [half for name in ("state", "inc") for half in divmod(state["state"][name], 2**64)]
+    return np.array([*halves, state["has_uint32"], state["uinteger"]], dtype=np.uint64)
+
+
+def generator_of(words: np.ndarray) -> np.random.Generator:
+    """Return the generator whose state `generator_words` took."""
+    first, second, third, fourth, has_half, half = map(int, words)
+    bits = np.random.PCG64(0)
+    bits.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": first * 2**64 + second, "inc": third * 2**64 + fourth},
+        "has_uint32": has_half,
+        "uinteger": half,
+    }
+    return np.random.Generator(bits)
+
+
+def as_pcg64(rng: np.random.Generator) -> np.random.Generator:
+    """Return the generator itself, or one of the kind that `generator_words` takes that follows from it."""
+    if isinstance(rng.bit_generator, np.random.PCG64):
+        return rng
+    return np.random.default_rng(rng.integers(0, 2**63, size=4))
+
+
 def _mixed(words: np.ndarray) -> np.ndarray:
     """The finaliser of splitmix64, which the authors of xoshiro256++ recommend for its seeds."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 
 import gibbsian as gb
 
@@ -161,9 +162,10 @@ def span_average(what: Any, rows: np.ndarray, n_averages: int) -> Any:
     return bagging.average(model, state)
 
 
-def select_components(estimator: Any, rows: np.ndarray, numbers: list[int]) -> Any:
+def bic_by_components(estimator: Any, rows: np.ndarray, numbers: list[int]) -> Any:
     """Fit a mixture with several numbers of classes."""
-    return gb.mixtures.select_components(estimator, rows, numbers)
+    fits = [clone(estimator).set_params(n_components=number).fit(rows) for number in numbers]
+    return np.array([mixture.bic(rows) for mixture in fits])
 
 
 # -- answers of a fitted estimator ------------------------------------------------------------------------------------
@@ -337,9 +339,9 @@ def cluster_answers(clusters: Any, rows: np.ndarray) -> Answers:
         "means": clusters.means_,
         "labels": clusters.labels_[:30],
         "energy": clusters.energy_,
-        "energies": clusters.result_.free_energies[-3:],
+        "energies": clusters.free_energies_[-3:],
         "predict": clusters.predict(rows[:10]),
-        "score": clusters.score(rows[:20]),
+        "score": 20 * clusters.score(rows[:20]),
         "n_steps": clusters.n_iter_,
         "converged": bool(clusters.converged_),
     }
@@ -347,12 +349,12 @@ def cluster_answers(clusters: Any, rows: np.ndarray) -> Answers:
 
 def mixture_answers(mixture: Any, rows: Any, *parts: str) -> Answers:
     """Return the answers of a mixture; `parts` are its parameters besides the weights."""
-    points, classes = mixture.sample(200, random_state=11)
+    points, classes = mixture.sample(200, random_state=11, return_hidden=True)
     return {
         "weights": mixture.weights_,
         **{part: getattr(mixture, part + "_") for part in parts},
         "labels": mixture.labels_[:30],
-        "free_energies": mixture.result_.free_energies[-3:],
+        "free_energies": mixture.free_energies_[-3:],
         "predict_proba": mixture.predict_proba(rows[:5]),
         "score": mixture.score(rows[:20]),
         "score_samples": mixture.score_samples(rows[:5]),
@@ -1133,7 +1135,7 @@ def k_means() -> Answers:
 @frozen
 def online_k_means() -> Answers:
     rows = points()
-    return cluster_answers(build("online-k-means", n_components=3, n_epochs=4).fit(rows), rows)
+    return cluster_answers(build("online-k-means", n_components=3, max_iter=4).fit(rows), rows)
 
 
 @frozen
@@ -1164,8 +1166,7 @@ def gaussian_mixtures() -> Answers:
     for variance in ("free", "tied"):
         mixture = build("gaussians", n_components=3, variance=variance).fit(rows, sample_weight=weights(len(rows)))
         found |= prefixed(variance, mixture_answers(mixture, rows, "means", "variances"))
-    selection = select_components(build("gaussians", n_init=2), rows, [1, 2, 3])
-    return {**found, "bic": selection.bic}
+    return {**found, "bic": bic_by_components(build("gaussians", n_init=2), rows, [1, 2, 3])}
 
 
 @frozen
@@ -1191,7 +1192,7 @@ def mixture_of_independent_columns() -> Answers:
     mixture = build("machine-mixture", n_components=2, n_init=2).fit(rows, sample_weight=weights(len(rows)))
     hard = build("machine-mixture", n_components=2, machine="bernoulli", assignment="hard").fit(binary())
     found = mixture_answers(mixture, rows)
-    found["probabilities"] = mixture.mixture_.probabilities
+    found["probabilities"] = mixture.probabilities_
     return {**found, **prefixed("hard", mixture_answers(hard, binary()))}
 
 
@@ -1200,7 +1201,7 @@ def mixture_of_pairwise_machines() -> Answers:
     rows = binary(n_rows=200, n_columns=4)
     machine = build("pairwise", graph="chain", learner="mle", l2=0.01, tol=1e-9)
     mixture = build("machine-mixture", n_components=2, machine=machine, n_init=1, max_iter=15).fit(rows)
-    thetas = np.concatenate([theta_of(part) for part in mixture.mixture_.machines])
+    thetas = np.concatenate([theta_of(part) for part in mixture.machines_])
     return {**mixture_answers(mixture, rows), **parameters(thetas)}
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import vonmises_fisher
 
-from gibbsian.estimators.mixtures import VonMisesFisherMixture
+from gibbsian import VonMisesFisherMixture
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_sunspots(shared_data):
     assert one.concentrations_[0] == pytest.approx(vonmises_fisher.fit(rows)[1], rel=1e-5)
     assert one.concentrations_[0] < 0.1
     six = VonMisesFisherMixture(6, n_init=1, tol=1e-5, random_state=0).fit(rows)
-    assert (np.diff(six.result_.free_energies) <= 0).all()
+    assert (np.diff(six.free_energies_) <= 0).all()
     assert six.score(rows) > one.score(rows) + 0.4
     assert np.abs(six.means_[:, 2]).max() < 0.5  # no class at the poles
     assert six.bic(rows) < one.bic(rows)

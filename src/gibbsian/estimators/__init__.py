@@ -5,18 +5,13 @@ from gibbsian.lazy import attach
 _MODULES = {
     "base": ("ESTIMATORS", "Estimator", "load"),
     "boltzmann_machine": ("BoltzmannMachine",),
+    "clustering": ("HardKMeans", "OnlineKMeans"),
     "deep": ("DeepBeliefNetwork", "DeepBoltzmannMachine"),
     "full_span": ("FullSpan",),
     "hidden": ("HiddenBoltzmannMachine",),
     "higher_order": ("HigherOrderBoltzmannMachine",),
-    "mixtures": (
-        "GaussianMixture",
-        "HardKMeans",
-        "MachineMixture",
-        "OnlineKMeans",
-        "SoftKMeans",
-        "VonMisesFisherMixture",
-    ),
+    "machine_mixture": ("MachineMixture",),
+    "mixtures": ("GaussianMixture", "SoftKMeans", "VonMisesFisherMixture"),
     "potts": ("PottsMachine",),
     "restricted": ("RestrictedBoltzmannMachine",),
 }

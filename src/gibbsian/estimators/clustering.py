@@ -3,251 +3,129 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
 
-from gibbsian.errors import ArgumentError, DegenerateDataWarning, notify
-from gibbsian.estimators.mixture_base import HiddenClassEstimator
-from gibbsian.mixtures import EMResult, KMeansPartition, KMeansProblem, OnlineState, WeightedRows
-from gibbsian.mixtures.em import best_of, iterate
-from gibbsian.mixtures.kmeans import energy, nearest_mean
-from gibbsian.mixtures.online_kmeans import show
-from gibbsian.mixtures.rows import check_squares, collapse, unit_rows, without_direction
-from gibbsian.mixtures.seeds import spread_rows
-from gibbsian.rng import RandomState, as_generator
+from gibbsian.data import Dataset
+from gibbsian.estimators.base import ESTIMATORS
+from gibbsian.estimators.mixtures import ENDLESS, ClassEstimator, UnitNorm
+from gibbsian.learners import EM, FitResult, Learner
+from gibbsian.learners.restarts import Restarts
+from gibbsian.learners.winner_take_all import WinnerTakeAll
+from gibbsian.models.spherical_gaussians import KMeansModel
+from gibbsian.settings import declared, flag, number, whole
 
 
-class _MeansEstimator(ClusterMixin, HiddenClassEstimator):
-    """What hard clusterings share: rows go to their nearest mean, the score is minus the energy."""
+@declared
+class MeansEstimator(ClusterMixin, ClassEstimator):
+    """What hard clusterings share: rows go to their nearest mean, the score is minus the energy per row."""
 
-    components = KMeansPartition
+    has_density: ClassVar[bool] = False
 
-    def _prepared(self, rows: np.ndarray) -> np.ndarray:
-        check_squares(rows)
-        return rows
+    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+        return KMeansModel.unplaced(self.n_components, data.n_variables)
 
-    def _keep(self, result: EMResult) -> None:
-        super()._keep(result)
-        self.means_ = result.mixture.means
-        self.energy_ = result.mixture.energy
+    @property
+    def energy_(self) -> float:
+        """The energy of YK15 eq. 1 at the end of the fit."""
+        return float(self.free_energies_[-1])
 
-    def _classes(self, rows: np.ndarray) -> np.ndarray:
-        return nearest_mean(_plain(rows, np.ones(len(rows))), self.mixture_.means)
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return minus the squared distance of each row to its nearest mean: its part of YK15 eq. 1.
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the energy of YK15 eq. 1; rows that cannot be scaled to unit norm have no weight."""
-        rows = self._rows(X)
-        return -energy(_plain(rows, self._row_weights(rows, sample_weight)), self.mixture_.means)
+        This is what is left of a log-density as the variance goes to zero, so that it compares rows and fits, but is
+        not one.
+        """
+        return super().score_samples(X)
 
 
-class HardKMeans(_MeansEstimator):
+@ESTIMATORS.register("k-means", about="numbers, each row at its nearest mean", rows="numbers")
+@declared
+class HardKMeans(MeansEstimator):
     """Hard k-means with the energy of YK15 eq. 1 traced; the k-means++ start is scikit-learn's.
 
-    Parameters
-    ----------
-    n_components : int
-        k, the number of classes.
-    n_init : int
-        Starts; the one of least energy is kept.
-    max_iter : int
-        Most steps of each.
-    tol : float
-        Converged when the energy per row falls by no more.
-    random_state : None, int or Generator
-        Where the starts come from.
-
-    Attributes
-    ----------
-    means_ : array of shape (n_components, n_columns)
-        The means m_a.
-    labels_ : array of shape (n_rows,)
-        The class of each row.
-    energy_ : float
-        The energy at the end; ``result_.free_energies`` has every step's.
+    Distances are taken over present cells. The fit leaves ``means_``, ``labels_``, ``energy_`` and ``free_energies_``,
+    the energy of every step.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gibbsian.estimators.mixtures import HardKMeans
-    >>> km = HardKMeans(n_components=2, random_state=0).fit([[0.0], [1.0], [10.0], [11.0]])
+    >>> import numpy as np, gibbsian as gb
+    >>> km = gb.HardKMeans(n_components=2, random_state=0).fit([[0.0], [1.0], [10.0], [11.0]])
     >>> np.sort(km.means_.ravel()), km.energy_
     (array([ 0.5, 10.5]), 1.0)
     """
 
-    kind = "k-means"
+    n_init: int = whole(5, "Starts; the one of least energy is kept.", least=1)
+    max_iter: int = whole(300, "Most steps of each start.", least=1)
+    tol: float = number(0.0, "Converged when the energy per row falls by no more.", least=0.0)
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        n_init: int = 5,
-        max_iter: int = 300,
-        tol: float = 0.0,
-        random_state: RandomState = None,
-    ):
-        self.n_components = n_components
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    def _learner(self, model: Any, data: Dataset) -> Learner:
+        return Restarts(EM(assignment="hard"), self.n_init, max_iter=self.max_iter, tol=self.tol)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the means.
-
-        Parameters
-        ----------
-        X : array or frame of shape (n_rows, n_columns)
-            The rows.
-        y : ignored
-            For scikit-learn's pipelines.
-        sample_weight : array of shape (n_rows,), optional
-            How much each row counts.
-        """
-        rows = self._rows(X, fitting=True)
-        data = collapse(rows, sample_weight)
-        data.require(self.n_components)
-        problem = KMeansProblem(data)
-
-        def one(rng: np.random.Generator) -> EMResult:
-            start = problem.from_means(spread_rows(data, self.n_components, rng))
-            return iterate(problem, start, self.max_iter, self.tol)
-
-        best = best_of(one, self.n_init, as_generator(self.random_state))
-        return self._finish(replace(best, mixture=replace(best.mixture, labels=None)), rows)
+    def _steps(self, learner: Learner) -> int:
+        return ENDLESS
 
 
-class OnlineKMeans(_MeansEstimator):
+@ESTIMATORS.register(
+    "online-k-means",
+    about="numbers or directions, one row at a time moves the nearest unit",
+    rows="numbers",
+    missing=False,
+    epochs=True,
+)
+@declared
+class OnlineKMeans(UnitNorm, MeansEstimator):
     """Online winner-take-all k-means: rows are shown one at a time and the winner moves towards each (YK15).
 
-    Parameters
-    ----------
-    n_components : int
-        k, the number of units.
-    normalize : bool
-        Scale inputs and units to unit norm, so that the nearest unit is the one with the greatest dot product.
-    rate : float
-        How far a unit moves towards its first row; later ones count less and less.
-    n_epochs : int
-        How often all rows are shown, each time in a new random order.
-    random_state : None, int or Generator
-        Where start and orders come from.
-
-    Attributes
-    ----------
-    means_ : array of shape (n_components, n_columns)
-        The units' weights.
-    energy_ : float
-        The energy of YK15 eq. 1 at the end; ``result_.free_energies`` has every epoch's.
+    The fit leaves ``means_`` (the units' weights), ``wins_``, ``labels_``, ``energy_`` and ``free_energies_``, the
+    energy after every epoch.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gibbsian.estimators.mixtures import OnlineKMeans
+    >>> import gibbsian as gb
     >>> rows = [[1.0, 0.1], [1.0, -0.1], [0.1, 2.0], [-0.1, 2.0]]
-    >>> OnlineKMeans(random_state=0).fit(rows).labels_.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
+    >>> gb.OnlineKMeans(random_state=0).fit(rows).labels_.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
     True
     """
 
-    kind = "online-k-means"
+    normalize: bool = flag(
+        True, "Scale inputs and units to unit norm, so that the nearest unit is the one with the greatest dot product."
+    )
+    learning_rate: float = number(
+        1.0, "How far a unit moves towards its first row; later ones count less and less.", above=0.0, most=1.0
+    )
+    max_iter: int = whole(10, "How often all rows are shown, each time in a new random order.", least=1)
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        normalize: bool = True,
-        rate: float = 1.0,
-        n_epochs: int = 10,
-        random_state: RandomState = None,
-    ):
-        self.n_components = n_components
-        self.normalize = normalize
-        self.rate = rate
-        self.n_epochs = n_epochs
-        self.random_state = random_state
+    def _prepared(self, data: Dataset) -> Dataset:
+        return self._scaled(data) if self.normalize else super()._prepared(data)
 
-    def _prepared(self, rows: np.ndarray) -> np.ndarray:
-        return unit_rows(rows) if self.normalize else super()._prepared(rows)
+    def _learner(self, model: Any, data: Dataset) -> Learner:
+        return self._shower(in_order=False)
 
-    def _silent(self, rows: np.ndarray) -> np.ndarray:
-        return without_direction(rows) if self.normalize else super()._silent(rows)
+    def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
+        return self._shower(in_order=True)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from a start of k-means++ rows.
+    def _shower(self, in_order: bool) -> Learner:
+        return WinnerTakeAll(
+            normalize=self.normalize, learning_rate=self.learning_rate, max_iter=self.max_iter, in_order=in_order
+        )
 
-        Parameters
-        ----------
-        X : array or frame of shape (n_rows, n_columns)
-            The rows.
-        y : ignored
-            For scikit-learn's pipelines.
-        sample_weight : array of shape (n_rows,), optional
-            How much each row counts.
-        """
-        rows = self._rows(X, fitting=True)
-        data = collapse(rows, self._row_weights(rows, sample_weight))
-        rng = as_generator(self.random_state)
-        state = OnlineState(spread_rows(data, self.n_components, rng), np.zeros(self.n_components))
-        energies = []
-        for _ in range(self.n_epochs):
-            # a mean of the last epoch's winners alone forgets where the unit came from
-            state = OnlineState(state.means, np.zeros(self.n_components))
-            state = show(state, data.rows, data.weights, rng.permutation(len(data.weights)), self.rate, self.normalize)
-            energies.append(energy(data, state.means))
-        return self._end(state, energies, rows)
+    def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
+        # an online pass has no maximum to reach: it ends when all rows were shown
+        return super()._set_fitted(replace(result, converged=True), coding, names)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Show each row once, in the order given, and go on from where the units stand.
 
         Examples
         --------
-        >>> from gibbsian.estimators.mixtures import OnlineKMeans
-        >>> units = OnlineKMeans(normalize=False, random_state=0)
+        >>> import gibbsian as gb
+        >>> units = gb.OnlineKMeans(normalize=False, random_state=0)
         >>> for row in ([[0.0], [9.0]], [[1.0], [10.0]], [[2.0], [11.0]]):
         ...     units = units.partial_fit(row)
         >>> sorted(units.means_.ravel().tolist())
         [1.0, 10.0]
         """
-        first = not hasattr(self, "wins_")
-        if not first:
-            self._ready(fitting=True)
-            if self.n_components != len(self.wins_):
-                raise ArgumentError(
-                    f"but there are {len(self.wins_)} units already",
-                    "call fit, or partial_fit on a new OnlineKMeans",
-                    argument="n_components",
-                    value=self.n_components,
-                )
-        rows = self._rows(X, fitting=first)
-        weights = self._row_weights(rows, sample_weight)
-        if first:
-            rng = as_generator(self.random_state)
-            start = spread_rows(collapse(rows, weights), self.n_components, rng)
-            state, energies = OnlineState(start, np.zeros(self.n_components)), []
-        else:
-            state, energies = OnlineState(self.means_, self.wins_), list(self.result_.free_energies)
-        order = np.flatnonzero(weights > 0)
-        state = show(state, rows, weights, order, self.rate, self.normalize)
-        return self._end(state, [*energies, energy(_plain(rows, weights), state.means)], rows, whole=False)
-
-    def _extra_tensors(self) -> dict[str, np.ndarray]:
-        return {"wins": self.wins_}
-
-    def _restore(self, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
-        self.wins_ = tensors["wins"]
-
-    def _end(self, state: OnlineState, energies: list[float], rows: np.ndarray, whole: bool = True) -> Self:
-        lost = np.flatnonzero(state.wins == 0)
-        if whole and len(lost):
-            said = f"unit {lost[0]} has won no row in the last epoch and stays where it was: ask for fewer units"
-            notify(DegenerateDataWarning(said))
-        self.wins_ = state.wins
-        mixture = KMeansPartition(state.means, energies[-1])
-        reason = f"showed the rows {len(energies)} times"
-        return self._finish(EMResult(mixture, np.array(energies), np.zeros(len(energies)), True, reason), rows)
-
-
-def _plain(rows: np.ndarray, weights: np.ndarray) -> WeightedRows:
-    """The rows as they stand, in their order."""
-    return WeightedRows(rows, weights, len(rows))
+        return super().partial_fit(X, y, sample_weight)

@@ -1,97 +1,55 @@
-"""Mixtures of visible machines as a scikit-learn estimator."""
+"""Mixtures of machines as a scikit-learn estimator: independent columns of labels, or any machine."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.estimators.mixture_base import MixtureEstimator
-from gibbsian.mixtures import (
-    EMResult,
-    ExponentialProblem,
-    IndependentColumns,
-    IndependentComponents,
-    Levels,
-    MachineComponents,
-    MachineProblem,
-    check_finite,
-    log_joint,
+from gibbsian.estimators.base import ESTIMATORS, Estimator
+from gibbsian.estimators.mixtures import MixtureEstimator
+from gibbsian.models.independent_columns import IndependentColumnsMixture
+from gibbsian.models.machine_mixture import MachineMixtureModel, check_machine
+from gibbsian.settings import choice, declared, free, number
+from gibbsian.storage import StoredModel
+
+INDEPENDENT = ("categorical", "bernoulli")
+
+
+@ESTIMATORS.register(
+    "machine-mixture", about="labels, independent columns or a machine of any kind for each class", rows="categories"
 )
-from gibbsian.mixtures.em import best_of, iterate
-from gibbsian.mixtures.exponential import nearest
-from gibbsian.mixtures.levels import check_present
-from gibbsian.mixtures.machines import check_machine
-from gibbsian.mixtures.rows import collapse, column_label
-from gibbsian.mixtures.seeds import spread_rows
-from gibbsian.rng import RandomState, as_generator
-
-
+@declared
 class MachineMixture(MixtureEstimator):
-    """Mixture of visible machines: independent columns, or any machine that can fit weighted rows and score them.
+    """Mixture of machines: independent columns of labels, or any machine that can fit weighted rows and score them.
 
-    Parameters
-    ----------
-    n_components : int
-        k, the number of classes.
-    machine : "categorical", "bernoulli" or estimator
-        Independent columns of any labels, of two values each, or an object with ``fit(X, sample_weight=)`` and
-        ``score_samples(X)``, cloned for each class.
-    assignment : "soft" or "hard"
-        Share each row among the classes or give it to the best.
-    smoothing : float
-        For independent columns: rows of each value added to every class (a Dirichlet prior, part of the free energy).
-    n_init : int
-        Starts; the one of least free energy is kept.
-    max_iter : int
-        Most steps of each.
-    tol : float
-        Converged when the free energy per row falls by no more.
-    random_state : None, int or Generator
-        Where the starts come from.
-
-    Attributes
-    ----------
-    weights_ : array
-        The weights of the classes.
-    mixture_ : IndependentComponents or MachineComponents
-        The probabilities or the machines of the classes.
+    The fit leaves ``weights_`` and ``probabilities_`` (of each value of each column, side by side) or ``machines_``.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gibbsian.estimators.mixtures import MachineMixture
+    >>> import numpy as np, gibbsian as gb
     >>> rows = np.repeat([["a", "x", "p"], ["b", "y", "q"]], 20, axis=0)
-    >>> MachineMixture(random_state=0).fit(rows).weights_.round(2)
+    >>> gb.MachineMixture(random_state=0).fit(rows).weights_.round(2)
     array([0.5, 0.5])
     """
 
-    kind = "machine-mixture"
-    components = IndependentComponents
-
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        machine: Any = "categorical",
-        assignment: str = "soft",
-        smoothing: float = 0.01,
-        n_init: int = 5,
-        max_iter: int = 1000,
-        tol: float = 1e-7,
-        random_state: RandomState = None,
-    ):
-        self.n_components = n_components
-        self.machine = machine
-        self.assignment = assignment
-        self.smoothing = smoothing
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    machine: Any = free(
+        "categorical",
+        "Independent columns of any labels ('categorical'), of two values each ('bernoulli'), or an object with "
+        "fit(X, sample_weight=) and score_samples(X), cloned for each class.",
+        doc="{'categorical', 'bernoulli'} or estimator",
+    )
+    assignment: str = choice("soft", "Share each row among the classes or give it to the best.", "soft", "hard")
+    smoothing: float = number(
+        0.01,
+        "Of independent columns: rows of each value added to every class (a Dirichlet prior, part of the free energy).",
+        least=0.0,
+    )
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that words are welcome."""
@@ -100,81 +58,87 @@ class MachineMixture(MixtureEstimator):
         tags.input_tags.categorical = True
         return tags
 
-    def _rows(self, X: Any, fitting: bool = False) -> np.ndarray:
-        self._ready(fitting)
-        table = validate_data(self, X, reset=fitting, dtype=None, ensure_all_finite=False)
-        if table.dtype.kind in "fc":
-            check_finite(table, self._names)
-        check_present(table, self._names)
-        return table
+    # -- reading ------------------------------------------------------------------------------------------------------
+    def _coding(self) -> Any:
+        """Return what the machines take labels for; those of others take numbers."""
+        if isinstance(self.machine, str):
+            return "categorical"
+        return self.machine._coding() if isinstance(self.machine, Estimator) else "real"
 
-    @property
-    def _names(self) -> Any:
-        return getattr(self, "feature_names_in_", None)
+    def _table(self, X: Any, fitting: bool) -> Any:
+        if fitting:
+            self._check_machine()
+        else:
+            check_is_fitted(self)
+        validate_data(self, X, reset=fitting, dtype=None, ensure_all_finite=False)
+        return X
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the machines and weights of the classes.
-
-        Parameters
-        ----------
-        X : array or frame of shape (n_rows, n_columns)
-            Rows of labels or numbers.
-        y : ignored
-            For scikit-learn's pipelines.
-        sample_weight : array of shape (n_rows,), optional
-            How much each row counts.
-        """
-        table, hard = self._rows(X, fitting=True), self.assignment == "hard"
+    def _check_machine(self) -> None:
         if not isinstance(self.machine, str):
             check_machine(self.machine)
-        levels = Levels.of(table, self._names)
-        one_hot = collapse(levels.one_hot(table), sample_weight)
-        one_hot.require(self.n_components)
-        if isinstance(self.machine, str):
-            self._check_named_machine(levels)
-            problem: Any = ExponentialProblem(IndependentColumns(levels, self.smoothing), one_hot, hard)
-        else:
-            codes = (one_hot.rows.indices.reshape(-1, table.shape[1]) - levels.starts[:-1]).astype(np.int64)
-            problem = MachineProblem(self.machine, replace(one_hot, rows=levels.decode(codes)), hard)
-
-        def one(rng: np.random.Generator) -> EMResult:
-            seeds = spread_rows(one_hot, self.n_components, rng)
-            start = problem.from_labels(nearest(one_hot.rows, seeds), self.n_components)
-            return iterate(problem, start, self.max_iter, self.tol)
-
-        return self._finish(best_of(one, self.n_init, as_generator(self.random_state)), table)
-
-    def _check_named_machine(self, levels: Levels) -> None:
-        if self.machine not in ("categorical", "bernoulli"):
+        elif self.machine not in INDEPENDENT:
             raise ArgumentError(
                 "must be 'categorical', 'bernoulli' or an estimator", argument="machine", value=self.machine
             )
-        many = [j for j, values in enumerate(levels.values) if len(values) > 2]
-        if self.machine == "bernoulli" and many:
-            column, n_values = column_label(self._names, many[0]), len(levels.values[many[0]])
+
+    def _prepared(self, data: Dataset) -> Dataset:
+        sizes = [len(labels) for labels in data.labels]
+        if self.machine == "bernoulli" and max(sizes) > 2:
+            column = int(np.argmax(sizes))
             raise DataError(
-                f"column {column} has {n_values} values but `machine='bernoulli'` takes two",
+                f"column {data.names[column]!r} has {sizes[column]} values but `machine='bernoulli'` takes two",
                 "use `machine='categorical'`",
             )
+        return data
 
-    def _scores(self, rows: np.ndarray) -> np.ndarray:
-        if isinstance(self.mixture_, MachineComponents):
-            return self.mixture_.log_joint(rows)
-        return log_joint(self.mixture_, self.mixture_.levels.one_hot(rows))
+    # -- learning -----------------------------------------------------------------------------------------------------
+    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+        k, n = self.n_components, data.n_variables
+        if isinstance(self.machine, str):
+            return IndependentColumnsMixture.unplaced(k, data.domain, n, smoothing=self.smoothing)
+        return MachineMixtureModel.unplaced(k, self.machine, data.coding, n)
 
-    def _count(self, mixture: Any) -> int | None:
-        if isinstance(mixture, MachineComponents):
-            return mixture.n_parameters()
-        return IndependentColumns(mixture.levels).n_parameters(mixture)
+    def cell_probabilities(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the values of each cell given the present cells of its row.
 
-    def _extra_header(self) -> dict[str, Any]:
-        if isinstance(self.mixture_, MachineComponents):
-            raise ArgumentError("a mixture of given machines has no file of its own", "save each of mixture_.machines")
-        levels = self.mixture_.levels
-        as_objects = levels.values[0].dtype == object
-        return {**super()._extra_header(), "levels": levels.written(), "as_objects": as_objects}
+        An array of shape (rows, columns, values) with zeros after the last value of a column that has fewer, or of
+        shape (rows, columns) with the probability of the upper value where all columns are of one two-valued coding.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> rows = np.repeat(np.array([["a", "x"], ["b", "y"]], dtype=object), 20, axis=0)
+        >>> mixture = gb.MachineMixture(random_state=0).fit(rows)
+        >>> mixture.cell_probabilities(np.array([["a", None]], dtype=object)).round(2)[0]
+        array([[1., 0.],
+               [1., 0.]])
+        """
+        data = self._read(X)
+        return self._answers.cell_probabilities(data, self._rng())[data.row_of]
+
+    # -- files --------------------------------------------------------------------------------------------------------
+    def to_stored(self) -> StoredModel:
+        """Return what a file holds of the fitted estimator: of a mixture of machines each machine as well."""
+        stored = super().to_stored()
+        if not hasattr(self, "machines_"):
+            return stored
+        for machine in self.machines_:
+            if not isinstance(machine, Estimator):
+                raise ArgumentError(
+                    f"a {type(machine).__name__} is no machine of this library, so that a file cannot hold it",
+                    "save it by its own means",
+                )
+        parts = tuple(machine.to_stored() for machine in self.machines_)
+        return replace(stored, parts=parts)
 
     @classmethod
-    def _rebuilt(cls, parts: dict[str, np.ndarray], header: dict[str, Any]) -> IndependentComponents:
-        levels = Levels.read(header["levels"], header["as_objects"], header["names"])
-        return IndependentComponents(parts["weights"], parts["probabilities"], levels)
+    def from_stored(cls, stored: StoredModel) -> Self:
+        """Rebuild a fitted estimator from what a file holds."""
+        if not stored.parts:
+            return super().from_stored(stored)
+        kinds: Any = [ESTIMATORS.factory(part.estimator) for part in stored.parts]
+        machines = tuple(kind.from_stored(part) for kind, part in zip(kinds, stored.parts, strict=True))
+        prototype, weights = clone(machines[0]), cast(Any, stored.model)
+        model = replace(weights, machines=machines, prototype=prototype, coding=stored.coding)
+        settings = {**stored.settings, "machine": prototype}
+        return super().from_stored(replace(stored, model=model, settings=settings))

@@ -1,24 +1,412 @@
-"""Every estimator with a hidden class, by its name on the command line and in files."""
+"""Mixtures with a density: soft k-means, spherical Gaussians, von Mises-Fisher, as scikit-learn estimators."""
 
 from __future__ import annotations
 
-from gibbsian.estimators.clustering import HardKMeans, OnlineKMeans
-from gibbsian.estimators.gaussian_mixtures import GaussianMixture, SoftKMeans
-from gibbsian.estimators.machine_mixture import MachineMixture
-from gibbsian.estimators.mixture_base import HiddenClassEstimator
-from gibbsian.estimators.von_mises_fisher import VonMisesFisherMixture
+import os
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
-__all__ = [
-    "MIXTURES",
-    "GaussianMixture",
-    "HardKMeans",
-    "MachineMixture",
-    "OnlineKMeans",
-    "SoftKMeans",
-    "VonMisesFisherMixture",
-]
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-MIXTURES: dict[str, type[HiddenClassEstimator]] = {
-    estimator.kind: estimator
-    for estimator in (HardKMeans, OnlineKMeans, SoftKMeans, GaussianMixture, VonMisesFisherMixture, MachineMixture)
-}
+from gibbsian.data import Dataset
+from gibbsian.data.numbers import check_squares
+from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, MissingValuesWarning, notify
+from gibbsian.estimators.base import ESTIMATORS, Estimator
+from gibbsian.estimators.frames import like_frame
+from gibbsian.learners import EM, FitResult, Learner
+from gibbsian.learners.annealing import Annealed
+from gibbsian.learners.chunk_em import ChunkEM
+from gibbsian.learners.restarts import Restarts
+from gibbsian.models import bessel
+from gibbsian.models.concentration import METHODS
+from gibbsian.models.spherical_gaussians import GaussianMixtureModel
+from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, unit_rows, without_direction
+from gibbsian.settings import Setting, check_value, choice, declared, flag, number, whole
+
+# Beyond these, squares in the densities leave the range of numbers.
+LEAST_VARIANCE, LARGEST_KAPPA = 1e-140, 1e140
+# Steps of a run that ends when its learner says so.
+ENDLESS = 10**9
+_RELATIVE_TO = Setting("What densities are relative to.", "choice", words=("area", "uniform"))
+
+
+@declared
+class ClassEstimator(Estimator):
+    """What all estimators with a hidden class share: numbers as data, and questions about classes."""
+
+    n_components: int = whole(2, "k, the number of classes.", least=1, kw_only=False)
+    accepts_sparse: ClassVar[bool] = False
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn which rows are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.accepts_sparse
+        return tags
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+    def _coding(self) -> Any:
+        return "real"
+
+    def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
+        if not isinstance(X, Dataset | str | os.PathLike):
+            X = self._table(X, fitting)
+        return self._prepared(super()._read(X, fitting, sample_weight))
+
+    def _counting(self, data: Dataset) -> Dataset:
+        self._fit_data = data  # for the classes of all its rows
+        return super()._counting(data)
+
+    def _table(self, X: Any, fitting: bool) -> Any:
+        """Return a table that scikit-learn accepts, numbers as float64."""
+        if not fitting:
+            check_is_fitted(self)
+        sparse = ("csr",) if self.accepts_sparse else False
+        rows = validate_data(self, X, reset=fitting, dtype=np.float64, accept_sparse=sparse, ensure_all_finite=False)
+        names = getattr(self, "feature_names_in_", None)
+        return rows if names is None else _named(rows, names)
+
+    def _prepared(self, data: Dataset) -> Dataset:
+        """Return the data as the model wants them."""
+        try:
+            check_squares(data.states, data.names)
+        except DataError:  # distinct rows stand in another order: name the row of the table
+            check_squares(data.rows()[0], data.names)
+        return data
+
+    # -- learning -----------------------------------------------------------------------------------------------------
+    def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
+        return ChunkEM(assignment=getattr(self, "assignment", "soft"))
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from one chunk of rows, keeping what was learned before: sums of the classes add over chunks.
+
+        The first chunk places the classes, so it should show all of them.
+        """
+        if hasattr(self, "model_") and self.n_components != self.model_.n_components:
+            raise ArgumentError(
+                f"but there are {self.model_.n_components} classes already",
+                f"call fit, or partial_fit on a new {type(self).__name__}",
+                argument="n_components",
+                value=self.n_components,
+            )
+        super().partial_fit(X, y, sample_weight)
+        return self._label()
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the classes.
+
+        Parameters
+        ----------
+        X : array, frame, path or Dataset
+            The rows. Missing cells are integrated out.
+        y : ignored
+            For scikit-learn's pipelines.
+        sample_weight : array of shape (n_rows,), default=None
+            How much each row counts.
+
+        Returns
+        -------
+        self
+        """
+        super().fit(X, y, sample_weight)
+        return self._label()
+
+    def _label(self) -> Self:
+        """Keep the class of each row of the fit."""
+        data = self.__dict__.pop("_fit_data")
+        self.labels_ = self._answers.classes(data)[data.row_of]
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Learn the classes, and return the most probable one of each row."""
+        return self.fit(X, y, sample_weight=sample_weight).labels_
+
+    def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
+        model: Any = result.model
+        if model.trouble:
+            notify(DegenerateDataWarning(model.trouble))
+        return result
+
+    def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
+        super()._set_fitted(result, coding, names)
+        self.n_iter_ = max(1, len(self.free_energies_))
+        self.converged_ = result.converged
+        for part in self.model_.shown:
+            setattr(self, f"{part}_", getattr(self.model_, part))
+        return self
+
+    @property
+    def free_energies_(self) -> np.ndarray:
+        """The free energy, or the energy of k-means, at every step of the start that was kept; it never rises."""
+        return self._steps_kept("value")
+
+    def _steps_kept(self, column: str) -> np.ndarray:
+        trace = self.result_.trace
+        values = trace.column(column)
+        if "best" not in trace.details or not len(values):
+            return values
+        return values[trace.column("start") == trace.column("best")[-1]]
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class of each row."""
+        data = self._read(X)
+        return self._answers.classes(data)[data.row_of]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return ``P(class | x)`` of each row (YK15's soft-assign variables)."""
+        data = self._read(X)
+        return self._answers.class_probabilities(data)[data.row_of]
+
+    def impute(self, X: Any) -> Any:
+        """Return X with missing numbers at their expected value and missing labels at the most probable one."""
+        data = self._read(X)
+        filled = self.coding_.decode(self._answers.completed_states(data, self._rng()))
+        return like_frame(filled[data.row_of], X, self.names_)
+
+    @classmethod
+    def _structure_of(cls, model: Any, coding: Any) -> dict[str, Any]:
+        return {"n_components": model.n_components}
+
+
+@declared
+class MixtureEstimator(ClassEstimator):
+    """A mixture with a density: scores, criteria, samples."""
+
+    n_init: int = whole(5, "Starts; the one of least free energy is kept.", least=1)
+    max_iter: int = whole(1000, "Most steps of each start.", least=1)
+    tol: float = number(1e-7, "Converged when the free energy per row falls by no more.", least=0.0)
+
+    def _learner(self, model: Any, data: Dataset) -> Learner:
+        hard = {"assignment": self.assignment} if hasattr(self, "assignment") else {}
+        return Restarts(EM(**hard), self.n_init, max_iter=self.max_iter, tol=self.tol)
+
+    def _steps(self, learner: Learner) -> int:
+        return ENDLESS
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the mean log-density per row."""
+        likelihood, weight = self._answers.log_likelihood(self._read(X, sample_weight=sample_weight))
+        return likelihood / weight
+
+    @property
+    def n_parameters_(self) -> int:
+        """The number of parameters that the fit has learned."""
+        return self._answers.n_parameters()
+
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """Return the Bayesian information criterion, ``-2 log L + p log n``: the lower the better."""
+        return self._answers.bic(self._read(X, sample_weight=sample_weight))
+
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
+        """Return Akaike's information criterion, ``-2 log L + 2 p``: the lower the better."""
+        return self._answers.aic(self._read(X, sample_weight=sample_weight))
+
+
+@ESTIMATORS.register("soft-k-means", about="numbers, classes of equal weight and one given variance", rows="numbers")
+@declared
+class SoftKMeans(MixtureEstimator):
+    """Soft k-means of the lecture: classes of equal weight and one fixed variance, which sets the softness (YK15).
+
+    The fit leaves ``means_``, ``labels_`` and ``free_energies_``; ``stages_`` has the variance of every step.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> soft = gb.SoftKMeans(variance=1.0, random_state=0).fit([[0.0], [1.0], [10.0], [11.0]])
+    >>> soft.predict_proba([[5.5]]).round(3)
+    array([[0.5, 0.5]])
+    """
+
+    variance: float = number(
+        1.0, "sigma^2; towards zero the assignments become those of hard k-means.", least=LEAST_VARIANCE
+    )
+    anneal: bool = flag(
+        False,
+        "Begin with all means together at a variance where they stay so and lower it step by step, which avoids most "
+        "poor local minima.",
+    )
+    cooling: float = number(0.8, "The factor between two variances of an annealed fit.", above=0, below=1)
+    max_iter: int = whole(1000, "Most steps of each start, and of each stage.", least=1)
+    tol: float = number(1e-8, "Converged when the free energy per row falls by no more.", least=0.0)
+
+    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+        return GaussianMixtureModel.unplaced(
+            self.n_components, data.n_variables, variance=self.variance, free_weights=False
+        )
+
+    def _learner(self, model: Any, data: Dataset) -> Learner:
+        if not self.anneal:
+            return super()._learner(model, data)
+        stages = Annealed(EM(), cooling=self.cooling, max_iter=self.max_iter, tol=self.tol)
+        return Restarts(stages, self.n_init, max_iter=None, tol=self.tol)
+
+    @property
+    def stages_(self) -> np.ndarray:
+        """The variance at every step of the start that was kept."""
+        if "stage" in self.result_.trace.details:
+            return self._steps_kept("stage")
+        return np.full(self.n_iter_, float(self.variance))
+
+
+@ESTIMATORS.register("gaussian-mixture", about="numbers, a spherical Gaussian for each class", rows="numbers")
+@declared
+class GaussianMixture(MixtureEstimator):
+    """Mixture of spherical Gaussians with learned variances and weights (YK15, "Soft K-means. Mixture of Gaussians").
+
+    The fit leaves ``weights_``, ``means_``, ``variances_``, ``labels_`` and ``free_energies_``.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> rows = np.random.default_rng(0).normal(size=(300, 2)) * (1 + 2 * (np.arange(300) % 2))[:, None]
+    >>> rows[::2] += 20
+    >>> mixture = gb.GaussianMixture(random_state=0).fit(rows)
+    >>> np.sort(mixture.means_[:, 0]).round(-1).tolist()
+    [-0.0, 20.0]
+    >>> mixture.impute([[20.0, np.nan]]).round(-1)
+    array([[20., 20.]])
+    """
+
+    variance: str = choice("free", "One variance for each class, or one for all.", "free", "tied")
+    variance_floor: float = number(1e-6, "Least variance, as a share of the mean variance of the columns.", above=0.0)
+
+    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+        settings = {"variance": self.variance, "floor_share": self.variance_floor}
+        return GaussianMixtureModel.unplaced(self.n_components, data.n_variables, **settings)
+
+
+class UnitNorm:
+    """Estimators whose rows are directions: scaled to unit norm, those of norm zero told of and not counted."""
+
+    normalize: bool
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that unit norm needs all cells."""
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = not self._needs_unit_norm
+        return tags
+
+    @property
+    def _needs_unit_norm(self) -> bool:
+        return self.normalize
+
+    def _scaled(self: Any, data: Dataset) -> Dataset:
+        """Return the data with rows of unit norm."""
+        if data.missing is not None:
+            GaussianMixtureModel.unplaced(1, data.n_variables).require_all_cells(data.missing[data.row_of])
+        if not self.normalize:
+            unit_rows(data.rows()[0], scale=False)
+        data = data.with_numbers(unit_rows(data.states, scale=self.normalize))
+        silent = np.zeros(data.n_states, dtype=bool)
+        silent[without_direction(data.states)] = True
+        places = np.flatnonzero(silent[data.row_of])
+        if not len(places):
+            return data
+        _notify_without_direction(places)
+        weights = np.ones(data.n_rows) if data.row_weights is None else data.row_weights.copy()
+        weights[places] = 0.0
+        if not weights.any():
+            raise DataError("no row has a weight above zero", "there is nothing to learn from or to score")
+        return replace(data, weights=np.where(silent, 0.0, data.weights), row_weights=weights)
+
+
+@ESTIMATORS.register(
+    "vmf-mixture", about="directions, a von Mises-Fisher distribution for each class", rows="directions", missing=False
+)
+@declared
+class VonMisesFisherMixture(UnitNorm, MixtureEstimator):
+    """Mixture of von Mises-Fisher distributions on the unit sphere, for dense and sparse rows (YK15).
+
+    Equal weights and one concentration with hard assignment are spherical k-means, whatever the concentration; with
+    soft assignment they lead there as it grows. Rows of norm zero are left out with a warning. Missing cells are
+    refused: unit norm ties all cells of a row together. The fit leaves ``weights_``, ``means_``, ``concentrations_``,
+    ``labels_`` and ``free_energies_``.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> rng = np.random.default_rng(0)
+    >>> rows = np.repeat(np.eye(3)[:2], 100, axis=0) + rng.normal(size=(200, 3)) / 5
+    >>> vmf = gb.VonMisesFisherMixture(n_components=2, random_state=0).fit(rows)
+    >>> np.sort(vmf.means_[:, 0]).round(1)
+    array([0., 1.])
+    """
+
+    kappa: float | str = number(
+        "free",
+        "One concentration for each class, one for all, or a fixed one (YK15's lambda = 1/sigma^2).",
+        least=0.0,
+        most=LARGEST_KAPPA,
+        words=("free", "tied"),
+    )
+    weights: str = choice("free", "Learn the weights of the classes or keep them equal.", "free", "equal")
+    assignment: str = choice("soft", "Share each row among the classes or give it to the best.", "soft", "hard")
+    normalize: bool = flag(True, "Scale rows to unit norm; otherwise they must have it.")
+    kappa_method: str = choice("newton", "How kappa is found; 'newton' is exact.", *METHODS)
+    kappa_max: float = number(
+        1e8, "Largest concentration: a class of one direction has no finite one.", above=0.0, most=LARGEST_KAPPA
+    )
+    accepts_sparse: ClassVar[bool] = True
+
+    @property
+    def _needs_unit_norm(self) -> bool:
+        return True
+
+    def _prepared(self, data: Dataset) -> Dataset:
+        if data.n_variables < 2:
+            raise DataError("n_features=1", "directions need at least two columns")
+        return self._scaled(data)
+
+    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+        return VonMisesFisherMixtureModel.unplaced(
+            self.n_components,
+            data.n_variables,
+            kappa=self.kappa,
+            free_weights=self.weights == "free",
+            method=self.kappa_method,
+            largest=self.kappa_max,
+        )
+
+    def score_samples(self, X: Any, relative_to: str = "area") -> np.ndarray:
+        """Return the log-density of each row; zero for a row of norm zero, which tells nothing.
+
+        Parameters
+        ----------
+        X : array, frame or CSR matrix
+            The rows.
+        relative_to : {"area", "uniform"}, default="area"
+            Per unit of area of the sphere, or relative to the uniform distribution on it (as R's movMF).
+        """
+        data, log_unit = self._read(X), self._log_unit(relative_to)
+        scores = self._answers.log_evidence(data) + log_unit
+        scores[without_direction(data.states)] = 0.0
+        return scores[data.row_of]
+
+    def bic(self, X: Any, sample_weight: Any = None, relative_to: str = "area") -> float:
+        """Return the Bayesian information criterion; `relative_to` as in `score_samples`."""
+        return self._answers.bic(self._read(X, sample_weight=sample_weight), self._log_unit(relative_to))
+
+    def aic(self, X: Any, sample_weight: Any = None, relative_to: str = "area") -> float:
+        """Return Akaike's information criterion; `relative_to` as in `score_samples`."""
+        return self._answers.aic(self._read(X, sample_weight=sample_weight), self._log_unit(relative_to))
+
+    def _log_unit(self, relative_to: str) -> float:
+        check_is_fitted(self)
+        check_value("relative_to", relative_to, _RELATIVE_TO)
+        return bessel.log_sphere_area(self.n_features_in_) if relative_to == "uniform" else 0.0
+
+
+def _named(rows: Any, names: np.ndarray) -> Any:
+    """Numbers with the names of their columns."""
+    import pandas
+
+    return pandas.DataFrame(rows, columns=list(names))
+
+
+def _notify_without_direction(places: np.ndarray) -> None:
+    others = f" and {len(places) - 1} more have" if len(places) > 1 else " has"
+    it = "they tell" if len(places) > 1 else "it tells"
+    message = f"row {places[0]}{others} norm zero and so no direction"
+    notify(MissingValuesWarning(message, f"{it} nothing about the classes"))

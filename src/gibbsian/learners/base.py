@@ -111,6 +111,10 @@ class Learner:
 
         return OnJoint(self)
 
+    def restarted(self, state: LearnerState, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Begin again from another model with the same data; a learner may keep what it has made of them."""
+        return self.init(model, data, rng)
+
     def rebound(self, state: LearnerState, data: Any) -> LearnerState:
         """Go on with other rows of the same kind, keeping what was learned: what `partial_fit` asks for."""
         raise self._needs_all_rows()

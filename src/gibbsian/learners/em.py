@@ -18,6 +18,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
 from gibbsian.inference import ExactInference, plan_exact
+from gibbsian.learners import class_em
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.objective import check_penalties, ridge
 from gibbsian.models import Model
@@ -157,6 +158,7 @@ class EM(Learner):
     m_steps: int = 3
     max_seconds: float = 10.0
     accelerated: bool = True
+    assignment: str = "soft"
 
     def __post_init__(self) -> None:
         check_penalties(self.l1, self.l2)
@@ -168,6 +170,8 @@ class EM(Learner):
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Take both expectations at the start."""
+        if hasattr(model, "em_steps"):
+            return class_em.init(model.em_steps(data, self.assignment == "hard"), model, rng)
         clamped = as_clamped(self.clamped, model, data)
         l1, plan = np.where(model.penalised, self.l1, 0.0), plan_exact(model, self.max_seconds)
         problem = _Problem(model, clamped, l1, plan)
@@ -192,6 +196,8 @@ class EM(Learner):
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Raise the expected complete-data likelihood at the present Q, then renew Q."""
+        if isinstance(state.progress, class_em.ClassProgress):
+            return class_em.step(state)
         problem, before = state.problem, state.progress
         m_step = self._maximise(problem, before)
         moved_on = replace(
@@ -211,6 +217,24 @@ class EM(Learner):
         value, best = (self._value(progress, problem.l1) for progress in (after, before))
         stalled = moved == 0 and value >= best  # samples have no value, and another E-step may move them
         return LearnerState(problem, after), StepInfo(value, norm, moved, after.evaluations, stalled, noise)
+
+    def fitted(self, model: Any, state: LearnerState) -> Any:
+        """Return the model as a state has it."""
+        if isinstance(state.progress, class_em.ClassProgress):
+            return class_em.fitted(state)
+        return super().fitted(model, state)
+
+    def restored(self, state: LearnerState, progress: Any) -> LearnerState:
+        """Return a fresh state with the progress that a checkpoint held."""
+        if isinstance(progress, class_em.ClassProgress):
+            return class_em.restored(state, progress)
+        return super().restored(state, progress)
+
+    def restarted(self, state: LearnerState, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Begin again from another model with the same data."""
+        if isinstance(state.progress, class_em.ClassProgress):
+            return class_em.init(state.problem, model, rng)
+        return super().restarted(state, model, data, rng)
 
     def _maximise(self, problem: _Problem, progress: EMProgress) -> LBFGSState:
         """The M-step: a few steps down ``log Z - theta . clamped / T`` and the penalties, none of which goes up."""

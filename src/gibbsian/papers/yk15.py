@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gibbsian.data import Dataset
 from gibbsian.estimators import HardKMeans, OnlineKMeans
-from gibbsian.mixtures.em import Problem, iterate
-from gibbsian.mixtures.exponential import ExponentialProblem, log_joint
-from gibbsian.mixtures.kmeans import KMeansProblem, nearest_mean
-from gibbsian.mixtures.rows import WeightedRows, collapse
-from gibbsian.mixtures.seeds import spread_rows
-from gibbsian.mixtures.soft_kmeans import SphericalGaussians
+from gibbsian.learners import EM, run
+from gibbsian.models.class_shares import posterior
+from gibbsian.models.mixture import spread_points
+from gibbsian.models.spherical_gaussians import GaussianMixtureModel, KMeansModel
 from gibbsian.papers.drawing import curve, legend, log_axes
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Table, Trial, Verdict
 
@@ -40,24 +39,24 @@ def clusters(rng: np.random.Generator) -> np.ndarray:
     return means[rng.integers(N_CLASSES, size=N_POINTS)] + SPREAD * rng.normal(size=(N_POINTS, 2))
 
 
-def free_energies(problem: Problem, start: Any, n_steps: int) -> np.ndarray:
-    """Return minus the log-likelihood after each EM step, as it comes: `iterate` would not show a rise by rounding.
+def free_energies(steps: Any, start: Any, n_steps: int) -> np.ndarray:
+    """Return minus the log-likelihood after each EM step, as it comes: the learner would not show a rise by rounding.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from gibbsian.mixtures.kmeans import KMeansProblem
-    >>> from gibbsian.mixtures.rows import collapse
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.models.spherical_gaussians import KMeansModel
     >>> from gibbsian.papers.yk15 import free_energies
-    >>> problem = KMeansProblem(collapse([[0.0], [1.0], [10.0], [11.0]]))
-    >>> free_energies(problem, problem.from_means(np.array([[0.0], [1.0]])), 3).round(2)
+    >>> data = gb.Dataset.read([[0.0], [1.0], [10.0], [11.0]], coding="real")
+    >>> steps = KMeansModel.unplaced(2, 1).em_steps(data)
+    >>> free_energies(steps, steps.from_means(np.array([[0.0], [1.0]])), 3).round(2)
     array([181. ,  21.56,   1.  ])
     """
-    mixture, values = start, []
+    mixture, expected, values = start, None, []
     for _ in range(n_steps):
-        value, expected = problem.expect(mixture)
+        value, expected = steps.expect(mixture, expected)
         values.append(value)
-        mixture = problem.maximise(expected, mixture)
+        mixture = steps.maximise(expected, mixture)
     return np.array(values)
 
 
@@ -122,36 +121,45 @@ def kmeans() -> Experiment:
 
 def _kmeans_trial(rng: np.random.Generator) -> Trial:
     points = clusters(rng)
-    data = collapse(points)
     runs = [_half_steps(points, rng.integers(N_CLASSES, size=N_POINTS)) for _ in range(N_STARTS)]
     ends = np.array([energies[-1] for energies, _ in runs])
     energies, means = runs[int(ends.argmin())]
     moves = 1e-4 * rng.normal(size=(50, *means.shape))
-    problem = KMeansProblem(data)
-    nearby = [problem.from_means(means + move).energy for move in moves]
-    online = OnlineKMeans(N_CLASSES, normalize=False, random_state=rng).fit(points).result_
+    steps = _k_means(points)
+    nearby = [steps.expect(steps.from_means(means + move))[0] for move in moves]
+    online = OnlineKMeans(N_CLASSES, normalize=False, random_state=rng).fit(points)
     return {
         "points": points,
         "means": means,
         "shown": np.pad(energies[:N_SHOWN], (0, max(N_SHOWN - len(energies), 0)), mode="edge"),
         "rise": max(largest_rise(energies) for energies, _ in runs),
         "steps": np.array([len(energies) // 2 for energies, _ in runs]),
-        "fall nearby": problem.from_means(means).energy - min(nearby),
+        "fall nearby": steps.expect(steps.from_means(means))[0] - min(nearby),
         "ends": np.sort(ends),
-        "online": online.free_energies[-1],
-        "spread": HardKMeans(N_CLASSES, n_init=1, random_state=rng).fit(points).result_.free_energy,
+        "online": online.energy_,
+        "spread": HardKMeans(N_CLASSES, n_init=1, random_state=rng).fit(points).energy_,
     }
+
+
+def _k_means(points: np.ndarray) -> Any:
+    """Both steps of k-means on points."""
+    data = Dataset.of_states(points, "real", distinct=False)
+    return KMeansModel.unplaced(N_CLASSES, points.shape[1]).em_steps(data)
+
+
+def _nearest(points: np.ndarray, means: np.ndarray) -> np.ndarray:
+    return _k_means(points).from_means(means).nearest(points)
 
 
 def _half_steps(points: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Run the lecture's steps 2 and 3 from a partition; return the energy after each of them, and the means."""
-    data, energies = WeightedRows(points, np.ones(len(points)), len(points)), []
+    energies: list[float] = []
     means = points[:N_CLASSES].copy()
     while True:
         for a in np.unique(labels):  # a class without points keeps its mean
             means[a] = points[labels == a].mean(axis=0)
         energies.append(((points - means[labels]) ** 2).sum())
-        before, labels = labels, nearest_mean(data, means)
+        before, labels = labels, _nearest(points, means)
         energies.append(((points - means[labels]) ** 2).sum())
         if (labels == before).all():
             return np.array(energies), means
@@ -176,7 +184,7 @@ def _kmeans_tables(results: Results) -> list[Table]:
 def _draw_kmeans(results: Results, figure: Figure) -> None:
     left, right = figure.subplots(1, 2)
     points, means = results["points"][0], results["means"][0]
-    labels = nearest_mean(WeightedRows(points, np.ones(len(points)), len(points)), means)
+    labels = _nearest(points, means)
     _draw_classes(left, points, means, labels)
     left.set_title("trial 0, best of its starts")
     half_steps = np.arange(1, N_SHOWN + 1) / 2
@@ -264,23 +272,21 @@ def soft_kmeans() -> Experiment:
 
 def _soft_trial(rng: np.random.Generator) -> Trial:
     points = clusters(rng)
-    data = WeightedRows(points, np.ones(N_POINTS), N_POINTS)
-    start = spread_rows(data, N_CLASSES, rng)
-    hard_problem = KMeansProblem(data)
-    hard = iterate(hard_problem, hard_problem.from_means(start), 1000, 0.0).mixture.means
+    data = Dataset.of_states(points, "real", distinct=False)
+    start = spread_points(points, data.weights, N_CLASSES, rng)
+    hard: Any = run(EM(), _k_means(points).from_means(start), data, max_iter=1000, tol=0.0).model
     found: dict[str, list[Any]] = {name: [] for name in ("rise", "sum", "entropy", "doubt", "to hard", "posterior")}
     for variance in VARIANCES:
-        problem = ExponentialProblem(SphericalGaussians(float(variance), free_weights=False), data)
-        result = iterate(problem, problem.from_means(start), 1000, 1e-10)
-        shares = _shares(points, result.mixture.means, variance)
-        scores = log_joint(result.mixture, points)
-        posterior = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
-        found["rise"].append(largest_rise(free_energies(problem, problem.from_means(start), 20)))
-        found["sum"].append(np.abs(posterior.sum(axis=1) - 1.0).max())
-        found["posterior"].append(np.abs(posterior - shares).max())
+        unplaced = GaussianMixtureModel.unplaced(N_CLASSES, 2, variance=float(variance), free_weights=False)
+        steps = unplaced.em_steps(data)
+        mixture: Any = run(EM(), steps.from_means(start), data, max_iter=1000, tol=1e-10).model
+        shares, soft = _shares(points, mixture.means, variance), posterior(mixture.log_joint(points))
+        found["rise"].append(largest_rise(free_energies(steps, steps.from_means(start), 20)))
+        found["sum"].append(np.abs(soft.sum(axis=1) - 1.0).max())
+        found["posterior"].append(np.abs(soft - shares).max())
         found["entropy"].append(-(shares * np.log(np.maximum(shares, 1e-300))).sum(axis=1).mean())
         found["doubt"].append(1.0 - shares.max(axis=1).mean())
-        found["to hard"].append(np.abs(result.mixture.means - hard).max())
+        found["to hard"].append(np.abs(mixture.means - hard.means).max())
     soft = _shares(points, start, 1.0)
     printed, weighted = soft.T @ points, soft.T @ points / soft.sum(axis=0)[:, None]
     return {name: np.array(values) for name, values in found.items()} | {

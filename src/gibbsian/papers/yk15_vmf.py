@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from gibbsian.data import Dataset
 from gibbsian.estimators import VonMisesFisherMixture
-from gibbsian.mixtures.exponential import ExponentialProblem, log_joint
-from gibbsian.mixtures.rows import WeightedRows
-from gibbsian.mixtures.seeds import spread_rows
-from gibbsian.mixtures.soft_kmeans import GaussianComponents
-from gibbsian.mixtures.von_mises_fisher import VonMisesFisherComponents, VonMisesFisherLaws, sample_law
+from gibbsian.models.class_shares import posterior
+from gibbsian.models.mixture import spread_points
+from gibbsian.models.spherical_gaussians import GaussianMixtureModel
+from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, draw_directions
 from gibbsian.papers.drawing import curve, legend, log_axes
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Table, Trial, Verdict
 from gibbsian.papers.yk15 import CLASS_COLOURS, free_energies, largest_rise, never_rises
@@ -78,19 +78,19 @@ def _trial(rng: np.random.Generator) -> Trial:
         classes = rng.integers(N_CLASSES, size=size)
         points = np.empty((size, 3))
         for a in range(N_CLASSES):
-            points[classes == a] = sample_law(means[a], KAPPAS[a], int((classes == a).sum()), rng)
-        fitted = VonMisesFisherMixture(N_CLASSES, random_state=rng).fit(points).result_.mixture
+            points[classes == a] = draw_directions(means[a], KAPPAS[a], int((classes == a).sum()), rng)
+        fitted = VonMisesFisherMixture(N_CLASSES, random_state=rng).fit(points).model_
         mine, theirs = linear_sum_assignment(-means @ fitted.means.T)
         cosines = np.einsum("ij,ij->i", means[mine], fitted.means[theirs])
         errors[place] = np.degrees(np.arccos(np.minimum(cosines, 1.0))).mean()
         kappas[place] = fitted.concentrations[theirs]
-    data = WeightedRows(points, np.ones(len(points)), len(points))
-    problem = ExponentialProblem(VonMisesFisherLaws(), data)
-    start = spread_rows(data, N_CLASSES, rng)
+    data = Dataset.of_states(points, "real", distinct=False)
+    steps = VonMisesFisherMixtureModel.unplaced(N_CLASSES, 3).em_steps(data)
+    start = spread_points(points, data.weights, N_CLASSES, rng)
     return {
         "error": errors,
         "kappa": kappas,
-        "rise": largest_rise(free_energies(problem, problem.from_means(start), 40)),
+        "rise": largest_rise(free_energies(steps, steps.from_means(start), 40)),
         "gaussian gap": _gap_to_gaussians(points, means, rng.uniform(1.0, 100.0)),
         "nearest agrees": (
             ((points[:, None] - means) ** 2).sum(axis=2).argmin(axis=1) == (points @ means.T).argmax(axis=1)
@@ -112,14 +112,9 @@ def _means(rng: np.random.Generator) -> np.ndarray:
 def _gap_to_gaussians(points: np.ndarray, means: np.ndarray, kappa: float) -> float:
     """Return the largest difference between P(class | x) of both mixtures with equal weights and one lambda."""
     weights, same = np.full(N_CLASSES, 1.0 / N_CLASSES), np.full(N_CLASSES, kappa)
-    laws = VonMisesFisherComponents(weights, means, same)
-    gaussians = GaussianComponents(weights, means, 1.0 / same)
-    return float(np.abs(_shares(laws, points) - _shares(gaussians, points)).max())
-
-
-def _shares(mixture: Any, points: np.ndarray) -> np.ndarray:
-    scores = log_joint(mixture, points)
-    return np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
+    directions = VonMisesFisherMixtureModel(weights, means, same)
+    gaussians = GaussianMixtureModel(weights, means, 1.0 / same, np.zeros(3))
+    return float(np.abs(posterior(directions.log_joint(points)) - posterior(gaussians.log_joint(points))).max())
 
 
 def _tables(results: Results) -> list[Table]:

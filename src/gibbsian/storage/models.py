@@ -37,6 +37,10 @@ class StoredModel:
         The steps of the fit.
     moments : DataMoments, optional
         The moments of the data.
+    history : dict of str to ndarray
+        Figures that were followed.
+    parts : tuple of StoredModel
+        Models that this one is made of: the machines of a mixture.
 
     Examples
     --------
@@ -56,6 +60,7 @@ class StoredModel:
     moments: DataMoments | None = None
     history: dict[str, np.ndarray] = field(default_factory=dict)
     estimator: str = ""
+    parts: tuple[StoredModel, ...] = ()
 
 
 def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
@@ -71,8 +76,17 @@ def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
     >>> read_model(path).coding.name
     'spin'
     """
-    kind, (structure, arrays) = type(stored.model).registered_name, stored.model.to_parts()
+    header, tensors = _written(stored)
+    write_tensors(path, header.pop("kind"), header, tensors)
+
+
+def _written(stored: StoredModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return a model as header and arrays, those of its parts after its own."""
+    kind, (structure, arrays) = type(stored.model).registered_name, stored.model.to_parts()  # type: ignore[attr-defined]
+    parts = [_written(part) for part in stored.parts]
     header = {
+        "kind": kind,
+        "parts": [header for header, _ in parts],
         "estimator": stored.estimator,
         "coding": written_coding(stored.coding),
         "names": list(stored.names),
@@ -86,7 +100,9 @@ def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
     tensors |= {f"history.{name}": np.asarray(values) for name, values in stored.history.items()}
     if stored.moments is not None:
         tensors |= {"moments.mean": stored.moments.mean, "moments.count": stored.moments.count}
-    write_tensors(path, kind, header, tensors)
+    for place, (_, own) in enumerate(parts):
+        tensors |= {f"part.{place}.{name}": array for name, array in own.items()}
+    return header, tensors
 
 
 def read_model(path: str | os.PathLike[str]) -> StoredModel:
@@ -102,22 +118,31 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
     """
     header, tensors = read_tensors(path, tuple(MODELS))
     try:
-        coding = read_coding(header["coding"])
-        return StoredModel(
-            _model(header, tensors, None if coding is None else coding.domain),
-            coding,
-            tuple(header["names"]),
-            header["settings"],
-            header["provenance"],
-            Trace.from_array(tensors["trace"], header["details"]),
-            DataMoments(tensors["moments.mean"], tensors["moments.count"]) if "moments.mean" in tensors else None,
-            {name: tensors[f"history.{name}"] for name in header["history"]},
-            header["estimator"],
-        )
+        return _rebuilt(header, tensors)
     except (KeyError, TypeError, IndexError, ArgumentError, CodingError) as error:
         raise FileFormatError(f"{path} lacks a part of the model ({error})", "save it again") from None
 
 
+def _rebuilt(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> StoredModel:
+    coding = read_coding(header["coding"])
+    return StoredModel(
+        _model(header, tensors, None if coding is None else coding.domain),
+        coding,
+        tuple(header["names"]),
+        header["settings"],
+        header["provenance"],
+        Trace.from_array(tensors["trace"], header["details"]),
+        DataMoments(tensors["moments.mean"], tensors["moments.count"]) if "moments.mean" in tensors else None,
+        {name: tensors[f"history.{name}"] for name in header["history"]},
+        header["estimator"],
+        tuple(_rebuilt(part, _within(tensors, f"part.{place}.")) for place, part in enumerate(header["parts"])),
+    )
+
+
+def _within(tensors: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
+
+
 def _model(header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Any:
-    arrays = {name.removeprefix("model."): array for name, array in tensors.items() if name.startswith("model.")}
+    arrays = _within(tensors, "model.")
     return MODELS.factory(header["kind"]).from_parts(header["structure"], arrays, domain)  # type: ignore[attr-defined]

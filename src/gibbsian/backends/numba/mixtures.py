@@ -91,7 +91,7 @@ def winner_take_all(rows, weights, order, means, wins, first_rate, normalised):
     """Show the rows one at a time: the unit nearest to a row moves towards it (in place), the others stay.
 
     The rate of a unit falls with what it has won, ``w / (1/first_rate - 1 + wins)``; with ``first_rate = 1`` each mean
-    is the average of all the rows it ever won.
+    is the average of all the rows it ever won. Missing cells are NaN where units are not normalised.
     """
     k, n_columns = means.shape
     head_start = 1.0 / first_rate - 1.0
@@ -104,14 +104,17 @@ def winner_take_all(rows, weights, order, means, wins, first_rate, normalised):
                     score += means[a, j] * rows[i, j]
             else:  # differences first: |m|^2 - 2 m.x would cancel far from the origin
                 for j in range(n_columns):
-                    score -= (rows[i, j] - means[a, j]) ** 2
+                    difference = rows[i, j] - means[a, j]
+                    if difference == difference:  # a missing cell is NaN and tells nothing
+                        score -= difference**2
             if score > best_score:
                 best, best_score = a, score
         wins[best] += weights[i]
         rate = weights[i] / (head_start + wins[best])
         square = 0.0
         for j in range(n_columns):
-            means[best, j] += rate * (rows[i, j] - means[best, j])
+            if rows[i, j] == rows[i, j]:
+                means[best, j] += rate * (rows[i, j] - means[best, j])
             square += means[best, j] ** 2
         if normalised and square > 0.0:
             for j in range(n_columns):

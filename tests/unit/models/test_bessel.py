@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gibbsian.errors import ArgumentError
-from gibbsian.mixtures import bessel
-from gibbsian.mixtures.concentration import METHODS, bracket, concentration, mean_length_slope
+from gibbsian.models import bessel
+from gibbsian.models.concentration import METHODS, bracket, concentration, mean_length_slope
 
 DIMENSIONS = [1, 2, 3, 4, 5, 10, 50, 61, 62, 63, 100, 1000, 50_000]
 KAPPAS = [1e-8, 1e-3, 0.3, 1.0, 1.9, 2.5, 7.7, 14.0, 33.0, 100.0, 317.0, 3000.0, 1e4]

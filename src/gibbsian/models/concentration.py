@@ -1,4 +1,4 @@
-"""Concentrations from mean lengths: solve ``A_d(kappa) = R`` for the von Mises-Fisher law.
+"""Concentrations from mean lengths: solve ``A_d(kappa) = R`` for the von Mises-Fisher distribution.
 
 ``R`` is the length of the mean of unit vectors. The approximations are those of the literature, kept for comparison and
 for speed; ``"newton"`` is the maximum likelihood estimate to machine precision.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.errors import ArgumentError
-from gibbsian.mixtures import bessel
+from gibbsian.models import bessel
 
 
 def concentration(length: Any, dimension: int, method: str = "newton", largest: float = np.inf) -> np.ndarray:
@@ -29,13 +29,6 @@ def concentration(length: Any, dimension: int, method: str = "newton", largest: 
         2012), ``"song"`` (two Halley steps, Song et al. 2012) or ``"newton"`` (to machine precision).
     largest : float
         Concentrations are held at this value; R = 1 has no finite one.
-
-    Examples
-    --------
-    >>> from gibbsian.mixtures import bessel, concentration
-    >>> R = bessel.mean_length(100.0, dimension=50)
-    >>> [float(concentration(R, 50, method).round(10)) for method in ("banerjee", "song", "newton")]
-    [100.2959063365, 100.0, 100.0]
     """
     if method not in METHODS:
         raise ArgumentError("is not known", f"use one of {', '.join(METHODS)}", argument="kappa_method", value=method)
@@ -51,33 +44,13 @@ def concentration(length: Any, dimension: int, method: str = "newton", largest: 
 
 
 def bracket(length: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return a lower and an upper bound of kappa (Amos 1974, inverted as in Hornik and Gruen 2014).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.mixtures.concentration import bracket
-    >>> low, high = bracket(np.array([0.5]), 3)
-    >>> bool(low[0] < 1.7968 < high[0])
-    True
-    """
+    """Return a lower and an upper bound of kappa (Amos 1974, inverted as in Hornik and Gruen 2014)."""
     v = dimension / 2.0 - 1.0
     return _inverse_amos(length, v, v + 2.0), _inverse_amos(length, v + 0.5, v + 1.5)
 
 
 def mean_length_slope(kappa: np.ndarray, values: bessel.BesselValues, dimension: int) -> np.ndarray:
-    """Return ``A'(kappa) = 1 - A^2 - (d - 1) A / kappa`` from an evaluation at kappa > 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.mixtures import bessel
-    >>> from gibbsian.mixtures.concentration import mean_length_slope
-    >>> kappa = np.array([2.0])
-    >>> slope = mean_length_slope(kappa, bessel.evaluate(kappa, 3), 3)
-    >>> bool(abs(slope[0] - (0.25 - 1 / np.sinh(2.0) ** 2)) < 1e-15)
-    True
-    """
+    """Return ``A'(kappa) = 1 - A^2 - (d - 1) A / kappa`` from an evaluation at kappa > 0."""
     c = values.complement
     return c * (2.0 - c) - (dimension - 1.0) * values.ratio / kappa
 

@@ -1,0 +1,230 @@
+"""Answers about models with one hidden label: densities, classes, missing cells, samples, criteria."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from gibbsian.data import Dataset
+from gibbsian.errors import ArgumentError, DataError
+from gibbsian.models.class_shares import posterior
+from gibbsian.models.mixture import Rows
+
+
+class MixtureAnswers:
+    """Answers about a mixture; all of them are exact.
+
+    Parameters
+    ----------
+    model : Mixture
+        What is asked about.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.answers.mixtures import MixtureAnswers
+    >>> from gibbsian.models.spherical_gaussians import GaussianMixtureModel
+    >>> model = GaussianMixtureModel(np.full(2, 0.5), np.array([[0.0], [9.0]]), np.ones(2), np.zeros(1))
+    >>> MixtureAnswers(model).class_probabilities(gb.Dataset.read([[4.5], [0.0]], coding="real")).round(3)
+    array([[1. , 0. ],
+           [0.5, 0.5]])
+    """
+
+    def __init__(self, model: Any):
+        self.model = model
+
+    def log_partition(self) -> float:
+        """Return zero: a mixture of normalised components is normalised."""
+        return 0.0
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+    def log_joint(self, data: Dataset) -> np.ndarray:
+        """Return ``log P(x, class)`` of each distinct row and class, missing cells integrated out."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self.model.log_joint(data.states, data.missing)
+        lost = ~(scores < np.inf).all(axis=1)
+        if lost.any():
+            row = int(np.flatnonzero(lost[data.row_of])[0])
+            raise DataError(f"row {row} is too far from the classes for its density to be a number", "scale the rows")
+        return scores
+
+    def log_evidence(self, data: Dataset) -> np.ndarray:
+        """Return the log-density of the present cells of each distinct row."""
+        return logsumexp(self.log_joint(data), axis=1)
+
+    def log_pseudolikelihood(self, data: Dataset) -> float:
+        """Return the mean of ``sum_i log P(x_i | the other columns)`` over the present cells."""
+        here, total = self.log_evidence(data), np.zeros(data.n_states)
+        missing = np.zeros(data.states.shape, dtype=bool) if data.missing is None else data.missing
+        for i in range(data.n_variables):
+            without = missing.copy()
+            without[:, i] = True
+            total += here - self.log_evidence(replace(data, missing=without))
+        return float(np.average(total, weights=data.weights))
+
+    def class_probabilities(self, data: Dataset) -> np.ndarray:
+        """Return ``P(class | x)`` of each distinct row (YK15's soft-assign variables)."""
+        return posterior(self.log_joint(data))
+
+    def classes(self, data: Dataset) -> np.ndarray:
+        """Return the most probable class of each distinct row."""
+        return self.log_joint(data).argmax(axis=1)
+
+    def hidden_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+        """Return the same: the label is all that is hidden."""
+        return self.class_probabilities(data)
+
+    # -- missing cells ------------------------------------------------------------------------------------------------
+    def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+        """Return the probabilities of the values of each cell given the present cells of its distinct row.
+
+        An array of shape (rows, columns) with the probability of the upper value where columns have two, else of shape
+        (rows, columns, values) with zeros after the last value of a column that has fewer.
+        """
+        domain = self.model.domain
+        if domain.name == "real":
+            raise ArgumentError("real numbers have densities and no probabilities", "ask for `impute`")
+        sizes = domain.cardinalities(data.n_variables)
+        flat = self.class_probabilities(data) @ self.model.probabilities
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        shaped = np.zeros((data.n_states, data.n_variables, int(sizes.max())))
+        for i, size in enumerate(sizes):
+            shaped[:, i, :size] = flat[:, starts[i] : starts[i + 1]]
+        known = np.ones(data.states.shape, dtype=bool) if data.missing is None else ~data.missing
+        rows, columns = np.nonzero(known)
+        shaped[known] = 0.0
+        shaped[rows, columns, data.codes[known]] = 1.0
+        return shaped[:, :, 1] if domain.two_valued else shaped
+
+    def completed_states(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+        """Return the distinct rows with missing numbers at their mean and missing labels at the most probable one."""
+        if self.model.domain.name == "real":
+            if data.missing is None:
+                return data.states
+            return np.where(data.missing, self.cell_means(data), data.states)
+        probabilities = self.cell_probabilities(data, rng)
+        codes = probabilities > 0.5 if probabilities.ndim == 2 else probabilities.argmax(axis=2)
+        return self.model.domain.from_codes(codes)
+
+    def cell_means(self, data: Dataset) -> np.ndarray:
+        """Return the expected numbers of each distinct row given its present cells."""
+        return self.model.cell_means(self.class_probabilities(data))
+
+    # -- the whole distribution ---------------------------------------------------------------------------------------
+    def sample(self, n_samples: int, rng: np.random.Generator, method: str = "auto") -> tuple[np.ndarray, np.ndarray]:
+        """Draw states and their classes."""
+        if method not in ("auto", "exact"):
+            raise ArgumentError(
+                "is not known", "a mixture is sampled exactly, leave it out", argument="method", value=method
+            )
+        return self.model.sample(n_samples, rng)
+
+    # -- criteria -----------------------------------------------------------------------------------------------------
+    def log_likelihood(self, data: Dataset) -> tuple[float, float]:
+        """Return the log-likelihood of the rows that count, and their weight."""
+        weights = Rows.of(data).weights
+        kept = data.weights > 0
+        return float(weights @ self.log_evidence(data)[kept]), float(weights.sum())
+
+    def n_parameters(self) -> int:
+        """Return the number of parameters that the fit has learned."""
+        if self.model.n_parameters is None:
+            raise ArgumentError(
+                "the machines do not tell their number of parameters (n_parameters_ or model_.theta), "
+                "which bic and aic need"
+            )
+        return self.model.n_parameters
+
+    def bic(self, data: Dataset, log_unit: float = 0.0) -> float:
+        """Return ``-2 log L + p log n``; `log_unit` is added to each row's log-density."""
+        likelihood, weight = self.log_likelihood(data)
+        return float(-2.0 * (likelihood + weight * log_unit) + self.n_parameters() * np.log(weight))
+
+    def aic(self, data: Dataset, log_unit: float = 0.0) -> float:
+        """Return ``-2 log L + 2 p``; `log_unit` is added to each row's log-density."""
+        likelihood, weight = self.log_likelihood(data)
+        return float(-2.0 * (likelihood + weight * log_unit) + 2.0 * self.n_parameters())
+
+
+class KMeansAnswers(MixtureAnswers):
+    """Answers about k-means, the limit of zero variance: distances for densities, the means for samples.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.answers.mixtures import KMeansAnswers
+    >>> from gibbsian.models.spherical_gaussians import KMeansModel
+    >>> model = KMeansModel(np.full(2, 0.5), np.array([[0.5], [9.0]]), np.full(2, 0.5), np.zeros(1))
+    >>> KMeansAnswers(model).log_evidence(gb.Dataset.read([[0.0], [2.0]], coding="real"))
+    array([-0.25, -2.25])
+    """
+
+    def log_evidence(self, data: Dataset) -> np.ndarray:
+        """Return minus the squared distance of each distinct row to its nearest mean, over present cells.
+
+        That is ``2 sigma^2 log P(x)`` without its constant, as sigma goes to zero. Differences are squared one by one,
+        so that nothing cancels.
+        """
+        differences = data.states - self.model.means[self.classes(data)]
+        if data.missing is not None:
+            differences = np.where(data.missing, 0.0, differences)
+        return -np.einsum("ij,ij->i", differences, differences)
+
+    def classes(self, data: Dataset) -> np.ndarray:
+        """Return the nearest mean of each distinct row, over its present cells."""
+        return self.model.nearest(data.states, data.missing)
+
+    def class_probabilities(self, data: Dataset) -> np.ndarray:
+        """Return one for the nearest mean and zero for the others."""
+        return np.eye(self.model.n_components)[self.classes(data)]
+
+    def sample(self, n_samples: int, rng: np.random.Generator, method: str = "auto") -> tuple[np.ndarray, np.ndarray]:
+        """Draw means and their classes: without variance nothing else is left of the distribution."""
+        _, classes = super().sample(n_samples, rng, method)
+        return self.model.means[classes], classes
+
+
+class MachineMixtureAnswers(MixtureAnswers):
+    """Answers about a mixture of machines: what concerns cells is asked of the machines."""
+
+    def sample(self, n_samples: int, rng: np.random.Generator, method: str = "auto") -> tuple[np.ndarray, np.ndarray]:
+        """Draw states and their classes."""
+        rows, classes = super().sample(n_samples, rng, method)
+        return Dataset.read(rows, coding=self.model.coding).rows()[0], classes
+
+    def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+        """Return the probabilities of the values of each cell: those of the machines, by class."""
+        return self._shared(data, lambda machine, rows: _of_cells(machine)(rows))
+
+    def cell_means(self, data: Dataset) -> np.ndarray:
+        """Return the expected numbers of each distinct row: those of the machines, by class."""
+        return self._shared(data, lambda machine, rows: _filling(machine)(rows))
+
+    def _shared(self, data: Dataset, ask: Any) -> np.ndarray:
+        """The mean of what the machines say, each weighted by the probability of its class."""
+        rows = self.model.rows_for_machines(data.states, data.missing)
+        shares = self.class_probabilities(data).T
+        said = [np.asarray(ask(machine, rows), dtype=np.float64) for machine in self.model.machines]
+        return sum(share.reshape(-1, *[1] * (one.ndim - 1)) * one for share, one in zip(shares, said, strict=True))
+
+
+def _of_cells(machine: Any) -> Any:
+    """What gives the probabilities of a machine's cells: `predict_proba` is about classes where there are some."""
+    return getattr(machine, "cell_probabilities", None) or _asked(machine, "predict_proba")
+
+
+def _filling(machine: Any) -> Any:
+    return _asked(machine, "impute")
+
+
+def _asked(machine: Any, method: str) -> Any:
+    if not hasattr(machine, method):
+        raise ArgumentError(
+            f"has no {method}, so that its missing cells cannot be filled",
+            argument="machine",
+            value=type(machine).__name__,
+        )
+    return getattr(machine, method)

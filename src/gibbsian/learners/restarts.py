@@ -1,0 +1,157 @@
+"""Several starts, one after the other, of which the best is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState
+from gibbsian.learners.nested import Within, after_the_last, going_on, inner_step
+from gibbsian.optimizers import StepInfo
+from gibbsian.rng import as_pcg64, generator_of, generator_words
+from gibbsian.settings import check, declared, free, number, whole
+
+
+@dataclass(frozen=True)
+class RestartsProgress:
+    """Where the present start stands, and the best one so far.
+
+    `theta` and `best` are those of the best start that has ended, or of the first one while it is under way;
+    `best_reason` says in bytes how it ended. `streams` are the generators of the starts.
+    """
+
+    theta: np.ndarray
+    present: Any
+    start: int
+    n_steps: int
+    best: Any
+    best_start: int
+    best_value: float
+    best_degenerate: bool
+    best_converged: bool
+    best_reason: np.ndarray
+    streams: np.ndarray
+
+
+@declared(frozen=True)
+class Restarts(Learner):
+    """Runs a learner from several starts, each with a generator of its own, and keeps the one of least value.
+
+    A degenerate solution (its likelihood may have no bound) is kept only where no start gave a sound one. A step is a
+    step of the present start, so that progress, checkpoints and Ctrl-C work across the starts; the trace says which
+    start a step belongs to, and which is the best so far.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.learners.restarts import Restarts
+    >>> few, many = (Restarts(gb.learners.EM(), n_init=n) for n in (1, 5))
+    >>> few.n_init, many.n_init
+    (1, 5)
+    """
+
+    learner: Any = free("em", "What learns from each start.", doc="Learner or str", kw_only=False)
+    n_init: int = whole(5, "Starts.", least=1, kw_only=False)
+    max_iter: int | None = whole(
+        1000, "Most steps of each start; None where the learner says itself when it is done.", least=1, optional=True
+    )
+    tol: float = number(1e-6, "When a start has converged: no entry of the gradient is larger.", least=0)
+    start: Any = free(
+        default=None,
+        help="Draws where a start begins: a function of model, data and generator. By default the learner's business.",
+        doc="callable, optional",
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        if isinstance(self.learner, str):
+            object.__setattr__(self, "learner", LEARNERS.create(self.learner))
+
+    @property
+    def registered_name(self) -> str:
+        """The name of what learns."""
+        return getattr(self.learner, "registered_name", repr(self.learner))
+
+    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Prepare the first start."""
+        streams = np.array([generator_words(child) for child in as_pcg64(rng).spawn(self.n_init)])
+        first = generator_of(streams[0])
+        inner = self.learner.init(self._begun(model, data, first), data, first)
+        progress = RestartsProgress(
+            theta=inner.progress.theta,
+            present=inner.progress,
+            start=0,
+            n_steps=0,
+            best=inner.progress,
+            best_start=-1,
+            best_value=float("inf"),
+            best_degenerate=True,
+            best_converged=False,
+            best_reason=np.zeros(0, np.uint8),
+            streams=streams,
+        )
+        return LearnerState(Within(model, data, inner), progress)
+
+    def _begun(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+        return model if self.start is None else self.start(model, data, rng)
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Take a step of the present start; after its last one compare it with the best and begin the next."""
+        problem, progress = state.problem, state.progress
+        taken = inner_step(self.learner, self._inner(state), progress.n_steps, self.max_iter, self.tol)
+        progress = replace(progress, present=taken.state.progress, n_steps=progress.n_steps + 1)
+        if progress.best_start < 0:
+            progress = replace(progress, theta=taken.state.progress.theta, best=taken.state.progress)
+        place = {"start": float(progress.start)}
+        if not taken.ended:
+            best = max(progress.best_start, 0)
+            return LearnerState(problem, progress), going_on(taken.info, **place, best=float(best))
+        progress = self._compared(problem, progress, taken)
+        place["best"] = float(progress.best_start)
+        if progress.start + 1 == self.n_init:
+            return LearnerState(problem, progress), after_the_last(
+                taken.info, progress.best_converged, self._reason(progress), **place
+            )
+        rng = generator_of(progress.streams[progress.start + 1])
+        begun = self._begun(problem.model, problem.data, rng)
+        inner = self.learner.restarted(problem.state, begun, problem.data, rng)
+        progress = replace(progress, present=inner.progress, start=progress.start + 1, n_steps=0)
+        return LearnerState(replace(problem, state=inner), progress), going_on(
+            taken.info._replace(gradient_norm=np.inf), **place
+        )
+
+    def _compared(self, problem: Within, progress: RestartsProgress, taken: Any) -> RestartsProgress:
+        """Keep the better of the start that has ended and the best before it."""
+        degenerate = bool(getattr(self.learner.fitted(problem.model, taken.state), "trouble", ""))
+        value = taken.info.value
+        if (progress.best_degenerate, progress.best_value) <= (degenerate, value) and progress.best_start >= 0:
+            return progress
+        return replace(
+            progress,
+            theta=taken.state.progress.theta,
+            best=taken.state.progress,
+            best_start=progress.start,
+            best_value=value,
+            best_degenerate=degenerate,
+            best_converged=taken.converged,
+            best_reason=np.frombuffer(taken.reason.encode(), np.uint8),
+        )
+
+    def _reason(self, progress: RestartsProgress) -> str:
+        words = progress.best_reason.tobytes().decode()
+        return f"{words} (the best of {self.n_init} starts)" if self.n_init > 1 else words
+
+    def fitted(self, model: Any, state: LearnerState) -> Any:
+        """Return the model of the best start so far."""
+        return self.learner.fitted(model, LearnerState(state.problem.state.problem, state.progress.best))
+
+    def restored(self, state: LearnerState, progress: RestartsProgress) -> LearnerState:
+        """Go on with the start that a checkpoint held."""
+        present, best = (self.learner.restored(state.problem.state, one) for one in (progress.present, progress.best))
+        progress = replace(progress, present=present.progress, best=best.progress)
+        return LearnerState(replace(state.problem, state=present), progress)
+
+    def _inner(self, state: LearnerState) -> LearnerState:
+        return LearnerState(state.problem.state.problem, state.progress.present)

@@ -1,0 +1,131 @@
+"""Online k-means (YK15, "The online version of k-means"): units compete for each row and only the winner learns.
+
+``m_winner <- m_winner - 2 zeta (m_winner - x)``, stochastic gradient descent on eq. 1, over the present cells. With
+inputs and units of unit norm the nearest mean is the one with the greatest dot product, which a neuron computes. The
+rate of a unit falls with the rows it has won, ``2 zeta = 1 / (1/learning_rate - 1 + wins)`` (Robbins and Monro).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gibbsian.backends.numba.mixtures import winner_take_all
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState
+from gibbsian.models.mixture import Rows
+from gibbsian.models.spherical_gaussians import KMeansSteps
+from gibbsian.optimizers import StepInfo
+from gibbsian.rng import as_pcg64, generator_of, generator_words
+from gibbsian.settings import check, declared, flag, number, whole
+
+
+@dataclass(frozen=True)
+class UnitsProgress:
+    """The parameters of the mixture, what each unit has won, epochs so far, and the generator of their orders."""
+
+    theta: np.ndarray
+    wins: np.ndarray
+    epochs: int
+    stream: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The units' model, and both the distinct rows and all of them in their order."""
+
+    model: Any
+    steps: KMeansSteps
+    data: Any
+
+
+@LEARNERS.register("winner-take-all", models=("k-means",), stochastic=True)
+@declared(frozen=True)
+class WinnerTakeAll(Learner):
+    """Shows the rows one at a time; the unit nearest to a row moves towards it, the others stay.
+
+    A step shows every distinct row once in a new random order, and averages over the rows of this epoch alone. With
+    `in_order` it shows the rows as they come and goes on from what the units have won: what `partial_fit` asks for.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.learners.winner_take_all import WinnerTakeAll
+    >>> WinnerTakeAll(learning_rate=0.5).max_iter
+    10
+    """
+
+    normalize: bool = flag(True, "Keep the units at unit norm and compare dot products.")
+    learning_rate: float = number(
+        1.0, "The share of the way to its first row that a unit moves; later ones count less.", above=0, most=1
+    )
+    max_iter: int = whole(10, "How often all rows are shown.", least=1)
+    in_order: bool = flag(False, "Show rows in their own order, and keep what the units have won.")
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Put the units on rows that lie far apart."""
+        problem = self._problem(model, data)
+        rng = as_pcg64(rng)
+        start = problem.steps.adopted(model) if model.is_placed else problem.steps.start(rng)
+        known = model.wins if self.in_order else None
+        wins = np.zeros(model.n_components) if known is None else known
+        progress = UnitsProgress(start.theta, wins, 0, generator_words(rng))
+        return LearnerState(replace(problem, model=start), progress)
+
+    def _problem(self, model: Any, data: Any) -> _Problem:
+        if self.normalize and data.missing is not None:
+            model.require_all_cells(data.missing)
+        return _Problem(model, KMeansSteps(model, data), data)
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Show the rows once."""
+        problem, before = state.problem, state.progress
+        model, rng = problem.model.replace(before.theta), generator_of(before.stream)
+        means = model.shifts.copy()
+        if self.in_order:
+            (rows, weights), wins = _in_order(problem.data), before.wins.copy()
+            order = np.flatnonzero(weights > 0)
+        else:
+            rows, weights = _filled(problem.steps.rows), problem.steps.rows.weights
+            # a mean of the last epoch's winners alone forgets where the unit came from
+            order, wins = rng.permutation(len(weights)), np.zeros_like(before.wins)
+        winner_take_all(rows, weights, order, means, wins, float(self.learning_rate), self.normalize)
+        model = replace(model, shifts=means)
+        energy, _ = problem.steps.expect(model)
+        epochs = before.epochs + 1
+        progress = UnitsProgress(model.theta, wins, epochs, generator_words(rng))
+        moved = float(np.abs(progress.theta - before.theta).max())
+        verdict = f"showed the rows {epochs} times" if epochs >= self.max_iter and not self.in_order else ""
+        return LearnerState(problem, progress), StepInfo(energy, max(moved, 1e-300), 1.0, epochs, verdict=verdict)
+
+    def fitted(self, model: Any, state: LearnerState) -> Any:
+        """Return the units, with words about one that has won no row."""
+        wins = state.progress.wins
+        fitted, lost = replace(state.problem.model.replace(state.progress.theta), wins=wins), np.flatnonzero(wins == 0)
+        if not len(lost) or self.in_order or not state.progress.epochs:
+            return fitted
+        words = f"unit {lost[0]} has won no row in the last epoch and stays where it was: ask for fewer units"
+        return replace(fitted, trouble=words)
+
+    def rebound(self, state: LearnerState, data: Any) -> LearnerState:
+        """Go on with other rows."""
+        return LearnerState(
+            replace(self._problem(state.problem.model, data), model=state.problem.model), state.progress
+        )
+
+
+def _in_order(data: Any) -> tuple[np.ndarray, np.ndarray]:
+    """All rows in their own order, with their weights."""
+    weights = np.ones(data.n_rows) if data.row_weights is None else data.row_weights
+    states, missing = data.rows()
+    return _filled(Rows(states, weights, missing)), weights
+
+
+def _filled(rows: Rows) -> np.ndarray:
+    """Rows with NaN for missing cells, as the kernel wants them."""
+    states = np.asarray(rows.states, dtype=np.float64)
+    return np.ascontiguousarray(states if rows.missing is None else np.where(rows.missing, np.nan, states))

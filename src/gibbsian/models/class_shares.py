@@ -1,0 +1,180 @@
+"""Rows shared among classes: ``log P(x, a) = S(x) . theta_a + offset_a``, so one E-step serves all such mixtures.
+
+Rows go through in blocks that fit the cache; sums over blocks do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from gibbsian.backends.numba.mixtures import best_classes, hard_assignment, soft_assignment
+from gibbsian.backends.parallel import map_in_order, n_threads
+from gibbsian.blocks import row_blocks
+from gibbsian.resources import require_memory
+
+# A block is read twice, for the scores and for the sums: the second time from the cache.
+BLOCK_CELLS = 2**16
+# Products of a cell with a class, below which (some 20 milliseconds) a pool of threads costs more than it saves.
+WORTH_THREADS = 2**26
+# Narrow rows are cut as if they had this many columns: their scores and shares take room too.
+LEAST_WIDTH = 32
+# Share of all weight below which a class has no rows.
+EMPTY = 1e-14
+
+Block = tuple[Any, np.ndarray]
+
+
+class ClassSums(NamedTuple):
+    """What an E-step leaves for the M-step: the weight of each class and its summed statistics, additive over rows."""
+
+    mass: np.ndarray
+    sums: np.ndarray
+
+
+def blocks_of(features: Any, weights: np.ndarray) -> list[Block]:
+    """Cut rows with their weights into blocks."""
+    return [(features[block], weights[block]) for block in _cuts(features)]
+
+
+def share(blocks: list[Block], theta: np.ndarray, offsets: np.ndarray, hard: bool) -> tuple[float, ClassSums]:
+    """Give each row to the classes, or to its best one; return the free energy and the sums of each class."""
+    assign = hard_assignment if hard else soft_assignment
+
+    def some(blocks: list[Block]) -> list[tuple[float, np.ndarray, np.ndarray]]:
+        """One thread's blocks, all in the same memory: fresh pages cost as much as the arithmetic."""
+        memory = np.empty(len(offsets) * max(len(weights) for _, weights in blocks))
+        results = []
+        for features, weights in blocks:
+            shares = _scores(features, theta, offsets, memory)
+            free_energy = assign(shares, weights)
+            results.append((free_energy, shares.sum(axis=1), _class_sums(features, shares)))
+        return results
+
+    work = len(offsets) * sum(_n_cells(features) for features, _ in blocks)
+    energies, masses, sums = zip(*(one for part in _in_threads(some, blocks, work) for one in part), strict=True)
+    return float(sum(energies)), ClassSums(_total(masses), _total(sums))
+
+
+def sums_of_labels(blocks: list[Block], labels: np.ndarray, n_components: int) -> ClassSums:
+    """Return the sums of a partition (YK15: "initialize a partition")."""
+    masses, sums, start = [], [], 0
+    for features, weights in blocks:
+        shares = np.zeros((n_components, len(weights)))
+        shares[labels[start : start + len(weights)], np.arange(len(weights))] = weights
+        masses.append(shares.sum(axis=1))
+        sums.append(_class_sums(features, shares))
+        start += len(weights)
+    return ClassSums(_total(masses), _total(sums))
+
+
+def log_joint(features: Any, theta: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return ``log P(x, a)`` of each row and class."""
+    shape = (features.shape[0], len(offsets))
+    require_memory(8.0 * shape[0] * shape[1], f"the table of {shape[0]:,} rows by {shape[1]} classes", "split the rows")
+    scores = np.empty(shape)
+    for block in _cuts(features):
+        scores[block] = _scores(features[block], theta, offsets).T
+    return scores
+
+
+def nearest(rows: Any, means: np.ndarray, present: np.ndarray | None = None) -> np.ndarray:
+    """Return the nearest mean of each row, dense or sparse, by one product; cells that are not `present` are zero."""
+    theta, offsets = means, -np.einsum("ij,ij->i", means, means) / 2.0
+    if present is not None:
+        rows = np.column_stack([rows, present])
+        theta, offsets = np.column_stack([means, -np.square(means) / 2.0]), np.zeros(len(means))
+    labels = np.empty(rows.shape[0], dtype=np.int64)
+
+    def some(blocks: list[slice]) -> None:
+        memory = np.empty(len(means) * max(block.stop - block.start for block in blocks))
+        for block in blocks:
+            best_classes(_scores(rows[block], theta, offsets, memory), labels[block])
+
+    _in_threads(some, _cuts(rows), len(means) * _n_cells(rows))
+    return labels
+
+
+def posterior(scores: np.ndarray) -> np.ndarray:
+    """Return ``P(class | x)`` from ``log P(x, class)``; a row that no class can explain is shared equally."""
+    highest = scores.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        shares = np.exp(np.where(highest == -np.inf, 0.0, scores - highest))
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+# -- weights of classes -----------------------------------------------------------------------------------------------
+def class_weights(mass: np.ndarray, free: bool = True) -> np.ndarray:
+    """Return the share of each class, or equal shares."""
+    if free:
+        kept = np.where(is_empty(mass), 0.0, mass)
+        return kept / kept.sum()
+    return np.full(len(mass), 1.0 / len(mass))
+
+
+def log_weights(weights: np.ndarray) -> np.ndarray:
+    """Return the logarithms, minus infinity for a class of weight zero."""
+    with np.errstate(divide="ignore"):
+        return np.log(weights)
+
+
+def is_empty(mass: np.ndarray) -> np.ndarray:
+    """Say which classes have lost all their rows, up to rounding."""
+    return mass <= EMPTY * mass.sum()
+
+
+def emptied(mass: np.ndarray) -> str:
+    """Say in words which class has lost all its rows; the empty string when none has."""
+    empty = is_empty(mass)
+    if not empty.any():
+        return ""
+    number = int(np.flatnonzero(empty)[0])
+    return f"class {number} has lost all its rows and keeps its last parameters: ask for fewer classes or more starts"
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+def _in_threads(some: Callable[[list[Any]], Any], blocks: list[Any], work: int) -> list[Any]:
+    """Give each thread a run of the blocks, in order; what is summed over blocks does not depend on their number."""
+    if work < WORTH_THREADS:
+        return [some(blocks)]
+    length = -(-len(blocks) // n_threads())
+    return list(map_in_order(some, [blocks[start : start + length] for start in range(0, len(blocks), length)]))
+
+
+def _cuts(features: Any) -> list[slice]:
+    n_rows, width = features.shape
+    if sparse.issparse(features):
+        width = features.nnz // max(1, n_rows)
+    return list(row_blocks(n_rows, max(width, LEAST_WIDTH), BLOCK_CELLS))
+
+
+def _n_cells(features: Any) -> int:
+    return features.nnz if sparse.issparse(features) else features.size
+
+
+def _scores(features: Any, theta: np.ndarray, offsets: np.ndarray, memory: np.ndarray | None = None) -> np.ndarray:
+    """``log P(x, a)``, classes first, in `memory` where that is given and the features are dense."""
+    shape = (len(offsets), features.shape[0])
+    if sparse.issparse(features):
+        scores = np.ascontiguousarray((features @ theta.T).T)
+    elif memory is None:
+        scores = theta @ features.T
+    else:
+        scores = np.matmul(theta, features.T, out=memory[: shape[0] * shape[1]].reshape(shape))
+    scores += offsets[:, None]
+    return scores
+
+
+def _class_sums(features: Any, shares: np.ndarray) -> np.ndarray:
+    return (features.T @ shares.T).T if sparse.issparse(features) else shares @ features
+
+
+def _total(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The sum over blocks, in their order."""
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
