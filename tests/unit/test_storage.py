@@ -251,7 +251,7 @@ def test_checkpoint_of_another_fit_is_refused(tmp_path, rng):
     with pytest.raises(FileFormatError, match="another fit"):
         gb.BoltzmannMachine(learner="mple", checkpoint=resume).fit(data.take(range(100)))
     gb.BoltzmannMachine(learner="mple").fit(data).save(path)
-    with pytest.raises(FileFormatError, match="holds a pairwise, not a checkpoint"):
+    with pytest.raises(FileFormatError, match="holds a pairwise, not one of checkpoint"):
         gb.BoltzmannMachine(learner="mple", checkpoint=resume).fit(data)
 
 
