@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 import gibbsian as gb
-from gibbsian.samplers.annealing import Annealing
+from gibbsian.samplers import Annealing, variable_path
 from timing import interleaved
 
 WALKERS, BETAS, NUMPY_BETAS = 100, 10_000, 100
@@ -43,11 +43,11 @@ def random_model(graph: gb.Graph, scale: float, rng: np.random.Generator) -> gb.
 
 
 def times(name: str, model: gb.models.Model, marginalise: bool) -> None:
-    annealing = Annealing(WALKERS, BETAS, marginalise=marginalise)
+    annealing, path = Annealing(WALKERS, BETAS), variable_path(model, marginalise=marginalise)
 
     def run(threads: int) -> None:
         numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-        annealing.forward(model, rng=0)
+        annealing.forward(path, rng=0)
 
     runs: dict[str, Callable[[], object]] = {str(t): lambda t=t: run(t) for t in THREADS}
     if isinstance(model, gb.PairwiseModel) and not marginalise:
@@ -72,12 +72,12 @@ def numpy_anneal(model: gb.PairwiseModel, rng: np.random.Generator) -> np.ndarra
 
 def spreads(name: str, model: gb.PairwiseModel) -> None:
     truth = gb.inference.exact(model).log_partition()
-    plain, summed = Annealing(WALKERS, 1000), Annealing(WALKERS, 1000, marginalise=True)
-    methods = [Annealing(WALKERS, 1000, "uniform"), plain, plain.adapted(model, rng=1)]
-    methods += [summed, summed.adapted(model, rng=1)]
+    even, plain, summed = Annealing(WALKERS, 1000), variable_path(model), variable_path(model, marginalise=True)
+    methods = [(even, variable_path(model, "uniform")), (even, plain), (even.adapted(plain, rng=1), plain)]
+    methods += [(even, summed), (even.adapted(summed, rng=1), summed)]
     cells = []
-    for annealing in methods:
-        run = annealing.forward(model, rng=0)
+    for annealing, path in methods:
+        run = annealing.forward(path, rng=0)
         z = (run.log_partition - truth) / run.log_partition_stderr
         cells.append(f"{run.log_weights.var():10.4f} ({z:+.1f})")
     print(f"  {name:20s}" + "".join(cells))

@@ -15,13 +15,13 @@ from sklearn.datasets import load_digits
 from sklearn.neural_network import BernoulliRBM
 
 from gibbsian.data import Dataset
+from gibbsian.diagnostics import log_partition_interval
+from gibbsian.diagnostics.likelihood import LogLikelihood
 from gibbsian.inference import exact
-from gibbsian.layered.annealing import LayerAnnealing
-from gibbsian.layered.likelihood import log_likelihood_of
-from gibbsian.layered.rows import LayerRows
 from gibbsian.learners import Minibatch, run
 from gibbsian.models.layers import BinaryLayer
 from gibbsian.models.restricted import RestrictedModel
+from gibbsian.samplers import Annealing, layer_path
 
 SHARED = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 EPOCHS = (10, 30, 100)
@@ -78,9 +78,10 @@ def large_mnist(training: np.ndarray, test: np.ndarray) -> None:
     print(f"binarised MNIST, 500 hidden units, {LARGE_EPOCHS} epochs in float32, {LARGE_BETAS:,} temperatures:")
     model, elapsed = fit_ours(training, 500, LARGE_EPOCHS, 0, dtype="float32")
     started = time.perf_counter()
-    exact = RestrictedModel(model.visible, model.hidden, model.theta.astype(np.float64))
-    annealing = LayerAnnealing(betas=LARGE_BETAS, base=LayerRows(training))
-    found = log_likelihood_of(exact, LayerRows(test), annealing=annealing, rng=1, warn=False)
+    double = RestrictedModel(model.visible, model.hidden, model.theta.astype(np.float64))
+    path = layer_path(double, Dataset.of_states(training.astype(np.int8), "binary"))
+    interval = log_partition_interval(path, annealing=Annealing(betas=LARGE_BETAS), rng=1, warn=False)
+    found = LogLikelihood(double.log_weights(test.astype(np.int8)), np.full(len(test), 1.0 / len(test)), interval)
     print(f"  optimistic (forward)  {found.optimistic:8.2f}   published  -84.9")
     print(f"  pessimistic (reverse) {found.pessimistic:8.2f}   published  -96.6 (200 epochs)")
     print(f"  {found.describe()}")

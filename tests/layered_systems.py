@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from gibbsian.data import Dataset
+from gibbsian.domain import CategoryCoding
 from gibbsian.inference import LayerSums, exact
 from gibbsian.inference.base import Moments
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, Layer, SpinLayer
 from gibbsian.models.restricted import RestrictedModel
 
+CODINGS = {"binary": "binary", "spin": "spin", "gaussian": "real"}
 DISCRETE = ("binary", "spin", "categorical")
 # Kinds of the visible and of the hidden layer.
 PAIRS = [(v, h) for v in (*DISCRETE, "gaussian") for h in DISCRETE] + [("binary", "gaussian")]
@@ -67,3 +70,9 @@ def likelihood_gradient(model: RestrictedModel, states: np.ndarray, weights: np.
     v = model.visible.encode(np.asarray(states))
     clamped = model.mean_statistics(v, model.hidden_means(v), weights)
     return (clamped - moments(model).statistics) / model.temperature
+
+
+def rows_of(layer: Layer, states: np.ndarray, missing: np.ndarray | None = None, weights=None) -> Dataset:
+    """States of a visible layer as data, each row by itself."""
+    coding = CODINGS.get(layer.kind) or CategoryCoding.of_labels([tuple(range(size)) for size in layer.sizes])
+    return Dataset.of_states(np.asarray(states), coding, missing=missing, sample_weight=weights, distinct=False)

@@ -7,7 +7,10 @@ import pytest
 import gibbsian as gb
 from gibbsian.domain import BINARY, SPIN, Categories
 from gibbsian.errors import ArgumentError, CodingError
-from gibbsian.samplers import SAMPLERS, ChainState, Sampler
+from gibbsian.inference import exact
+from gibbsian.samplers import SAMPLERS, ChainState, Sampler, layer_path
+from gibbsian.samplers.block_gibbs import LAYER_SAMPLERS, LayerSampler
+from layered_systems import random_machine
 from systems import models_with_domains, random_model_of
 
 TRIANGLES = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (2, 4)], 40)
@@ -203,3 +206,71 @@ def test_bad_steps_are_named(sampler):
         sampler.step(MODELS["dense"], chains, -1)
     with pytest.raises(ArgumentError, match="12 variables but the model has 400"):
         sampler.step(MODELS["grid"], chains)
+
+
+# -- samplers of machines in layers: rows of a matrix, one random stream for all -----------------------------------------
+@pytest.fixture(params=LAYER_SAMPLERS.names())
+def layer_sampler(request):
+    return LAYER_SAMPLERS.create(request.param), LAYER_SAMPLERS.trait(request.param, "over", "model")
+
+
+@pytest.fixture(params=[("binary", "binary"), ("spin", "categorical"), ("categorical", "spin"), ("gaussian", "binary")])
+def machine(request):
+    return random_machine(*request.param, generator(4), 4, 3, scale=0.6, temperature=1.2)
+
+
+def target_of(machine, over):
+    return machine if over == "model" else layer_path(machine, "biases")
+
+
+def coldest(state):
+    """Values of the chains at the machine itself."""
+    return state.values if state.values.ndim == 2 else state.values[-1]
+
+
+def test_layer_chains_are_rows_of_values(layer_sampler, machine):
+    sampler, over = layer_sampler
+    assert isinstance(sampler, LayerSampler)
+    target = target_of(machine, over)
+    state, _ = sampler.step(target, sampler.init(target, 7, generator()), generator(1), 2)
+    assert coldest(state).shape == (7, machine.visible.width)
+    assert int(state.n_steps) == 2
+    assert np.array_equal(machine.visible.encode(machine.visible.decode(coldest(state))), coldest(state))
+
+
+def test_layer_steps_leave_their_input_alone_and_may_be_split(layer_sampler, machine):
+    sampler, over = layer_sampler
+    target = target_of(machine, over)
+    start = sampler.init(target, 6, generator())
+    before = np.copy(start.values)
+    whole, _ = sampler.step(target, start, generator(1), 5)
+    rng = generator(1)
+    part, _ = sampler.step(target, sampler.step(target, start, rng, 2)[0], rng, 3)
+    assert np.array_equal(start.values, before)
+    assert np.array_equal(whole.values, part.values)
+    assert np.array_equal(sampler.step(target, start, generator(1), 0)[0].values, before)
+
+
+def test_layer_chains_stay_at_the_exact_distribution(layer_sampler, machine):
+    """From exact draws at every place: means of both layers within their errors."""
+    sampler, over = layer_sampler
+    target, rng, n = target_of(machine, over), generator(2), 20_000
+    engine = exact(machine)
+    drawn = engine.sample_layers(n, rng)[0]
+    state = sampler.init(target, n, rng, drawn)
+    if over == "path":
+        # one place only: what exchanges do is tested where tempering is
+        sampler, state = type(sampler)(betas=[0.999999, 1.0]), state._replace(values=np.stack([drawn, drawn]))
+    state, _ = sampler.step(target, state, rng, 3)
+    values = coldest(state)
+    truth = engine.moments().statistics[: machine.visible.width]
+    assert (np.abs(values.mean(axis=0) - truth) < 4.5 * values.std(axis=0) / np.sqrt(n)).all()
+
+
+def test_layer_chains_name_bad_steps(layer_sampler, machine):
+    sampler, over = layer_sampler
+    target = target_of(machine, over)
+    with pytest.raises(ArgumentError, match="n_chains=0"):
+        sampler.init(target, 0, generator())
+    with pytest.raises(ArgumentError, match="n_steps=-1"):
+        sampler.step(target, sampler.init(target, 2, generator()), generator(), -1)

@@ -7,8 +7,8 @@ from scipy import stats
 import gibbsian as gb
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.expectations.annealed import AnnealedImportance
-from gibbsian.samplers.annealing import Annealing, BaseLaw
-from gibbsian.samplers.annealing_paths import annealing_path, variables_to_sum_out
+from gibbsian.samplers import Annealing, IndependentVariables, variable_path
+from gibbsian.samplers.variable_path import Walkers, _spin_path, _table_path, variables_to_sum_out
 from systems import exact_law, random_model
 
 SEEDS = range(20)
@@ -32,12 +32,12 @@ def test_log_partition_is_covered_by_its_errors(model, marginalise):
     """Both ways, 20 seeds: about 19 of 20 within two errors, z-scores neither too wide nor off centre."""
     engine = gb.inference.exact(model)
     truth = engine.log_partition()
-    annealing = Annealing(200, 200, marginalise=marginalise)
+    annealing, path = Annealing(200, 200), variable_path(model, marginalise=marginalise)
     z = {"forward": [], "reverse": []}
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         draws = engine.sample(200, rng)
-        for run in (annealing.forward(model, rng), annealing.reverse(model, draws, rng)):
+        for run in (annealing.forward(path, rng), annealing.reverse(path, draws, rng)):
             z["reverse" if run.reverse else "forward"].append((run.log_partition - truth) / run.log_partition_stderr)
     for scores in z.values():
         assert np.count_nonzero(np.abs(scores) < 2) >= 16
@@ -50,12 +50,12 @@ def test_forward_is_below_and_reverse_above_on_average():
     model = gb.PairwiseModel.build(gb.graphs.grid(4, 4), np.full(16, 0.2), np.full(24, 0.8))
     engine = gb.inference.exact(model)
     truth = engine.log_partition()
-    annealing = Annealing(2, 5, "uniform")
+    annealing, path = Annealing(2, 5), variable_path(model, "uniform")
     below, above = [], []
     for seed in range(200):
         rng = np.random.default_rng(seed)
-        below.append(annealing.forward(model, rng).log_partition)
-        above.append(annealing.reverse(model, engine.sample(2, rng), rng).log_partition)
+        below.append(annealing.forward(path, rng).log_partition)
+        above.append(annealing.reverse(path, engine.sample(2, rng), rng).log_partition)
     error = np.std(below) / np.sqrt(200), np.std(above) / np.sqrt(200)
     assert np.mean(below) + 3 * error[0] < truth < np.mean(above) - 3 * error[1]
 
@@ -68,10 +68,10 @@ def test_forward_and_reverse_are_each_others_time_reversal(model):
     engine = gb.inference.exact(model)
     truth = engine.log_partition()
     for marginalise in (False, True):
-        annealing = Annealing(4000, 3, marginalise=marginalise)
+        annealing, path = Annealing(4000, 3), variable_path(model, marginalise=marginalise)
         rng = np.random.default_rng(1)
-        forward = annealing.forward(model, rng)
-        reverse = annealing.reverse(model, engine.sample(4000, rng), rng)
+        forward = annealing.forward(path, rng)
+        reverse = annealing.reverse(path, engine.sample(4000, rng), rng)
         for level in (-0.5, 0.0, 0.5):
             indicator = forward.log_weights - truth < level
             tilted = np.exp(forward.log_weights - truth) * indicator
@@ -97,22 +97,21 @@ def test_combined_estimate_is_covered_and_no_worse_than_either(model):
     assert np.mean(gains) < 0.8
 
 
-@pytest.mark.parametrize("road", ["spins", "tables"])
+@pytest.mark.parametrize("make", [_spin_path, _table_path], ids=["spins", "tables"])
 @pytest.mark.parametrize("summed", [False, True])
-def test_sweeps_keep_every_law_of_the_path(road, summed):
+def test_sweeps_keep_every_place_of_the_path(make, summed):
     """Start exactly at an intermediate law and sweep there: steps of the weight of no size."""
     model = random_model(gb.graphs.grid(2, 3), np.random.default_rng(3), scale=0.9)
     states, _, _ = exact_law(model)
-    codes, law, beta = model.domain.to_codes(states), BaseLaw.of_data(model, np.ones((3, 6), np.int8)), 0.6
+    codes, law, beta = model.domain.to_codes(states), IndependentVariables.of_data(model, np.ones((3, 6), np.int8)), 0.6
     base = sum(law.log_probabilities[law.starts[i] + codes[:, i]] for i in range(6))
     p = np.exp(beta * model.log_weights(states) + (1 - beta) * base)
     p /= p.sum()
-    make = annealing_path if road == "spins" else annealing_path.dispatch(object)
     path = make(model, law, variables_to_sum_out(model.graph) if summed else np.zeros(6, bool))
     rng = np.random.default_rng(5)
     walkers = codes[rng.choice(64, 20_000, p=p)].copy()
     streams = rng.integers(1, 2**63, (20_000, 4), dtype=np.uint64)
-    increases = path.run(walkers, streams, np.full(4, beta))
+    increases = path.walk(Walkers(walkers, streams), np.full(4, beta))
     assert not increases.any()
     counts = np.bincount(walkers @ (1 << np.arange(5, -1, -1)), minlength=64)
     enough = p * 20_000 > 5
@@ -126,8 +125,8 @@ def test_summing_out_a_side_lowers_the_spread_of_the_weights(graph):
     model = random_model(graph, np.random.default_rng(0), scale=0.5)
     spread = {}
     for marginalise in (False, True):
-        annealing = Annealing(1000, 500, marginalise=marginalise)
-        spread[marginalise] = annealing.forward(model, rng=1).log_weights.var()
+        path = variable_path(model, marginalise=marginalise)
+        spread[marginalise] = Annealing(1000, 500).forward(path, rng=1).log_weights.var()
     assert spread[True] < 0.8 * spread[False]
 
 

@@ -5,10 +5,9 @@ import pytest
 
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.inference import exact
-from gibbsian.layered.annealing import LayerAnnealing
-from gibbsian.layered.paths import IndependentUnits
 from gibbsian.models.layers import BinaryLayer
 from gibbsian.models.restricted import RestrictedModel
+from gibbsian.samplers import Annealing, layer_path
 from layered_systems import random_machine
 
 SEEDS = range(20)
@@ -42,12 +41,12 @@ def test_forward_and_reverse_bracket_the_exact_log_partition(name, summed):
     model = MACHINES[name](np.random.default_rng(7))
     engine = exact(model)
     truth = engine.log_partition()
-    annealing = LayerAnnealing(60, 150, IndependentUnits.of_chains(model, 0), summed)
+    annealing, path = Annealing(60, 150), layer_path(model, summed=summed, rng=0)
     inside = 0
     z: dict[bool, list[float]] = {False: [], True: []}
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
-        runs = annealing.forward(model, rng), annealing.reverse(model, engine.sample_layers(60, rng)[0], rng)
+        runs = annealing.forward(path, rng), annealing.reverse(path, engine.sample(60, rng), rng)
         interval = LogPartitionInterval(*runs, "exact draws")
         inside += interval.lower <= truth <= interval.upper
         for run in runs:
@@ -63,21 +62,21 @@ def test_forward_and_reverse_bracket_the_exact_log_partition(name, summed):
 def test_weights_are_unbiased_however_short_the_ladder(model, summed):
     """The mean of exp(log-weight - log Z) is 1, both ways, with three steps only."""
     engine = exact(model)
-    annealing = LayerAnnealing(2000, 3, IndependentUnits.of_chains(model, 0), summed)
+    annealing, path = Annealing(2000, 3), layer_path(model, summed=summed, rng=0)
     rng = np.random.default_rng(1)
     # machines whose weights have too heavy a tail for a z-test in three steps get more
     if model.visible.n_units == 30:
-        annealing = LayerAnnealing(2000, 200, annealing.base, summed)
-    forward = annealing.forward(model, rng)
-    reverse = annealing.reverse(model, engine.sample_layers(2000, rng)[0], rng)
+        annealing = Annealing(2000, 200)
+    forward = annealing.forward(path, rng)
+    reverse = annealing.reverse(path, engine.sample(2000, rng), rng)
     for log_ratios in (forward.log_weights - engine.log_partition(), reverse.log_weights + engine.log_partition()):
         ratios = np.exp(log_ratios)
         assert abs(ratios.mean() - 1.0) < 4 * ratios.std() / np.sqrt(2000)
 
 
-def test_weighted_walkers_have_the_law_of_the_machine(model):
+def test_weighted_walkers_have_the_distribution_of_the_machine(model):
     engine = exact(model)
-    run = LayerAnnealing(2000, 60, IndependentUnits.of_chains(model, 0)).forward(model, 3)
+    run = Annealing(2000, 60).forward(layer_path(model, rng=0), 3)
     v = model.visible.encode(run.states)
     truth = engine.moments().statistics[: model.visible.width]
     relative = len(v) * run.weights
@@ -89,10 +88,10 @@ def test_machines_too_strong_for_the_ladder_are_bracketed_all_the_same_and_said_
     """Far apart, each on its side, and no seed passes for settled."""
     model = trained_like(np.random.default_rng(7), strength=1.0)
     engine = exact(model)
-    annealing = LayerAnnealing(40, 50, IndependentUnits.of_chains(model, 0))
+    annealing, path = Annealing(40, 50), layer_path(model, rng=0)
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        runs = annealing.forward(model, rng), annealing.reverse(model, engine.sample_layers(40, rng)[0], rng)
+        runs = annealing.forward(path, rng), annealing.reverse(path, engine.sample(40, rng), rng)
         interval = LogPartitionInterval(*runs, "exact draws")
         assert interval.lower < engine.log_partition() < interval.upper
         assert interval.trouble
@@ -102,11 +101,11 @@ def test_few_walkers_err_on_their_side():
     """Few walkers and temperatures: forward is below log Z on average, reverse above."""
     model = random_machine("spin", "spin", np.random.default_rng(2), 10, 8, scale=1.0)
     engine = exact(model)
-    annealing = LayerAnnealing(2, 4, "biases")
+    annealing, path = Annealing(2, 4), layer_path(model, "biases")
     below, above = [], []
     for seed in range(200):
         rng = np.random.default_rng(seed)
-        below.append(annealing.forward(model, rng).log_partition)
-        above.append(annealing.reverse(model, engine.sample_layers(2, rng)[0], rng).log_partition)
+        below.append(annealing.forward(path, rng).log_partition)
+        above.append(annealing.reverse(path, engine.sample(2, rng), rng).log_partition)
     errors = np.std(below) / np.sqrt(200), np.std(above) / np.sqrt(200)
     assert np.mean(below) + 3 * errors[0] < engine.log_partition() < np.mean(above) - 3 * errors[1]

@@ -7,6 +7,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from gibbsian.layered.rows import LayerRows
+from gibbsian.layered.scaling import ColumnScale, residual_deviations
 from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.base import clone
@@ -27,10 +29,7 @@ from gibbsian.errors import (
     MissingValuesError,
     TooExpensiveError,
 )
-from gibbsian.layered.missing import N_STEPS, _sampled_means, fill, log_evidence
-from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.scaling import ColumnScale, residual_deviations
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
+from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.storage import Checkpoint
 
@@ -335,37 +334,6 @@ class TestLargeMachines:
         assert rbm.result_.held_out.kind == "log-pseudolikelihood"
         assert rbm.result_.held_out.n_rows == 25
         assert set(rbm.history_) == {"log_pseudolikelihood", "held_out_log_pseudolikelihood", "free_energy_gap"}
-
-
-def test_chains_fill_as_sums_do():
-    rng = np.random.default_rng(0)
-    model = RestrictedModel.build(BinaryLayer(5), BinaryLayer(3), *(rng.normal(size=s) for s in (5, 3, (5, 3))))
-    missing = np.array([[False, True, True, False, True]])
-    rows = LayerRows(np.array([[1, 0, 0, 1, 0]]), missing=missing)
-    exact = fill(model, rows, rng)
-    values = np.tile(exact.visible, (400, 1))
-    visible, hidden = _sampled_means(model, values, np.tile(missing, (400, 1)), rng)
-    error = 1.0 / np.sqrt(400 * N_STEPS / 20)  # chains of a small machine forget within some steps
-    np.testing.assert_allclose(visible.mean(axis=0), exact.visible[0], atol=4 * error)
-    np.testing.assert_allclose(hidden.mean(axis=0), exact.hidden[0], atol=4 * error)
-
-
-@pytest.mark.parametrize("n_hidden", [2, 9], ids=["sum over hidden", "sum over missing"])
-def test_either_sum_over_a_row_is_the_same_law(n_hidden):
-    rng = np.random.default_rng(0)
-    layer = CategoricalLayer((3, 2, 2, 4))
-    parts = [rng.normal(size=s) for s in (11, n_hidden, (11, n_hidden))]
-    model = RestrictedModel.build(layer, SpinLayer(n_hidden), *parts, temperature=0.8)
-    v = layer.enumerate(0, int(layer.n_states))
-    codes, weights = layer.decode(v), model.value_log_weights(v)
-    missing = np.array([[False, True, True, True], [True, True, True, True]])
-    rows = LayerRows(np.array([[2, 0, 0, 0], [0, 0, 0, 0]]), missing=missing)
-    agree = codes[:, 0] == 2
-    np.testing.assert_allclose(log_evidence(model, rows), [logsumexp(weights[agree]), logsumexp(weights)])
-    filled = fill(model, rows, rng)
-    shares = np.exp(weights - logsumexp(weights))
-    np.testing.assert_allclose(filled.visible[1], shares @ v)
-    np.testing.assert_allclose(filled.hidden[1], shares @ model.hidden_means(v))
 
 
 class TestGaussian:

@@ -10,8 +10,8 @@ from gibbsian.diagnostics.partition import log_partition_interval
 from gibbsian.domain import BINARY, SPIN, Categories
 from gibbsian.errors import ArgumentError, CodingError, MissingValuesError
 from gibbsian.models.states import checked_fixed, checked_states
+from gibbsian.samplers import IndependentVariables, variable_path
 from gibbsian.samplers.annealing import Annealing
-from gibbsian.samplers.annealing_base import BaseLaw
 from systems import models_with_domains, random_model_of
 
 N = 4
@@ -171,7 +171,7 @@ def test_nothing_may_be_fixed():
 def test_base_rates_of_foreign_data_are_refused():
     model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
     with pytest.raises(CodingError, match="the data holds 0"):
-        BaseLaw.of_data(model, gb.Dataset.read([[0, 1], [1, 0]]))
+        IndependentVariables.of_data(model, gb.Dataset.read([[0, 1], [1, 0]]))
 
 
 @pytest.mark.parametrize(
@@ -184,13 +184,17 @@ def test_base_rates_of_foreign_data_are_refused():
         ({"betas": np.nan}, "betas=nan must be a whole number"),
         ({"betas": 1.9}, "betas=1.9 must be a whole number"),
         ({"n_walkers": 2.5}, "n_walkers=2.5 must be a whole number"),
-        ({"base": np.ones(3)}, "base=array"),
-        ({"base": None}, "base=None"),
     ],
 )
 def test_annealing_names_the_setting(settings, match):
     with pytest.raises(ArgumentError, match=match):
         Annealing(**settings)
+
+
+@pytest.mark.parametrize(("base", "match"), [(np.ones(3), "base=array"), (None, "base=None")])
+def test_paths_name_the_base(base, match):
+    with pytest.raises(ArgumentError, match=match):
+        variable_path(gb.PairwiseModel.zeros(gb.graphs.complete(3)), base)
 
 
 def test_unknown_settings_are_named_with_the_known_ones():

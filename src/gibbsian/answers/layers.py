@@ -1,32 +1,29 @@
-"""Answers about models made of layers: exact where a layer can be summed over, else by bounds and annealing."""
+"""Answers about machines in layers: restricted and deep ones, and belief networks."""
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
 
-from gibbsian.answers.base import Answers
+from gibbsian.answers.base import Answers, annealing_of
 from gibbsian.data import Dataset
-from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.diagnostics.evidence import EvidenceInterval
+from gibbsian.diagnostics.likelihood import LogLikelihood, LogLikelihoodBound
+from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
+from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
+from gibbsian.expectations import Estimate
 from gibbsian.expectations.deep_mean_field import DeepMeanField
+from gibbsian.expectations.layer_bounds import mean_field_bounds, mean_field_posterior, recognition_bounds
+from gibbsian.expectations.layer_cells import expected_layers
 from gibbsian.inference import exact, is_affordable
-from gibbsian.layered import annealing as restricted_annealing
-from gibbsian.layered.annealing import LayerAnnealing
-from gibbsian.layered.deep_likelihood import (
-    can_sum_hidden,
-    deep_log_likelihood,
-    deep_log_partition,
-    mean_field_bounds,
-    recognition_bounds,
-)
-from gibbsian.layered.likelihood import LogLikelihood, log_likelihood_of
-from gibbsian.layered.missing import fill, log_evidence
-from gibbsian.layered.pseudolikelihood import log_pseudolikelihood
-from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.sampling import draw, gibbs_steps
+from gibbsian.inference.completions import Completions, complete_in_all_ways, count_completions
+from gibbsian.inference.layer_missing import layer_evidence
+from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
+from gibbsian.models.joined_layer import joined
 from gibbsian.models.layers import CategoricalLayer, Layer
+from gibbsian.samplers import BlockGibbs, draw_layers, layer_path
+from gibbsian.samplers.layer_path import IndependentUnits, filled_values
 from gibbsian.settings import Setting, check_value
 
 # "auto" samples exactly where listing a layer takes no longer.
@@ -35,17 +32,33 @@ QUICK_SECONDS = 2.0
 SAMPLE_STEPS = 1000
 # Draws behind the score of a row under a belief network, and their seed: a score is asked for twice and is the same.
 SCORE_DRAWS, SCORE_SEED = 100, 0
-# States of the hidden layers of a belief network below the top that are summed over instead, and completions of a row
-# with missing cells: whatever the number of rows, so that the score of a row does not depend on the others.
+# States of the hidden layers of a belief network below the top that are summed over instead: whatever the number of
+# rows, so that the score of a row does not depend on the others.
 SCORE_STATES = 2.0**12
+# The hidden layers of rows are summed exactly, where that is asked for or quick, up to so many states, and while rows
+# times states times columns stay below this.
+MOST_STATES, MOST_TERMS = 2.0**16, 1e8
 # Nothing that the user sees shall depend on which rows were updated together.
 PATIENT = DeepMeanField(max_iter=500, tol=1e-9)
+# Rows from which base rates of all layers are taken.
+ROWS_FOR_RATES = 2000
 _N_STEPS = Setting("Steps of each chain.", "whole", low=1)
+_N_SAMPLES = Setting("Walkers.", "whole", low=2)
 
 
 class LayerAnswers(Answers):
-    """Answers about a restricted machine."""
+    """Answers about a restricted machine, by sums over its smaller layer, annealing and block Gibbs chains.
 
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> rbm = gb.models.RestrictedModel.build(gb.models.BinaryLayer(3), gb.models.BinaryLayer(2))
+    >>> answers = gb.answers.answers_about(rbm)
+    >>> bool(np.isclose(answers.log_partition(), 5 * np.log(2)))
+    True
+    """
+
+    # -- log Z --------------------------------------------------------------------------------------------------------
     def log_partition_interval(
         self,
         rng: np.random.Generator,
@@ -53,29 +66,30 @@ class LayerAnswers(Answers):
         betas: int | None = None,
         data: Dataset | None = None,
         warn: bool = True,
-    ) -> Any:
-        """Return log Z between two sides, by annealing from independent units, with the rates of data where given."""
-        annealing = self._annealing(n_samples, betas, data)
-        return restricted_annealing.log_partition_interval(self.model, annealing=annealing, rng=rng, warn=warn)
+    ) -> LogPartitionInterval:
+        """Return log Z between two sides, by annealing there and back from units with the base rates of data."""
+        base = "chains" if data is None else self._base(data)
+        path = layer_path(self.model, base, rng=rng)
+        return log_partition_interval(path, annealing=annealing_of(n_samples, betas), rng=rng, warn=warn)
 
-    def _annealing(self, n_samples: int | None, betas: int | None, data: Dataset | None) -> LayerAnnealing:
-        base: dict[str, Any] = {} if data is None else {"base": LayerRows.of(data)}
-        return LayerAnnealing(**base, **_given(n_walkers=n_samples, betas=betas))
+    def _base(self, data: Dataset) -> Any:
+        """Where annealing starts, given data."""
+        return data
 
     # -- rows ---------------------------------------------------------------------------------------------------------
     def log_evidence(self, data: Dataset) -> np.ndarray:
         """Return ``log P + log Z`` of the present cells of each distinct row, all else summed out exactly."""
-        return log_evidence(self.model, _distinct(data))
+        return layer_evidence(self.model, data)
 
     def log_evidence_interval(
         self, data: Dataset, rng: np.random.Generator, n_samples: int | None = None, betas: int | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the same twice: rows are summed out exactly."""
+    ) -> EvidenceInterval:
+        """Return the same twice: it is exact."""
         evidence = self.log_evidence(data)
-        return evidence, evidence
+        return EvidenceInterval(evidence, evidence)
 
     def log_evidence_bound(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
-        """Return the same: the hidden units of a row are independent given it."""
+        """Return the evidence itself, which no bound is above."""
         return self.log_evidence(data)
 
     def log_likelihood(
@@ -85,11 +99,31 @@ class LayerAnswers(Answers):
         n_samples: int | None = None,
         betas: int | None = None,
         exactly: bool | None = None,
+        warn: bool = True,
     ) -> LogLikelihood:
-        """Return the mean log-likelihood per row: exact where log Z is, else between two sides with standard errors."""
-        exactly = _whether_exact(exactly, n_samples, betas)
-        annealing = self._annealing(n_samples, betas, data)
-        return log_likelihood_of(self.model, LayerRows.of(data), annealing=annealing, rng=rng, exact=exactly)
+        """Return the mean log-likelihood of rows: exact where log Z is, else between two sides with standard errors.
+
+        `exactly` True insists on the sum, False on annealing; `n_samples` and `betas` ask for annealing.
+        """
+        exactly = asked_exactly(exactly, n_samples, betas)
+        # summing over missing cells is the cheaper thing to be refused for
+        log_weights = self.log_evidence(data)
+        log_z = self._log_partition(data, rng, n_samples, betas, exactly, warn)
+        return LogLikelihood(log_weights[data.row_of], data.shares, log_z)
+
+    def _log_partition(
+        self,
+        data: Dataset,
+        rng: np.random.Generator,
+        n_samples: int | None,
+        betas: int | None,
+        exactly: bool | None,
+        warn: bool,
+    ) -> float | LogPartitionInterval:
+        """Return log Z, exactly if asked for or left open and in reach, else between two sides."""
+        if is_affordable(self.model) if exactly is None else exactly:
+            return exact(self.model, instead="set `exact=False`, which brackets or bounds it").log_partition()
+        return self.log_partition_interval(rng, n_samples, betas, data, warn)
 
     def log_pseudolikelihood(self, data: Dataset) -> float:
         """Return the mean of ``sum_i log P(v_i | the other columns)``, hidden units summed out."""
@@ -100,11 +134,7 @@ class LayerAnswers(Answers):
 
     def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the probabilities of the values of each cell given the present cells of its distinct row."""
-        return by_value(self.model.visible, self.expected_visible(data, rng))
-
-    def expected_visible(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
-        """Return the expected values of the visible units given the present cells of each distinct row."""
-        return fill(self.model, _distinct(data), rng).visible
+        return by_value(self.model.visible, self.expected(data, rng)[0])
 
     def hidden_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the probability of the upper value of each unit of the highest layer given each distinct row."""
@@ -112,26 +142,26 @@ class LayerAnswers(Answers):
 
     def layer_probabilities(self, data: Dataset, rng: np.random.Generator) -> list[np.ndarray]:
         """Return the same for every hidden layer, from the lowest."""
-        hidden = zip(self.model.layers[1:], self.layer_means(data, rng), strict=True)
+        hidden = zip(self.model.layers[1:], self.expected(data, rng)[1:], strict=True)
         return [shares_of(layer, means) for layer, means in hidden]
 
-    def layer_means(self, data: Dataset, rng: np.random.Generator) -> list[np.ndarray]:
-        """Return the expected values of the hidden layers given the present cells of each distinct row."""
-        if data.missing is None:
-            return [self.model.hidden_means(self.model.visible.encode(data.states))]
-        return [fill(self.model, _distinct(data), rng).hidden]
+    def expected(self, data: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        """Return the expected values of all layers given the present cells of each distinct row."""
+        return expected_layers(self.model, data, rng)
 
+    # -- between the layers -------------------------------------------------------------------------------------------
     def visible_probabilities(self, hidden: np.ndarray) -> np.ndarray:
         """Return the expected visible values given probabilities of the hidden units, as probabilities."""
         values = 2.0 * hidden - 1.0 if self.model.hidden.kind == "spin" else hidden
         return shares_of(self.model.visible, self.model.visible_means(values))
 
-    # -- samples ------------------------------------------------------------------------------------------------------
     def gibbs(self, states: np.ndarray, n_steps: int, rng: np.random.Generator) -> np.ndarray:
         """Draw the hidden units given states of the visible ones and back, so many times."""
-        visible = self.model.visible
-        return visible.decode(gibbs_steps(self.model, visible.encode(states), n_steps, rng))
+        values, sampler = self.model.visible.encode(states), BlockGibbs()
+        chains, _ = sampler.step(self.model, sampler.init(self.model, len(values), rng, values), rng, n_steps)
+        return self.model.visible.decode(chains.values)
 
+    # -- the whole distribution ---------------------------------------------------------------------------------------
     def sample(
         self,
         n_samples: int,
@@ -140,68 +170,90 @@ class LayerAnswers(Answers):
         n_steps: int | None = None,
         start: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw states of the visible and of the hidden units, exactly where that is quick and else by chains.
+        """Draw states of the columns and of the hidden units.
 
-        Chains make `n_steps` steps, from states `start` or from the visible biases alone.
+        ``"exact"`` lists one side of the layers; ``"gibbs"`` runs a chain for each row, of `n_steps` steps from visible
+        states `start`; ``"auto"`` is exact where that is quick and nothing is said of chains.
         """
         if method not in ("auto", "exact", "gibbs"):
             raise ArgumentError("is not known", "use one of auto, exact, gibbs", argument="method", value=method)
         if n_steps is not None:
             check_value("n_steps", n_steps, _N_STEPS)
-        by_chains = n_steps is not None or start is not None
-        if method == "exact" and by_chains:
+        chains_asked = n_steps is not None or start is not None
+        if method == "exact" and chains_asked:
             raise ArgumentError("`n_steps` and `start` belong to `method='gibbs'`", "leave them out")
-        if method == "exact" or (method == "auto" and not by_chains and is_affordable(self.model, QUICK_SECONDS)):
-            values = exact(self.model, instead="draw with `method='gibbs'`").sample_layers(n_samples, rng)
+        quick = not chains_asked and is_affordable(self.model, QUICK_SECONDS)
+        if method == "exact" or (method == "auto" and quick):
+            layers = exact(self.model, instead="draw with `method='gibbs'`").sample_layers(n_samples, rng)
         else:
-            values = self._chains(n_samples, rng, SAMPLE_STEPS if n_steps is None else n_steps, start)
-        states = [layer.decode(part) for layer, part in zip(self.model.layers, values, strict=True)]
-        return states[0], np.hstack(states[1:])
+            burn_in = self._burn_in(SAMPLE_STEPS if n_steps is None else n_steps)
+            if start is not None and self.model.folded() is not self.model:
+                raise ArgumentError("the chains of deep machines start from the biases alone", "leave `start` out")
+            states = None if start is None else np.asarray(start)[np.arange(n_samples) % len(start)]
+            drawn = draw_layers(self.model, n_samples, rng, n_chains=n_samples, burn_in=burn_in, states=states)
+            layers = [part[:, 0] for part in drawn]
+        visible, *hidden = (layer.decode(part) for layer, part in zip(self.model.layers, layers, strict=True))
+        return visible, np.hstack(hidden)
 
-    def _chains(
-        self, n_samples: int, rng: np.random.Generator, n_steps: int, start: np.ndarray | None
-    ) -> list[np.ndarray]:
-        model = self.model
-        values = None if start is None else model.visible.encode(start)[np.arange(n_samples) % len(start)]
-        drawn = draw(model, n_samples, rng, n_chains=n_samples, burn_in=n_steps, values=values)[:, 0]
-        visible = model.visible.encode(drawn)
-        return [visible, model.draw_hidden(visible, rng)]
+    def _burn_in(self, n_steps: int) -> int:
+        """Steps before the one that ends at the draw."""
+        return n_steps
+
+    def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Estimate:
+        """Return the expected statistics in the layout of theta: exact where possible, else over block Gibbs chains."""
+        if method not in ("auto", "exact", "gibbs", "monte-carlo"):
+            raise ArgumentError("is not for layers", "use one of auto, exact, gibbs", argument="method", value=method)
+        if method == "exact" or (method == "auto" and n_samples is None and is_affordable(self.model)):
+            moments = exact(self.model).moments()
+            return Estimate(moments.statistics, np.zeros_like(moments.statistics), moments.log_partition)
+        n_chains = SAMPLE_STEPS if n_samples is None else n_samples
+        machine = self.model.folded()
+        chains, _ = BlockGibbs().step(machine, BlockGibbs().init(machine, n_chains, rng), rng, SAMPLE_STEPS)
+        v = np.asarray(chains.values, np.float64)
+        h = np.asarray(machine.hidden_means(v), np.float64)
+        mean = machine.mean_statistics(v, h)
+        squares = machine.mean_statistics(np.square(v), np.square(h))
+        stderr = np.sqrt(np.maximum(squares - np.square(mean), 0.0) / (n_chains - 1))
+        return Estimate(self.model.unfold(mean), self.model.unfold(stderr))
 
 
 class DeepAnswers(LayerAnswers):
-    """Answers about a deep Boltzmann machine: what its rows say of hidden units is bounded by mean field."""
+    """Answers about a deep Boltzmann machine: hidden layers of a row by mean field, log Z by sums or annealing.
 
-    def log_partition_interval(
-        self,
-        rng: np.random.Generator,
-        n_samples: int | None = None,
-        betas: int | None = None,
-        data: Dataset | None = None,
-        warn: bool = True,
-    ) -> Any:
-        """Return log Z between two sides, by annealing from independent units, with the rates of data where given."""
-        annealing = self._annealing(n_samples, betas, data)
-        return deep_log_partition(self.model, annealing, rng, exact=False, warn=warn)
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> dbm = gb.models.DeepModel.build([gb.models.BinaryLayer(2)] * 3)
+    >>> gb.answers.answers_about(dbm).log_partition().__class__.__name__
+    'float'
+    """
 
-    def _annealing(self, n_samples: int | None, betas: int | None, data: Dataset | None) -> LayerAnnealing:
-        folded = self.model.folded()
-        summed = "visible" if folded.visible.width > folded.hidden.width else "hidden"
-        base: dict[str, Any] = {} if data is None or not self.model.hides_missing else {"base": LayerRows.of(data)}
-        return LayerAnnealing(summed=summed, **base, **_given(n_walkers=n_samples, betas=betas))
+    def _base(self, data: Dataset) -> Any:
+        """Return independent units with the rates of all layers given rows of data, by mean field."""
+        some = np.arange(data.n_states)
+        if data.n_states > ROWS_FOR_RATES:
+            some = np.random.default_rng(0).choice(data.n_states, ROWS_FOR_RATES, replace=False)
+        means = DeepMeanField()(self.model, filled_values(self.model.visible, data, some)).means
+        shares = data.weights[some] / data.weights[some].sum()
+        return IndependentUnits.from_values(self.model.folded(), self.model.fold_values(means)[0], shares)
 
     def log_evidence(self, data: Dataset) -> np.ndarray:
-        """Return a lower bound on ``log P + log Z`` of the present cells of each distinct row."""
-        return mean_field_bounds(self.model, _distinct(data), PATIENT)
+        """Return lower bounds of ``log P + log Z`` of the present cells of each distinct row."""
+        return mean_field_bounds(self.model, data, PATIENT)
 
     def log_evidence_interval(
         self, data: Dataset, rng: np.random.Generator, n_samples: int | None = None, betas: int | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return exact sums twice where the hidden units are few, else the bound and infinity."""
-        if data.missing is None and can_sum_hidden(self.model, data.n_rows):
+    ) -> EvidenceInterval:
+        """Return the same exactly where that is quick; a lower bound says nothing of the upper side."""
+        if self._sums_hidden(data):
             evidence = self.model.log_weights(data.states)
-            return evidence, evidence
-        lower = self.log_evidence(data)
-        return lower, np.full_like(lower, np.inf)
+            return EvidenceInterval(evidence, evidence)
+        bounds = self._bounds(data, rng)[0]
+        return EvidenceInterval(bounds, np.full_like(bounds, np.inf))
+
+    def log_evidence_bound(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+        """Return the lower bounds."""
+        return self.log_evidence(data)
 
     def log_likelihood(
         self,
@@ -210,49 +262,71 @@ class DeepAnswers(LayerAnswers):
         n_samples: int | None = None,
         betas: int | None = None,
         exactly: bool | None = None,
+        warn: bool = True,
     ) -> LogLikelihood:
-        """Return what is known of the mean log-likelihood per row: exact for small machines, else a lower bound."""
-        exactly = _whether_exact(exactly, None, None)
-        summed = _whether_exact(exactly or None, n_samples, betas)
-        annealing = self._annealing(n_samples, betas, data)
-        return deep_log_likelihood(
-            self.model, LayerRows.of(data), annealing=annealing, rng=rng, exact=exactly, exact_log_partition=summed
-        )
+        """Return the mean log-likelihood of rows, exact for small machines, else a `LogLikelihoodBound`.
+
+        `exactly` True insists on the sum over hidden units, False on the bound; `n_samples` and `betas` ask for
+        annealing of log Z.
+        """
+        exactly = asked_exactly(exactly, None, None)
+        summed = asked_exactly(exactly or None, n_samples, betas)
+        if exactly is None:
+            exactly = self._sums_hidden(data)
+        if exactly and data.has_missing:
+            raise MissingValuesError(
+                "the exact sum needs rows without missing cells", "leave them out, or set `exact=False`"
+            )
+        log_z = self._log_partition(data, rng, n_samples, betas, summed, warn)
+        if exactly:
+            return LogLikelihood(self.model.log_weights(data.states)[data.row_of], data.shares, log_z)
+        bounds, errors, words = self._bounds(data, rng)
+        shares = data.weights / data.weights.sum()
+        stderr = float(np.sqrt(np.square(shares * errors).sum()))
+        return LogLikelihoodBound(bounds[data.row_of], data.shares, log_z, words, stderr)
+
+    def _bounds(self, data: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, str]:
+        """Lower bounds on the evidence, their sampling errors, and where they come from."""
+        return mean_field_bounds(self.model, data), np.zeros(data.n_states), "mean field"
+
+    def _sums_hidden(self, data: Dataset) -> bool:
+        """Whether the hidden units of rows are quickly summed over."""
+        if data.has_missing:
+            return False
+        states = self._hidden_states()
+        terms = data.n_rows * states * sum(layer.width for layer in self.model.layers[1:])
+        return states <= MOST_STATES and terms <= MOST_TERMS
+
+    def _hidden_states(self) -> float:
+        """Terms of the sum over the hidden layers of a row: states of every other one."""
+        hidden = self.model.layers[1:]
+        return 1.0 if len(hidden) == 1 else min(joined(hidden[0::2]).n_states, joined(hidden[1::2]).n_states)
 
     def log_pseudolikelihood(self, data: Dataset) -> float:
         """Refuse: it would need the hidden layers summed out exactly for every value of every cell."""
         raise ArgumentError("a deep machine has no pseudolikelihood in closed form", "ask for the score")
 
-    def expected_visible(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
-        """Return the expected values of the visible units given the present cells of each distinct row."""
-        return self._posterior(data)[0]
+    def expected(self, data: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        """Return the expected values of all layers by mean field, in which missing cells are hidden units too."""
+        return mean_field_posterior(self.model, data, slice(None), PATIENT).means
 
-    def layer_means(self, data: Dataset, rng: np.random.Generator) -> list[np.ndarray]:
-        """Return the expected values of the hidden layers by mean field; missing cells are hidden units too."""
-        return list(self._posterior(data)[1:])
-
-    def _posterior(self, data: Dataset) -> tuple[np.ndarray, ...]:
-        visible, rows = self.model.visible, _distinct(data)
-        missing = None if rows.missing is None else visible.spread(rows.missing)
-        return PATIENT(self.model, visible.encode(rows.encodable()), missing).means
-
-    def _chains(
-        self, n_samples: int, rng: np.random.Generator, n_steps: int, start: np.ndarray | None
-    ) -> list[np.ndarray]:
-        if start is not None:
-            raise ArgumentError("the chains of deep machines start from the biases alone", "leave `start` out")
-        machine = self.model.folded()
-        fields = np.tile(machine.visible_biases / machine.temperature, (n_samples, 1))
-        values = gibbs_steps(machine, machine.draw_visible_at(fields, rng), n_steps, rng)
-        # hidden values by a generator of their own: whether they are looked at has no effect on the rows
-        return self.model.unfold_values(values, machine.draw_hidden(values, rng.spawn(1)[0]), rng)
+    def _burn_in(self, n_steps: int) -> int:
+        return n_steps - 1
 
 
 class NetworkAnswers(DeepAnswers):
-    """Answers about a belief network: rows go up by its recognition weights.
+    """Answers about a belief network: rows go up by the recognition weights, samples come down from the top machine.
 
-    Missing cells are summed over, each completion of a row by its probability, where there are few.
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> network = gb.models.BeliefNetwork.zeros([gb.models.BinaryLayer(2)] * 3)
+    >>> round(gb.answers.answers_about(network).log_partition(), 4)                  # of the top machine: 4 log 2
+    2.7726
     """
+
+    def _base(self, data: Dataset) -> Any:
+        return "chains"
 
     def log_evidence(self, data: Dataset) -> np.ndarray:
         """Return a lower bound on ``log P + log Z`` of the present cells of each distinct row.
@@ -260,54 +334,61 @@ class NetworkAnswers(DeepAnswers):
         Exact where the hidden layers below the top are small, else by draws from the recognition weights, less two
         standard errors: with the same random numbers for every row.
         """
-        states, firsts = self._completions(data)
-        return np.logaddexp.reduceat(self._of_complete(states), firsts)
+        completions = self._completions(data)
+        return np.logaddexp.reduceat(self._of_complete(completions.states), completions.starts)
 
     def _of_complete(self, states: np.ndarray) -> np.ndarray:
-        if can_sum_hidden(self.model, most_states=SCORE_STATES):
+        terms = self._hidden_states() * sum(layer.width for layer in self.model.layers[1:])
+        if self._hidden_states() <= SCORE_STATES and terms <= MOST_TERMS:
             return self.model.log_weights(states)
-        bounds, errors = recognition_bounds(self.model, LayerRows(states), SCORE_DRAWS, SCORE_SEED, common=True)
+        bounds, errors = recognition_bounds(self.model, states, SCORE_DRAWS, SCORE_SEED, common=True)
         return bounds - 2.0 * errors
 
-    def _completions(self, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        """All ways to fill the missing cells of each distinct row, and where those of a row begin."""
-        if data.missing is None:
-            return data.states, np.arange(data.n_states)
-        sizes, domain = data.domain.cardinalities(data.n_variables), data.domain
-        filled, counts = [], []
-        for codes, holes in zip(domain.to_codes(data.states), data.missing, strict=True):
-            ways = np.prod(sizes[holes], dtype=float)
-            if ways > SCORE_STATES:
-                raise TooExpensiveError(
-                    f"a row lacks cells that {ways:.2g} combinations of values fill, and a belief network has no other "
-                    "sum over them",
-                    "give rows with fewer missing cells, or use a DeepBoltzmannMachine, in which they are hidden units",
-                )
-            rows = np.tile(codes, (int(ways), 1))
-            rows[:, holes] = list(itertools.product(*map(range, sizes[holes])))
-            filled.append(domain.from_codes(rows))
-            counts.append(len(rows))
-        return np.concatenate(filled), np.concatenate([[0], np.cumsum(counts)[:-1]])
+    def _completions(self, data: Dataset) -> Completions:
+        """All ways to fill the missing cells of each distinct row, where there are few."""
+        if (most := count_completions(data).max(initial=1.0)) > SCORE_STATES:
+            raise TooExpensiveError(
+                f"a row lacks cells that {most:.2g} combinations of values fill, and a belief network has no other "
+                "sum over them",
+                "give rows with fewer missing cells, or use a DeepBoltzmannMachine, in which they are hidden units",
+            )
+        return complete_in_all_ways(data)
 
-    def _averaged(self, data: Dataset, values: Any) -> list[np.ndarray]:
-        """Average what `values` makes of completions over those of each row, by their probabilities."""
-        states, firsts = self._completions(data)
-        parts = values(states)
-        if data.missing is None:
-            return parts
-        weights = self._of_complete(states)
-        totals = np.repeat(np.logaddexp.reduceat(weights, firsts), np.diff([*firsts, len(states)]))
-        shares = np.exp(weights - totals)[:, None]
-        return [np.add.reduceat(shares * part, firsts, axis=0) for part in parts]
+    def _bounds(self, data: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, str]:
+        data.require_complete("the likelihood of a belief network", "ask for the score, which sums over them, or ")
+        words = f"{SCORE_DRAWS} draws a row from the recognition weights"
+        return *recognition_bounds(self.model, data.states, SCORE_DRAWS, rng), words
 
-    def expected_visible(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
-        """Return the expected values of the visible units given the present cells of each distinct row."""
-        return self._averaged(data, lambda states: [self.model.visible.encode(states)])[0]
+    def _hidden_states(self) -> float:
+        hidden = self.model.layers[1:]
+        return 1.0 if len(hidden) == 1 else joined(hidden[:-1]).n_states
 
-    def layer_means(self, data: Dataset, rng: np.random.Generator) -> list[np.ndarray]:
-        """Return the means of the hidden layers, each given the means of the one below."""
-        visible = self.model.visible
-        return self._averaged(data, lambda states: self.model.upward_means(visible.encode(states))[1:])
+    def expected(self, data: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        """Return the means of all layers, each given the means of the one below, averaged over completions of a row."""
+        completions = self._completions(data)
+        parts = self.model.upward_means(self.model.visible.encode(completions.states))
+        if not data.has_missing:
+            return tuple(parts)
+        weights = self._of_complete(completions.states)
+        totals = np.logaddexp.reduceat(weights, completions.starts)
+        shares = np.exp(weights - totals[completions.row])[:, None]
+        return tuple(np.add.reduceat(shares * part, completions.starts, axis=0) for part in parts)
+
+    def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Estimate:
+        """Refuse: the directed layers have no expected statistics in the layout of theta."""
+        raise ArgumentError("a belief network has no moments in the layout of its parameters", "ask `model_.top`")
+
+
+def asked_exactly(exactly: Any, n_samples: int | None, betas: int | None) -> bool | None:
+    """Return whether a sum is insisted on, ruled out, or left open, after a check of what annealing is given."""
+    if exactly is not None and not isinstance(exactly, bool | np.bool_):
+        raise ArgumentError("must be True, False or None", argument="exact", value=exactly)
+    if n_samples is not None:
+        check_value("n_samples", n_samples, _N_SAMPLES)
+    asked = n_samples is not None or betas is not None
+    if exactly and asked:
+        raise ArgumentError("`n_samples` and `betas` belong to `exact=False`", "leave them out")
+    return (False if asked else None) if exactly is None else bool(exactly)
 
 
 def by_value(layer: Layer, values: np.ndarray) -> np.ndarray:
@@ -325,23 +406,3 @@ def by_value(layer: Layer, values: np.ndarray) -> np.ndarray:
 def shares_of(layer: Layer, means: np.ndarray) -> np.ndarray:
     """Return means of units as probabilities of the upper value, where they have two."""
     return 0.5 * (1.0 + means) if layer.kind == "spin" else means
-
-
-def _distinct(data: Dataset) -> LayerRows:
-    return LayerRows(data.states, None, data.missing)
-
-
-def _given(**settings: Any) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if value is not None}
-
-
-def _whether_exact(exactly: bool | None, n_samples: int | None, betas: int | None) -> bool | None:
-    """Whether sums are to be exact, None where the machine decides; numbers of annealing ask for annealing."""
-    if exactly is not None and not isinstance(exactly, bool | np.bool_):
-        raise ArgumentError("must be True, False or None", argument="exact", value=exactly)
-    if n_samples is not None:
-        check_value("n_samples", n_samples, Setting("Walkers.", "whole", low=2))
-    asked = n_samples is not None or betas is not None
-    if exactly and asked:
-        raise ArgumentError("`n_samples` and `betas` belong to `exact=False`", "leave them out")
-    return (False if asked else None) if exactly is None else bool(exactly)

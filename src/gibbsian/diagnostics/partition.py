@@ -8,19 +8,17 @@ the model.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logsumexp
 
-from gibbsian.data import Dataset
-from gibbsian.errors import ArgumentError, MixingWarning, notify
-from gibbsian.inference import exact
-from gibbsian.models.base import Model
-from gibbsian.models.states import checked_states
+from gibbsian.errors import MixingWarning, notify
+from gibbsian.models.parameters import check_whole_number
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.annealing import AnnealedRun, Annealing
-from gibbsian.samplers.base import draw
+from gibbsian.samplers.paths import as_path
 
 # Standard errors that two estimates of one number may be apart.
 MOST_ERRORS_APART = 4.0
@@ -67,8 +65,8 @@ class LogPartitionInterval:
     def crossed(self) -> bool:
         """Whether the way back ends below the way there beyond their errors.
 
-        The way there hardly ever ends above log Z, so the way back did not start at the model's law: there may be
-        states that its start has not found, and log Z may be larger than both say.
+        The way there hardly ever ends above log Z, so the way back did not start at the model's distribution: there
+        may be states that its start has not found, and log Z may be larger than both say.
         """
         gap = self.forward.log_partition - self.reverse.log_partition
         return bool(gap > MOST_ERRORS_APART * float(np.hypot(*self.stderrs)) + 1e-8)
@@ -96,7 +94,7 @@ class LogPartitionInterval:
         if self.crossed:
             return (
                 f"the reverse estimate of log Z is {-gap:.3g} below the forward one, so the reverse run did not start "
-                "at the model's law, and log Z may be above both"
+                "at the model's distribution, and log Z may be above both"
             )
         # a gap of rounding errors is none, whatever their ratio
         if abs(gap) > MOST_ERRORS_APART * error + 1e-8:
@@ -152,7 +150,7 @@ class LogPartitionInterval:
             f"log Z between {self.lower:.4f} and {self.upper:.4f}: the forward run gives "
             f"{self.forward.log_partition:.4f} +- {below:.4f}, a lower bound in expectation; the reverse run gives "
             f"{self.reverse.log_partition:.4f} +- {above:.4f}, an upper bound in expectation as far as its start, "
-            f"{self.start}, has the model's law"
+            f"{self.start}, has the model's distribution"
         )
         return f"{text}; beware: {self.trouble}" if self.trouble else text
 
@@ -161,8 +159,8 @@ class LogPartitionInterval:
 
 
 def log_partition_interval(
-    model: Model,
-    samples: str | np.ndarray | Dataset = "gibbs",
+    model: Any,
+    samples: Any = "gibbs",
     annealing: Annealing | None = None,
     rng: RandomState = None,
     burn_in: int = 1000,
@@ -172,18 +170,19 @@ def log_partition_interval(
 
     Parameters
     ----------
-    model : Model
-        The distribution.
-    samples : str, array-like or Dataset
-        Where the way back starts: ``"gibbs"`` (chains from random states), ``"exact"`` (draws by exact inference, to
-        judge the method), states drawn from the model, or data. Data stands for the model as far as the model fits it.
+    model : Model or Path
+        The distribution, which is reached from independent variables; or another path to it.
+    samples : str, array-like or Dataset, default "gibbs"
+        Where the way back starts: ``"gibbs"`` (chains from random states), ``"tempering"`` (of machines in layers, for
+        those that mix badly), ``"exact"`` (draws by exact inference, to judge the method), states drawn from the model,
+        or data. Data stands for the model as far as the model fits it.
     annealing : Annealing, optional
-        Walkers, temperatures and start; by default 100 walkers and 10,000 temperatures.
+        Walkers and places; by default 100 walkers and 10,000 places.
     rng : None, int or Generator
         Source of randomness.
-    burn_in : int
-        Sweeps of the Gibbs chains.
-    warn : bool
+    burn_in : int, default 1000
+        Steps of the chains before the way back.
+    warn : bool, default True
         Whether to give a `MixingWarning` when the two sides disagree beyond their errors.
 
     Examples
@@ -196,44 +195,17 @@ def log_partition_interval(
     True
     """
     chosen = Annealing() if annealing is None else annealing
+    check_whole_number("burn_in", burn_in, least=0)
     generator = as_generator(rng)
-    samples = _checked_samples(model, samples)
-    forward = chosen.forward(model, generator)
-    states, start = _starts(model, samples, chosen.n_walkers, generator, burn_in)
-    interval = LogPartitionInterval(forward, chosen.reverse(model, states, generator), start)
+    # one path for both ways: Bennett's combination of them needs the same
+    path = as_path(model, generator)
+    samples = path.check_start(samples)
+    forward = chosen.forward(path, generator)
+    states, start = path.starts(samples, chosen.n_walkers, generator, burn_in)
+    interval = LogPartitionInterval(forward, chosen.reverse(path, states, generator), start)
     if warn and interval.trouble:
         notify(MixingWarning(interval.trouble, f"raise the number of temperatures, `betas={forward.n_betas}`"))
     return interval
-
-
-def _checked_samples(model: Model, samples: str | np.ndarray | Dataset) -> str | np.ndarray | Dataset:
-    """Refuse what the way back cannot start from before the way there is made."""
-    if isinstance(samples, str):
-        if samples not in ("gibbs", "exact"):
-            raise ArgumentError(
-                "is not known", "use 'gibbs', 'exact', states or a Dataset", argument="samples", value=samples
-            )
-        return samples
-    if isinstance(samples, Dataset):
-        samples.require_complete("annealing from data")
-        checked_states(model, samples.states, "samples")
-        return samples
-    return checked_states(model, samples, "samples")
-
-
-def _starts(
-    model: Model, samples: str | np.ndarray | Dataset, n_walkers: int, rng: np.random.Generator, burn_in: int
-) -> tuple[np.ndarray, str]:
-    """Return states for the way back, and what they are."""
-    if isinstance(samples, Dataset):
-        rows = rng.choice(samples.n_states, n_walkers, p=samples.weights / samples.total_weight)
-        return samples.states[rows], f"{n_walkers} rows of the data"
-    if not isinstance(samples, str):
-        return samples, f"the {len(samples)} states given"
-    if samples == "exact":
-        return exact(model).sample(n_walkers, rng), f"{n_walkers} exact draws"
-    draws = draw(model, n_walkers, rng, n_chains=n_walkers, burn_in=burn_in)
-    return draws.reshape(n_walkers, -1), f"{n_walkers} Gibbs chains after {burn_in + 1} sweeps"
 
 
 def _relative_variance(log_odds: np.ndarray) -> float:

@@ -12,8 +12,9 @@ from gibbsian.errors import MixingWarning, notify
 from gibbsian.expectations.base import EXPECTATIONS, Estimate
 from gibbsian.expectations.samples import correction_for_mean
 from gibbsian.models.base import Model
-from gibbsian.samplers.annealing import AnnealedRun, Annealing, BaseLaw
-from gibbsian.samplers.annealing_base import as_base_law
+from gibbsian.samplers.annealing import AnnealedRun, Annealing
+from gibbsian.samplers.independent import IndependentVariables, as_independent, check_base
+from gibbsian.samplers.variable_path import variable_path
 
 
 class AnnealedState(NamedTuple):
@@ -30,7 +31,7 @@ class AnnealedState(NamedTuple):
 
     seed: int
     n_calls: int
-    base: BaseLaw
+    base: IndependentVariables
 
 
 @EXPECTATIONS.register("ais")
@@ -47,7 +48,7 @@ class AnnealedImportance:
         Independent walkers, at least 2.
     betas : int or array-like
         Number of equal steps of the inverse temperature from 0 to 1, or the inverse temperatures themselves.
-    base : str, BaseLaw or Dataset, optional
+    base : str, IndependentVariables or Dataset, optional
         The independent variables to start from: ``"biases"``, ``"uniform"``, or the base rates of data. By default
         those of the data that `init` gets, and the model's biases where it gets none.
     marginalise : bool
@@ -70,32 +71,33 @@ class AnnealedImportance:
 
     n_walkers: int = 1000
     betas: int | np.ndarray = 1000
-    base: str | BaseLaw | Dataset | None = None
+    base: str | IndependentVariables | Dataset | None = None
     marginalise: bool = False
     warn: bool = True
 
     def __post_init__(self) -> None:
-        self._annealing("biases" if self.base is None else self.base)
+        Annealing(self.n_walkers, self.betas)  # checks both
+        if self.base is not None:
+            check_base(self.base)
 
     def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> AnnealedState:
         """Settle the start of the walkers and draw a seed."""
         base = self.base
         if base is None:
             base = "biases" if data is None else data
-        return AnnealedState(int(rng.integers(2**63)), 0, as_base_law(base, model))
+        return AnnealedState(int(rng.integers(2**63)), 0, as_independent(base, model))
 
     def __call__(self, model: Model, state: AnnealedState) -> tuple[Estimate, AnnealedState]:
         """Send out walkers and return the weighted means of their statistics."""
-        run = self._annealing(state.base).forward(model, np.random.default_rng([state.seed, state.n_calls]))
+        path = variable_path(model, state.base, self.marginalise)
+        rng = np.random.default_rng([state.seed, state.n_calls])
+        run = Annealing(self.n_walkers, self.betas).forward(path, rng)
         if self.warn and run.trouble:
             notify(MixingWarning(f"{run.trouble}", f"raise `betas={run.n_betas}` or `n_walkers=`"))
         mean, stderr = weighted_statistics(model, run)
         numbers = {"effective_sample_size": run.effective_sample_size, "pareto_k": run.pareto_k}
         estimate = Estimate(mean, stderr, run.log_partition, numbers, run.log_partition_stderr)
         return estimate, state._replace(n_calls=state.n_calls + 1)
-
-    def _annealing(self, base: str | BaseLaw | Dataset) -> Annealing:
-        return Annealing(self.n_walkers, self.betas, base, self.marginalise)
 
 
 def weighted_statistics(model: Model, run: AnnealedRun) -> tuple[np.ndarray, np.ndarray]:

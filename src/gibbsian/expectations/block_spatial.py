@@ -14,7 +14,7 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.block_chains import FREE_PHASES, FreeMoments, HiddenChains, PersistentBlockChains
-from gibbsian.layered.flips import FlipSums, is_two_valued
+from gibbsian.models.layer_flips import FlipSums, is_two_valued
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.settings import check, choice, declared, whole
 

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gibbsian.expectations.block_chains import FREE_PHASES, BlockSamples, FreeMoments
-from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.tempering import TemperedChains, TemperedState
 from gibbsian.models.restricted import RestrictedModel
+from gibbsian.samplers.layer_path import IndependentUnits, LayerPath, as_units
+from gibbsian.samplers.tempering import TemperedState, Tempering
 from gibbsian.settings import check, declared, free, whole
+
+
+class TemperedChains(NamedTuple):
+    """The chains, and the fields of the independent units at the beginning of their path."""
+
+    chains: TemperedState
+    visible_base: np.ndarray
+    hidden_base: np.ndarray
+
+    def path(self, model: RestrictedModel) -> LayerPath:
+        """Return the path to a machine from the independent units that all steps share."""
+        return LayerPath(model, model, IndependentUnits(self.visible_base, self.hidden_base))
 
 
 @FREE_PHASES.register("tempering")
@@ -33,16 +45,18 @@ class TemperedBlockChains:
 
     def __post_init__(self) -> None:
         check(self)
-        TemperedChains(self.betas)  # checks them
+        Tempering(self.betas)  # checks them
 
-    def init(self, model: RestrictedModel, data: Any, rng: np.random.Generator) -> TemperedState:
+    def init(self, model: RestrictedModel, data: Any, rng: np.random.Generator) -> TemperedChains:
         """Start all copies at independent units with the base rates of the data."""
-        return TemperedChains(self.betas, LayerRows.of(data)).init(model, self.n_chains, rng)
+        base = as_units(data, model, rng)
+        chains = Tempering(self.betas).init(LayerPath(model, model, base), self.n_chains, rng)
+        return TemperedChains(chains, base.visible, base.hidden)
 
     def __call__(
-        self, model: RestrictedModel, state: TemperedState, values: np.ndarray, rng: np.random.Generator
-    ) -> tuple[FreeMoments, TemperedState]:
+        self, model: RestrictedModel, state: TemperedChains, values: np.ndarray, rng: np.random.Generator
+    ) -> tuple[FreeMoments, TemperedChains]:
         """Go on with the chains; the moments are those at the machine's own temperature."""
-        state, _ = TemperedChains(self.betas).step(model, state, rng, self.n_steps)
-        coldest = state.values[-1]
-        return BlockSamples(coldest, model.hidden_means(coldest)).moments(), state
+        chains, _ = Tempering(self.betas).step(state.path(model), state.chains, rng, self.n_steps)
+        coldest = chains.values[-1]
+        return BlockSamples(coldest, model.hidden_means(coldest)).moments(), state._replace(chains=chains)

@@ -78,7 +78,7 @@ def _layers(machine: RestrictedModel, side: str) -> tuple[Layer, Layer]:
     return layers if side == "visible" else layers[::-1]
 
 
-@ENGINES.register("layer-sums")
+@ENGINES.register("layer-sums", whole=False)
 class LayerSums(Engine):
     """The distribution of a machine in layers as a table over the states of one side.
 

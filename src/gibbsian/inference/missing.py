@@ -11,6 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.inference.completions import complete_in_all_ways, count_completions
 from gibbsian.inference.cut_sets import split_by_cut
 from gibbsian.inference.exact import exact, predict_cost
+from gibbsian.inference.layer_missing import layer_evidence
 from gibbsian.models import Model, PairwiseModel
 
 # Models that are not pairwise have up to this many completions of a state listed (eight missing cells of two values).
@@ -172,7 +173,7 @@ def _split(data: Dataset, state: int) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(~holes), np.flatnonzero(holes)
 
 
-def log_evidence(model: Model, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
+def log_evidence(model: Any, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
     """Return the log-weight of each state, summed over its missing cells; subtract log Z for the log-probability.
 
     Examples
@@ -186,6 +187,8 @@ def log_evidence(model: Model, data: Dataset, max_seconds: float = 60.0) -> np.n
     """
     if not data.has_missing:
         return model.log_weights(data.states)
+    if hasattr(model, "hidden_means"):  # a restricted machine: its rows are sums over one layer
+        return layer_evidence(model, data)
     evidence = np.empty(data.n_states)
     for part in light_parts(model, data):
         evidence[part.which] = part.log_evidence(model)

@@ -39,7 +39,7 @@ class WalshTables(FactorEnumeration):
     array([0.4621])
     """
 
-    model: HigherOrderModel | FullSpanModel  # type: ignore[assignment]
+    model: HigherOrderModel | FullSpanModel
 
     @classmethod
     def price(cls, model: Any) -> Cost | None:

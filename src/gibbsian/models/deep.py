@@ -235,7 +235,7 @@ class DeepModel(LayerStack):
             raise TooExpensiveError(
                 f"log Z of layers of {[layer.n_units for layer in self.layers]} units is a sum over "
                 f"{model.hidden.n_states:.2g} states",
-                "use gibbsian.layered.deep_annealing, which brackets it",
+                "use `gibbsian.diagnostics.log_partition_interval`, which brackets it",
             )
         return float(
             np.logaddexp.reduce(model.hidden_log_weights(model.hidden.enumerate(0, int(model.hidden.n_states))))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gibbsian.errors import ArgumentError
 from gibbsian.optimizers.base import (
     OPTIMIZERS,
     Function,
@@ -16,7 +17,6 @@ from gibbsian.optimizers.base import (
     penalty,
     soft_threshold,
 )
-from gibbsian.settings import check, declared, number, whole
 
 # A step this many times as long as the shortest one remembered leads away.
 _TOO_FAR = 2.0
@@ -52,7 +52,7 @@ class AndersonState(OptimizerState):
 
 
 @OPTIMIZERS.register("anderson")
-@declared(frozen=True)
+@dataclass(frozen=True)
 class Anderson:
     """Plain gradient steps, extrapolated from the last few of them to where they would end.
 
@@ -60,6 +60,17 @@ class Anderson:
     of spatial Monte Carlo integration over a fixed sample, where a line search has no value to search along. Near the
     solution it is a quasi-Newton method. From a point where the gradient has grown it returns to the best one
     remembered, forgets the others, and halves the plain steps.
+
+    Parameters
+    ----------
+    rate : float
+        Size of the plain steps at first.
+    memory : int
+        Earlier steps that are remembered.
+
+    References
+    ----------
+    D. G. Anderson, "Iterative procedures for nonlinear integral equations", Journal of the ACM 12 (1965).
 
     Examples
     --------
@@ -72,25 +83,24 @@ class Anderson:
     ...     state, info = optimizer.step(bowl, state, l1)
     >>> bool(info.gradient_norm < 1e-10)
     True
-
-    References
-    ----------
-    D. G. Anderson, "Iterative procedures for nonlinear integral equations", Journal of the ACM 12 (1965).
     """
 
-    learning_rate: float = number(0.2, "Size of the plain steps at first.", above=0, kw_only=False)
-    memory: int = whole(8, "Earlier steps that are remembered.", least=1)
+    rate: float = 0.2
+    memory: int = 8
 
     def __post_init__(self) -> None:
-        check(self)
+        if not self.rate > 0:
+            raise ArgumentError("must be positive", argument="rate", value=self.rate)
+        if self.memory < 1:
+            raise ArgumentError("must be at least 1", argument="memory", value=self.memory)
 
     def rate_at(self, t: int) -> float:
         """Return the size of the plain steps at first."""
-        return self.learning_rate
+        return self.rate
 
     def init_move(self, theta: np.ndarray) -> AndersonMemory:
         """Remember nothing."""
-        return AndersonMemory(np.empty((0, theta.size)), np.empty((0, theta.size)), self.learning_rate)
+        return AndersonMemory(np.empty((0, theta.size)), np.empty((0, theta.size)), self.rate)
 
     def move(
         self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: AndersonMemory
@@ -119,7 +129,7 @@ class Anderson:
         theta, memory = self.move(state.theta, state.gradient, l1, state.memory)
         new = _evaluate(function, theta, l1, state.evaluations + 1, memory)
         norm = gradient_norm(new.theta, new.gradient, l1)
-        return new, StepInfo(new.value, norm, self.learning_rate, new.evaluations)
+        return new, StepInfo(new.value, norm, self.rate, new.evaluations)
 
 
 def _back_to(memory: AndersonMemory, best: int) -> AndersonMemory:

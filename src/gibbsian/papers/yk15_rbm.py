@@ -9,12 +9,12 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.inference import exact
-from gibbsian.layered.sampling import gibbs_steps
 from gibbsian.learners import Minibatch
 from gibbsian.models.layers import BinaryLayer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.papers.drawing import curve, legend, log_axes
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Table, Trial, Verdict
+from gibbsian.samplers import BlockGibbs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -102,9 +102,9 @@ def _trial(rng: np.random.Generator) -> Trial:
 
 def _moment_errors(model: RestrictedModel, rng: np.random.Generator) -> np.ndarray:
     """Return the error of the visible means of chains that start at random, after some alternations of both layers."""
-    values, errors = (rng.random((N_CHAINS, SIDE**2)) < 0.5).astype(float), []
+    values, errors, sampler = (rng.random((N_CHAINS, SIDE**2)) < 0.5).astype(float), [], BlockGibbs()
     for steps in np.diff(ALTERNATIONS, prepend=0):
-        values = gibbs_steps(model, values, int(steps), rng)
+        values = sampler.step(model, sampler.init(model, N_CHAINS, rng, values), rng, int(steps))[0].values
         errors.append(_error(values, model))
     return np.array(errors)
 

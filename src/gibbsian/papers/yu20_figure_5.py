@@ -19,7 +19,7 @@ from gibbsian.papers.drawing import curve, legend, log_axes
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Table, Trial, Verdict
 from gibbsian.papers.verdicts import below_claim, ratio_of_means, told
 from gibbsian.papers.yu20 import draw_network
-from gibbsian.samplers.annealing import Annealing
+from gibbsian.samplers import Annealing, variable_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -176,7 +176,7 @@ def _statistics(
 
 def _annealed(network: PairwiseModel, sizes: Sequence[int], rng: np.random.Generator) -> list[np.ndarray]:
     """One run with walkers for all sizes; each size has its own."""
-    run = Annealing(sum(sizes), N_BETAS, base="uniform").forward(network, rng)
+    run = Annealing(sum(sizes), N_BETAS).forward(variable_path(network, "uniform"), rng)
     found = []
     for last, size in zip(np.cumsum(sizes), sizes, strict=True):
         own = slice(last - size, last)

@@ -4,21 +4,31 @@ A sampler knows how to move chains and nothing of learning. Depends on models, b
 """
 
 from gibbsian.samplers import clique_gibbs, table_gibbs  # noqa: F401  # they register roads for their models
-from gibbsian.samplers.annealing import AnnealedRun, Annealing, BaseLaw
+from gibbsian.samplers.annealing import AnnealedRun, Annealing
 from gibbsian.samplers.base import SAMPLERS, ChainState, Sampler, SweepInfo, as_sampler, draw
+from gibbsian.samplers.block_gibbs import BlockGibbs, draw_layers
 from gibbsian.samplers.gibbs import ChromaticGibbs, Gibbs, RandomScanGibbs
+from gibbsian.samplers.independent import IndependentVariables
+from gibbsian.samplers.layer_path import layer_path
+from gibbsian.samplers.tempering import Tempering
+from gibbsian.samplers.variable_path import variable_path
 
 __all__ = [
     "SAMPLERS",
     "AnnealedRun",
     "Annealing",
-    "BaseLaw",
+    "BlockGibbs",
     "ChainState",
     "ChromaticGibbs",
     "Gibbs",
+    "IndependentVariables",
     "RandomScanGibbs",
     "Sampler",
     "SweepInfo",
+    "Tempering",
     "as_sampler",
     "draw",
+    "draw_layers",
+    "layer_path",
+    "variable_path",
 ]

@@ -1,9 +1,9 @@
 """Annealed importance sampling (Neal 2001; YU20 section 4.2): weighted states and log Z.
 
-Walkers start at independent variables and go to the model through a ladder of inverse temperatures. At each step a
-walker's weight takes up how much likelier its state has become, then a Gibbs sweep moves it. The mean weight is Z in
-expectation, so its logarithm is below log Z in expectation, and far below, with little warning, where the sweeps cannot
-keep up. The same walk the other way, from states of the model, errs on the other side
+Walkers start where the normaliser is known and go to the model along a path of distributions. At each step a
+walker's weight takes up how much likelier its state has become, then a transition moves it. The mean weight is Z in
+expectation, so its logarithm is below log Z in expectation, and far below, with little warning, where the transitions
+cannot keep up. The same walk the other way, from states of the model, errs on the other side
 (`gibbsian.diagnostics.log_partition_interval`).
 """
 
@@ -15,18 +15,13 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.models.base import Model
 from gibbsian.models.parameters import check_whole_number
-from gibbsian.models.states import checked_states
-from gibbsian.resources import require_memory
-from gibbsian.rng import RandomState, as_generator, chain_streams
-from gibbsian.samplers.annealing_base import BaseLaw, as_base_law, check_base
-from gibbsian.samplers.annealing_paths import AnnealingPath, annealing_path, variables_to_sum_out
+from gibbsian.rng import RandomState, as_generator
+from gibbsian.samplers.paths import as_path
 
-# Weights are trusted while a generalised Pareto law fitted to the largest has a shape below this (Vehtari, Simpson,
-# Gelman, Yao and Gabry, "Pareto smoothed importance sampling", JMLR 25, 2024).
+# Weights are trusted while a generalised Pareto distribution fitted to the largest has a shape below this (Vehtari,
+# Simpson, Gelman, Yao and Gabry, "Pareto smoothed importance sampling", JMLR 25, 2024).
 MAX_PARETO_K = 0.7
 # Walkers from which that shape can be fitted.
 LEAST_FOR_PARETO = 25
@@ -143,24 +138,17 @@ class AnnealedRun:
 
 @dataclass(frozen=True)
 class Annealing:
-    """Annealed importance sampling between independent variables and a model.
+    """Annealed importance sampling along a path of distributions.
 
-    A walker's path depends on its own random stream only, so it is the same on any number of threads and beside any
-    number of other walkers.
+    Results do not depend on the number of threads.
 
     Parameters
     ----------
     n_walkers : int
         Independent walkers, at least 2.
     betas : int or array-like
-        Number of equal steps of the inverse temperature from 0 to 1 (YU20: 10,000), or the inverse temperatures
-        themselves.
-    base : str, BaseLaw or Dataset
-        The independent variables at inverse temperature 0: ``"biases"`` (what the model says of each variable when the
-        others are random), ``"uniform"`` (YU20), or the base rates of data.
-    marginalise : bool
-        Whether to sum out variables of which no two interact, and anneal the law of the others: half of a bipartite
-        graph (Yasuda and Takahashi 2022). The weights vary less, at about the price of a second sweep.
+        Number of equal steps of the way from 0 to 1 (YU20: 10,000), or the places on it. On the path between
+        independent variables and a model they are inverse temperatures.
 
     Examples
     --------
@@ -175,12 +163,9 @@ class Annealing:
 
     n_walkers: int = 100
     betas: int | np.ndarray = 10_000
-    base: str | BaseLaw | Dataset = "biases"
-    marginalise: bool = False
 
     def __post_init__(self) -> None:
         check_whole_number("n_walkers", self.n_walkers, least=2)
-        check_base(self.base)
         if isinstance(self.betas, str) or not np.ndim(self.betas):
             check_whole_number("betas", self.betas, least=1)
         elif not _rises_from_0_to_1(self.betas):
@@ -188,26 +173,30 @@ class Annealing:
 
     @property
     def ladder(self) -> np.ndarray:
-        """The inverse temperatures from 0 to 1."""
+        """The places from 0 to 1."""
         if np.ndim(self.betas):
             return np.array(self.betas, dtype=np.float64)
         return np.linspace(0.0, 1.0, int(self.betas) + 1)
 
-    def forward(self, model: Model, rng: RandomState = None) -> AnnealedRun:
-        """Go from independent variables to the model: weighted states, and log Z from below in expectation."""
-        base, path = self._prepare(model)
-        streams = chain_streams(as_generator(rng), self.n_walkers)
-        codes = base.draw_codes(streams)
-        log_weights = path.run(codes, streams, self.ladder)
-        return AnnealedRun(model.domain.from_codes(codes), log_weights, len(self.ladder) - 1)
+    def forward(self, model: Any, rng: RandomState = None) -> AnnealedRun:
+        """Go to the model: weighted states, and log Z from below in expectation.
 
-    def reverse(self, model: Model, states: np.ndarray, rng: RandomState = None) -> AnnealedRun:
-        """Go from states of the model to independent variables: log Z from above in expectation.
+        `model` is a path, or a model, which is reached from independent variables.
+        """
+        generator = as_generator(rng)
+        path = as_path(model, generator)
+        path.require_memory(self.n_walkers)
+        walkers = path.from_base(self.n_walkers, generator)
+        log_weights = path.log_base_partition + path.walk(walkers, self.ladder)
+        return AnnealedRun(path.states_of(walkers), log_weights, len(self.ladder) - 1)
+
+    def reverse(self, model: Any, states: np.ndarray, rng: RandomState = None) -> AnnealedRun:
+        """Go from states of the model to the beginning of a path: log Z from above in expectation.
 
         Parameters
         ----------
-        model : Model
-            The distribution.
+        model : Path or Model
+            The path, or a model, which is left for independent variables.
         states : array-like, shape (n_states, n_variables)
             Independent draws from the model; each starts one walker, whatever `n_walkers` says. Whether they are such
             draws decides whether the result is an upper estimate: no weight can tell.
@@ -225,19 +214,20 @@ class Annealing:
         >>> abs(run.log_partition - engine.log_partition()) < 3 * run.log_partition_stderr < 0.1
         True
         """
-        given = checked_states(model, states, "states")
+        generator = as_generator(rng)
+        path = as_path(model, generator)
+        given = path.check_states(states, "states")
         if len(given) < 2:
             raise ArgumentError(f"states has {len(given)} rows", "give two or more, each starts a walker")
-        codes = model.domain.to_codes(given).copy()
-        _, path = self._prepare(model, len(given))
-        streams = chain_streams(as_generator(rng), len(given))
-        log_weights = path.run(codes, streams, self.ladder[::-1].copy())
-        return AnnealedRun(model.domain.from_codes(codes), log_weights, len(self.ladder) - 1, reverse=True)
+        path.require_memory(len(given))
+        walkers = path.from_states(given, generator)
+        log_weights = path.walk(walkers, self.ladder[::-1].copy()) - path.log_base_partition
+        return AnnealedRun(path.states_of(walkers), log_weights, len(self.ladder) - 1, reverse=True)
 
-    def adapted(self, model: Model, rng: RandomState = None) -> Self:
-        """Return the same settings with the temperatures moved to where the walkers' states change most.
+    def adapted(self, model: Any, rng: RandomState = None) -> Self:
+        """Return the same settings with the places moved to where the walkers' states change most.
 
-        A short run measures how far the slope of the log-weight moves from one temperature to the next; the steps are
+        A short run measures how far the slope of the log-weight moves from one place to the next; the steps are
         then made such that it moves by the same amount in each. (Its spread over walkers would be a worse guide:
         walkers that are stuck in different places differ much, but short steps there help nobody.) It pays for strong
         interactions, where all is decided at small inverse temperatures, and changes little for weak ones. The estimate
@@ -252,23 +242,12 @@ class Annealing:
         >>> bool(ladder[50] < 0.5)                 # the order comes early, and short steps with it
         True
         """
-        base, path = self._prepare(model)
-        streams = chain_streams(as_generator(rng), PILOT_WALKERS)
-        codes = base.draw_codes(streams)
+        generator = as_generator(rng)
+        path = as_path(model, generator)
+        walkers = path.from_base(PILOT_WALKERS, generator)
         pilot = np.linspace(0.0, 1.0, PILOT_BETAS + 1)
-        steps = np.array([path.run(codes, streams, pilot[k : k + 2]) for k in range(PILOT_BETAS)])
-        return replace(self, betas=even_ladder(pilot, steps, len(self.ladder) - 1))
-
-    def _prepare(self, model: Model, n_walkers: int | None = None) -> tuple[BaseLaw, AnnealingPath]:
-        walkers = self.n_walkers if n_walkers is None else n_walkers
-        n = model.n_variables
-        # states as int8 three times, uniform numbers for the start, streams and weights
-        require_memory(
-            walkers * (11.0 * n + 64.0), f"annealing {walkers} walkers of {n} variables", "use fewer walkers"
-        )
-        summed = variables_to_sum_out(model.graph) if self.marginalise else np.zeros(n, bool)
-        base = as_base_law(self.base, model)
-        return base, annealing_path(model, base, summed)
+        increases = np.array([path.walk(walkers, pilot[k : k + 2]) for k in range(PILOT_BETAS)])
+        return replace(self, betas=even_ladder(pilot, increases, len(self.ladder) - 1))
 
 
 def _rises_from_0_to_1(betas: Any) -> bool:
@@ -293,4 +272,4 @@ def even_ladder(pilot: np.ndarray, increases: np.ndarray, n_steps: int) -> np.nd
     return ladder
 
 
-__all__ = ["AnnealedRun", "Annealing", "BaseLaw"]
+__all__ = ["AnnealedRun", "Annealing"]

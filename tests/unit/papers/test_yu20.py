@@ -16,7 +16,7 @@ from gibbsian.papers.yu20_figure_5 import N_BETAS, SIZES, errors_on, second_orde
 from gibbsian.papers.yu20_figure_7 import METHODS, STEPS, draw_data, exact_solution, learn
 from gibbsian.papers.yu20_theorems import conditional_means, draw_system, variances
 from gibbsian.rng import chain_streams
-from gibbsian.samplers.annealing import Annealing
+from gibbsian.samplers import Annealing, variable_path
 
 N_TRIALS = {"yu20-fig5a": 4, "yu20-fig5b": 4, "yu20-fig5c": 3, "yu20-fig7a": 2, "yu20-fig7b": 2}
 N_TRIALS |= {"yu20-theorem1": 4, "yu20-theorem2": 4}
@@ -83,7 +83,8 @@ def test_fewer_temperatures_leave_the_weights_as_even():
     """The paper anneals over 10,000 inverse temperatures, we over 500."""
     network = draw_network(0.4, np.random.default_rng(10))
     sizes = [
-        Annealing(200, betas, base="uniform").forward(network, 0).effective_sample_size for betas in (N_BETAS, 10_000)
+        Annealing(200, betas).forward(variable_path(network, "uniform"), 0).effective_sample_size
+        for betas in (N_BETAS, 10_000)
     ]
     assert min(sizes) > 0.98 * 200
 
@@ -108,7 +109,7 @@ KINDS = {kernels.FIRST: 1, kernels.SEMI_SECOND: "s2", kernels.FOREST: "forest"}
 def test_compiled_learning_takes_the_path_of_the_library(kind, copies):
     """YU20 Algorithm 2 by the learners, chain by chain with the same random numbers."""
     data = draw_data("grid", np.random.default_rng(12))
-    settings = {"optimizer": Ascent(learning_rate=0.02), "centred": False, "region": KINDS[kind]}
+    settings = {"optimizer": Ascent(rate=0.02), "centred": False, "region": KINDS[kind]}
     if copies:
         learner = LEARNERS.create("smci-pcd", copies=copies, average=False, **settings)
     else:

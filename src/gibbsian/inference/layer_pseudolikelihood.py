@@ -1,6 +1,6 @@
 """The pseudolikelihood of a restricted machine: each visible unit given the others, the hidden layer summed out.
 
-It needs no log Z, so it follows training at every size; all conditional laws of a row cost as much as one product of
+It needs no log Z, so it follows training at every size; all conditionals of a row cost as much as one product of
 the weights with a minibatch.
 """
 
@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
-from gibbsian.layered.flips import FlipSums, is_two_valued
+from gibbsian.models.layer_flips import FlipSums, is_two_valued
 from gibbsian.models.layers import CategoricalLayer
 from gibbsian.models.restricted import RestrictedModel
 
@@ -25,14 +25,6 @@ def log_pseudolikelihood(model: RestrictedModel, states: np.ndarray) -> np.ndarr
         A machine whose visible units are discrete.
     states : array-like, shape (n_rows, n_units)
         Visible states.
-
-    Examples
-    --------
-    >>> from gibbsian.layered.pseudolikelihood import log_pseudolikelihood
-    >>> from gibbsian.models.layers import BinaryLayer
-    >>> from gibbsian.models.restricted import RestrictedModel
-    >>> log_pseudolikelihood(RestrictedModel.build(BinaryLayer(2), BinaryLayer(3)), [[0, 1]])     # -2 log 2
-    array([-1.3863])
     """
     states = np.asarray(states)
     if not np.isfinite(model.visible.n_states):
@@ -74,6 +66,3 @@ def _of_categories(model: RestrictedModel, values: np.ndarray, codes: np.ndarray
         )
         total += log_softmax(scores, axis=1)[np.arange(len(values)), codes[:, unit]]
     return total
-
-
-__all__ = ["log_pseudolikelihood"]

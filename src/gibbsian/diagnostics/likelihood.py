@@ -1,8 +1,8 @@
-"""The log-likelihood of rows under a restricted machine: one exact number, or two ends with their errors.
+"""The mean log-likelihood of rows as a result: one exact number, two ends with their errors, or a lower bound.
 
-log P(v) is the log-weight of v, which is cheap, less log Z. Where the smaller layer can be summed over, log Z is exact.
-Elsewhere annealing to the machine gives a log Z that is too small in expectation, hence a likelihood that is too good,
-and annealing back from it the opposite; both are reported, never the optimistic one alone.
+log P(v) is the log-weight of v less log Z. Where log Z is not exact, annealing to the machine gives one that is too
+small in expectation, hence a likelihood that is too good, and annealing back from it the opposite; both are reported,
+never the optimistic one alone.
 """
 
 from __future__ import annotations
@@ -13,13 +13,6 @@ import numpy as np
 
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError
-from gibbsian.inference import exact as exactly
-from gibbsian.inference import is_affordable
-from gibbsian.layered.annealing import LayerAnnealing, log_partition_interval
-from gibbsian.layered.missing import log_evidence
-from gibbsian.layered.rows import LayerRows
-from gibbsian.models.restricted import RestrictedModel
-from gibbsian.rng import RandomState
 
 ENDS = ("lower", "upper", "optimistic", "pessimistic")
 
@@ -40,7 +33,7 @@ class LogLikelihood:
     Examples
     --------
     >>> import numpy as np
-    >>> from gibbsian.layered.likelihood import LogLikelihood
+    >>> from gibbsian.diagnostics.likelihood import LogLikelihood
     >>> found = LogLikelihood(np.array([1.0, 3.0]), np.array([0.5, 0.5]), log_partition=4.0)
     >>> found.exact, found.lower, found.upper
     (True, -2.0, -2.0)
@@ -77,7 +70,7 @@ class LogLikelihood:
 
     @property
     def pessimistic(self) -> float:
-        """The estimate by the reverse run, too small in expectation as far as it started at the machine's law."""
+        """The estimate by the reverse run, too small in expectation as far as it started at the machine."""
         return self.mean_log_weight - self._log_partition("pessimistic")
 
     @property
@@ -98,15 +91,7 @@ class LogLikelihood:
         return self.log_partition.trouble if isinstance(self.log_partition, LogPartitionInterval) else None
 
     def per_row(self, end: str = "lower") -> np.ndarray:
-        """Return log P(v) of each row at one end: ``"lower"``, ``"upper"``, ``"optimistic"`` or ``"pessimistic"``.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from gibbsian.layered.likelihood import LogLikelihood
-        >>> LogLikelihood(np.array([1.0, 3.0]), np.array([0.5, 0.5]), log_partition=4.0).per_row()
-        array([-3., -1.])
-        """
+        """Return log P(v) of each row at one end: ``"lower"``, ``"upper"``, ``"optimistic"`` or ``"pessimistic"``."""
         if end not in ENDS:
             raise ArgumentError("is not known", f"use one of {', '.join(ENDS)}", argument="end", value=end)
         return self.log_weights - self._log_partition(end)
@@ -126,15 +111,7 @@ class LogLikelihood:
         return choices[end]
 
     def describe(self) -> str:
-        """Say in words what is known.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from gibbsian.layered.likelihood import LogLikelihood
-        >>> print(LogLikelihood(np.array([1.0, 3.0]), np.array([0.5, 0.5]), 4.0).describe())
-        mean log-likelihood -2.00 nats a row, exact (2 rows, which differ by a standard error of 1.00)
-        """
+        """Say in words what is known."""
         rows = f"{len(self.log_weights)} rows, which differ by a standard error of {self.rows_stderr:.2f}"
         if self.exact:
             return f"mean log-likelihood {self.lower:.2f} nats a row, exact ({rows})"
@@ -144,7 +121,7 @@ class LogLikelihood:
             f"mean log-likelihood between {self.lower:.2f} and {self.upper:.2f} nats a row ({rows}): annealing to the "
             f"machine gives {self.optimistic:.2f} +- {above:.2f}, too large in expectation; annealing back gives "
             f"{self.pessimistic:.2f} +- {below:.2f}, too small in expectation as far as its start, "
-            f"{self.log_partition.start}, has the machine's law"
+            f"{self.log_partition.start}, has the machine's distribution"
         )
         return f"{text}; beware: {self.trouble}" if self.trouble else text
 
@@ -152,66 +129,61 @@ class LogLikelihood:
         return self.describe()
 
 
-def log_likelihood_of(
-    model: RestrictedModel,
-    rows: LayerRows | np.ndarray,
-    *,
-    annealing: LayerAnnealing | None = None,
-    start: str | np.ndarray | LayerRows = "gibbs",
-    rng: RandomState = None,
-    burn_in: int = 1000,
-    exact: bool | None = None,
-    warn: bool = True,
-) -> LogLikelihood:
-    """Return the log-likelihood of rows: exact where the smaller layer has at most 25 units, else an interval.
+@dataclass(frozen=True, eq=False)
+class LogLikelihoodBound(LogLikelihood):
+    """A lower bound on the mean log-likelihood of rows, in nats a row: the truth may be well above it.
 
     Parameters
     ----------
-    model : RestrictedModel
-        The machine.
-    rows : LayerRows or array-like
-        Visible states; missing cells are summed out.
-    annealing : LayerAnnealing, optional
-        Walkers, temperatures and base; by default 100 walkers, 10,000 temperatures and the base rates of `rows`.
-    start, burn_in : optional
-        Where annealing back starts; see `gibbsian.layered.annealing.log_partition_interval`.
-    rng : None, int or Generator
-        Source of randomness.
-    exact : bool, optional
-        True insists on the exact sum, False on annealing; by default the exact sum where it is in reach.
-    warn : bool
-        Whether to give a `MixingWarning` when the two ends disagree beyond their errors.
+    log_weights : ndarray of shape (n_rows,)
+        Lower bounds on ``log P(v) + log Z`` of each row.
+    shares : ndarray of shape (n_rows,)
+        Weights of the rows, adding up to 1.
+    log_partition : float or LogPartitionInterval
+        log Z, exact or between two annealed runs.
+    method : str
+        Where the bound comes from, in words.
+    bound_stderr : float
+        Standard error of the mean of `log_weights` from sampling; zero by mean field.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gibbsian.layered.annealing import LayerAnnealing
-    >>> from gibbsian.layered.likelihood import log_likelihood_of
-    >>> from gibbsian.models.layers import BinaryLayer
-    >>> from gibbsian.models.restricted import RestrictedModel
-    >>> weights = np.random.default_rng(0).normal(size=(8, 5))
-    >>> rbm = RestrictedModel.build(BinaryLayer(8), BinaryLayer(5), weights=weights)
-    >>> truth = log_likelihood_of(rbm, np.eye(8))
-    >>> found = log_likelihood_of(rbm, np.eye(8), exact=False, annealing=LayerAnnealing(betas=1000), rng=0)
-    >>> truth.exact, found.exact, found.lower < truth.lower < found.upper
-    (True, False, True)
+    >>> from gibbsian.diagnostics.likelihood import LogLikelihoodBound
+    >>> found = LogLikelihoodBound(np.array([1.0, 3.0]), np.array([0.5, 0.5]), 4.0, "mean field")
+    >>> found.exact, found.lower, found.upper
+    (False, -2.0, inf)
     """
-    if not isinstance(rows, LayerRows):
-        rows = LayerRows(np.asarray(rows))
-    if rows.n_units != model.visible.n_units:
-        raise ArgumentError(
-            f"rows has {rows.n_units} columns, but the machine has {model.visible.n_units} visible units"
+
+    method: str = "mean field"
+    bound_stderr: float = 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Never: the hidden units are not summed over."""
+        return False
+
+    @property
+    def lower(self) -> float:
+        """The bound with the largest log Z that the reverse run and all errors allow."""
+        return self.mean_log_weight - 2.0 * self.bound_stderr - self._log_partition("lower")
+
+    @property
+    def upper(self) -> float:
+        """Infinite: a lower bound says nothing about how far above it the truth is."""
+        return float("inf")
+
+    def describe(self) -> str:
+        """Say in words what is known."""
+        rows = f"{len(self.log_weights)} rows, which differ by a standard error of {self.rows_stderr:.2f}"
+        sampled = f" (sampling error {self.bound_stderr:.2f})" if self.bound_stderr else ""
+        text = f"mean log-likelihood at least {self.lower:.2f} nats a row, a lower bound by {self.method}{sampled}"
+        if not isinstance(self.log_partition, LogPartitionInterval):
+            return f"{text} with exact log Z ({rows})"
+        above, below = self.stderrs
+        text += (
+            f" ({rows}): with log Z by annealing to the machine the bound is {self.optimistic:.2f} +- {above:.2f}, too "
+            f"large in expectation; with that by annealing back {self.pessimistic:.2f} +- {below:.2f}, too small in "
+            f"expectation as far as its start, {self.log_partition.start}, has the machine's distribution"
         )
-    # summing over missing cells is the cheaper thing to be refused for
-    log_weights = np.asarray(log_evidence(model, rows), dtype=np.float64)
-    if exact is None:
-        exact = is_affordable(model)
-    if exact:
-        return LogLikelihood(log_weights, rows.shares, exactly(model).log_partition())
-    chosen = LayerAnnealing(base=rows) if annealing is None else annealing
-    return LogLikelihood(
-        log_weights, rows.shares, log_partition_interval(model, start, chosen, rng, burn_in=burn_in, warn=warn)
-    )
-
-
-__all__ = ["LogLikelihood", "log_likelihood_of"]
+        return f"{text}; beware: {self.trouble}" if self.trouble else text

@@ -6,23 +6,17 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from gibbsian.diagnostics.partition import LogPartitionInterval
+from gibbsian.answers import answers_about
+from gibbsian.diagnostics.likelihood import LogLikelihoodBound
+from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
+from gibbsian.expectations.layer_bounds import mean_field_bounds, recognition_bounds
 from gibbsian.inference import exact
-from gibbsian.layered.annealing import LayerAnnealing
-from gibbsian.layered.deep_annealing import log_partition_interval
-from gibbsian.layered.deep_likelihood import (
-    LogLikelihoodBound,
-    deep_log_likelihood,
-    deep_log_partition,
-    mean_field_bounds,
-    recognition_bounds,
-)
-from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.sampling import gibbs_steps
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
+from gibbsian.samplers import Annealing, BlockGibbs, layer_path
+from layered_systems import rows_of
 
 STACKS = {
     "binary-3": (BinaryLayer(6), BinaryLayer(5), BinaryLayer(4)),
@@ -42,17 +36,22 @@ def random_network(layers, seed=0, scale=0.8):
 
 
 def all_rows(model):
-    return LayerRows(model.visible.decode(model.visible.enumerate(0, int(model.visible.n_states))))
+    return rows_of(model.visible, model.visible.decode(model.visible.enumerate(0, int(model.visible.n_states))))
+
+
+def log_likelihood(model, data, exactly=None, **settings):
+    return answers_about(model).log_likelihood(data, np.random.default_rng(0), exactly=exactly, **settings)
 
 
 @pytest.mark.parametrize(("name", "summed"), [("binary-3", "visible"), ("spin-4", "hidden"), ("mixed", "visible")])
 def test_annealing_brackets_log_partition_over_twenty_seeds(name, summed):
     model = random_machine(STACKS[name])
     truth = model.log_partition()
-    annealing = LayerAnnealing(n_walkers=75, betas=80, summed=summed)
+    annealing = Annealing(n_walkers=75, betas=80)
     inside, errors = 0, []
     for seed in range(20):
-        interval = log_partition_interval(model, "exact", annealing, rng=seed, warn=False)
+        path = layer_path(model, summed=summed, rng=seed)
+        interval = log_partition_interval(path, "exact", annealing, rng=seed, warn=False)
         inside += interval.lower <= truth <= interval.upper
         below, above = interval.stderrs
         errors += [(interval.forward.log_partition - truth) / below, (interval.reverse.log_partition - truth) / above]
@@ -64,9 +63,8 @@ def test_annealing_brackets_log_partition_over_twenty_seeds(name, summed):
 
 def test_annealing_starts_at_the_rates_of_rows():
     model = random_machine(STACKS["binary-3"], seed=1)
-    rows = LayerRows(np.random.default_rng(0).integers(0, 2, (50, 6)))
-    annealing = LayerAnnealing(n_walkers=100, betas=300, base=rows)
-    interval = log_partition_interval(model, annealing=annealing, rng=1, burn_in=200)
+    rows = rows_of(model.visible, np.random.default_rng(0).integers(0, 2, (50, 6)))
+    interval = answers_about(model).log_partition_interval(np.random.default_rng(1), 100, 300, rows)
     assert interval.lower - 0.05 < model.log_partition() < interval.upper + 0.05
     assert interval.upper - interval.lower < 0.5
 
@@ -74,7 +72,7 @@ def test_annealing_starts_at_the_rates_of_rows():
 @pytest.mark.parametrize("name", STACKS)
 def test_exact_likelihood_sums_to_one(name):
     for model in (random_machine(STACKS[name]), random_network(STACKS[name])):
-        found = deep_log_likelihood(model, all_rows(model))
+        found = log_likelihood(model, all_rows(model))
         assert found.exact
         assert logsumexp(found.per_row()) == pytest.approx(0.0, abs=1e-9)
 
@@ -83,8 +81,8 @@ def test_exact_likelihood_sums_to_one(name):
 def test_mean_field_bound_lies_below_the_likelihood(name):
     model = random_machine(STACKS[name], seed=2)
     rows = all_rows(model)
-    truth = deep_log_likelihood(model, rows, exact=True)
-    found = deep_log_likelihood(model, rows, exact=False)
+    truth = log_likelihood(model, rows, True)
+    found = log_likelihood(model, rows, False)
     assert isinstance(found, LogLikelihoodBound)
     assert not found.exact
     assert (found.per_row() <= truth.per_row() + 1e-9).all()
@@ -98,20 +96,20 @@ def test_recognition_bound_lies_below_and_grows_with_the_draws(name):
     network = random_network(STACKS[name], seed=3, scale=0.3)
     rows = all_rows(network)
     truth = network.log_weights(rows.states)
-    few = np.mean([recognition_bounds(network, rows, 2, rng=seed)[0] for seed in range(100)], axis=0)
-    many, errors = recognition_bounds(network, rows, 2000, rng=1)
+    few = np.mean([recognition_bounds(network, rows.states, 2, rng=seed)[0] for seed in range(100)], axis=0)
+    many, errors = recognition_bounds(network, rows.states, 2000, rng=1)
     assert few.mean() < many.mean()
     assert (np.abs(many - truth) < 5 * errors + 1e-3).all()
-    found = deep_log_likelihood(network, rows, exact=False, n_samples=50, rng=2)
-    assert found.lower < deep_log_likelihood(network, rows, exact=True).lower
+    found = log_likelihood(network, rows, False)
+    assert found.lower < log_likelihood(network, rows, True).lower
     assert "draws a row from the recognition weights" in str(found)
 
 
 def test_common_random_numbers_leave_rows_alone():
     network = random_network(STACKS["binary-3"], seed=3)
     rows = all_rows(network)
-    whole, _ = recognition_bounds(network, rows, 20, rng=0, common=True)
-    backwards, _ = recognition_bounds(network, rows.take(np.arange(rows.n_rows)[::-1]), 20, rng=0, common=True)
+    whole, _ = recognition_bounds(network, rows.states, 20, rng=0, common=True)
+    backwards, _ = recognition_bounds(network, rows.states[::-1], 20, rng=0, common=True)
     np.testing.assert_allclose(backwards[::-1], whole, atol=1e-12)
 
 
@@ -125,7 +123,7 @@ def test_variational_bound_is_right_on_average():
     log_q = network.log_recognition(values)
     variational = (np.exp(log_q) * (network.log_joint(values) - log_q)).reshape(len(v), 4).sum(axis=1)
     truth = network.value_log_weights(v)
-    draws = np.array([recognition_bounds(network, rows, 2, rng=seed)[0] for seed in range(300)])
+    draws = np.array([recognition_bounds(network, rows.states, 2, rng=seed)[0] for seed in range(300)])
     spread = draws.std(axis=0) / np.sqrt(300)
     assert (variational <= draws.mean(axis=0) + 4 * spread).all()
     assert (draws.mean(axis=0) <= truth + 4 * spread).all()
@@ -133,8 +131,8 @@ def test_variational_bound_is_right_on_average():
 
 def test_missing_cells_are_bounded_or_refused():
     model = random_machine(STACKS["binary-3"], seed=5)
-    rows = LayerRows(np.zeros((4, 6), np.int8), missing=np.eye(4, 6, dtype=bool))
-    found = deep_log_likelihood(model, rows)
+    rows = rows_of(model.visible, np.zeros((4, 6), np.int8), missing=np.eye(4, 6, dtype=bool))
+    found = log_likelihood(model, rows)
     assert isinstance(found, LogLikelihoodBound)
     ones = np.eye(4, 6)
     truth = (
@@ -142,18 +140,19 @@ def test_missing_cells_are_bounded_or_refused():
     )
     assert (found.per_row() <= truth + 1e-9).all()
     with pytest.raises(MissingValuesError, match="complete rows"):
-        deep_log_likelihood(random_network(STACKS["binary-3"]), rows, exact=False)
+        log_likelihood(random_network(STACKS["binary-3"]), rows, False)
     with pytest.raises(MissingValuesError, match="without missing cells"):
-        deep_log_likelihood(model, rows, exact=True)
+        log_likelihood(model, rows, True)
 
 
 def test_gaussian_rows_have_densities():
     model = random_machine((GaussianLayer(1, (0.7,)), BinaryLayer(3), BinaryLayer(2)), seed=6)
     grid = np.linspace(-20, 20, 4001)
-    found = deep_log_likelihood(model, grid[:, None], exact=False)
+    rows = rows_of(model.visible, grid[:, None])
+    found = log_likelihood(model, rows, False)
     mass = np.trapezoid(np.exp(found.per_row()), grid)
     assert 0.5 < mass < 1.0
-    exactly = deep_log_likelihood(model, grid[:, None], exact=True)
+    exactly = log_likelihood(model, rows, True)
     assert np.trapezoid(np.exp(exactly.per_row()), grid) == pytest.approx(1.0, abs=1e-8)
 
 
@@ -161,27 +160,25 @@ def test_interval_is_reported_where_log_partition_is_out_of_reach():
     layers = (BinaryLayer(30), BinaryLayer(28), BinaryLayer(10))
     rng = np.random.default_rng(0)
     model = DeepModel(layers, 0.1 * rng.standard_normal(DeepModel.build(layers).theta.size))
-    rows = LayerRows(rng.integers(0, 2, (20, 30)))
-    annealing = LayerAnnealing(n_walkers=50, betas=100)
-    found = deep_log_likelihood(model, rows, annealing=annealing, rng=0, exact=False, warn=False)
+    rows = rows_of(model.visible, rng.integers(0, 2, (20, 30)))
+    found = log_likelihood(model, rows, False, n_samples=50, betas=100, warn=False)
     assert isinstance(found.log_partition, LogPartitionInterval)
     assert found.lower <= found.pessimistic <= found.optimistic + 1.0
     assert found.upper == np.inf
     assert "too large in expectation" in found.describe()
-    with pytest.raises(TooExpensiveError, match="bracket log Z by annealing"):
-        deep_log_partition(model, exact=True)
-    with pytest.raises(ArgumentError, match="rows has 3 columns"):
-        deep_log_likelihood(model, np.zeros((2, 3)))
+    with pytest.raises(TooExpensiveError, match="a sum over 28 units of the layers of 30, 28, 10 units"):
+        answers_about(model).log_partition()
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_block_gibbs_keeps_the_exact_law(name):
+def test_block_gibbs_keeps_the_exact_distribution(name):
     """Odd and even layers in turn, from exact draws: the moments stay where they are."""
     model = random_machine(STACKS[name], seed=7)
     folded = model.folded()
     rng = np.random.default_rng(0)
     n = 20_000
-    values = gibbs_steps(folded, exact(folded).sample_layers(n, rng)[0], 3, rng)
+    chains = BlockGibbs().init(folded, n, rng, exact(folded).sample_layers(n, rng)[0])
+    values = BlockGibbs().step(folded, chains, rng, 3)[0].values
     statistics = folded.mean_statistics(values, folded.draw_hidden(values, rng))
     truth = exact(folded).moments().statistics
     # statistics are bounded by 1, so their errors by 1 / sqrt(n)
@@ -189,7 +186,7 @@ def test_block_gibbs_keeps_the_exact_law(name):
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_layers_drawn_from_their_neighbours_keep_the_exact_law(name):
+def test_layers_drawn_from_their_neighbours_keep_the_exact_distribution(name):
     model = random_machine(STACKS[name], seed=8)
     rng = np.random.default_rng(1)
     n = 20_000
@@ -204,6 +201,49 @@ def test_layers_drawn_from_their_neighbours_keep_the_exact_law(name):
 
 def test_mean_field_bounds_of_blocks_agree():
     model = random_machine(STACKS["binary-3"], seed=9)
-    rows = LayerRows(np.random.default_rng(2).integers(0, 2, (2100, 6)))
+    rows = rows_of(model.visible, np.random.default_rng(2).integers(0, 2, (2100, 6)))
     bounds = mean_field_bounds(model, rows)
-    np.testing.assert_allclose(bounds[1500:1510], mean_field_bounds(model, rows.take(np.arange(1500, 1510))), atol=1e-4)
+    some = rows_of(model.visible, rows.states[1500:1510])
+    np.testing.assert_allclose(bounds[1500:1510], mean_field_bounds(model, some), atol=1e-4)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_answers_agree_with_the_exact_distribution(name):
+    """Samples, expectations and intervals of all three kinds of model."""
+    deep = random_machine(STACKS[name])
+    for model in (deep.folded(), deep, random_network(STACKS[name])):
+        answers, rng = answers_about(model), np.random.default_rng(0)
+        truth = answers.log_partition()
+        found = answers.log_partition_interval(rng, 50, 100, warn=False)
+        assert found.lower - 0.2 < truth < found.upper + 0.2
+        for method in ("exact", "gibbs"):
+            states, hidden = answers.sample(5, rng, method)
+            assert states.shape == (5, model.n_variables)
+            assert hidden.shape == (5, sum(layer.n_units for layer in model.layers[1:]))
+        with pytest.raises(ArgumentError, match="belong to method='gibbs'"):
+            answers.sample(5, rng, "exact", n_steps=3)
+        with pytest.raises(ArgumentError, match="method='magic' is not known"):
+            answers.sample(5, rng, "magic")
+
+
+def test_expectations_over_chains_are_within_their_errors():
+    model = random_machine(STACKS["binary-3"], seed=4, scale=0.4)
+    answers = answers_about(model)
+    truth, found = answers.expect(None), answers.expect(np.random.default_rng(0), "gibbs", 4000)
+    assert not truth.stderr.any()
+    assert (np.abs(found.mean - truth.mean) < 4.5 * found.stderr + 1e-9).all()
+    with pytest.raises(ArgumentError, match="has no moments"):
+        answers_about(random_network(STACKS["binary-3"])).expect(None)
+
+
+def test_a_network_sums_over_the_completions_of_a_row():
+    network = random_network(STACKS["binary-3"], seed=5)
+    rows = all_rows(network)
+    missing = np.array([[True, False, True, False, False, False]])
+    holed = rows_of(network.visible, np.zeros((1, 6), np.int8), missing)
+    agree = (rows.states[:, [1, 3, 4, 5]] == 0).all(axis=1)
+    weights = network.log_weights(rows.states)
+    answers = answers_about(network)
+    np.testing.assert_allclose(answers.log_evidence(holed), [logsumexp(weights[agree])])
+    shares = np.exp(weights[agree] - logsumexp(weights[agree]))
+    np.testing.assert_allclose(answers.cell_probabilities(holed, None)[0], shares @ rows.states[agree])

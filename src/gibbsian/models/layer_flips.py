@@ -18,16 +18,7 @@ UNITS_AT_ONCE = 16
 
 
 def is_two_valued(model: RestrictedModel) -> bool:
-    """Say whether both layers have two-valued units.
-
-    Examples
-    --------
-    >>> from gibbsian.layered.flips import is_two_valued
-    >>> from gibbsian.models.layers import BinaryLayer, GaussianLayer
-    >>> from gibbsian.models.restricted import RestrictedModel
-    >>> is_two_valued(RestrictedModel.build(GaussianLayer(2), BinaryLayer(2)))
-    False
-    """
+    """Say whether both layers have two-valued units."""
     return all(isinstance(layer, BinaryLayer | SpinLayer) for layer in (model.visible, model.hidden))
 
 
@@ -41,16 +32,6 @@ class FlipSums:
         A machine of two-valued units.
     values : ndarray of shape (n_rows, visible.width)
         Visible values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.layered.flips import FlipSums
-    >>> from gibbsian.models.layers import SpinLayer
-    >>> from gibbsian.models.restricted import RestrictedModel
-    >>> rbm = RestrictedModel.build(SpinLayer(1), SpinLayer(1), visible_biases=[0.5])
-    >>> FlipSums(rbm, np.array([[1.0], [-1.0]])).costs().tolist()
-    [[1.0], [-1.0]]
     """
 
     model: RestrictedModel
@@ -143,6 +124,3 @@ class FlipSums:
 
 def _low_and_step(layer: Layer) -> tuple[float, float]:
     return (-1.0, 2.0) if layer.kind == "spin" else (0.0, 1.0)
-
-
-__all__ = ["FlipSums", "is_two_valued"]

@@ -1,4 +1,4 @@
-"""Where annealing starts: laws of independent variables."""
+"""Where annealing starts: distributions of independent variables."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError
+from gibbsian.inference.base import has_spin_form
 from gibbsian.models.base import Model
-from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.models.states import checked_states
 
 
-class BaseLaw(NamedTuple):
+class IndependentVariables(NamedTuple):
     """Independent variables, each with the probabilities of its values.
 
     Parameters
@@ -27,11 +27,11 @@ class BaseLaw(NamedTuple):
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.samplers.annealing_base import BaseLaw
+    >>> from gibbsian.samplers.independent import IndependentVariables
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.5, 0.0], [3.0])
-    >>> BaseLaw.uniform(model).probabilities(0)
+    >>> IndependentVariables.uniform(model).probabilities(0)
     array([0.5, 0.5])
-    >>> BaseLaw.of_biases(model).probabilities(0).round(4)   # 1 / (1 + exp(1)) for the lower value
+    >>> IndependentVariables.of_biases(model).probabilities(0).round(4)   # 1 / (1 + exp(1)) for the lower value
     array([0.2689, 0.7311])
     """
 
@@ -50,13 +50,13 @@ class BaseLaw(NamedTuple):
         return cls.from_log_weights([np.zeros(q) for q in model.domain.cardinalities(model.n_variables)])
 
     @classmethod
-    def of_biases(cls, model: Model) -> Self:
+    def of_biases(cls, model: Any) -> Self:
         """Take what the model says of each variable when all others are uniformly random.
 
-        For spins these are the biases. In any other coding it is the same law, because the interactions' averages over
+        For spins these are the biases. In any other coding it is the same, because the interactions' averages over
         the other variables are counted in.
         """
-        if isinstance(model, PairwiseModel):  # without a table for every edge
+        if has_spin_form(model):  # without a table for every edge
             spin, _ = model.to_domain(SPIN)
             return cls.from_log_weights([np.array([-bias, bias]) for bias in spin.natural_biases])
         factors = model.factors()
@@ -75,9 +75,9 @@ class BaseLaw(NamedTuple):
         Examples
         --------
         >>> import numpy as np, gibbsian as gb
-        >>> from gibbsian.samplers.annealing_base import BaseLaw
+        >>> from gibbsian.samplers.independent import IndependentVariables
         >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-        >>> BaseLaw.of_data(model, np.array([[1, 1], [1, -1]])).probabilities(0)
+        >>> IndependentVariables.of_data(model, np.array([[1, 1], [1, -1]])).probabilities(0)
         array([0.25, 0.75])
         """
         states = data.states if isinstance(data, Dataset) else np.atleast_2d(data)
@@ -108,41 +108,25 @@ class BaseLaw(NamedTuple):
         return codes
 
 
-def as_base_law(base: str | BaseLaw | Dataset, model: Model) -> BaseLaw:
-    """Return the start that `base` names for a model.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.samplers.annealing_base import as_base_law
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-    >>> as_base_law("uniform", model).probabilities(1)
-    array([0.5, 0.5])
-    """
+def as_independent(base: str | IndependentVariables | Dataset, model: Model) -> IndependentVariables:
+    """Return the start that `base` names for a model."""
     if isinstance(base, Dataset):
-        return BaseLaw.of_data(model, base)
-    if isinstance(base, BaseLaw):
+        return IndependentVariables.of_data(model, base)
+    if isinstance(base, IndependentVariables):
         starts = np.concatenate([[0], np.cumsum(model.domain.cardinalities(model.n_variables))])
         if not np.array_equal(starts, base.starts):
             raise ArgumentError("`base=` was made for other variables than those of the model", "make it anew")
         return base
     check_base(base)
     if base == "uniform":
-        return BaseLaw.uniform(model)
-    return BaseLaw.of_biases(model)
+        return IndependentVariables.uniform(model)
+    return IndependentVariables.of_biases(model)
 
 
 def check_base(base: Any) -> None:
-    """Raise unless `base` names a law of independent variables.
-
-    Examples
-    --------
-    >>> from gibbsian.samplers.annealing_base import check_base
-    >>> check_base("data")
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.ArgumentError: base='data' is not known: use 'uniform', 'biases', a Dataset or a BaseLaw
-    """
-    if isinstance(base, Dataset | BaseLaw) or (isinstance(base, str) and base in ("uniform", "biases")):
+    """Raise unless `base` names independent variables."""
+    if isinstance(base, Dataset | IndependentVariables) or (isinstance(base, str) and base in ("uniform", "biases")):
         return
-    raise ArgumentError("is not known", "use 'uniform', 'biases', a Dataset or a BaseLaw", argument="base", value=base)
+    raise ArgumentError(
+        "is not known", "use 'uniform', 'biases', a Dataset or IndependentVariables", argument="base", value=base
+    )

@@ -13,14 +13,16 @@ from gibbsian.domain import BINARY, SPIN, AnyDomain, Categories
 from gibbsian.errors import ArgumentError, CodingError, MixingWarning
 from gibbsian.expectations.annealed import AnnealedImportance, weighted_statistics
 from gibbsian.models.factors import Factor, FactorGraph
-from gibbsian.samplers.annealing import AnnealedRun, Annealing, BaseLaw
-from gibbsian.samplers.annealing_base import as_base_law
-from gibbsian.samplers.annealing_paths import annealing_path, variables_to_sum_out
+from gibbsian.samplers import IndependentVariables, variable_path
+from gibbsian.samplers.annealing import AnnealedRun, Annealing
+from gibbsian.samplers.independent import as_independent
+from gibbsian.samplers.variable_path import Walkers, _spin_path, _table_path, variables_to_sum_out
 from gibbsian.storage import pack, unpack
 from systems import exact_law, random_model
 
 GRAPHS = {"complete": gb.graphs.complete(5), "grid": gb.graphs.grid(2, 3)}
 BASES = ["uniform", "biases"]
+FORMS = {"spins": _spin_path, "tables": _table_path}
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def all_codes(sizes):
 def end_to_end(path, codes):
     """``log f - log p_0`` of states: one step over the whole path, before any sweep."""
     streams = np.arange(1, 4 * len(codes) + 1, dtype=np.uint64).reshape(-1, 4)
-    return path.run(codes.copy(), streams, np.array([0.0, 1.0]))
+    return path.walk(Walkers(codes.copy(), streams), np.array([0.0, 1.0]))
 
 
 def log_base(base, codes):
@@ -67,23 +69,23 @@ def log_base(base, codes):
 # -- one step of the weight -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize("road", ["spins", "tables"])
-def test_a_step_over_the_whole_path_is_the_ratio_of_the_laws(road, graph, base, rng, domain):
+@pytest.mark.parametrize("form", ["spins", "tables"])
+def test_a_step_over_the_whole_path_is_the_ratio_of_the_weights(form, graph, base, rng, domain):
     model = random_model(GRAPHS[graph], rng, domain, temperature=1.3)
-    law = as_base_law(base, model)
-    make = annealing_path if road == "spins" else annealing_path.dispatch(object)
+    law = as_independent(base, model)
+    make = FORMS[form]
     path = make(model, law, np.zeros(model.n_variables, bool))
     codes = all_codes([2] * model.n_variables)
     expected = model.log_weights(domain.from_codes(codes)) - log_base(law, codes)
     np.testing.assert_allclose(end_to_end(path, codes), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("road", ["spins", "tables"])
-def test_summing_out_gives_the_marginal_of_every_intermediate_law(road, rng, domain):
+@pytest.mark.parametrize("form", ["spins", "tables"])
+def test_summing_out_gives_the_marginal_of_every_place_on_the_path(form, rng, domain):
     """Steps of any size from any state of the others: the values of the summed-out variables do not matter."""
     model = random_model(gb.graphs.grid(2, 3), rng, domain, temperature=0.8)
-    law, summed = BaseLaw.of_biases(model), variables_to_sum_out(model.graph)
-    make = annealing_path if road == "spins" else annealing_path.dispatch(object)
+    law, summed = IndependentVariables.of_biases(model), variables_to_sum_out(model.graph)
+    make = FORMS[form]
     path = make(model, law, summed)
     codes = all_codes([2] * 6)
     log_weights, log_start = model.log_weights(domain.from_codes(codes)), log_base(law, codes)
@@ -95,37 +97,37 @@ def test_summing_out_gives_the_marginal_of_every_intermediate_law(road, rng, dom
         return sums[kept]
 
     streams = np.ones((len(codes), 4), np.uint64)
-    increases = path.run(codes.copy(), streams, np.array([0.3, 0.9]))
+    increases = path.walk(Walkers(codes.copy(), streams), np.array([0.3, 0.9]))
     np.testing.assert_allclose(increases, log_marginal(0.9) - log_marginal(0.3), atol=1e-12)
 
 
 def test_tables_of_mixed_cardinalities_and_their_marginals(rng):
     model = table_model(rng)
-    law, codes = BaseLaw.of_biases(model), all_codes(model.domain.sizes)
+    law, codes = IndependentVariables.of_biases(model), all_codes(model.domain.sizes)
     log_weights = model.product.log_weights(codes)
-    plain = annealing_path(model, law, np.zeros(5, bool))
+    plain = _table_path(model, law, np.zeros(5, bool))
     np.testing.assert_allclose(end_to_end(plain, codes), log_weights - log_base(law, codes), atol=1e-12)
     summed = np.array([True, False, False, True, False])
     kept = np.ravel_multi_index(codes[:, ~summed].T, (2, 4, 3))
     sums = np.full(24, -np.inf)
     np.logaddexp.at(sums, kept, log_weights)
     start = sum(law.log_probabilities[law.starts[i] + codes[:, i]] for i in np.flatnonzero(~summed))
-    np.testing.assert_allclose(end_to_end(annealing_path(model, law, summed), codes), sums[kept] - start, atol=1e-12)
+    np.testing.assert_allclose(end_to_end(_table_path(model, law, summed), codes), sums[kept] - start, atol=1e-12)
 
 
-def test_both_roads_take_the_same_steps_from_the_same_states(rng):
+def test_both_forms_take_the_same_steps_from_the_same_states(rng):
     """Steps over the path before any sweep, more walkers than one group of lanes holds."""
     model = random_model(gb.graphs.grid(3, 3), rng)
-    law, summed = BaseLaw.of_biases(model), variables_to_sum_out(model.graph)
+    law, summed = IndependentVariables.of_biases(model), variables_to_sum_out(model.graph)
     codes = rng.integers(0, 2, (77, 9)).astype(np.int8)
-    spins, tables = (make(model, law, summed) for make in (annealing_path, annealing_path.dispatch(object)))
+    spins, tables = (make(model, law, summed) for make in FORMS.values())
     np.testing.assert_allclose(end_to_end(spins, codes), end_to_end(tables, codes), atol=1e-12)
 
 
 def test_the_way_back_visits_the_kept_variables_in_reverse_order(rng):
     """The time reversal of a sweep; what is summed out is drawn first both ways, so that the others form a chain."""
     model = random_model(gb.graphs.grid(1, 5), rng)
-    path = annealing_path(model, BaseLaw.uniform(model), variables_to_sum_out(model.graph))
+    path = variable_path(model, "uniform", marginalise=True)
     assert path._sites(backwards=False).tolist() == [0, 2, 4, 1, 3]
     assert path._sites(backwards=True).tolist() == [0, 2, 4, 3, 1]
 
@@ -135,10 +137,10 @@ def test_the_way_back_visits_the_kept_variables_in_reverse_order(rng):
 def test_weights_are_uniform_when_the_target_is_the_base(marginalise, rng, domain):
     model = gb.PairwiseModel.build(gb.graphs.grid(2, 3), rng.normal(size=6), np.zeros(7), domain, 1.7)
     truth = exact_law(model)[2]
-    annealing = Annealing(20, 50, "biases", marginalise)
-    forward = annealing.forward(model, rng=1)
+    annealing, path = Annealing(20, 50), variable_path(model, "biases", marginalise)
+    forward = annealing.forward(path, rng=1)
     np.testing.assert_allclose(forward.log_weights, truth, atol=1e-12)
-    np.testing.assert_allclose(annealing.reverse(model, forward.states, rng=2).log_weights, -truth, atol=1e-12)
+    np.testing.assert_allclose(annealing.reverse(path, forward.states, rng=2).log_weights, -truth, atol=1e-12)
     assert forward.effective_sample_size == pytest.approx(20)
     assert forward.log_partition_stderr < 1e-12
     assert forward.trouble is None
@@ -147,19 +149,19 @@ def test_weights_are_uniform_when_the_target_is_the_base(marginalise, rng, domai
 @pytest.mark.parametrize("marginalise", [False, True])
 def test_walkers_depend_on_the_seed_alone(marginalise, rng):
     model = random_model(gb.graphs.grid(4, 5), rng)
-    annealing = Annealing(70, 200, marginalise=marginalise)
+    annealing, path = Annealing(70, 200), variable_path(model, marginalise=marginalise)
     threads = numba.get_num_threads()
     try:
         numba.set_num_threads(1)
-        one = annealing.forward(model, rng=3)
+        one = annealing.forward(path, rng=3)
     finally:
         numba.set_num_threads(threads)
-    again = annealing.forward(model, rng=3)
-    fewer = replace(annealing, n_walkers=5).forward(model, rng=3)
+    again = annealing.forward(path, rng=3)
+    fewer = replace(annealing, n_walkers=5).forward(path, rng=3)
     assert np.array_equal(one.states, again.states)
     assert np.array_equal(one.log_weights, again.log_weights)
     assert np.array_equal(one.log_weights[:5], fewer.log_weights)
-    assert not np.array_equal(one.log_weights, annealing.forward(model, rng=4).log_weights)
+    assert not np.array_equal(one.log_weights, annealing.forward(path, rng=4).log_weights)
 
 
 @pytest.mark.parametrize("marginalise", [False, True])
@@ -167,7 +169,7 @@ def test_walkers_depend_on_the_seed_alone(marginalise, rng):
 def test_large_parameters_stay_finite(size, marginalise, domain):
     """A tree of strong couplings: log Z is known, and the states in between are frozen."""
     model = gb.PairwiseModel.build(gb.graphs.grid(1, 12), np.full(12, 0.1), np.full(11, size), domain)
-    run = Annealing(50, 500, marginalise=marginalise).forward(model, rng=0)
+    run = Annealing(50, 500).forward(variable_path(model, marginalise=marginalise), rng=0)
     assert np.isfinite(run.log_weights).all()
     truth = gb.inference.exact(model).log_partition()
     assert run.log_partition == pytest.approx(truth, rel=0.05)
@@ -175,7 +177,7 @@ def test_large_parameters_stay_finite(size, marginalise, domain):
 
 def test_large_tables_stay_finite():
     model = Tables(FactorGraph(np.array([3, 3]), (Factor((0, 1), 800.0 * np.eye(3)),)), Categories((3, 3)))
-    run = Annealing(50, 2000, "uniform").forward(model, rng=0)
+    run = Annealing(50, 2000).forward(variable_path(model, "uniform"), rng=0)
     assert run.log_partition == pytest.approx(800 + np.log(3), abs=1.0)
 
 
@@ -194,15 +196,16 @@ def test_every_kind_of_model_has_its_interval(structure, marginalise, rng):
     model = structure.replace(rng.normal(0, 0.5, structure.theta.size))
     codes = all_codes(model.domain.cardinalities(model.n_variables))
     truth = np.logaddexp.reduce(model.log_weights(model.domain.from_codes(codes)))
-    interval = log_partition_interval(model, "gibbs", Annealing(100, 300, marginalise=marginalise), rng=1)
+    path = variable_path(model, marginalise=marginalise)
+    interval = log_partition_interval(path, "gibbs", Annealing(100, 300), rng=1)
     assert interval.lower < truth < interval.upper < interval.lower + 0.1
 
 
 def test_base_of_biases_is_the_same_by_tables(rng, domain):
     pairwise = random_model(gb.graphs.complete(4), rng, domain, temperature=1.2)
     twin = gb.models.HigherOrderModel.of_order(4, 2, domain, 1.2).replace(pairwise.theta)
-    expected = BaseLaw.of_biases(pairwise).log_probabilities
-    np.testing.assert_allclose(BaseLaw.of_biases(twin).log_probabilities, expected, atol=1e-14)
+    expected = IndependentVariables.of_biases(pairwise).log_probabilities
+    np.testing.assert_allclose(IndependentVariables.of_biases(twin).log_probabilities, expected, atol=1e-14)
 
 
 # -- starts -----------------------------------------------------------------------------------------------------------
@@ -211,20 +214,20 @@ def test_base_of_biases_does_not_depend_on_the_coding(rng):
     binary, _ = spin.to_domain(BINARY)
     expected = 1 / (1 + np.exp(-2 * spin.biases))
     for model in (spin, binary):
-        law = BaseLaw.of_biases(model)
+        law = IndependentVariables.of_biases(model)
         np.testing.assert_allclose([law.probabilities(i)[1] for i in range(4)], expected)
 
 
 def test_base_of_data_counts_present_cells_and_one_of_each_value():
     data = gb.Dataset.read([[1, None], [1, 0], [0, 0]], coding="binary", sample_weight=[2.0, 1.0, 1.0])
     model = gb.PairwiseModel.zeros(gb.graphs.complete(2), BINARY)
-    law = BaseLaw.of_data(model, data)
+    law = IndependentVariables.of_data(model, data)
     np.testing.assert_allclose(law.probabilities(0), [2 / 6, 4 / 6])
     np.testing.assert_allclose(law.probabilities(1), [3 / 4, 1 / 4])
 
 
 def test_starts_have_the_base_rates():
-    law = BaseLaw.from_log_weights([np.log([0.2, 0.5, 0.3]), np.log([0.9, 0.1])])
+    law = IndependentVariables.from_log_weights([np.log([0.2, 0.5, 0.3]), np.log([0.9, 0.1])])
     streams = np.random.default_rng(0).integers(0, 2**63, (20_000, 4), dtype=np.uint64)
     codes = law.draw_codes(streams)
     np.testing.assert_allclose(np.bincount(codes[:, 0]) / 20_000, [0.2, 0.5, 0.3], atol=0.015)
@@ -270,9 +273,9 @@ def test_settings_that_cannot_be_used_are_named():
     with pytest.raises(ArgumentError, match="betas=0 must be at least 1"):
         Annealing(betas=0)
     with pytest.raises(ArgumentError, match="base='data' is not known"):
-        Annealing(base="data").forward(model)
+        variable_path(model, "data")
     with pytest.raises(ArgumentError, match="made for other variables"):
-        Annealing(base=BaseLaw.from_log_weights([np.zeros(3)])).forward(model)
+        variable_path(model, IndependentVariables.from_log_weights([np.zeros(3)]))
     with pytest.raises(ArgumentError, match="states has 2 variables but the model has 3"):
         Annealing().reverse(model, [[1, 1], [1, -1]])
     with pytest.raises(CodingError, match="the values of the spin domain"):
@@ -280,7 +283,7 @@ def test_settings_that_cannot_be_used_are_named():
     with pytest.raises(ArgumentError, match="samples='mcmc' is not known"):
         log_partition_interval(model, "mcmc")
     with pytest.raises(ArgumentError, match="the data has 2 variables but the model has 3"):
-        BaseLaw.of_data(model, np.array([[1, 1]]))
+        IndependentVariables.of_data(model, np.array([[1, 1]]))
 
 
 # -- what a run says --------------------------------------------------------------------------------------------------
@@ -326,7 +329,7 @@ def test_interval_from_data(rng):
     model = random_model(gb.graphs.grid(2, 3), rng)
     states, p, truth = exact_law(model)
     data = gb.Dataset.read(states[rng.choice(64, 3000, p=p)], coding="spin")
-    interval = log_partition_interval(model, data, Annealing(100, 500, base=data), rng=0)
+    interval = log_partition_interval(variable_path(model, data), data, Annealing(100, 500), rng=0)
     assert interval.lower < truth < interval.upper
     assert "100 rows of the data" in interval.describe()
 
@@ -350,7 +353,9 @@ def test_expectation_starts_at_the_data_and_its_state_can_be_stored(rng):
     data = gb.Dataset.read(rng.choice([-1, 1], (50, 6), p=[0.1, 0.9]), coding="spin")
     expectation = AnnealedImportance(n_walkers=100, betas=100)
     start = expectation.init(model, data, np.random.default_rng(0))
-    np.testing.assert_allclose(start.base.log_probabilities, BaseLaw.of_data(model, data).log_probabilities)
+    np.testing.assert_allclose(
+        start.base.log_probabilities, IndependentVariables.of_data(model, data).log_probabilities
+    )
     _, state = expectation(model, start)
     restored = unpack(start, pack(state))
     assert restored.n_calls == 1

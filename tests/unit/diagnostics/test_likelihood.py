@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 
 import layered_systems as exact_sums
+from gibbsian.answers import answers_about
+from gibbsian.diagnostics.likelihood import LogLikelihood, LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError
-from gibbsian.layered.annealing import LayerAnnealing
-from gibbsian.layered.likelihood import LogLikelihood, log_likelihood_of
-from gibbsian.layered.rows import LayerRows
 from gibbsian.models.layers import BinaryLayer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.samplers.annealing import AnnealedRun
-from layered_systems import all_values, random_machine
+from layered_systems import all_values, random_machine, rows_of
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def test_exact_where_the_smaller_layer_is_small(rng):
     model = random_machine("spin", "binary", rng, 6, 3)
     states = model.visible.decode(all_values(model.visible))
     weights = rng.dirichlet(np.ones(len(states)))
-    found = log_likelihood_of(model, LayerRows(states, weights))
+    found = answers_about(model).log_likelihood(rows_of(model.visible, states, weights=weights), rng)
     assert found.exact
     assert found.stderrs == (0.0, 0.0)
     assert found.lower == found.upper == pytest.approx(weights @ exact_sums.log_likelihood(model, states))
@@ -70,24 +69,37 @@ def test_missing_cells_are_summed_out(rng):
     log_p = exact_sums.log_likelihood(model, states)
     missing = np.array([[False, True, False, True]])
     agrees = (states[:, [0, 2]] == [1, 0]).all(axis=1)
-    found = log_likelihood_of(model, LayerRows(np.array([[1, 0, 0, 0]], np.int8), missing=missing))
+    data = rows_of(model.visible, np.array([[1, 0, 0, 0]], np.int8), missing)
+    found = answers_about(model).log_likelihood(data, rng)
     assert found.lower == pytest.approx(np.log(np.exp(log_p[agrees]).sum()))
 
 
 def test_large_machines_give_an_interval_and_refuse_the_exact_sum():
     model = RestrictedModel.build(BinaryLayer(40), BinaryLayer(30))
-    rows = np.zeros((2, 40), np.int8)
-    found = log_likelihood_of(model, rows, annealing=LayerAnnealing(10, 20), rng=0)
+    data, rng = rows_of(model.visible, np.repeat([[0], [1]], 40, axis=1)), np.random.default_rng(0)
+    found = answers_about(model).log_likelihood(data, rng, 10, 20)
     assert not found.exact
     assert found.lower == pytest.approx(-40 * np.log(2.0))
-    with pytest.raises(TooExpensiveError):
-        log_likelihood_of(model, rows, exact=True)
-    with pytest.raises(ArgumentError, match="39 columns"):
-        log_likelihood_of(model, rows[:, 1:])
+    with pytest.raises(TooExpensiveError, match="a sum over the 30 hidden units"):
+        answers_about(model).log_likelihood(data, rng, exactly=True)
+    with pytest.raises(ArgumentError, match="belong to exact=False"):
+        answers_about(model).log_likelihood(data, rng, 10, exactly=True)
+    with pytest.raises(ArgumentError, match="exact='no' must be True, False or None"):
+        answers_about(model).log_likelihood(data, rng, exactly="no")
 
 
 def test_ends_that_disagree_warn(rng):
     model = random_machine("spin", "spin", rng, 20, 12, scale=3.0)
+    data = rows_of(model.visible, np.ones((1, 20), np.int8))
     with pytest.warns(MixingWarning, match="raise the number of temperatures"):
-        found = log_likelihood_of(model, np.ones((1, 20)), exact=False, annealing=LayerAnnealing(10, 3), rng=0)
+        found = answers_about(model).log_likelihood(data, np.random.default_rng(0), 10, 3)
     assert found.trouble
+
+
+def test_what_is_known_is_said_in_words():
+    found = LogLikelihood(np.array([1.0, 3.0]), np.array([0.5, 0.5]), 4.0)
+    words = "mean log-likelihood -2.00 nats a row, exact (2 rows, which differ by a standard error of 1.00)"
+    assert str(found) == words
+    bound = LogLikelihoodBound(np.array([1.0, 3.0]), np.array([0.5, 0.5]), 4.0, "mean field")
+    assert (bound.exact, bound.lower, bound.upper) == (False, -2.0, np.inf)
+    assert "at least -2.00 nats a row, a lower bound by mean field with exact log Z (2 rows" in bound.describe()

@@ -1,0 +1,94 @@
+"""The sum over the hidden layers of a row bounded from below, where it is out of reach.
+
+By mean field for a deep Boltzmann machine, by the recognition weights for a belief network (the variational bound, made
+tighter by averaging several importance weights; Burda, Grosse and Salakhutdinov 2016). A bound may be far below, so
+nothing is said about how good a machine could be, only how good it is at least.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from gibbsian.blocks import row_blocks
+from gibbsian.data import Dataset
+from gibbsian.data.minibatches import draw_seed, seeded
+from gibbsian.expectations.deep_mean_field import DeepMeanField, Posterior, log_weight_bound
+from gibbsian.models.belief_network import BeliefNetwork
+from gibbsian.models.deep import DeepModel
+from gibbsian.models.parameters import check_whole_number
+from gibbsian.rng import RandomState, as_generator
+
+# Rows whose hidden units are treated together.
+_BLOCK = 1000
+
+
+def mean_field_posterior(model: DeepModel, data: Dataset, block: slice, updates: DeepMeanField) -> Posterior:
+    """Return independent hidden units that stand for the posterior of some states; missing cells are hidden too."""
+    states, missing = data.states[block], None
+    if data.missing is not None and data.missing[block].any():
+        missing = model.visible.spread(data.missing[block])
+        states = np.where(data.missing[block], states.dtype.type(0), states)
+    return updates(model, model.visible.encode(states), missing)
+
+
+def mean_field_bounds(model: DeepModel, data: Dataset, mean_field: DeepMeanField | None = None) -> np.ndarray:
+    """Return lower bounds on ``log P(v) + log Z`` of each state by mean field; missing cells are hidden units."""
+    updates = DeepMeanField() if mean_field is None else mean_field
+    bounds = np.empty(data.n_states)
+    for start in range(0, data.n_states, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        bounds[block] = log_weight_bound(model, mean_field_posterior(model, data, block, updates))
+    return bounds
+
+
+def recognition_bounds(
+    network: BeliefNetwork, states: np.ndarray, n_samples: int = 100, rng: RandomState = None, common: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``log (1/K) sum_k P(v, h_k) Z / Q(h_k | v)`` of each state, a lower bound in expectation, and its error.
+
+    The hidden units h_k are drawn from the recognition weights Q. One draw would give the variational bound in
+    expectation; the more draws, the nearer to ``log P(v) + log Z``.
+
+    Parameters
+    ----------
+    network : BeliefNetwork
+        The network.
+    states : ndarray of shape (n_states, n_units)
+        Visible states, none missing.
+    n_samples : int
+        Draws K, at least 2: their spread tells the error.
+    rng : None, int or Generator
+        Source of randomness.
+    common : bool
+        Use the same random numbers for every state: what is found for one then does not depend on the others, but the
+        errors do not average out.
+    """
+    check_whole_number("n_samples", n_samples, least=2)
+    generator = as_generator(rng)
+    seed = draw_seed(generator)
+    logs = np.empty((len(states), n_samples))
+    for block in row_blocks(len(states), n_samples * max(layer.width for layer in network.layers)):
+        v = network.visible.encode(states[block])
+        numbers: Any = _CommonNumbers(seeded(seed), len(v)) if common else generator
+        values = network.draw_up(np.repeat(v, n_samples, axis=0), numbers)
+        logs[block] = (network.log_joint(values) - network.log_recognition(values)).reshape(-1, n_samples)
+    bounds = logsumexp(logs, axis=1) - np.log(n_samples)
+    # relative error of the mean weight
+    errors = np.exp(logs - bounds[:, None]).std(axis=1, ddof=1) / np.sqrt(n_samples)
+    return bounds, errors
+
+
+class _CommonNumbers:
+    """Uniform random numbers that are the same for each of some rows: all that layers of discrete units draw with."""
+
+    def __init__(self, rng: np.random.Generator, n_rows: int):
+        self.rng = rng
+        self.n_rows = n_rows
+
+    def random(self, size: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
+        """Draw for one row, and repeat for all."""
+        own = self.rng.random((size[0] // self.n_rows, *size[1:]), dtype=dtype)
+        return np.tile(own, (self.n_rows, *(1 for _ in size[1:])))

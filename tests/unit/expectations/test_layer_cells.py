@@ -1,0 +1,54 @@
+"""Rows with missing cells under restricted machines: sums over either side, and chains where both are too many."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import gibbsian as gb
+from gibbsian.errors import MissingValuesError, TooExpensiveError
+from gibbsian.expectations.layer_cells import N_STEPS, _sampled_means, expected_layers
+from gibbsian.inference.missing import log_evidence
+from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
+from gibbsian.models.restricted import RestrictedModel
+from layered_systems import rows_of
+
+
+def test_chains_fill_as_sums_do():
+    rng = np.random.default_rng(0)
+    model = RestrictedModel.build(BinaryLayer(5), BinaryLayer(3), *(rng.normal(size=s) for s in (5, 3, (5, 3))))
+    missing = np.array([[False, True, True, False, True]])
+    rows = rows_of(model.visible, np.array([[1, 0, 0, 1, 0]]), missing)
+    expected = expected_layers(model, rows, rng)
+    values = np.tile(expected[0], (400, 1))
+    visible, hidden = _sampled_means(model, values, np.tile(missing, (400, 1)), rng)
+    error = 1.0 / np.sqrt(400 * N_STEPS / 20)  # chains of a small machine forget within some steps
+    np.testing.assert_allclose(visible.mean(axis=0), expected[0][0], atol=4 * error)
+    np.testing.assert_allclose(hidden.mean(axis=0), expected[1][0], atol=4 * error)
+
+
+@pytest.mark.parametrize("n_hidden", [2, 9], ids=["sum over hidden", "sum over missing"])
+def test_either_sum_over_a_row_is_the_same(n_hidden):
+    rng = np.random.default_rng(0)
+    layer = CategoricalLayer((3, 2, 2, 4))
+    parts = [rng.normal(size=s) for s in (11, n_hidden, (11, n_hidden))]
+    model = RestrictedModel.build(layer, SpinLayer(n_hidden), *parts, temperature=0.8)
+    v = layer.enumerate(0, int(layer.n_states))
+    codes, weights = layer.decode(v), model.value_log_weights(v)
+    missing = np.array([[False, True, True, True], [True, True, True, True]])
+    rows = rows_of(layer, np.array([[2, 0, 0, 0], [0, 0, 0, 0]]), missing)
+    agree = codes[:, 0] == 2
+    np.testing.assert_allclose(log_evidence(model, rows), [logsumexp(weights[agree]), logsumexp(weights)])
+    visible, hidden = expected_layers(model, rows, rng)
+    shares = np.exp(weights - logsumexp(weights))
+    np.testing.assert_allclose(visible[1], shares @ v)
+    np.testing.assert_allclose(hidden[1], shares @ model.hidden_means(v))
+
+
+def test_what_cannot_be_summed_is_refused_by_the_users_row():
+    model = RestrictedModel.build(BinaryLayer(30), BinaryLayer(30))
+    data = gb.Dataset.read([[1] * 30, [None] * 29 + [1]], coding="binary")
+    with pytest.raises(TooExpensiveError, match="row 1 lacks 29 cells"):
+        log_evidence(model, data)
+    real = RestrictedModel.build(GaussianLayer(2), BinaryLayer(2))
+    with pytest.raises(MissingValuesError, match="Gaussian"):
+        log_evidence(real, rows_of(real.visible, np.zeros((1, 2)), np.array([[True, False]])))
