@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.partition import log_partition_interval
 from gibbsian.errors import TooExpensiveError
 from gibbsian.inference import exact
-from gibbsian.inference.missing import clamp, heavy_states, light_parts
+from gibbsian.inference.missing import clamp, heavy_states, light_parts, log_evidence
 from gibbsian.models import Model
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.annealing import Annealing
@@ -94,3 +95,20 @@ def log_evidence_interval(
             found = log_partition_interval(rest, annealing=chosen, rng=generator, warn=False)
             lower[state], upper[state] = constant + found.lower, constant + found.upper
     return EvidenceInterval(lower, upper)
+
+
+@dataclass(frozen=True)
+class MinusLogLikelihood:
+    """Judges models by minus their mean log-likelihood, or by the upper side of that where sums are out of reach."""
+
+    betas: int = 1000
+
+    def __call__(self, model: Any, data: Dataset, rng: np.random.Generator) -> float:
+        """Return the loss."""
+        try:
+            log_partition, evidence = exact(model).log_partition(), log_evidence(model, data)
+        except TooExpensiveError:
+            annealing = Annealing(betas=self.betas)
+            log_partition = log_partition_interval(model, annealing=annealing, rng=rng, warn=False).upper
+            evidence = log_evidence_interval(model, data, annealing, rng)[0]
+        return float(log_partition - np.average(evidence, weights=data.weights))

@@ -10,12 +10,14 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import graph_with_hidden, hidden_names, with_hidden
+from gibbsian.diagnostics.evidence import MinusLogLikelihood
 from gibbsian.domain import require_two_values
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
 from gibbsian.learners import FitResult, Learner, as_learner
+from gibbsian.learners.restarts import Restarts
 from gibbsian.models import PairwiseModel
 from gibbsian.settings import declared, flag, free, whole
 
@@ -128,10 +130,19 @@ class HiddenBoltzmannMachine(HiddenUnits, PairwiseTables, Convertible, Machine):
                 "needs every unit to be visible", "start from None or a model", argument="start", value=self.start
             )
         model = super()._start(data, rng)
-        return self._learner(model, data).start(model, data, rng) if self.start is None else model
+        if self.start is not None or self.n_init > 1:
+            return model
+        return self._learner(model, data).start(model, data, rng)
 
     def _learner(self, model: PairwiseModel, data: Dataset) -> Learner:
-        return super()._learner(model, self._shown(model, data))
+        learner = super()._learner(model, self._shown(model, data))
+        if self.n_init == 1:
+            return learner
+        limits = {"max_iter": self.max_iter, "tol": self.tol}
+        return Restarts(learner, self.n_init, **limits, start=learner.start, loss=MinusLogLikelihood())
+
+    def _steps(self, learner: Learner) -> int:
+        return self.n_init * self.max_iter
 
     def _shown(self, model: Any, data: Dataset) -> Dataset:
         """Hidden units are columns that are always missing."""

@@ -63,6 +63,11 @@ class Restarts(Learner):
         help="Draws where a start begins: a function of model, data and generator. By default the learner's business.",
         doc="callable, optional",
     )
+    loss: Any = free(
+        None,
+        "Judges starts whose learner has no value: a function of model, data and generator.",
+        doc="callable, optional",
+    )
 
     def __post_init__(self) -> None:
         check(self)
@@ -125,7 +130,7 @@ class Restarts(Learner):
     def _compared(self, problem: Within, progress: RestartsProgress, taken: Any) -> RestartsProgress:
         """Keep the better of the start that has ended and the best before it."""
         degenerate = bool(getattr(self.learner.fitted(problem.model, taken.state), "trouble", ""))
-        value = taken.info.value
+        value = self._value(problem, progress, taken)
         if (progress.best_degenerate, progress.best_value) <= (degenerate, value) and progress.best_start >= 0:
             return progress
         return replace(
@@ -138,6 +143,13 @@ class Restarts(Learner):
             best_converged=taken.converged,
             best_reason=np.frombuffer(taken.reason.encode(), np.uint8),
         )
+
+    def _value(self, problem: Within, progress: RestartsProgress, taken: Any) -> float:
+        """Return what a start is judged by: the learner's value, or the loss where it has none."""
+        if np.isfinite(taken.info.value) or self.loss is None:
+            return taken.info.value
+        rng = generator_of(progress.streams[progress.start])
+        return float(self.loss(self.learner.fitted(problem.model, taken.state), problem.data, rng))
 
     def _reason(self, progress: RestartsProgress) -> str:
         words = progress.best_reason.tobytes().decode()
