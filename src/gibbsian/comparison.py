@@ -154,5 +154,4 @@ def _with_distances(rows: list[Comparison], training: Dataset, asked: Machine) -
 
 def _parameters(machine: Machine) -> np.ndarray:
     """The parameters, in a gauge where equal distributions have equal ones."""
-    model = machine.model_
-    return model.zero_sum().theta if hasattr(model, "zero_sum") else model.theta
+    return machine.model_.canonical().theta

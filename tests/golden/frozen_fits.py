@@ -551,7 +551,7 @@ def pairwise_probability_flow() -> Answers:
 @frozen
 def pairwise_contrastive_divergence() -> Answers:
     rows = spins()
-    machine = build("pairwise", learner=learner("cd", n_sweeps=2), max_iter=60).fit(rows)
+    machine = build("pairwise", learner=learner("cd", n_steps=2), max_iter=60).fit(rows)
     return visible_answers(machine, rows)
 
 

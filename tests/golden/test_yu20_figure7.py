@@ -19,7 +19,7 @@ def one_data_set(matched: bool, seed: int) -> gb.Dataset:
 
 
 def learners(copies):
-    paper = {"optimizer": Ascent(rate=0.02), "centred": False}
+    paper = {"optimizer": Ascent(learning_rate=0.02), "centred": False}
     persistent = {**paper, "average": False}
     return {
         "1 fixed": as_learner("1-smci"),

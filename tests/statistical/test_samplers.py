@@ -113,7 +113,7 @@ def test_monte_carlo_errors_are_honest():
     model = random_model("dense", "spin", 3.0)
     states, p = enumerate_law(model)
     exact = model.mean_statistics(states, p)
-    expectation = gb.expectations.MonteCarlo(n_chains=50, n_sweeps=20, burn_in=50, warn=False)
+    expectation = gb.expectations.MonteCarlo(n_chains=50, n_steps=20, burn_in=50, warn=False)
     z = []
     for seed in range(40):
         estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(seed)))

@@ -90,7 +90,7 @@ def test_standard_errors_are_the_spread_over_repetitions(region, rng):
 def test_standard_errors_of_chains_allow_for_their_memory(rng):
     model = random_model(gb.graphs.grid(3, 3), rng, scale=1.0)
     truth = gb.inference.exact(model).moments().statistics
-    expectation = gb.expectations.Spatial("s2", n_chains=40, n_sweeps=20, burn_in=300)
+    expectation = gb.expectations.Spatial("s2", n_chains=40, n_steps=20, burn_in=300)
     scores = []
     for _ in range(60):
         estimate, _ = expectation(model, expectation.init(model, None, rng))

@@ -32,7 +32,7 @@ def problem(rng):
 def test_adam_follows_its_published_recursion():
     """Algorithm 1 of Kingma and Ba, written out."""
     rng = np.random.default_rng(0)
-    optimizer = Adam(rate=0.03, beta1=0.8, beta2=0.95, epsilon=1e-6)
+    optimizer = Adam(learning_rate=0.03, beta1=0.8, beta2=0.95, eps=1e-6)
     theta, state = rng.normal(size=5), optimizer.init_move(np.zeros(5))
     m, v, expected = np.zeros(5), np.zeros(5), theta
     for t in range(1, 21):
@@ -126,13 +126,13 @@ def test_only_some_move_by_a_gradient_alone():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Adam(rate=0), "rate=0"),
-        (lambda: Adam(epsilon=0), "epsilon=0"),
+        (lambda: Adam(learning_rate=0), "rate=0"),
+        (lambda: Adam(eps=0), "eps=0"),
         (lambda: Adam(beta1=1.0), "beta1=1.0"),
         (lambda: Adam(beta2=-0.1), "beta2=-0.1"),
         (lambda: Decay(power=1.5), "power=1.5"),
         (lambda: Decay(delay=0), "delay=0"),
-        (lambda: Ascent(rate=-1), "rate=-1"),
+        (lambda: Ascent(learning_rate=-1), "rate=-1"),
     ],
 )
 def test_bad_settings_are_named(make, words):

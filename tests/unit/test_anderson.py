@@ -26,15 +26,15 @@ def steps_to(optimizer, tolerance=1e-10):
 
 
 def test_finds_the_root_of_a_field_without_potential_far_faster_than_plain_steps():
-    plain, root = steps_to(Ascent(rate=0.5))
-    fast, same = steps_to(Anderson(rate=0.5))
+    plain, root = steps_to(Ascent(learning_rate=0.5))
+    fast, same = steps_to(Anderson(learning_rate=0.5))
     np.testing.assert_allclose(root, 1.0, atol=1e-8)
     np.testing.assert_allclose(same, 1.0, atol=1e-8)
     assert fast < plain / 5
 
 
 def test_from_a_worse_point_it_returns_to_the_best_with_half_the_steps():
-    optimizer = Anderson(rate=1.0, memory=3)
+    optimizer = Anderson(learning_rate=1.0, memory=3)
     state = optimizer.init_move(np.zeros(4))
     for size in (1.0, 0.25, 0.5):
         _, state = optimizer.move(np.full(4, size), np.full(4, size), NO_PENALTY, state)
@@ -45,7 +45,7 @@ def test_from_a_worse_point_it_returns_to_the_best_with_half_the_steps():
 
 
 def test_steps_that_are_far_too_long_are_cut_down():
-    fast, root = steps_to(Anderson(rate=100.0))
+    fast, root = steps_to(Anderson(learning_rate=100.0))
     np.testing.assert_allclose(root, 1.0, atol=1e-8)
     assert fast < 100
 
@@ -67,7 +67,7 @@ def test_penalised_entries_are_exactly_zero():
     assert np.abs(asymmetric(theta)[:3]).max() < 1e-8
 
 
-@pytest.mark.parametrize(("setting", "value"), [("rate", 0.0), ("memory", 0)])
+@pytest.mark.parametrize(("setting", "value"), [("learning_rate", 0.0), ("memory", 0)])
 def test_refuses_bad_settings(setting, value):
     with pytest.raises(ArgumentError, match=setting):
         Anderson(**{setting: value})

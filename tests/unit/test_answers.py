@@ -63,7 +63,7 @@ def test_auto_with_a_number_samples(machine):
 def test_an_expectation_object_takes_a_number_too(machine):
     few = machine.expect(MonteCarlo(burn_in=10, warn=False), n_samples=64)
     np.testing.assert_array_equal(
-        few.mean, machine.expect(MonteCarlo(n_chains=8, n_sweeps=8, burn_in=10, warn=False)).mean
+        few.mean, machine.expect(MonteCarlo(n_chains=8, n_steps=8, burn_in=10, warn=False)).mean
     )
 
 

@@ -18,7 +18,6 @@ from gibbsian.errors import (
     DataError,
     GraphError,
     MaximumDoesNotExistError,
-    MissingValuesError,
     TooExpensiveError,
 )
 from systems import exact_law, random_model, sampled_data
@@ -147,9 +146,11 @@ class TestMissingCellsInFit:
         assert machine.result_.provenance["missing_cells"] == int(np.isnan(used).sum())
         assert np.abs(machine.model_.theta - truth.theta).max() < 0.06
 
-    def test_a_learner_that_cannot_says_so(self):
-        with pytest.raises(MissingValuesError, match="pseudolikelihood"):
-            gb.BoltzmannMachine(learner="mple").fit([[1, np.nan], [-1, 1], [1, -1], [1, 1], [-1, -1]])
+    @pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "rise", "1-smci", "bethe"])
+    def test_every_learner_takes_them(self, learner):
+        rows = [[1, np.nan], [-1, 1], [1, -1], [1, 1], [-1, -1]]
+        machine = gb.BoltzmannMachine(learner=learner, l2=0.1, max_iter=100, random_state=0).fit(rows)
+        assert np.isfinite(machine.model_.theta).all()
 
     def test_too_large_says_so(self, rng):
         x = np.where(rng.random((200, 60)) < 0.5, 1.0, -1.0)

@@ -131,8 +131,8 @@ def test_many_sweeps_forget_the_data(case, scan, rng):
     model, data = case
     exact, _ = Exact()(model)
     for expectation in (
-        RestartedChains(n_sweeps=60, sampler=scan, n_chains=10_000),
-        PersistentChains(n_sweeps=60, sampler=scan, n_chains=10_000),
+        RestartedChains(n_steps=60, sampler=scan, n_chains=10_000),
+        PersistentChains(n_steps=60, sampler=scan, n_chains=10_000),
     ):
         estimate, _ = expectation(model, expectation.init(model, data, rng))
         assert np.abs((estimate.mean - exact.mean) / estimate.stderr).max() < 4.5
@@ -229,7 +229,7 @@ def test_cd_and_pcd_come_to_rest_each_at_its_own_point():
     assert np.linalg.norm(rest - best) > 0.05
     for theta, expectation in (
         (rest, RestartedChains(n_chains=20_000)),
-        (best, PersistentChains(n_chains=20_000, n_sweeps=60)),
+        (best, PersistentChains(n_chains=20_000, n_steps=60)),
     ):
         model = start.replace(theta)
         estimate, _ = expectation(model, expectation.init(model, data, rng))
@@ -254,7 +254,7 @@ def test_mean_of_the_iterates_is_nearer_than_the_last(rng):
     best = run(as_learner("mle"), start, data, rng, tol=1e-8).model.theta
     errors = {}
     for average in (True, False):
-        learner = as_learner("pcd", optimizer=Ascent(0.2), average=average, min_steps=2000)
+        learner = as_learner("pcd", optimizer=Ascent(0.2), average=average, min_iter=2000)
         answers = [
             run(learner, start, data, np.random.default_rng(seed), max_iter=600).model.theta for seed in range(3)
         ]
@@ -312,7 +312,7 @@ def test_finished_fit_is_not_continued_on_resume(case, tmp_path):
 
 def test_fit_does_not_end_in_the_noise_before_its_time(case):
     model, data = case
-    result = run(as_learner("cd", l2=0.01, min_steps=300), model, data, np.random.default_rng(0), max_iter=1000)
+    result = run(as_learner("cd", l2=0.01, min_iter=300), model, data, np.random.default_rng(0), max_iter=1000)
     assert len(result.trace) >= 300
 
 
@@ -327,11 +327,11 @@ def test_exact_moments_with_adam_end_at_the_maximum_of_the_likelihood(rng):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: as_learner("cd", n_sweeps=0), "n_sweeps=0"),
+        (lambda: as_learner("cd", n_steps=0), "n_steps=0"),
         (lambda: as_learner("cd", n_chains=1), "n_chains=1"),
         (lambda: as_learner("pcd", n_chains=1), "n_chains=1"),
-        (lambda: as_learner("pcd", n_sweeps=0), "n_sweeps=0"),
-        (lambda: as_learner("pcd", min_steps=0), "min_steps=0"),
+        (lambda: as_learner("pcd", n_steps=0), "n_steps=0"),
+        (lambda: as_learner("pcd", min_iter=0), "min_iter=0"),
         (lambda: as_learner("pcd", optimizer="lbfgs"), "use 'ascent', 'adam' or 'anderson'"),
         (lambda: MomentMatching("exact", LBFGS()), "LBFGS.memory=20. needs the value"),
     ],

@@ -66,7 +66,7 @@ def test_extrapolation_saves_most_steps_and_never_goes_up(clamped, seed):
 @pytest.mark.parametrize(("kind", "domain"), models_with_domains(5), ids=lambda part: getattr(part, "name", part))
 def test_mean_field_bound_never_rises_and_bounds_the_likelihood(kind, domain, seed):
     start, data = problem(kind, domain, seed)
-    few = dataclasses.replace(gb.expectations.ClampedMeanField(), most_sweeps=1 + seed)
+    few = dataclasses.replace(gb.expectations.ClampedMeanField(), max_iter=1 + seed)
     result = run(EM(few), start, data, np.random.default_rng(0), max_iter=6)
     values = result.trace.column("value")
     assert np.diff(values).max(initial=0.0) <= 1e-10
@@ -78,7 +78,7 @@ def test_free_energy_of_each_row_bounds_its_evidence_and_never_rises(domain, rng
         model = random_model(graph, rng, domain, scale=0.6, temperature=0.8)
         states = domain.from_codes(rng.integers(0, 2, (1, graph.n_nodes)).astype(np.int8))
         data = holed(gb.Dataset.read(states, coding=domain.name), rng, 0.4, hidden=[0, 1, 2])
-        expectation = gb.expectations.ClampedMeanField(most_sweeps=1)
+        expectation = gb.expectations.ClampedMeanField(max_iter=1)
         state, energies = expectation.init(model, data, rng), []
         for _ in range(20):
             estimate, state = expectation(model, state)

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 import gibbsian as gb
 from gibbsian.data.pairs import count_pairs
-from gibbsian.diagnostics.existence import maximum_exists, statistics_matrix
+from gibbsian.diagnostics.existence import maximum_exists
 from gibbsian.domain import BINARY, SPIN, Categories, CategoryCoding
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.models import MarkovRandomField
@@ -73,7 +73,7 @@ def test_statistics_have_the_models_layout(bias, domain):
     theta = np.random.default_rng(1).normal(size=4 * bias + 4)
     model = gb.PairwiseModel(graph, theta, domain, bias=bias)
     x = domain.low + domain.gap * np.array(list(itertools.product([0, 1], repeat=4)))
-    np.testing.assert_allclose(-statistics_matrix(model, x) @ theta, model.energy(x), atol=1e-12)
+    np.testing.assert_allclose(-model.statistics(x) @ theta, model.energy(x), atol=1e-12)
 
 
 @settings(max_examples=30, deadline=None)

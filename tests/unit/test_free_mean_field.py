@@ -29,7 +29,7 @@ def test_bethe_is_exact_on_trees_of_every_model(kind, domain, rng):
 @pytest.mark.parametrize(("kind", "domain"), models_with_domains(6), ids=lambda part: getattr(part, "name", part))
 def test_mean_field_is_a_lower_bound_that_never_falls(kind, domain, rng):
     model = random_model_of(kind, gb.graphs.complete(6), rng, domain, scale=0.4, temperature=1.4)
-    expectation = MeanField(most_sweeps=1, warn=False)
+    expectation = MeanField(max_iter=1, warn=False)
     state, bounds = expectation.init(model, None, rng), []
     for _ in range(30):
         found, state = expectation(model, state)
@@ -87,8 +87,8 @@ def test_strong_couplings_do_not_overflow(expectation):
 
 def test_what_does_not_settle_is_said(rng):
     model = random_model(gb.graphs.complete(6), rng)
-    for expectation in (MeanField(most_sweeps=1), Bethe(most_sweeps=1)):
-        with pytest.warns(ConvergenceWarning, match="did not settle in most_sweeps=1"):
+    for expectation in (MeanField(max_iter=1), Bethe(max_iter=1)):
+        with pytest.warns(ConvergenceWarning, match="did not settle in max_iter=1"):
             found = estimate(expectation, model)
         assert not found.diagnostics["converged"]
 
@@ -97,7 +97,7 @@ def test_what_does_not_settle_is_said(rng):
     ("make", "words"),
     [
         (lambda: Bethe(damping=1.0), "damping=1.0"),
-        (lambda: Bethe(most_sweeps=0), "most_sweeps=0"),
+        (lambda: Bethe(max_iter=0), "max_iter=0"),
         (lambda: MeanField(tol=-1.0), "tol=-1.0"),
     ],
 )

@@ -114,7 +114,11 @@ def test_skipping_data_leaves_out_flips_to_rows_that_are_there(rng):
 
 
 def test_an_objective_of_two_values_says_so():
-    objective = FlipCostObjective(flip_losses.logistic, "my loss")
+    class MyLoss(FlipCostObjective):
+        name = "my loss"
+        kernel = staticmethod(flip_losses.logistic)
+
+    objective = MyLoss()
     model = gb.models.PottsModel.zeros(gb.graphs.complete(2), Categories((2, 3)))
     with pytest.raises(ArgumentError, match="my loss is defined for two-valued variables only"):
         objective.bind(model, dataset_of(np.array([[0, 1], [1, 2]], dtype=np.int8), model.domain))

@@ -78,7 +78,7 @@ def test_hidden_units_by_chains_reach_the_score_of_exact_likelihood(rng):
 def test_exact_phases_end_at_the_maximum(domain, rng):
     start, data = missing_problem(rng, domain)
     best = run(as_learner("mle"), start, data, rng, tol=1e-9)
-    learner = MomentMatching("exact", gb.optimizers.Ascent(rate=0.5), centred=True, clamped="exact")
+    learner = MomentMatching("exact", gb.optimizers.Ascent(learning_rate=0.5), centred=True, clamped="exact")
     found = run(learner, start, data, rng, tol=1e-7, max_iter=3000)
     assert found.converged
     np.testing.assert_allclose(found.model.theta, best.model.theta, atol=1e-4)
@@ -87,7 +87,7 @@ def test_exact_phases_end_at_the_maximum(domain, rng):
 def test_noise_of_the_clamped_phase_counts(rng):
     """With an exact free phase the only noise is that of the clamped chains, and the fit ends within it."""
     start, data = missing_problem(rng)
-    learner = MomentMatching("exact", "adam", average=True, min_steps=50, clamped=ClampedChains(copies=4))
+    learner = MomentMatching("exact", "adam", average=True, min_iter=50, clamped=ClampedChains(copies=4))
     found = run(learner, start, data, np.random.default_rng(0), max_iter=2000)
     assert found.converged
     assert "Monte Carlo noise" in found.reason

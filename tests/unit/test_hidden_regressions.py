@@ -89,23 +89,23 @@ def test_held_out_rows_with_missing_cells_do_not_cost_a_large_machine_its_fit(rn
 
 # -- the rate of noisy steps ------------------------------------------------------------------------------------------
 def test_the_rate_falls_where_variables_have_many_interactions():
-    rates = [paced_adam(gb.PairwiseModel.zeros(gb.graphs.complete(n))).rate for n in (2, 21, 41, 101)]
+    rates = [paced_adam(gb.PairwiseModel.zeros(gb.graphs.complete(n))).learning_rate for n in (2, 21, 41, 101)]
     np.testing.assert_allclose(rates, [0.05, 0.05, 0.025, 0.01])
     assert paced_adam(gb.PairwiseModel.zeros(gb.graphs.from_edges([], 3))) == DEFAULT_OPTIMIZER
 
 
 def test_the_rate_counts_cliques_and_not_edges():
     model = gb.models.HigherOrderModel.build(dict.fromkeys(itertools.combinations(range(12), 3), 0.1), n_variables=12)
-    assert paced_adam(model).rate == pytest.approx(1 / 55)  # each variable is in 11 * 10 / 2 triples
+    assert paced_adam(model).learning_rate == pytest.approx(1 / 55)  # each variable is in 11 * 10 / 2 triples
 
 
 @pytest.mark.parametrize("name", ["cd", "pcd", "smci-pcd", "s2-smci-pcd"])
 def test_an_optimizer_of_the_users_own_is_left_alone(name, rng):
     data = gb.Dataset.read(rng.integers(0, 2, (10, 30)))
     model = gb.PairwiseModel.zeros(gb.graphs.complete(30), data.domain)
-    assert as_learner(name).init(model, data, rng).problem.optimizer.rate == pytest.approx(1 / 29)
-    own = Adam(rate=0.05)
-    assert as_learner(name, optimizer=own).init(model, data, rng).problem.optimizer is own
+    assert as_learner(name).init(model, data, rng).problem.steps.optimizer.learning_rate == pytest.approx(1 / 29)
+    own = Adam(learning_rate=0.05)
+    assert as_learner(name, optimizer=own).init(model, data, rng).problem.steps.optimizer is own
 
 
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.ConvergenceWarning")
@@ -121,8 +121,8 @@ def test_persistent_chains_with_hidden_units_do_not_diverge(rng):
 
 def test_steps_that_are_too_large_are_blamed_on_an_argument():
     rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]
-    learner = gb.learners.MomentMatching("exact", Ascent(rate=50.0))
-    with pytest.warns(ConvergenceWarning, match=r"optimizer=Adam\(rate=\.\.\.\) of the learner"):
+    learner = gb.learners.MomentMatching("exact", Ascent(learning_rate=50.0))
+    with pytest.warns(ConvergenceWarning, match=r"optimizer=Adam\(learning_rate=\.\.\.\) of the learner"):
         machine = gb.BoltzmannMachine(learner=learner, max_iter=20).fit(rows)
     assert machine.result_.remedy.startswith("lower the rate of the steps (`optimizer=")
 

@@ -34,7 +34,7 @@ def test_running_out_of_steps_says_what_to_do(problem, rng):
 
 
 def test_steps_that_are_too_long_are_blamed(problem, rng):
-    learner = as_learner("mple", optimizer=Ascent(rate=30.0))
+    learner = as_learner("mple", optimizer=Ascent(learning_rate=30.0))
     result = run(learner, *problem, rng, max_iter=50)
     assert not result.converged
     assert "lower the rate" in result.reason
@@ -50,7 +50,7 @@ def test_more_than_rounding_allows_is_said(problem, rng):
 def test_plain_ascent_and_quasi_newton_meet(problem, rng):
     model, data = problem
     for objective in (Pseudolikelihood(), Likelihood()):
-        slow = run(ObjectiveLearner(objective, Ascent(rate=0.2)), model, data, rng, tol=1e-8, max_iter=20_000)
+        slow = run(ObjectiveLearner(objective, Ascent(learning_rate=0.2)), model, data, rng, tol=1e-8, max_iter=20_000)
         fast = run(ObjectiveLearner(objective), model, data, rng, tol=1e-8)
         assert slow.converged
         np.testing.assert_allclose(slow.model.theta, fast.model.theta, atol=1e-6)
@@ -59,14 +59,16 @@ def test_plain_ascent_and_quasi_newton_meet(problem, rng):
 
 def test_moment_matching_with_exact_moments_is_maximum_likelihood(problem, rng):
     model, data = problem
-    matched = run(MomentMatching("exact", Ascent(rate=0.3)), model, data, rng, tol=1e-8, max_iter=20_000)
+    matched = run(MomentMatching("exact", Ascent(learning_rate=0.3)), model, data, rng, tol=1e-8, max_iter=20_000)
     likelihood = run(as_learner("mle"), model, data, rng, tol=1e-8)
     np.testing.assert_allclose(matched.model.theta, likelihood.model.theta, atol=1e-6)
 
 
 def test_moment_matching_with_l2_is_penalised_likelihood(problem, rng):
     model, data = problem
-    matched = run(MomentMatching("exact", Ascent(rate=0.3), l2=0.2), model, data, rng, tol=1e-8, max_iter=20_000)
+    matched = run(
+        MomentMatching("exact", Ascent(learning_rate=0.3), l2=0.2), model, data, rng, tol=1e-8, max_iter=20_000
+    )
     likelihood = run(as_learner("mle", l2=0.2), model, data, rng, tol=1e-8)
     np.testing.assert_allclose(matched.model.theta, likelihood.model.theta, atol=1e-6)
 

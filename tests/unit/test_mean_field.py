@@ -10,11 +10,10 @@ from gibbsian.errors import (
     ConstantColumnError,
     DataError,
     DegenerateDataWarning,
-    MissingValuesError,
     TooExpensiveError,
 )
 from gibbsian.learners import LEARNERS, as_learner, run
-from gibbsian.learners.mean_field import InverseMeanField, warm_start
+from gibbsian.learners.mean_field import warm_start
 from systems import exact_law, random_model, sampled_data
 
 METHODS = ["mean-field", "tap", "bethe", "independent-pair", "sessak-monasson"]
@@ -153,17 +152,29 @@ def test_degenerate_data_are_named(name):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_l1_and_missing_cells_are_refused(name, rng):
+def test_l1_is_refused(name):
     with pytest.raises(ArgumentError, match=r"l1=0.1: learner='.*' is a closed formula"):
         as_learner(name, l1=0.1)
-    data = gb.Dataset.read([[0, 1], [1, None], [1, 1]])
-    with pytest.raises(MissingValuesError, match=f"learner='{name}' needs complete rows"):
-        as_learner(name).init(gb.PairwiseModel.zeros(gb.graphs.complete(2), BINARY), data, rng)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_missing_cells_leave_the_moments_of_those_that_are_present(name, domain, rng):
+    """Cells that are missing completely at random change no moment of the pairs that are present."""
+    truth = random_model(gb.graphs.complete(4), rng, domain, scale=0.3)
+    states, probabilities, _ = exact_law(truth)
+    holed = [np.where(np.arange(4) == column, np.nan, states) for column in range(4)]
+    rows, weights = np.vstack([states, *holed]), np.tile(probabilities, 5)
+    data = gb.Dataset.read(rows, coding=domain.name, sample_weight=weights)
+    np.testing.assert_allclose(learned(name, truth, data), learned(name, truth, exact_data(truth)), atol=1e-8)
+
+
+def test_columns_that_are_never_together_are_refused():
+    data = gb.Dataset.read([[0, None], [1, None], [None, 1], [None, 0]], coding="binary")
+    with pytest.raises(DataError, match="never present together"):
+        learned("mean-field", gb.PairwiseModel.zeros(gb.graphs.complete(2), BINARY), data)
 
 
 def test_unknown_methods_are_named(rng):
-    with pytest.raises(ArgumentError, match="method='betha' is not known: use one of mean-field, tap, bethe"):
-        InverseMeanField("betha")
     data = gb.Dataset.read([[1, 1], [1, -1], [-1, 1]])
     with pytest.raises(ArgumentError, match="start='betha' is not known"):
         warm_start("betha", gb.PairwiseModel.zeros(gb.graphs.complete(2)), data)

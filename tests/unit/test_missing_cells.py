@@ -17,7 +17,6 @@ from gibbsian.inference.missing import log_evidence
 from gibbsian.learners import as_learner, run
 from gibbsian.models import HigherOrderModel, MarkovRandomField
 from gibbsian.objectives import Likelihood
-from gibbsian.objectives.curvature import curvature
 
 LISTED = "gibbsian.inference.missing.MOST_LISTED"
 
@@ -145,7 +144,7 @@ def test_curvature_is_the_derivative_of_the_gradient(system, rng):
     model, data = system
     for rows in (complete_rows(model, rng), data):
         function, h = Likelihood().bind(model, rows), 1e-5
-        hessian = curvature(Likelihood(), model, rows)
+        hessian = Likelihood().curvature(model, rows)
         expected = [
             (function(model.theta + h * unit)[1] - function(model.theta - h * unit)[1]) / (2 * h)
             for unit in np.eye(model.theta.size)

@@ -5,16 +5,15 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.data.stream import DataStream
-from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
-from gibbsian.learners import as_learner, run
-from gibbsian.learners.centring import Centring
-from gibbsian.learners.online import Online, update
+from gibbsian.errors import ArgumentError, CodingError, DataError
+from gibbsian.learners import LearnerState, as_learner, run
+from gibbsian.learners.online import Online
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.optimizers import Adam, Ascent, Decay
 from gibbsian.storage import Checkpoint, pack, unpack
 from systems import random_model, sampled_data
 
-ROBBINS_MONRO = Ascent(rate=0.4, decay=Decay(power=0.75, delay=50))
+ROBBINS_MONRO = Ascent(learning_rate=0.4, decay=Decay(power=0.75, delay=50))
 
 
 @pytest.fixture
@@ -28,10 +27,12 @@ def learned(domain, rng):
 
 def sampling_errors(model, data):
     """Rough standard errors of the parameters: spins' own, carried to the coding."""
-    return 1.0 / np.sqrt(data.n_rows) / Centring(model, np.zeros(model.n_variables)).scales
+    return 1.0 / np.sqrt(data.n_rows) / model.centred(np.zeros(model.n_variables)).scales
 
 
-@pytest.mark.parametrize("optimizer", [Adam(rate=0.05, decay=Decay(delay=100)), ROBBINS_MONRO], ids=["adam", "ascent"])
+@pytest.mark.parametrize(
+    "optimizer", [Adam(learning_rate=0.05, decay=Decay(delay=100)), ROBBINS_MONRO], ids=["adam", "ascent"]
+)
 def test_comes_as_close_to_the_full_fit_as_the_rows_make_sense(learned, optimizer):
     start, data, target = learned
     learner = Online(optimizer=optimizer, batch_size=100)
@@ -53,7 +54,7 @@ def test_few_steps_are_not_called_converged(learned):
 def test_a_constant_rate_is_not_called_converged(learned):
     """Large steps average to a gradient of zero beside the optimum."""
     start, data, target = learned
-    learner = Online(optimizer=Ascent(rate=1.0), batch_size=50)
+    learner = Online(optimizer=Ascent(learning_rate=1.0), batch_size=50)
     result = run(learner, start, data, np.random.default_rng(0), max_iter=800)
     assert np.sqrt(np.mean(((result.model.theta - target) / sampling_errors(start, data)) ** 2)) > 2.0
     assert not result.converged
@@ -63,8 +64,8 @@ def test_average_is_closer_than_the_last_step(learned):
     """At a constant rate the last step keeps the noise of its minibatch; the average does not."""
     start, data, target = learned
     errors = []
-    for averaging in (True, False):
-        learner = Online(optimizer=Ascent(rate=0.3), batch_size=50, averaging=averaging)
+    for average in (True, False):
+        learner = Online(optimizer=Ascent(learning_rate=0.3), batch_size=50, average=average)
         result = run(learner, start, data, np.random.default_rng(0), max_iter=400)
         errors.append(np.linalg.norm((result.model.theta - target) / sampling_errors(start, data)))
     assert errors[0] < 0.6 * errors[1]
@@ -90,13 +91,13 @@ def test_stream_resumes_to_the_same_bits(tmp_path, rng):
     learner = Online(batch_size=150, l1=0.01, l2=0.01)
     path = tmp_path / "fit.checkpoint"
 
-    def run(max_iter, checkpoint=None):
+    def learn(max_iter, *callbacks):
         stream = DataStream.open(tmp_path / "rows.npy", memory=20_000)
-        return run(learner, start, stream, np.random.default_rng(3), max_iter=max_iter, checkpoint=checkpoint)
+        return run(learner, start, stream, np.random.default_rng(3), callbacks, max_iter=max_iter)
 
-    whole = run(45)
-    run(31, Checkpoint(path, every=31))  # in the second pass, inside a window
-    rest = run(45, Checkpoint(path, resume=True))
+    whole = learn(45)
+    learn(31, Checkpoint(path, every=31))  # in the second pass, inside a window
+    rest = learn(45, Checkpoint(path, resume=True))
     assert rest.provenance["resumed_at_step"] == 31
     assert np.array_equal(rest.model.theta, whole.model.theta)
 
@@ -105,13 +106,14 @@ def test_chunks_approach_the_full_fit_and_their_state_is_plain(learned):
     start, data, target = learned
     rng, learner = np.random.default_rng(0), Online(batch_size=100)
     order = rng.permutation(data.n_rows)
-    model, state, distances = start, None, []
+    state, distances = None, []
     for chunk in np.array_split(order, 40):
-        model, state = update(learner, state, model, data.take(chunk), rng)
-        state = unpack(state, pack(state))  # as if it had been on disk between the calls
+        state, _ = learner.update(state, start, data.take(chunk), rng)
+        state = LearnerState(None, unpack(state.progress, pack(state.progress)))  # as if it had been on disk meanwhile
+        model = learner.fitted(start, state)
         distances.append(np.linalg.norm((model.theta - target) / sampling_errors(start, data)))
-    assert state.epoch == 40
-    assert state.steps == 200
+    assert state.progress.epoch == 40
+    assert state.progress.steps == 200
     assert distances[-1] < 0.25 * distances[0]
     assert distances[-1] / np.sqrt(target.size) < 3.0
 
@@ -121,8 +123,8 @@ def test_one_chunk_is_one_pass_of_the_learner(rng):
     data = sampled_data(random_model(gb.graphs.complete(3), rng), 900, rng)
     start, learner = gb.PairwiseModel.zeros(gb.graphs.complete(3)), Online(batch_size=100)
     result = run(learner, start, data, np.random.default_rng(4), max_iter=9)
-    model, _ = update(learner, None, start, data, np.random.default_rng(4))
-    assert np.array_equal(model.theta, result.model.theta)
+    state, _ = learner.update(None, start, data, np.random.default_rng(4))
+    assert np.array_equal(state.progress.theta, result.model.theta)
 
 
 def test_penalties_reach_the_full_fit_with_exact_zeros(rng):
@@ -153,7 +155,7 @@ def test_centring_is_the_same_model_and_its_gradient(domain, rng):
     for bias in (True, False):
         model = random_model(gb.graphs.complete(4), rng, domain, temperature=1.5, bias=bias)
         data = sampled_data(model, 200, rng)
-        centring = Centring(model, data.states[data.row_of].mean(axis=0))
+        centring = model.centred(data.states[data.row_of].mean(axis=0))
         inner = centring.inwards(model.theta)
         np.testing.assert_allclose(centring.outwards(inner), model.theta, atol=1e-12)
         objective = Pseudolikelihood()
@@ -171,7 +173,7 @@ def test_likelihood_online_follows_the_rule_of_yk15(rng):
     """One row at a time, exact likelihood: theta + rate * (statistics of the row - expected statistics)."""
     start = gb.PairwiseModel.zeros(gb.graphs.complete(3))
     data = gb.Dataset.read([[1, 1, 1], [-1, -1, -1]])  # mean zero, so that centring changes nothing
-    learner = Online(gb.objectives.Likelihood(), Ascent(rate=0.1), batch_size=2, averaging=False)
+    learner = Online(gb.objectives.Likelihood(), Ascent(learning_rate=0.1), batch_size=2, average=False)
     state = learner.init(start, data, np.random.default_rng(0))
     state, info = learner.step(state)
     np.testing.assert_allclose(state.progress.theta, [0, 0, 0, 0.1, 0.1, 0.1], atol=1e-12)
@@ -183,11 +185,9 @@ def test_unusable_settings_and_data_are_refused(rng):
         with pytest.raises(ArgumentError):
             Online(**bad)
     start = gb.PairwiseModel.zeros(gb.graphs.complete(2), gb.domain.BINARY)
-    with pytest.raises(MissingValuesError, match="minibatches needs complete rows"):
-        Online().init(start, gb.Dataset.read([[0, 1], [1, None]]), rng)
     with pytest.raises(CodingError, match="the data is spin"):
         Online().init(start, gb.Dataset.read([[-1, 1], [1, -1]]), rng)
     with pytest.raises(DataError, match="2 variables but the data has 3 columns"):
-        update(Online(), None, start, gb.Dataset.read([[0, 1, 0], [1, 1, 1]]), rng)
+        Online().update(None, start, gb.Dataset.read([[0, 1, 0], [1, 1, 1]]), rng)
     with pytest.raises(DataError, match="takes a Dataset or a DataStream, not list"):
         Online().init(start, [[0, 1]], rng)

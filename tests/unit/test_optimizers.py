@@ -54,7 +54,7 @@ def test_lbfgs_walks_the_rosenbrock_valley():
     np.testing.assert_allclose(state.theta, 1.0, atol=1e-7)
 
 
-@pytest.mark.parametrize("optimizer", [LBFGS(), Ascent(rate=0.02)], ids=["lbfgs", "ascent"])
+@pytest.mark.parametrize("optimizer", [LBFGS(), Ascent(learning_rate=0.02)], ids=["lbfgs", "ascent"])
 @pytest.mark.parametrize("strength", [0.01, 0.1, 10.0])
 def test_l1_ends_at_a_point_where_no_subgradient_is_left(optimizer, strength):
     function, n = logistic_problem()
@@ -90,7 +90,7 @@ def test_subgradient_is_zero_only_where_the_penalty_can_balance():
 
 def test_bad_settings_are_named():
     with pytest.raises(ArgumentError, match="rate=0"):
-        Ascent(rate=0)
+        Ascent(learning_rate=0)
     with pytest.raises(ArgumentError, match="memory=0"):
         LBFGS(memory=0)
 

@@ -5,7 +5,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.data.stream import DataStream
-from gibbsian.errors import ArgumentError, CodingError, ConstantColumnError, MissingValuesError
+from gibbsian.errors import ArgumentError, CodingError, ConstantColumnError
 from gibbsian.learners.online import Online
 from systems import random_model, sampled_data
 
@@ -81,9 +81,15 @@ def test_chunks_are_learned_by_the_objective_of_the_learner(rows, learner):
     assert np.abs(machine.model_.theta - whole.model_.theta).max() < 4 / np.sqrt(len(rows[1]))
 
 
-def test_missing_cells_in_a_chunk_are_refused():
-    with pytest.raises(MissingValuesError, match="missing"):
-        gb.BoltzmannMachine().partial_fit([[1.0, np.nan], [-1.0, 1.0], [1.0, 1.0]])
+def test_missing_cells_in_a_chunk_are_completed(rng):
+    x = np.where(rng.random((2000, 3)) < 0.6, 1.0, -1.0)
+    x[:, 1] = np.where(rng.random(2000) < 0.8, x[:, 0], x[:, 1])
+    whole = gb.BoltzmannMachine(learner="mple").fit(x).model_.theta
+    x[rng.random(x.shape) < 0.2] = np.nan
+    machine = gb.BoltzmannMachine(learner="mple", random_state=0)
+    for chunk in np.array_split(x, 10):
+        machine.partial_fit(chunk)
+    assert np.abs(machine.model_.theta - whole).max() < 0.2
 
 
 class TestStream:

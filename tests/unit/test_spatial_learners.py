@@ -6,7 +6,6 @@ import pytest
 import gibbsian as gb
 from gibbsian.domain import BINARY, SPIN, Categories
 from gibbsian.learners import MomentMatching, as_learner, run
-from gibbsian.learners.clique_centring import CliqueCentring
 from gibbsian.optimizers import Anderson, Ascent
 from systems import exact_law, random_model
 
@@ -28,7 +27,7 @@ def fit(data, learner, graph=GRID, seed=0, **limits):
 @pytest.mark.parametrize("name", ["1-smci", "s2-smci"])
 def test_root_finder_lands_where_plain_ascent_does_in_under_20_evaluations(grid_data, name):
     fast = fit(grid_data, as_learner(name), tol=1e-8)
-    plain = fit(grid_data, as_learner(name, optimizer=Ascent(rate=0.2), centred=False), tol=1e-8)
+    plain = fit(grid_data, as_learner(name, optimizer=Ascent(learning_rate=0.2), centred=False), tol=1e-8)
     assert fast.converged
     assert plain.converged
     assert fast.n_steps < 20 < plain.n_steps
@@ -127,7 +126,7 @@ def test_pseudolikelihood_has_the_larger_variance(rng):
 
 
 def test_moment_matching_takes_any_expectation_by_name(grid_data):
-    learner = MomentMatching("forest-smci", Anderson(rate=1.0), centred=True)
+    learner = MomentMatching("forest-smci", Anderson(learning_rate=1.0), centred=True)
     assert fit(grid_data, learner).converged
 
 
@@ -135,7 +134,7 @@ def test_centring_of_cliques_is_the_same_machine_and_its_gradient(domain, rng):
     zeros = gb.models.HigherOrderModel.of_order(4, 3, domain, temperature=1.3)
     model = zeros.replace(rng.normal(size=zeros.theta.size))
     origin = rng.uniform(domain.low, domain.high, 4)
-    centring = CliqueCentring(model, origin)
+    centring = model.centred(origin)
     inner = centring.inwards(model.theta)
     np.testing.assert_allclose(centring.outwards(inner), model.theta, atol=1e-10)
     states, _, _ = exact_law(model)
@@ -149,6 +148,7 @@ def test_centring_of_cliques_is_the_same_machine_and_its_gradient(domain, rng):
 
 
 def test_centring_of_cliques_needs_every_part(rng):
-    assert CliqueCentring.applies(gb.models.HigherOrderModel.of_order(4, 3))
-    assert not CliqueCentring.applies(gb.models.HigherOrderModel.build({(0, 1, 2): 1.0}, 3))
-    assert not CliqueCentring.applies(gb.PairwiseModel.zeros(GRID))
+    whole, part = gb.models.HigherOrderModel.of_order(4, 3), gb.models.HigherOrderModel.build({(0, 1, 2): 1.0}, 3)
+    assert whole.centred(np.zeros(4)).inner is not None
+    assert part.centred(np.zeros(3)).inner is None
+    assert whole.centred(np.zeros(4), l1=True).inner is None  # it would act on mixtures of cliques

@@ -158,12 +158,12 @@ def _with_samples(expectation: Any, method: Any, n_samples: int) -> Any:
     known = {field.name for field in dataclasses.fields(expectation)} if dataclasses.is_dataclass(expectation) else ()
     if "n_walkers" in known:
         return dataclasses.replace(expectation, n_walkers=n_samples)
-    if "n_sweeps" not in known:
+    if "n_steps" not in known:
         raise ArgumentError("draws no samples", "leave `n_samples` out", argument="method", value=method)
     if n_samples < 2:
         raise ArgumentError("must be at least 2", argument="n_samples", value=n_samples)
     n_chains = int(np.clip(np.sqrt(n_samples), 2, MOST_CHAINS))
-    return dataclasses.replace(expectation, n_chains=n_chains, n_sweeps=-(-n_samples // n_chains))
+    return dataclasses.replace(expectation, n_chains=n_chains, n_steps=-(-n_samples // n_chains))
 
 
 def _by_value(flat: np.ndarray, model: Any) -> np.ndarray:

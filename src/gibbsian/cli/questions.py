@@ -56,11 +56,12 @@ def score(
     if method == "exact":
         machine.log_partition("exact")
     exact = method != "ais" and machine.sums_exactly()
+    kind = "log_likelihood" if exact else "log_likelihood_lower_bound"
+    sign, kind = (1, kind) if machine.has_density else (-1, "energy")
     if per_row:
-        kind = "log_likelihood" if exact else "log_likelihood_lower_bound"
-        _print_each(kind, machine.score_samples(rows), rows, out, json)
+        _print_each(kind, sign * machine.score_samples(rows), rows, out, json)
     elif exact:
-        _print_mean("log_likelihood", machine.score(rows), rows.n_rows, json)
+        _print_mean(kind, sign * machine.score(rows), rows.n_rows, json)
     else:  # one number would be the optimistic or the pessimistic one
         _print_interval(machine.score_interval(rows, n_samples=n_samples, betas=betas), rows.n_rows, json)
 
@@ -87,7 +88,8 @@ def _print_mean(kind: str, mean: float, n_rows: int, json: bool) -> None:
     if json:
         print_json({f"mean_{kind}": mean, "rows": n_rows})
     else:
-        print(f"mean {kind.replace('_', '-')} per row: {mean:.6f} nats over {n_rows} rows")
+        unit = "" if kind == "energy" else " nats"
+        print(f"mean {kind.replace('_', '-')} per row: {mean:.6f}{unit} over {n_rows} rows")
 
 
 def _print_each(kind: str, each: Any, rows: Any, out: Path | None, json: bool) -> None:
@@ -133,17 +135,17 @@ def sample(
     machine = load_model(model, seed)
     names, rows = list(machine.names_), machine.sample(n_samples, method=method, return_hidden=hidden)
     if hidden:
-        rows, units = _beside(*rows)
-        names += [f"h{j}" for j in range(units)] if units > 1 or hasattr(machine, "hidden_names_") else ["class"]
+        rows, units = rows
+        names += ["class"] if units.ndim == 1 else [f"h{j}" for j in range(units.shape[1])]
+        rows = _beside(rows, units)
     _write_rows(json, out, names, rows)
 
 
-def _beside(rows: Any, hidden: Any) -> tuple[Any, int]:
-    """Put the hidden values after the columns, each of its own kind; say how many there are."""
+def _beside(rows: Any, hidden: Any) -> Any:
+    """Put the hidden values after the columns; as objects each stays of its own kind."""
     import numpy as np
 
-    units = hidden.reshape(len(rows), -1)
-    return np.hstack([rows.astype(object), units.astype(object)]), units.shape[1]
+    return np.column_stack([rows.astype(object), hidden.astype(object)])
 
 
 @click.command(cls=Command)
@@ -168,8 +170,11 @@ def impute(
     """Fill the missing cells given the present ones of their row; the model's columns, all rows in order."""
     machine, table = _asked(model, data, out, convert, seed)
     names: Sequence[str] = machine.names_
+    if probabilities and table.domain.name == "real":
+        raise ArgumentError("real numbers have densities and no --probabilities", "leave it out")
     if probabilities:
-        names, rows = _flat(machine, machine.predict_proba(table))
+        asked = getattr(machine, "cell_probabilities", machine.predict_proba)
+        names, rows = _flat(machine, asked(table))
     else:
         rows = machine.impute(table)
     _write_rows(json, out, names, rows, filled=int(table.missing[table.row_of].sum()) if table.has_missing else 0)
@@ -185,9 +190,14 @@ def impute(
 def transform(model: Path, data: Path, out: Path | None, convert: bool, seed: int | None, json: bool) -> None:
     """Write the probabilities of the hidden units, or of the classes, given each row."""
     machine, table = _asked(model, data, out, convert, seed)
-    if not hasattr(machine, "transform"):
+    if not machine.model_.n_hidden:
         raise ArgumentError(f"a {machine.registered_name} model has no hidden units", "fit one that has")
-    _write_rows(json, out, list(machine.get_feature_names_out()), machine.transform(table))
+    if hasattr(machine, "transform"):
+        names, rows = list(machine.get_feature_names_out()), machine.transform(table)
+    else:  # what a mixture does not show is the class
+        rows = machine.predict_proba(table)
+        names = [f"class{k}" for k in range(rows.shape[1])]
+    _write_rows(json, out, names, rows)
 
 
 def _asked(model: Path, data: Path, out: Path | None, convert: bool, seed: int | None) -> tuple[Any, Any]:

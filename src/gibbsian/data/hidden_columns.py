@@ -103,4 +103,4 @@ def _in_two_layers(word: str, n_visible: int, n_hidden: int) -> Graph:
 
 def visible_graph(graph: Graph, n_hidden: int) -> Graph:
     """Return the edges between columns."""
-    return graph.subgraph(np.arange(graph.n_nodes - n_hidden))[0]
+    return graph.subgraph(np.arange(graph.n_nodes - n_hidden))[0] if n_hidden else graph

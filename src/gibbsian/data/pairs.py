@@ -30,6 +30,8 @@ STATES_PER_BLOCK = 512
 EDGES_AT_ONCE = 1 << 15
 # The four cells of a pair's table as (value of i is high, value of j is high).
 CELLS = ((False, False), (False, True), (True, False), (True, True))
+# Whole numbers below are exact in single precision; a block has far fewer states.
+MOST_EXACT = 2**24
 # Sum of squared degrees up to which all triangles are looked at: about a second.
 MOST_WORK = 2e8
 
@@ -88,36 +90,47 @@ class PairCounts:
 def count_pairs(data: Any, edges: np.ndarray, products: bool = False) -> PairCounts:
     """Count in one pass over the partitions of a data set or a stream."""
     n, value = data.n_variables, require_two_values(data.domain).high
-    low_rows, high_rows, missing_rows = np.zeros(n), np.zeros(n), np.zeros(n)
+    high_rows, missing_rows, n_rows = np.zeros(n), np.zeros(n), 0.0
     observed, possible = PairTable(edges), PairTable(edges)
-    summed, n_states = np.zeros((n, n)), 0
+    together, n_states = np.zeros((n, n)), 0
     for part in data.partitions():
         rows = counted_rows(part)
         used = np.flatnonzero(rows > 0)
         for block in row_blocks(len(used), n):
-            states, count = part.states[used[block]], rows[used[block]]
-            high = states == value
-            missing = None if part.missing is None else part.missing[used[block]]
+            chosen = block if len(used) == part.n_states else used[block]
+            high, count = part.states[chosen] == value, rows[chosen]
+            missing = None if part.missing is None else part.missing[chosen]
             low = ~high if missing is None else ~high & ~missing  # missing cells hold the lower value
-            high_rows += count @ high
-            low_rows += count @ low
+            ones = high.astype(np.float32)
+            high_rows += _exact(count) @ ones
+            n_rows += count.sum()
             observed.add(low, high)
             if missing is not None:
                 missing_rows += count @ missing
                 possible.add(low | missing, high | missing)
             if products:
-                spins = np.where(high, np.float32(1), np.float32(-1))  # a block is short: whole numbers stay exact
-                summed += spins.T @ spins
+                together += ones.T @ ones
         n_states += len(used)
     return PairCounts(
-        low_rows,
+        n_rows - high_rows - missing_rows,
         high_rows,
         missing_rows,
         observed.filled,
         observed.filled | possible.filled,
-        summed if products else None,
+        _products(together, n_states) if products else None,
         n_states,
     )
+
+
+def _exact(count: np.ndarray) -> np.ndarray:
+    """Whole numbers in the narrowest floats in which their sum is exact."""
+    return count.astype(np.float32) if count.sum() < MOST_EXACT else count
+
+
+def _products(together: np.ndarray, n_states: int) -> np.ndarray:
+    """Sums of products of spins, from the numbers of states that have the upper value in both columns."""
+    high = np.diagonal(together)
+    return n_states - 2.0 * (high[:, None] + high) + 4.0 * together
 
 
 def has_few_triangles(graph: Graph) -> bool:

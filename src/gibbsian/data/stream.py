@@ -24,7 +24,7 @@ from gibbsian.data.dataset import Dataset
 from gibbsian.data.encoding import AUTOMATIC, Cells, encode
 from gibbsian.data.minibatches import Cuts, ShuffledPass, draw_seed, seeded
 from gibbsian.data.row_files import RowFile, open_row_file
-from gibbsian.data.rules import Threshold
+from gibbsian.data.rules import Shares, Threshold
 from gibbsian.data.table import Table, as_names
 from gibbsian.domain import MANY_VALUED, AnyCoding, AnyDomain, RealCoding
 from gibbsian.errors import ArgumentError, DataError
@@ -255,7 +255,8 @@ class DataStream:
 
     @property
     def _dtype(self) -> type:
-        return np.float64 if isinstance(self.coding, RealCoding) else np.int8
+        numbers = isinstance(self.coding, RealCoding) or isinstance(self.coding.rule, Shares)
+        return np.float64 if numbers else np.int8
 
     def _refusal(self, file: RowFile, first_row: int, table: Table) -> DataError:
         """Return the error of the first row that cannot be read."""

@@ -16,31 +16,12 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.inference.log_tables import digits
-from gibbsian.models import Model, PairwiseModel
+from gibbsian.models import Model
 
 # Costs are whole numbers and the direction is scaled to length one, so a true one stands far above rounding.
 TOLERANCE = 1e-6
 # Sizes stop growing here, well before a float64 overflows.
 LARGEST_EXPONENT = 900.0
-
-
-def statistics_matrix(model: Model, x: np.ndarray) -> np.ndarray:
-    """Return S(x) of each state, one row per state in the layout of theta.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.diagnostics.existence import statistics_matrix
-    >>> statistics_matrix(gb.PairwiseModel.zeros(gb.graphs.complete(2)), np.array([[1, -1]]))
-    array([[ 1., -1., -1.]])
-    """
-    if not isinstance(model, PairwiseModel):
-        rows = [model.mean_statistics(state[None, :]) for state in np.asarray(x)]
-        return np.array(rows).reshape(-1, model.theta.size)
-    x = np.asarray(x, dtype=np.float64)
-    i, j = model.graph.edges.T
-    products = x[:, i] * x[:, j]
-    return np.hstack([x, products]) if model.bias else products
 
 
 def maximum_exists(
@@ -98,13 +79,13 @@ def maximum_exists(
 
 def _flip_programme(model: Model, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Flip costs of each parameter on the data: these must not be negative."""
-    statistics, codes = statistics_matrix(model, states), model.domain.to_codes(states)
+    statistics, codes = model.statistics(states), model.domain.to_codes(states)
     costs = [np.empty((0, model.theta.size))]
     for i, size in enumerate(model.domain.cardinalities(model.n_variables)):
         for shift in range(1, size):
             changed = codes.copy()
             changed[:, i] = (codes[:, i].astype(np.int64) + shift) % size
-            costs.append(statistics - statistics_matrix(model, model.domain.from_codes(changed)))
+            costs.append(statistics - model.statistics(model.domain.from_codes(changed)))
     return np.unique(np.concatenate(costs), axis=0), np.empty((0, model.theta.size))
 
 
@@ -116,9 +97,9 @@ def _face_programme(model: Model, states: np.ndarray) -> tuple[np.ndarray, np.nd
     """
     sizes = model.domain.cardinalities(model.n_variables)
     every = model.domain.from_codes(digits(np.arange(np.prod(sizes)), sizes))
-    reference = statistics_matrix(model, states[:1])
-    everywhere = reference - statistics_matrix(model, every)
-    return everywhere, reference - statistics_matrix(model, states[1:])
+    reference = model.statistics(states[:1])
+    everywhere = reference - model.statistics(every)
+    return everywhere, reference - model.statistics(states[1:])
 
 
 def _separates(costs: np.ndarray, ties: np.ndarray) -> bool:

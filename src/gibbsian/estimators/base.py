@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
@@ -89,6 +89,8 @@ class Estimator(DensityMixin, BaseEstimator):
 
     # whether chunks after a fit are steps like its own, and so continue its trace
     _one_trace = False
+
+    has_density: ClassVar[bool] = True  # scores are log-likelihoods; otherwise minus an energy
 
     # -- what a family says -------------------------------------------------------------------------------------------
     def _coding(self) -> Any:
@@ -369,6 +371,14 @@ class Estimator(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         return answers_about(self.model_)
 
+    def _ask(self, question: str) -> Any:
+        """Return what answers a question that not every model has an answer to."""
+        found = getattr(self._answers, question, None)
+        if found is None:
+            kind = getattr(self, "registered_name", type(self).__name__)
+            raise ArgumentError(f"{question} is not known for a {kind} model", "ask it of another kind")
+        return found
+
     # -- likelihoods --------------------------------------------------------------------------------------------------
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-probability of each row, in nats; missing cells and hidden units are summed out.
@@ -461,8 +471,8 @@ class Estimator(DensityMixin, BaseEstimator):
         True
         """
         data, rng = self._read(X, sample_weight=sample_weight), self._rng()
-        bracket = self._answers.log_partition_interval(rng, n_samples, betas, data)
-        evidence = self._answers.log_evidence_interval(data, self._rng(), n_samples, betas)
+        bracket = self._ask("log_partition_interval")(rng, n_samples, betas, data)
+        evidence = self._ask("log_evidence_interval")(data, self._rng(), n_samples, betas)
         lower, upper = (float(np.average(side, weights=data.weights)) for side in evidence)
         return ScoreInterval(lower - bracket.upper, upper - bracket.lower, bracket)
 
@@ -533,7 +543,7 @@ class Estimator(DensityMixin, BaseEstimator):
             except TooExpensiveError as error:
                 if method == "exact":
                     raise TooExpensiveError(error.reason, error.also("bracket log Z by `method='ais'`")) from None
-        return answers.log_partition_interval(self._rng(), n_samples, betas)
+        return self._ask("log_partition_interval")(self._rng(), n_samples, betas)
 
     # -- the distribution ---------------------------------------------------------------------------------------------
     def expect(self, method: Any = "auto", n_samples: int | None = None) -> Any:
@@ -553,7 +563,7 @@ class Estimator(DensityMixin, BaseEstimator):
         >>> gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]).expect().mean.round(2).tolist()
         [0.2, 0.2, 0.2]
         """
-        return self._answers.expect(self._rng(), method, n_samples)
+        return self._ask("expect")(self._rng(), method, n_samples)
 
     def sample(
         self,

@@ -14,7 +14,7 @@ from gibbsian.domain import BINARY, SPIN, Coding
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
 from gibbsian.estimators.base import ESTIMATORS, Estimator
 from gibbsian.estimators.span_questions import SpanQuestions
-from gibbsian.estimators.span_tables import basis_table, trace_table
+from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.span_penalty import DescriptionLength
 from gibbsian.learners.start import model_to_start_from
@@ -240,6 +240,28 @@ class FullSpan(SpanQuestions, Estimator):
             None if moments is None else moments.mean,
             story.get("mdl_scale", 0.0) * length(self.model_.basis, self.model_.indices),
         )
+
+    def figures(self) -> dict[str, Any]:
+        """Return the numbers of variables and functions, the largest order, and what the fit cost."""
+        costs = {"cost": self.cost_, "divergence from the data": self.divergence_}
+        return {
+            "variables": self.model_.n_variables,
+            "functions": self.model_.theta.size,
+            "variables in the largest": int(max(self.model_.orders, default=0)),
+            **{name: value for name, value in costs.items() if np.isfinite(value)},
+        }
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the functions in use, with the values at which a factor is +1 in braces."""
+        import pandas
+
+        names, labels = list(self.labels_), list(self.labels_.values())
+        texts = function_texts(self.model_.basis, self.model_.indices, names, labels)
+        return {"functions": pandas.DataFrame({"function": texts})}
+
+    def tables(self, n: int = 10) -> dict[str, Any]:
+        """Return the functions that are worth most."""
+        return {"basis": self.basis_.head(n)}
 
     @property
     def trace_(self) -> Any:

@@ -116,6 +116,24 @@ class MachineMixture(MixtureEstimator):
         data = self._read(X)
         return self._answers.cell_probabilities(data, self._rng())[data.row_of]
 
+    def tables(self, n: int = 10) -> dict[str, Any]:
+        """Return the weights of the classes, and for each the values that set it apart most."""
+        import pandas
+
+        tables = super().tables(n)
+        if not hasattr(self, "probabilities_"):
+            return tables
+        labels = [self.coding_.labels_of(j) for j in range(len(self.names_))]
+        values = [(name, label) for name, known in zip(self.names_, labels, strict=True) for label in known]
+        apart = self.probabilities_ - self.weights_ @ self.probabilities_
+        rows = [
+            (a, *values[j], self.probabilities_[a, j])
+            for a in range(self.n_components)
+            for j in np.argsort(-apart[a], kind="stable")[:n]
+        ]
+        columns = ["class", "column", "value", "probability"]
+        return {**tables, "what sets the classes apart": pandas.DataFrame(rows, columns=columns)}
+
     # -- files --------------------------------------------------------------------------------------------------------
     def to_stored(self) -> StoredModel:
         """Return what a file holds of the fitted estimator: of a mixture of machines each machine as well."""

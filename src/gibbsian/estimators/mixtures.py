@@ -148,6 +148,28 @@ class ClassEstimator(Estimator):
             return values
         return values[trace.column("start") == trace.column("best")[-1]]
 
+    def figures(self) -> dict[str, Any]:
+        """Return the numbers of classes and columns, and the free energy at the end of the fit."""
+        last = {"free energy": float(value) for value in self.free_energies_[-1:]}
+        return {"classes": self.n_components, "columns": len(self.names_), **last}
+
+    def tables(self, n: int = 10) -> dict[str, Any]:
+        """Return weight, variance or concentration of each class, and its largest means."""
+        import pandas
+
+        found = {part: np.asarray(getattr(self, f"{part}_")) for part in self.model_.shown if part != "machines"}
+        numbers = {part.removesuffix("s"): values for part, values in found.items() if values.ndim < 2}
+        tables = {"classes": pandas.DataFrame({"class": range(self.n_components), **numbers})}
+        return tables if "means" not in found else {**tables, "largest means": self._largest_means(n)}
+
+    def _largest_means(self, n: int) -> Any:
+        import pandas
+
+        order = np.argsort(-np.abs(self.means_), axis=1, kind="stable")[:, :n]
+        columns = np.array(self.names_, dtype=object)[order.ravel()]
+        classes = np.repeat(np.arange(self.n_components), order.shape[1])
+        return pandas.DataFrame({"class": classes, "column": columns, "mean": self.means_[classes, order.ravel()]})
+
     # -- questions ----------------------------------------------------------------------------------------------------
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,33 +9,22 @@ import numpy as np
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.data import Dataset
 from gibbsian.domain import SPIN
-from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import EXPECTATIONS, Estimate
-from gibbsian.expectations.clamped_mean_field import START_SCALE, check_sweeps
+from gibbsian.expectations.clamped_mean_field import START_SCALE
 from gibbsian.expectations.convergence import ending
 from gibbsian.expectations.factor_messages import FactorMessages
 from gibbsian.models import Model, PairwiseModel
+from gibbsian.settings import check, declared, flag, number, whole
 
 
 @EXPECTATIONS.register("bethe", consistent=False, sampled=False)
-@dataclass(frozen=True)
+@declared(frozen=True)
 class Bethe:
     """Statistics of the beliefs at which loopy belief propagation comes to rest, with the Bethe approximation of log Z.
 
     Exact on trees (of factors). On other graphs the error is not known, but mostly far smaller than that of mean field;
     with strong couplings there can be several solutions, or messages that never settle, which is said. A call goes on
     from the messages of the call before.
-
-    Parameters
-    ----------
-    damping : float
-        The part of the old message that is kept in an update, from 0 to less than 1.
-    most_sweeps : int
-        Updates of every message in one call, at most.
-    tol : float
-        Done when no message changes by more in a sweep.
-    warn : bool
-        Whether to give a `ConvergenceWarning` when `most_sweeps` end the updates.
 
     Examples
     --------
@@ -49,27 +37,25 @@ class Bethe:
     (True, 0.0)
     """
 
-    damping: float = 0.3
-    most_sweeps: int = 1000
-    tol: float = 1e-10
-    warn: bool = True
+    damping: float = number(0.3, "The part of the old message that is kept in an update.", least=0, below=1)
+    max_iter: int = whole(1000, "Sweeps over the messages in one call, at most.", least=1)
+    tol: float = number(1e-10, "Done when no message changes by more in a sweep.", least=0)
+    warn: bool = flag(True, "Whether to warn when `max_iter` ends the updates.")
 
     def __post_init__(self) -> None:
-        check_sweeps(self.most_sweeps, self.tol)
-        if not 0 <= self.damping < 1:
-            raise ArgumentError("must be at least 0 and less than 1", argument="damping", value=self.damping)
+        check(self)
 
     def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> np.ndarray:
         """Start with small random messages; `data` is not used."""
-        size = 2 * model.graph.n_edges if isinstance(model, PairwiseModel) else FactorMessages.size(model)
+        size = 2 * model.graph.n_edges if model.is_pairwise else FactorMessages.size(model)
         return START_SCALE * rng.standard_normal(size)
 
     def __call__(self, model: Model, state: np.ndarray) -> tuple[Estimate, np.ndarray]:
         """Return the expectation under the beliefs and the messages they came from."""
         statistics, value, state, sweeps, change = (
-            self._spins(model, state) if isinstance(model, PairwiseModel) else self._factors(model, state)
+            self._spins(model, state) if model.is_pairwise else self._factors(model, state)
         )
-        notes = ending("belief propagation", sweeps, change, self.most_sweeps, self.tol, self.warn)
+        notes = ending("belief propagation", sweeps, change, self.max_iter, self.tol, self.warn)
         return Estimate(statistics, np.zeros_like(statistics), value, {"free_energy": -value, **notes}), state
 
     def _spins(self, model: PairwiseModel, messages: np.ndarray) -> tuple[Any, ...]:
@@ -77,7 +63,7 @@ class Bethe:
         along, messages = _Directed.of(spin), messages.copy()
         fields = spin.natural_biases + np.bincount(along.heads, messages, minlength=model.n_variables)
         sweeps, change = kernels.belief_sweeps(
-            messages, fields, along.tails, along.heads, along.reverse, along.weights, self.damping, self.most_sweeps,
+            messages, fields, along.tails, along.heads, along.reverse, along.weights, self.damping, self.max_iter,
             self.tol,
         )  # fmt: skip
         beliefs = _Beliefs.of(spin, along, messages)
@@ -85,7 +71,7 @@ class Bethe:
 
     def _factors(self, model: Model, messages: np.ndarray) -> tuple[Any, ...]:
         passing = FactorMessages(model.factors(), messages)
-        sweeps, change = passing.settle(self.most_sweeps, self.tol, self.damping)
+        sweeps, change = passing.settle(self.max_iter, self.tol, self.damping)
         return model.statistics_from(passing.marginal), passing.log_partition(), passing.messages, sweeps, change
 
 

@@ -39,7 +39,7 @@ def as_clamped(
     >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
     >>> as_clamped(None, model, data)
     ClampedExact(max_seconds=10.0)
-    >>> as_clamped("mean-field", model, data).most_sweeps
+    >>> as_clamped("mean-field", model, data).max_iter
     100
     """
     if clamped is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from gibbsian.expectations.base import Estimate, Rebuilt
 from gibbsian.expectations.clamped import CLAMPED, ClampedRows, column_laws, fill_cells, from_spins
 from gibbsian.expectations.contrastive import require_chains
 from gibbsian.inference.cut_sets import to_spins
-from gibbsian.models import Model, PairwiseModel
-from gibbsian.models.parameters import check_whole_number
+from gibbsian.models import Model
 from gibbsian.samplers import ChainState, Gibbs
+from gibbsian.settings import check, declared, whole
 
 # Chains of one copy where n_chains is not given: enough for the noise of any fit.
 MOST_CHAINS = 10_000
@@ -68,25 +68,13 @@ class ClampedState(NamedTuple):
 
 
 @CLAMPED.register("chains")
-@dataclass(frozen=True)
+@declared(frozen=True)
 class ClampedChains:
     """Average the statistics over persistent Gibbs chains of the missing cells given the present ones.
 
     Every row has a chain in each of several independent copies of the data. Each copy gives an estimate of the same
     quantity, and the standard error is their spread: honest for any model, and zero for statistics that no missing cell
     enters.
-
-    Parameters
-    ----------
-    copies : int
-        Copies of the data, at least 2.
-    n_sweeps : int
-        Sweeps over the missing cells in each call.
-    burn_in : int
-        Further sweeps before the first call.
-    n_chains : int, optional
-        About how many chains in each copy, spread over the rows by weight, at least one for each; by default one for
-        each row with missing cells, up to 10,000.
 
     Examples
     --------
@@ -100,16 +88,19 @@ class ClampedChains:
     True
     """
 
-    copies: int = 2
-    n_sweeps: int = 1
-    burn_in: int = 10
-    n_chains: int | None = None
+    copies: int = whole(2, "Copies of the data.", least=2)
+    n_steps: int = whole(1, "Sweeps over the missing cells in each call.", least=1)
+    burn_in: int = whole(10, "Further sweeps before the first call.")
+    n_chains: int | None = whole(
+        None,
+        "About how many chains in each copy, spread over the rows by weight, at least one for each; by default one for "
+        "each row with missing cells, up to 10,000.",
+        least=1,
+        optional=True,
+    )
 
     def __post_init__(self) -> None:
-        for name, least in (("copies", 2), ("n_sweeps", 1), ("burn_in", 0)):
-            check_whole_number(name, getattr(self, name), least)
-        if self.n_chains is not None:
-            check_whole_number("n_chains", self.n_chains, least=1)
+        check(self)
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> ClampedState:
         """Start the chains with missing cells drawn from their columns."""
@@ -127,12 +118,13 @@ class ClampedChains:
 
     def __call__(self, model: Model, state: ClampedState) -> tuple[Estimate, ClampedState]:
         """Run the chains on under `model` and return the mean statistics over them."""
-        state = self._advance(model, state)
+        state = self.advance(model, state)
         plan = state.plan.value
         return estimate_of_copies(plan, model, self._means(model, state) if plan.n_chains else None), state
 
-    def _advance(self, model: Model, state: ClampedState) -> ClampedState:
-        n_sweeps = self.n_sweeps + (self.burn_in if state.fresh else 0)
+    def advance(self, model: Model, state: ClampedState) -> ClampedState:
+        """Run the chains on under `model`."""
+        n_sweeps = self.n_steps + (self.burn_in if state.fresh else 0)
         if not state.plan.value.n_chains:
             return state
         return state._replace(chains=clamped_sweeps(model, state.plan.value, state.chains, n_sweeps), fresh=False)
@@ -143,8 +135,8 @@ class ClampedChains:
         copies = state.chains.states.reshape(self.copies, plan.n_chains, -1)
         return np.array([model.mean_statistics(states, plan.shares) for states in copies])
 
-    def completions(self, data: Dataset, state: ClampedState) -> Dataset:
-        """Return the data with the missing cells as the first copy of the chains has them now.
+    def completions(self, data: Dataset, state: ClampedState, copy: int = 0) -> Dataset:
+        """Return the data with the missing cells as one copy of the chains has them now.
 
         Rows of zero weight are left out.
 
@@ -161,7 +153,7 @@ class ClampedChains:
         """
         plan, used = state.plan.value, data.weights > 0
         whole = used & ~data.missing.any(axis=1) if data.missing is not None else used
-        states = np.vstack([data.states[whole], state.chains.states[: plan.n_chains]])
+        states = np.vstack([data.states[whole], state.chains.states[copy * plan.n_chains : (copy + 1) * plan.n_chains]])
         weights = np.concatenate([data.weights[whole], plan.shares * data.total_weight])
         place = np.zeros(data.n_states, np.int64)  # where each state, or the first chain that completes it, stands now
         place[whole] = np.arange(whole.sum())
@@ -182,12 +174,12 @@ def estimate_of_copies(plan: ChainPlan, model: Model, means: np.ndarray | None) 
     return Estimate(plan.rows.constant + plan.rows.share * means.mean(axis=0), plan.rows.share * stderr)
 
 
-def clamped_sweeps(model: Model, plan: ChainPlan, chains: ChainState, n_sweeps: int) -> ChainState:
+def clamped_sweeps(model: Any, plan: ChainPlan, chains: ChainState, n_sweeps: int) -> ChainState:
     """Return the chains some sweeps over their missing cells later.
 
     Pairwise models visit nothing but the missing cells of each chain; other models go through their Gibbs sampler.
     """
-    if not isinstance(model, PairwiseModel):
+    if not model.is_pairwise:
         return Gibbs().step(model, chains, n_sweeps)[0]
     spins, streams = to_spins(model, chains.states), chains.streams.copy()
     row_of = np.tile(plan.row_of, len(spins) // plan.n_chains)

@@ -11,6 +11,7 @@ from gibbsian.expectations.base import Estimate, Rebuilt
 from gibbsian.expectations.clamped import CLAMPED, ClampedRows
 from gibbsian.inference.missing import RowSums, clamped_moments, heavy_states, light_parts
 from gibbsian.models import Model
+from gibbsian.settings import check, declared, number
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,17 +24,12 @@ class ExactRows:
 
 
 @CLAMPED.register("exact")
-@dataclass(frozen=True)
+@declared(frozen=True)
 class ClampedExact:
     """The exact expectation given the present cells, with the mean log-evidence.
 
     Rows whose missing cells hardly interact, or are few, are summed together, all at once; others go through exact
     inference on the missing cells, row by row, which a sparse graph between them makes possible.
-
-    Parameters
-    ----------
-    max_seconds : float
-        Refuse when one row is predicted to take longer.
 
     Examples
     --------
@@ -47,7 +43,10 @@ class ClampedExact:
     [1.0, 0.4621, 0.4621]
     """
 
-    max_seconds: float = 10.0
+    max_seconds: float = number(10.0, "Refuse when one row is predicted to take longer.", above=0, kw_only=False)
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> Rebuilt[ExactRows]:
         """Prepare what does not depend on the parameters."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from gibbsian.expectations.factor_messages import FactorisedLaw
 from gibbsian.inference.cut_sets import factorised_statistics, to_spins
 from gibbsian.inference.missing import clamp
 from gibbsian.models import Model, PairwiseModel
-from gibbsian.models.parameters import check_whole_number
+from gibbsian.settings import check, declared, number, whole
 
 # The scale of the random fields at which Q starts: enough to leave a saddle, too little to choose a valley.
 START_SCALE = 0.1
@@ -62,7 +61,7 @@ class Settled(NamedTuple):
 
 
 @CLAMPED.register("mean-field", consistent=False)
-@dataclass(frozen=True)
+@declared(frozen=True)
 class ClampedMeanField:
     """Expectations under the factorised Q of each row's missing cells that lowers the free energy of YK15.
 
@@ -70,13 +69,6 @@ class ClampedMeanField:
     row, and with log Z added on ``-log P(v)``. One factor of Q at a time is set to its best (for spins,
     ``m_i = tanh(field_i)``), so that no sweep raises F; Q goes on from call to call. Compiled for pairwise models;
     others go row by row, which is slow.
-
-    Parameters
-    ----------
-    most_sweeps : int
-        Sweeps over the missing cells of a row in one call, at most.
-    tol : float
-        A row is done when no mean changes by more in a sweep.
 
     Notes
     -----
@@ -95,17 +87,17 @@ class ClampedMeanField:
     [1.0, 0.4621, 0.4621]
     """
 
-    most_sweeps: int = 100
-    tol: float = 1e-8
+    max_iter: int = whole(100, "Sweeps over the missing cells of a row in one call, at most.", least=1)
+    tol: float = number(1e-8, "Done when no mean changes by more in a sweep.", least=0)
 
     def __post_init__(self) -> None:
-        check_sweeps(self.most_sweeps, self.tol)
+        check(self)
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> FactorisedState:
         """Start Q near the uniform law."""
         rows = ClampedRows.of(model, data)
         size = len(rows.cells)
-        if not isinstance(model, PairwiseModel):
+        if not model.is_pairwise:
             size = int(model.domain.cardinalities(model.n_variables)[rows.cells].sum())
         return FactorisedState(Rebuilt(rows), START_SCALE * rng.standard_normal(size))
 
@@ -114,7 +106,7 @@ class ClampedMeanField:
         rows = state.rows.value
         if rows.data is None:
             settled = Settled(np.zeros_like(model.theta), 0.0, state.fields, 0.0, 0)
-        elif isinstance(model, PairwiseModel):
+        elif model.is_pairwise:
             settled = self._spins(model, rows, state.fields)
         else:
             settled = self._row_by_row(model, rows, state.fields)
@@ -126,7 +118,7 @@ class ClampedMeanField:
 
     def _spins(self, model: PairwiseModel, rows: ClampedRows, fields: np.ndarray) -> Settled:
         states = rows.data.states  # type: ignore[union-attr]
-        solution = solve(model, states, rows.pointers, rows.cells, fields, self.most_sweeps, self.tol)
+        solution = solve(model, states, rows.pointers, rows.cells, fields, self.max_iter, self.tol)
         statistics = factorised_statistics(model, solution.means, rows.shares)
         entropy = float(rows.shares @ solution.entropies)
         return Settled(statistics, entropy, solution.fields, solution.change, solution.n_sweeps)
@@ -141,7 +133,7 @@ class ClampedMeanField:
         for row, share in enumerate(rows.shares):
             rest, _, missing = clamp(model, data, row)
             law = FactorisedLaw(rest.factors(), logits[starts[row] : starts[row + 1]])
-            sweeps, last = law.settle(self.most_sweeps, self.tol)
+            sweeps, last = law.settle(self.max_iter, self.tol)
             present = np.setdiff1d(np.arange(model.n_variables), missing)
             free = rest.statistics_from(law.marginal)
             statistics += share * model.clamped_statistics(present, data.states[row, present], free)
@@ -151,16 +143,9 @@ class ClampedMeanField:
         return Settled(statistics, entropy, np.concatenate(ends), change, n_sweeps)
 
 
-def check_sweeps(most_sweeps: int, tol: float) -> None:
-    """Refuse settings with which no sweep is made."""
-    check_whole_number("most_sweeps", most_sweeps, least=1)
-    if not tol >= 0:
-        raise ArgumentError("must be zero or positive", argument="tol", value=tol)
-
-
 def require_pairwise(model: Model, who: str) -> None:
     """Refuse models that the compiled sweeps do not serve."""
-    if not isinstance(model, PairwiseModel):
+    if not model.is_pairwise:
         raise ArgumentError(f"{who} needs a pairwise model, not {type(model).__name__}", "use 'exact' or chains")
 
 
@@ -170,7 +155,7 @@ def solve(
     pointers: np.ndarray,
     cells: np.ndarray,
     fields: np.ndarray,
-    most_sweeps: int,
+    max_iter: int,
     tol: float,
 ) -> Solution:
     """Lower the free energy of each row from the Q whose cells have these fields."""
@@ -182,10 +167,10 @@ def solve(
     with threads_for(float(len(cells)) * max(1.0, model.graph.degrees.mean()) * 4.0):
         if model.is_dense:
             road = (spin.natural_biases, spin.coupling_matrix / model.temperature)
-            ends = kernels.dense_mean_field(means, own, pointers, cells, *road, most_sweeps, tol)
+            ends = kernels.dense_mean_field(means, own, pointers, cells, *road, max_iter, tol)
         else:
             indptr, heads, ids = model.graph.csr
             graph = (spin.natural_biases, indptr, heads, spin.natural_couplings[ids])
-            ends = kernels.sparse_mean_field(means, own, pointers, cells, *graph, most_sweeps, tol)
+            ends = kernels.sparse_mean_field(means, own, pointers, cells, *graph, max_iter, tol)
     entropies, changes, sweeps = ends
     return Solution(means, own, entropies, float(changes.max(initial=0.0)), int(sweeps.max(initial=0)))

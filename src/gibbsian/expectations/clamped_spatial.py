@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gibbsian.backends.numba import clamped as kernels
@@ -16,24 +14,20 @@ from gibbsian.expectations.spatial import spatial_statistics
 from gibbsian.inference.cut_sets import factorised_statistics, to_spins
 from gibbsian.inference.missing import clamp
 from gibbsian.models import Model, PairwiseModel
+from gibbsian.settings import declared
 
 # Chains whose sums one thread takes at a time; a constant, so that the order of the sums is too.
 BLOCK = 256
 
 
 @CLAMPED.register("spatial")
-@dataclass(frozen=True)
+@declared(frozen=True)
 class ClampedSpatial(ClampedChains):
     """1-SMCI of the posterior (Y18 eq. 24 and 25) over persistent chains of the missing cells.
 
     The region of a statistic is its variables less those that are present in the row. The noise is smaller than that of
     `ClampedChains`, and none is left in statistics whose missing cells have no missing neighbours, as in a
     restricted Boltzmann machine. Compiled for pairwise models; others are summed row by row, which is slow.
-
-    Parameters
-    ----------
-    copies, n_sweeps, burn_in, n_chains
-        As for `ClampedChains`.
 
     Examples
     --------
@@ -50,7 +44,7 @@ class ClampedSpatial(ClampedChains):
     def _means(self, model: Model, state: ClampedState) -> np.ndarray:
         plan = state.plan.value
         copies = state.chains.states.reshape(self.copies, plan.n_chains, -1)
-        statistics = _pair_regions if isinstance(model, PairwiseModel) else _row_by_row
+        statistics = _pair_regions if model.is_pairwise else _row_by_row
         return np.array([statistics(model, plan, states) / plan.rows.share for states in copies])  # type: ignore[arg-type]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from gibbsian.expectations.regions import (
     IndependentNeighbours,
     Neighbourhood,
     RegionRule,
-    strengths_of,
 )
 from gibbsian.expectations.samples import Samples
 from gibbsian.graphs import Graph
@@ -27,7 +26,7 @@ from gibbsian.models.higher_order import HigherOrderModel
 LARGEST_CLIQUE = 12
 
 
-def has_kernel(model: object, rule: RegionRule) -> bool:
+def has_kernel(model: Any, rule: RegionRule) -> bool:
     """Whether the compiled road is open for a model and a rule.
 
     Examples
@@ -39,7 +38,8 @@ def has_kernel(model: object, rule: RegionRule) -> bool:
     """
     first_order = isinstance(rule, Neighbourhood) and rule.k == 1
     return (
-        isinstance(model, HigherOrderModel)
+        model.statistics_are_products
+        and not model.is_pairwise
         and isinstance(model.domain, Domain)
         and model.order <= LARGEST_CLIQUE
         and (first_order or isinstance(rule, IndependentNeighbours))
@@ -115,5 +115,5 @@ class CliquePlan:
 def _independent(model: HigherOrderModel) -> tuple[np.ndarray, np.ndarray, bool]:
     """YU20 Algorithm 1 for each clique."""
     indptr, heads, edge_of = model.graph.csr
-    strengths = strengths_of(model)[edge_of]
+    strengths = model.edge_strengths[edge_of]
     return independent_sets(indptr, heads, strengths, model.graph.is_complete, *model.clique_csr)

@@ -7,17 +7,16 @@ each other; calls that are as short as these have no R-hat to speak of.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.expectations.base import Estimate
-from gibbsian.models import HigherOrderModel, Model, PairwiseModel
-from gibbsian.models.parameters import check_whole_number
+from gibbsian.models import Model
 from gibbsian.resources import require_memory
 from gibbsian.samplers import ChainState, Sampler, as_sampler
+from gibbsian.settings import check, declared, free, whole
 
 
 class RestartedState(NamedTuple):
@@ -39,7 +38,7 @@ class RestartedState(NamedTuple):
     statistics: np.ndarray
 
 
-@dataclass(frozen=True)
+@declared(frozen=True)
 class RestartedChains:
     """Statistics of chains that start at the data in every call and run for a few sweeps (Hinton 2002).
 
@@ -48,35 +47,30 @@ class RestartedChains:
     error is a bound on it, from how the changes of the chains scatter: too large by the square root of two at most
     where the model fits the data, by more where it does not.
 
-    Parameters
-    ----------
-    n_sweeps : int
-        Sweeps from the data, the k of CD-k.
-    sampler : str or Sampler
-        Scan order: ``"gibbs"`` (in the order of the variables), ``"random-scan"``, ``"chromatic"``, or a sampler.
-    n_chains : int, optional
-        About how many chains; by default as many as the data has rows.
-
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
     >>> from gibbsian.expectations.contrastive import RestartedChains
     >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.2])
-    >>> expectation = RestartedChains(n_sweeps=10, n_chains=10_000)
+    >>> expectation = RestartedChains(n_steps=10, n_chains=10_000)
     >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
     >>> bool(abs(estimate.mean[2] - np.tanh(0.2)) < 0.05)
     True
     """
 
-    n_sweeps: int = 1
-    sampler: str | Sampler = "gibbs"
-    n_chains: int | None = None
+    n_steps: int = whole(1, "Sweeps from the data, the k of CD-k.", least=1)
+    sampler: str | Sampler = free(
+        "gibbs",
+        "Scan order: 'gibbs' (in the order of the variables), 'random-scan', 'chromatic', or a sampler.",
+        doc="str or Sampler",
+    )
+    n_chains: int | None = whole(
+        None, "About how many chains; by default as many as the data has rows.", least=2, optional=True
+    )
 
     def __post_init__(self) -> None:
-        check_whole_number("n_sweeps", self.n_sweeps, least=1)
-        if self.n_chains is not None:
-            check_whole_number("n_chains", self.n_chains, least=2)
+        check(self)
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> RestartedState:
         """Place the chains at the data."""
@@ -88,50 +82,45 @@ class RestartedChains:
     def __call__(self, model: Model, state: RestartedState) -> tuple[Estimate, RestartedState]:
         """Run the chains from the data and return the mean statistics where they end."""
         chains, shares, start = state
-        ends, _ = as_sampler(self.sampler).step(model, chains, self.n_sweeps)
+        ends, _ = as_sampler(self.sampler).step(model, chains, self.n_steps)
         mean = model.mean_statistics(ends.states, shares)
         variance = _most_variance(model, mean)
-        if isinstance(model, PairwiseModel | HigherOrderModel) and model.domain.two_valued:
+        if model.statistics_are_products and model.domain.two_valued:
             # either bounds the noise of the sweeps: the one is close after many of them, the other after few
             both = model.mean_statistics(ends.states * chains.states, shares)
             variance = np.minimum(variance, _variance_of_change(model, mean, start, both))
         stderr = np.sqrt(variance * (shares @ shares))
         return Estimate(mean, stderr), RestartedState(ends._replace(states=chains.states), shares, start)
 
+    def restarted_at(self, model: Model, state: RestartedState, rows: Dataset) -> RestartedState:
+        """Return the chains at other rows: the data as their missing cells are completed now."""
+        states, shares = spread_over_rows(rows, rows.n_rows if self.n_chains is None else self.n_chains)
+        return RestartedState(state.chains._replace(states=states), shares, model.mean_statistics(states, shares))
 
-@dataclass(frozen=True)
+
+@declared(frozen=True)
 class PersistentChains:
     """Statistics of chains that go on from one call to the next while the model changes under them (Tieleman 2008).
 
     The chains start at rows of the data drawn by weight, or at uniformly random states where there is no data.
-
-    Parameters
-    ----------
-    n_chains : int
-        Independent chains, at least 2.
-    n_sweeps : int
-        Sweeps in each call; the statistics are read after the last.
-    sampler : str or Sampler
-        Name of a registered sampler, or a sampler.
 
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
     >>> from gibbsian.expectations.contrastive import PersistentChains
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
-    >>> expectation = PersistentChains(n_chains=10_000, n_sweeps=20)
+    >>> expectation = PersistentChains(n_chains=10_000, n_steps=20)
     >>> estimate, state = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
     >>> bool(abs(estimate.mean[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
     True
     """
 
-    n_chains: int = 500
-    n_sweeps: int = 1
-    sampler: str | Sampler = "gibbs"
+    n_chains: int = whole(500, "Independent chains.", least=2)
+    n_steps: int = whole(1, "Sweeps in each call; the statistics are read after the last.", least=1)
+    sampler: str | Sampler = free("gibbs", "Name of a registered sampler, or a sampler.", doc="str or Sampler")
 
     def __post_init__(self) -> None:
-        for name, least in (("n_chains", 2), ("n_sweeps", 1)):
-            check_whole_number(name, getattr(self, name), least)
+        check(self)
 
     def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> ChainState:
         """Start the chains."""
@@ -143,7 +132,7 @@ class PersistentChains:
 
     def __call__(self, model: Model, state: ChainState) -> tuple[Estimate, ChainState]:
         """Run the chains on and return the mean statistics over them."""
-        chains, _ = as_sampler(self.sampler).step(model, state, self.n_sweeps)
+        chains, _ = as_sampler(self.sampler).step(model, state, self.n_steps)
         mean = model.mean_statistics(chains.states)
         return Estimate(mean, np.sqrt(_most_variance(model, mean) / (self.n_chains - 1))), chains
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,13 @@ from gibbsian.data import Dataset
 from gibbsian.expectations.base import EXPECTATIONS, Estimate
 from gibbsian.inference import exact
 from gibbsian.models import Model
+from gibbsian.settings import check, declared, number
 
 
 @EXPECTATIONS.register("exact")
-@dataclass(frozen=True)
+@declared(frozen=True)
 class Exact:
     """The exact expectation of the model's statistics, with the log-partition function.
-
-    Parameters
-    ----------
-    max_seconds : float
-        Refuse when the prediction is longer.
 
     Examples
     --------
@@ -33,7 +28,10 @@ class Exact:
     (array([0.    , 0.    , 0.4621]), array([0., 0., 0.]))
     """
 
-    max_seconds: float = 60.0
+    max_seconds: float = number(60.0, "Refuse when it is predicted to take longer.", above=0, kw_only=False)
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> None:
         """Nothing to keep between calls."""

@@ -38,7 +38,7 @@ class FactorisedLaw:
     >>> from gibbsian.expectations.factor_messages import FactorisedLaw
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.5, 0.0], [0.0])
     >>> law = FactorisedLaw(model.factors(), np.zeros(4))
-    >>> law.settle(most_sweeps=10, tol=0.0), bool(np.isclose(law.bound(), gb.inference.exact(model).log_partition()))
+    >>> law.settle(max_iter=10, tol=0.0), bool(np.isclose(law.bound(), gb.inference.exact(model).log_partition()))
     ((2, 0.0), True)
     """
 
@@ -58,10 +58,10 @@ class FactorisedLaw:
         """The entropy of all variables."""
         return sum(float(logsumexp(own) - law @ own) for own, law in zip(self._own, self._laws, strict=True))
 
-    def settle(self, most_sweeps: int, tol: float) -> tuple[int, float]:
+    def settle(self, max_iter: int, tol: float) -> tuple[int, float]:
         """Update one variable after the other until none changes by more than `tol`; return sweeps and last change."""
         change, sweep = np.inf, 0
-        while sweep < most_sweeps and change > tol:
+        while sweep < max_iter and change > tol:
             change, sweep = max(map(self._update, range(self.factors.n_variables))), sweep + 1
         return sweep, change
 
@@ -107,7 +107,7 @@ class FactorMessages:
     >>> from gibbsian.expectations.factor_messages import FactorMessages
     >>> model = gb.PairwiseModel.build(gb.graphs.grid(1, 3), [0.5, 0.0, -0.2], [0.3, 0.8])
     >>> passing = FactorMessages(model.factors(), np.zeros(FactorMessages.size(model)))
-    >>> sweeps, change = passing.settle(most_sweeps=100, tol=1e-12, damping=0.0)
+    >>> sweeps, change = passing.settle(max_iter=100, tol=1e-12, damping=0.0)
     >>> bool(np.isclose(passing.log_partition(), gb.inference.exact(model).log_partition()))
     True
     """
@@ -126,10 +126,10 @@ class FactorMessages:
         sizes = model.domain.cardinalities(model.n_variables)
         return int(sum(sizes[list(factor.nodes)].sum() for factor in model.factors().factors))
 
-    def settle(self, most_sweeps: int, tol: float, damping: float) -> tuple[int, float]:
+    def settle(self, max_iter: int, tol: float, damping: float) -> tuple[int, float]:
         """Send one message after the other until none changes by more than `tol`; return sweeps and last change."""
         change, sweep = np.inf, 0
-        while sweep < most_sweeps and change > tol:
+        while sweep < max_iter and change > tol:
             change, sweep = max(self._send(*pair, damping) for pair in self._into), sweep + 1
         return sweep, change
 

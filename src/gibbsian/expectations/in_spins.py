@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from gibbsian.data import Dataset
 from gibbsian.domain import BINARY, SPIN
 from gibbsian.expectations.base import Estimate, Expectation, Rebuilt
-from gibbsian.models import HigherOrderModel, Model, PairwiseModel
+from gibbsian.models import Model
 
 
 class InSpinsState(NamedTuple):
@@ -56,7 +56,7 @@ class InSpins:
             return InSpinsState(self.expectation.init(model, data, rng), Rebuilt(None))
         spins, _ = model.to_domain(SPIN)  # type: ignore[attr-defined]
         inner = self.expectation.init(spins, None if data is None else data.convert("spin"), rng)
-        return InSpinsState(inner, Rebuilt(_mixing(_products(model), _products(spins))))
+        return InSpinsState(inner, Rebuilt(_mixing(model.products, spins.products)))  # type: ignore[attr-defined]
 
     def __call__(self, model: Model, state: InSpinsState) -> tuple[Estimate, InSpinsState]:
         """Return the expected statistics of the model in its own coding."""
@@ -70,17 +70,24 @@ class InSpins:
         own = Estimate(empty + mixing @ estimate.mean, mixing @ estimate.stderr)
         return own, InSpinsState(inner, state.mixing)
 
+    @property
+    def restarted_at(self) -> Any:
+        """How the samples inside are replaced by other rows; None where they do not depend on rows."""
+        inside = getattr(self.expectation, "restarted_at", None)
+        if inside is None:
+            return None
+
+        def restart(model: Model, state: InSpinsState, rows: Dataset) -> InSpinsState:
+            if state.mixing.value is None:
+                return state._replace(inner=inside(model, state.inner, rows))
+            spins, _ = model.to_domain(SPIN)  # type: ignore[attr-defined]
+            return state._replace(inner=inside(spins, state.inner, rows.convert("spin")))
+
+        return restart
+
 
 def _is_binary(model: Model) -> bool:
-    return isinstance(model, PairwiseModel | HigherOrderModel) and model.domain == BINARY
-
-
-def _products(model: Any) -> list[tuple[int, ...]]:
-    """Which variables each statistic multiplies, in the layout of theta."""
-    if isinstance(model, HigherOrderModel):
-        return list(model.cliques)
-    singles = [(i,) for i in range(model.n_variables)] if model.bias else []
-    return [*singles, *map(tuple, model.graph.edges.tolist())]
+    return model.statistics_are_products and model.domain == BINARY
 
 
 def _mixing(wanted: Sequence[tuple[int, ...]], given: Sequence[tuple[int, ...]]) -> csr_array:

@@ -12,7 +12,7 @@ from gibbsian.rng import RandomState, as_generator
 
 
 def mean_field_evidence(
-    model: PairwiseModel, data: Dataset, rng: RandomState = None, most_sweeps: int = 1000, tol: float = 1e-10
+    model: PairwiseModel, data: Dataset, rng: RandomState = None, max_iter: int = 1000, tol: float = 1e-10
 ) -> np.ndarray:
     """Return for each state a number that is never above its log-weight summed over the missing cells.
 
@@ -27,7 +27,7 @@ def mean_field_evidence(
         The rows.
     rng : None, int or Generator
         Where Q starts: a small field for each variable, the same in every row.
-    most_sweeps, tol
+    max_iter, tol
         As for `ClampedMeanField`.
 
     Examples
@@ -45,7 +45,7 @@ def mean_field_evidence(
     cells = np.nonzero(data.missing)[1]
     pointers = np.concatenate([[0], np.cumsum(data.missing.sum(axis=1))])
     fields = START_SCALE * as_generator(rng).standard_normal(model.n_variables)[cells]
-    solution = solve(model, data.states, pointers, cells, fields, most_sweeps, tol)
+    solution = solve(model, data.states, pointers, cells, fields, max_iter, tol)
     domain = model.domain
     means = domain.low + domain.gap * (solution.means + 1.0) / 2.0
     first, second = model.graph.edges.T

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +10,9 @@ from gibbsian.diagnostics.chains import report_on
 from gibbsian.errors import MixingWarning, notify
 from gibbsian.expectations.base import EXPECTATIONS, Estimate
 from gibbsian.models.base import Model
-from gibbsian.models.parameters import check_whole_number
 from gibbsian.resources import require_memory
 from gibbsian.samplers import ChainState, Sampler, as_sampler
+from gibbsian.settings import check, declared, flag, free, number, whole
 
 
 class MonteCarloState(NamedTuple):
@@ -32,7 +31,7 @@ class MonteCarloState(NamedTuple):
 
 
 @EXPECTATIONS.register("monte-carlo")
-@dataclass(frozen=True)
+@declared(frozen=True)
 class MonteCarlo:
     """Average the statistics over the states of persistent chains.
 
@@ -42,23 +41,6 @@ class MonteCarlo:
 
     R-hat compares chains of the length of one call. Chains much shorter than their memory get a large one although
     they are where they should be, so a caller that makes many short calls turns `warn` off.
-
-    Parameters
-    ----------
-    n_chains : int
-        Independent chains, at least 2.
-    n_sweeps : int
-        Sweeps of each chain in one call; every one gives a draw.
-    burn_in : int
-        Sweeps before the first draw of the first call.
-    sampler : str or Sampler
-        Name of a registered sampler, or a sampler.
-    warn : bool
-        Whether to give a `MixingWarning` when the chains disagree or their draws are too dependent.
-    max_r_hat : float
-        Largest R-hat without a warning.
-    min_ess : float
-        Smallest effective sample size, over all chains, without a warning.
 
     Examples
     --------
@@ -71,17 +53,16 @@ class MonteCarlo:
     True
     """
 
-    n_chains: int = 100
-    n_sweeps: int = 500
-    burn_in: int = 500
-    sampler: str | Sampler = "gibbs"
-    warn: bool = True
-    max_r_hat: float = 1.05
-    min_ess: float = 100.0
+    n_chains: int = whole(100, "Independent chains.", least=2)
+    n_steps: int = whole(500, "Sweeps of each chain in one call; every one gives a draw.", least=1)
+    burn_in: int = whole(500, "Sweeps before the first draw of the first call.")
+    sampler: str | Sampler = free("gibbs", "Name of a registered sampler, or a sampler.", doc="str or Sampler")
+    warn: bool = flag(True, "Whether to warn when the chains disagree or their draws are too dependent.")
+    max_r_hat: float = number(1.05, "Largest R-hat without a warning.", above=1)
+    min_ess: float = number(100.0, "Smallest effective sample size, over all chains, without a warning.", least=0)
 
     def __post_init__(self) -> None:
-        for name, least in (("n_chains", 2), ("n_sweeps", 1), ("burn_in", 0)):
-            check_whole_number(name, getattr(self, name), least)
+        check(self)
 
     def init(self, model: Model, data: Any, rng: np.random.Generator) -> MonteCarloState:
         """Start the chains at uniformly random states; `data` is not used."""
@@ -97,19 +78,19 @@ class MonteCarlo:
         stderr = means.std(axis=0, ddof=1) / np.sqrt(len(means))
         report = report_on(_summaries(model, draws))
         if self.warn and not report.is_good(self.max_r_hat, self.min_ess):
-            notify(MixingWarning(report.describe(), f"raise `n_sweeps={self.n_sweeps}` or `burn_in={self.burn_in}`"))
+            notify(MixingWarning(report.describe(), f"raise `n_steps={self.n_steps}` or `burn_in={self.burn_in}`"))
         numbers = {"r_hat": report.r_hat, "effective_sample_size": report.effective_sample_size}
         return Estimate(means.mean(axis=0), stderr, diagnostics=numbers), MonteCarloState(chains, fresh=False)
 
     def _draw(self, model: Model, sampler: Sampler, chains: ChainState) -> tuple[np.ndarray, ChainState]:
         n_chains, n = chains.states.shape
         require_memory(
-            n_chains * (float(n) * self.n_sweeps + 8.0 * model.theta.size),
-            f"keeping {n_chains * self.n_sweeps} draws of {n} variables",
-            "lower n_chains= or n_sweeps=",
+            n_chains * (float(n) * self.n_steps + 8.0 * model.theta.size),
+            f"keeping {n_chains * self.n_steps} draws of {n} variables",
+            "lower `n_chains` or `n_steps`",
         )
-        draws = np.empty((n_chains, self.n_sweeps, n), np.int8)
-        for t in range(self.n_sweeps):
+        draws = np.empty((n_chains, self.n_steps, n), np.int8)
+        for t in range(self.n_steps):
             chains, _ = sampler.step(model, chains)
             draws[:, t] = chains.states
         return draws, chains

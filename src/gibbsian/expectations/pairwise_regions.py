@@ -7,7 +7,7 @@ looked up when the kernels run, so a plan serves every model on its graph.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -25,14 +25,13 @@ from gibbsian.expectations.regions import (
     csr_targets,
     forests,
     independent_sets,
-    strengths_of,
 )
 from gibbsian.expectations.samples import Samples
 from gibbsian.graphs import Graph
 from gibbsian.models.pairwise import PairwiseModel
 
 
-def has_kernels(model: object, rule: RegionRule) -> bool:
+def has_kernels(model: Any, rule: RegionRule) -> bool:
     """Whether the compiled road is open for a model and a rule.
 
     Examples
@@ -43,7 +42,7 @@ def has_kernels(model: object, rule: RegionRule) -> bool:
     True
     """
     first_order = isinstance(rule, Neighbourhood) and rule.k == 1
-    return isinstance(model, PairwiseModel) and (first_order or isinstance(rule, IndependentNeighbours | ForestAround))
+    return model.is_pairwise and (first_order or isinstance(rule, IndependentNeighbours | ForestAround))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +83,7 @@ class PairwisePlan:
         """Choose the regions."""
         if isinstance(rule, Neighbourhood):
             return cls(model.graph, rule, model.theta.size, None, None, tied=False)
-        strengths = strengths_of(model)
+        strengths = model.edge_strengths
         singles = np.arange(model.n_variables if model.bias else 0)[:, None]
         nodes, some = _regions(model.graph, rule, singles, strengths)
         pairs, others = _regions(model.graph, rule, model.graph.edges, strengths)
@@ -94,7 +93,7 @@ class PairwisePlan:
         """Choose again where the strengths of the interactions decide."""
         if not self.tied:
             return self
-        strengths = strengths_of(model)
+        strengths = model.edge_strengths
         assert self.nodes is not None
         assert self.pairs is not None
         nodes, _ = _regions(self.graph, self.rule, self.nodes.targets, strengths)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,9 +16,6 @@ import numpy as np
 from gibbsian.backends.numba import regions as kernels
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.models.base import Model
-from gibbsian.models.higher_order import HigherOrderModel
-from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.models.parameters import check_whole_number
 
 Target = tuple[int, ...]
@@ -227,42 +224,6 @@ def _sorted_nodes(nodes: Any, what: str) -> tuple[int, ...]:
         if not isinstance(node, int | np.integer) or isinstance(node, bool):
             raise ArgumentError(f"{what} holds {node!r}", "use the numbers of variables")
     return tuple(sorted({int(node) for node in listed}))
-
-
-def strengths_of(model: Model) -> np.ndarray:
-    """Return the strength of the interaction along each edge: half the range of the log-weights there, |w| for spins.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.expectations.regions import strengths_of
-    >>> strengths_of(gb.PairwiseModel.build(gb.graphs.complete(2), None, [-0.5])).tolist()
-    [0.5]
-    """
-    if isinstance(model, PairwiseModel):
-        return np.abs(model.natural_couplings)
-    if isinstance(model, HigherOrderModel):
-        low, high = model.statistic_range
-        scopes, half_ranges = list(model.cliques), np.abs(model.theta) / model.temperature * (high - low) / 2
-    else:
-        factors = model.factors().factors
-        scopes = [factor.nodes for factor in factors]
-        half_ranges = np.array([np.ptp(factor.table) / 2 for factor in factors])
-    return _spread_over_edges(model.graph, scopes, half_ranges)
-
-
-def _spread_over_edges(graph: Graph, scopes: Sequence[tuple[int, ...]], amounts: np.ndarray) -> np.ndarray:
-    """Sum the amounts of the scopes that hold both ends of each edge."""
-    sizes = np.array([len(scope) for scope in scopes])
-    numbers = graph.edges @ [graph.n_nodes, 1]  # ascending, as the edges are
-    totals = np.zeros(graph.n_edges)
-    for size in np.unique(sizes[sizes > 1]).tolist():
-        held = np.flatnonzero(sizes == size)
-        nodes = np.array([scopes[number] for number in held.tolist()])
-        for first, second in combinations(range(size), 2):
-            edges = np.searchsorted(numbers, nodes[:, first] * graph.n_nodes + nodes[:, second])
-            totals += np.bincount(edges, amounts[held], minlength=graph.n_edges)
-    return totals
 
 
 def independent_sets(

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -20,10 +18,11 @@ from gibbsian.expectations.samples import Samples
 from gibbsian.expectations.table_regions import CompositePlan, TablePlan
 from gibbsian.graphs import Graph
 from gibbsian.models.base import Model
-from gibbsian.models.parameters import check_whole_number
-from gibbsian.registry import check_settings
 from gibbsian.resources import require_memory
 from gibbsian.samplers import ChainState, Sampler, as_sampler
+from gibbsian.settings import check, declared, free, whole
+
+REGION = "What is summed over exactly: see `plan_regions`."
 
 
 class SpatialPlan(Protocol):
@@ -137,24 +136,12 @@ class SpatialState(NamedTuple):
     fresh: bool
 
 
-@dataclass(frozen=True)
+@declared(frozen=True)
 class Spatial:
     """Spatial Monte Carlo integration of a model's statistics (YU20).
 
     The samples are those given; else the data, where there is any (Y18; "fix" in YU20); else persistent Gibbs chains.
     Where the strengths of the interactions decide about regions, they are chosen again in every call.
-
-    Parameters
-    ----------
-    region : int, str, callable, mapping or rule, or list of these
-        See `plan_regions`.
-    samples : Samples, Dataset or ndarray, optional
-        Samples to use in every call.
-    n_chains, n_sweeps, burn_in : int
-        Chains where they are needed: how many, sweeps in each call (every one gives a sample), and sweeps before the
-        first.
-    sampler : str or Sampler
-        Name of a registered sampler, or a sampler.
 
     Examples
     --------
@@ -167,16 +154,15 @@ class Spatial:
     True
     """
 
-    region: Any = 1
-    samples: Any = None
-    n_chains: int = 100
-    n_sweeps: int = 50
-    burn_in: int = 500
-    sampler: str | Sampler = "gibbs"
+    region: Any = free(1, REGION, doc="int, str, callable, mapping, rule or list of these", kw_only=False)
+    samples: Any = free(None, "Samples to use in every call.", doc="Samples, Dataset, ndarray or None")
+    n_chains: int = whole(100, "Chains, where they are needed.", least=2)
+    n_steps: int = whole(50, "Sweeps of them in each call; every one gives a sample.", least=1)
+    burn_in: int = whole(500, "Sweeps before the first.")
+    sampler: str | Sampler = free("gibbs", "Name of a registered sampler, or a sampler.", doc="str or Sampler")
 
     def __post_init__(self) -> None:
-        for name, least in (("n_chains", 2), ("n_sweeps", 1), ("burn_in", 0)):
-            check_whole_number(name, getattr(self, name), least)
+        check(self)
 
     def init(self, model: Model, data: Any, rng: np.random.Generator) -> SpatialState:
         """Choose the regions, and take the samples or start the chains."""
@@ -195,76 +181,83 @@ class Spatial:
         estimate = spatial_statistics(model, samples, plan=plan)
         return estimate, SpatialState(Rebuilt(plan), state.samples, chains, fresh=False)
 
+    def restarted_at(self, model: Model, state: SpatialState, rows: Any) -> SpatialState:
+        """Return the state with other rows as samples, where they are the data's."""
+        return state if self.samples is not None else state._replace(samples=Rebuilt(Samples.of(rows)))
+
     def _draw(self, model: Model, state: SpatialState) -> tuple[Samples, ChainState]:
         sampler, chains = as_sampler(self.sampler), state.chains
         assert chains is not None
         n_chains, n = chains.states.shape
         require_memory(
-            10.0 * n_chains * n * self.n_sweeps,
-            f"keeping {n_chains * self.n_sweeps} draws of {n} variables",
-            "lower n_chains= or n_sweeps=",
+            10.0 * n_chains * n * self.n_steps,
+            f"keeping {n_chains * self.n_steps} draws of {n} variables",
+            "lower `n_chains` or `n_steps`",
         )
         if state.fresh:
             chains, _ = sampler.step(model, chains, self.burn_in)
-        draws = np.empty((n_chains, self.n_sweeps, n), np.int8)
-        for t in range(self.n_sweeps):
+        draws = np.empty((n_chains, self.n_steps, n), np.int8)
+        for t in range(self.n_steps):
             chains, _ = sampler.step(model, chains)
             draws[:, t] = chains.states
         return Samples.of(draws), chains
 
 
-def _with_region(region: Any, settings: dict[str, Any]) -> Spatial:
-    check_settings("spatial Monte Carlo integration", partial(Spatial, region), settings)
-    return Spatial(region, **settings)
-
-
 @EXPECTATIONS.register("1-smci")
-def first_order(**settings: Any) -> Spatial:
-    """Return 1-SMCI: the region is the target itself (Y18 eq. 24 and 25; YU20 eq. 14 and 15).
+@declared(frozen=True)
+class FirstOrder(Spatial):
+    """1-SMCI: the region is the target itself (Y18 eq. 24 and 25; YU20 eq. 14 and 15).
 
     Examples
     --------
-    >>> from gibbsian.expectations.spatial import first_order
-    >>> first_order(n_chains=10).region
+    >>> import gibbsian as gb
+    >>> gb.expectations.EXPECTATIONS.create("1-smci").region
     1
     """
-    return _with_region(1, settings)
+
+    region: ClassVar[Any] = 1
 
 
 @EXPECTATIONS.register("s2-smci")
-def semi_second_order(**settings: Any) -> Spatial:
-    """Return s2-SMCI: the target and independent neighbours (YU20 eq. 22 and 23).
+@declared(frozen=True)
+class SemiSecondOrder(Spatial):
+    """s2-SMCI: the target and independent neighbours (YU20 eq. 22 and 23).
 
     Examples
     --------
-    >>> from gibbsian.expectations.spatial import semi_second_order
-    >>> semi_second_order().region
+    >>> import gibbsian as gb
+    >>> gb.expectations.EXPECTATIONS.create("s2-smci").region
     's2'
     """
-    return _with_region("s2", settings)
+
+    region: ClassVar[Any] = "s2"
 
 
 @EXPECTATIONS.register("2-smci")
-def second_order(**settings: Any) -> Spatial:
-    """Return 2-SMCI: the target and all its neighbours (YU20 eq. 7).
+@declared(frozen=True)
+class SecondOrder(Spatial):
+    """2-SMCI: the target and all its neighbours (YU20 eq. 7).
 
     Examples
     --------
-    >>> from gibbsian.expectations.spatial import second_order
-    >>> second_order().region
+    >>> import gibbsian as gb
+    >>> gb.expectations.EXPECTATIONS.create("2-smci").region
     2
     """
-    return _with_region(2, settings)
+
+    region: ClassVar[Any] = 2
 
 
 @EXPECTATIONS.register("forest-smci")
-def forest_order(**settings: Any) -> Spatial:
-    """Return SMCI with a forest around each target, summed over by message passing.
+@declared(frozen=True)
+class ForestOrder(Spatial):
+    """SMCI with a forest around each target, summed over by message passing.
 
     Examples
     --------
-    >>> from gibbsian.expectations.spatial import forest_order
-    >>> forest_order().region
+    >>> import gibbsian as gb
+    >>> gb.expectations.EXPECTATIONS.create("forest-smci").region
     'forest'
     """
-    return _with_region("forest", settings)
+
+    region: ClassVar[Any] = "forest"

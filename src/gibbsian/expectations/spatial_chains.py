@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +10,10 @@ from gibbsian.data import Dataset
 from gibbsian.expectations.base import Estimate, Rebuilt
 from gibbsian.expectations.contrastive import require_chains, spread_over_rows
 from gibbsian.expectations.samples import Samples
-from gibbsian.expectations.spatial import SpatialPlan, plan_regions, spatial_statistics
+from gibbsian.expectations.spatial import REGION, SpatialPlan, plan_regions, spatial_statistics
 from gibbsian.models.base import Model
-from gibbsian.models.parameters import check_whole_number
 from gibbsian.samplers import ChainState, Sampler, as_sampler
+from gibbsian.settings import check, declared, free, whole
 
 
 class SpatialChainsState(NamedTuple):
@@ -36,24 +35,13 @@ class SpatialChainsState(NamedTuple):
     fresh: bool
 
 
-@dataclass(frozen=True)
+@declared(frozen=True)
 class SpatialChains:
     """Spatial Monte Carlo integration over persistent chains, `copies` for every row of the data.
 
-    The first call takes the data themselves; every later one first lets the chains follow the model for `n_sweeps`. So
+    The first call takes the data themselves; every later one first lets the chains follow the model for `n_steps`. So
     the samples come to be the model's own, and what the data lack of the model's law no longer matters, as it does
     where they are kept for samples.
-
-    Parameters
-    ----------
-    region : int, str, callable, mapping or rule, or list of these
-        See `plan_regions`.
-    copies : int
-        Chains for each row, e in YU20.
-    n_sweeps : int
-        Sweeps between two calls, kappa in YU20.
-    sampler : str or Sampler
-        Name of a registered sampler, or a sampler.
 
     Examples
     --------
@@ -66,14 +54,13 @@ class SpatialChains:
     True
     """
 
-    region: Any = 1
-    copies: int = 1
-    n_sweeps: int = 1
-    sampler: str | Sampler = "gibbs"
+    region: Any = free(1, REGION, doc="int, str, callable, mapping, rule or list of these", kw_only=False)
+    copies: int = whole(1, "Chains for each row, e in YU20.", least=1)
+    n_steps: int = whole(1, "Sweeps between two calls, kappa in YU20.", least=1)
+    sampler: str | Sampler = free("gibbs", "Name of a registered sampler, or a sampler.", doc="str or Sampler")
 
     def __post_init__(self) -> None:
-        for name in ("copies", "n_sweeps"):
-            check_whole_number(name, getattr(self, name), least=1)
+        check(self)
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> SpatialChainsState:
         """Choose the regions and start the chains at the data."""
@@ -86,7 +73,7 @@ class SpatialChains:
         """Let the chains follow the model and return the expected statistics over them."""
         chains = state.chains
         if not state.fresh:
-            chains, _ = as_sampler(self.sampler).step(model, chains, self.n_sweeps)
+            chains, _ = as_sampler(self.sampler).step(model, chains, self.n_steps)
         plan = state.plan.value.renewed(model)
         estimate = spatial_statistics(model, Samples(chains.states, state.shares), plan=plan)
         return estimate, SpatialChainsState(Rebuilt(plan), chains, state.shares, fresh=False)

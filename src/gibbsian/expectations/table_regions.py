@@ -13,7 +13,7 @@ from gibbsian.expectations.base import Estimate
 from gibbsian.expectations.composite import combine
 from gibbsian.expectations.contractions import Contraction, contraction_of
 from gibbsian.expectations.region_sums import RegionPlan, conditional_law, plan_region
-from gibbsian.expectations.regions import Neighbourhood, Region, RegionRule, Target, strengths_of
+from gibbsian.expectations.regions import Neighbourhood, Region, RegionRule, Target
 from gibbsian.expectations.samples import Samples
 from gibbsian.graphs import Graph
 from gibbsian.models.base import Model
@@ -67,7 +67,7 @@ class TablePlan:
     def _planned(self, model: Model) -> Self:
         targets, factors = self.contraction.targets, model.factors()
         known = dict(self.known)
-        chosen = self.rule.regions(model.graph, targets, strengths_of(model))
+        chosen = self.rule.regions(model.graph, targets, model.edge_strengths)
         for wanted in zip(targets, chosen, strict=True):
             if wanted not in known:
                 known[wanted] = plan_region(factors, *wanted)

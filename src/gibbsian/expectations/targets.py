@@ -14,7 +14,7 @@ from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations.base import Estimate
 from gibbsian.expectations.composite import combine
 from gibbsian.expectations.region_sums import conditional_law, plan_region
-from gibbsian.expectations.regions import Target, as_rules, strengths_of
+from gibbsian.expectations.regions import Target, as_rules
 from gibbsian.expectations.samples import Samples
 from gibbsian.inference.base import check_nodes
 from gibbsian.models.base import Model
@@ -61,7 +61,7 @@ def expect_of(
     taken.check(model)
     table = _evaluated(model, function, target)
     factors, codes = model.factors(), np.ascontiguousarray(model.domain.to_codes(taken.states).T, dtype=np.intp)
-    strengths, answers = strengths_of(model), []
+    strengths, answers = model.edge_strengths, []
     for rule in as_rules(region):
         (chosen,) = rule.regions(model.graph, [target], strengths)
         law = conditional_law(factors, plan_region(factors, target, chosen), codes)

@@ -1,61 +1,71 @@
-"""Recipes that turn data into parameters, one step at a time.
+"""What turns data into parameters, one step at a time.
 
-A learner is either an objective with an optimiser (`ObjectiveLearner`) or moment matching with an expectation
-(`MomentMatching`); `recipes.py` gives the named ones. `run.run` runs any of them with a trace, a
-stopping rule and checkpoints. To add a learner, drop a file here that registers it.
+A learner is an objective with an optimiser (`ObjectiveLearner`), moment matching with an expectation
+(`MomentMatching`), EM, or a recipe of these under a name a practitioner knows. `run` runs any of them with a trace, a stopping rule and
+callbacks. To add a learner, drop a file here that registers it. Names are imported when they are asked for.
 """
 
 from gibbsian.lazy import attach
 from gibbsian.learners import callbacks
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
-from gibbsian.learners.em import EM
-from gibbsian.learners.growing import Growing
-from gibbsian.learners.hidden import break_symmetry
-from gibbsian.learners.mean_field import InverseMeanField, warm_start
-from gibbsian.learners.minibatch import Minibatch
-from gibbsian.learners.moment_matching import MomentMatching
-from gibbsian.learners.nodewise import Nodewise
-from gibbsian.learners.objective import ObjectiveLearner
-from gibbsian.learners.online import Online
 from gibbsian.learners.result import FitResult, HeldOut, Trace
 from gibbsian.learners.run import Run, StopRun, run
-from gibbsian.learners.stacking import Stacking
-from gibbsian.learners.trained import TrainingReport
 
-# learners of one family, loaded when they are first used
-_LAZY = {
-    "SpanBagging": "gibbsian.learners.span_ensembles",
-    "SpanDense": "gibbsian.learners.span_dense",
-    "SpanGreedy": "gibbsian.learners.span_greedy",
-    "SpanHidden": "gibbsian.learners.span_hidden",
-    "SpanNewton": "gibbsian.learners.span_newton",
-    "SpanSelection": "gibbsian.learners.span_ensembles",
+# public name -> module that defines it
+_NAMES = {
+    "CD": "contrastive_divergence",
+    "EM": "em",
+    "FirstOrderSMCI": "spatial",
+    "Growing": "growing",
+    "IndependentPair": "mean_field",
+    "InverseBethe": "mean_field",
+    "InverseMeanField": "mean_field",
+    "LogRISE": "nodewise",
+    "MLE": "objective",
+    "MPLE": "objective",
+    "Minibatch": "minibatch",
+    "MomentMatching": "moment_matching",
+    "NaiveMeanField": "mean_field",
+    "Nodewise": "nodewise",
+    "ObjectiveLearner": "objective",
+    "Online": "online",
+    "PCD": "contrastive_divergence",
+    "ProbabilityFlow": "objective",
+    "RISE": "nodewise",
+    "RPLE": "nodewise",
+    "RatioMatching": "objective",
+    "Recipe": "recipe",
+    "SMCI": "spatial",
+    "SemiSecondOrderPCD": "spatial",
+    "SemiSecondOrderSMCI": "spatial",
+    "SessakMonasson": "mean_field",
+    "SpanBagging": "span_ensembles",
+    "SpanDense": "span_dense",
+    "SpanGreedy": "span_greedy",
+    "SpanHidden": "span_hidden",
+    "SpanNewton": "span_newton",
+    "SpanSelection": "span_ensembles",
+    "SpatialPCD": "spatial",
+    "Stacking": "stacking",
+    "TAP": "mean_field",
+    "TrainingReport": "trained",
+    "break_symmetry": "hidden",
+    "warm_start": "mean_field",
 }
-__getattr__ = attach(__name__, _LAZY)[0]
+
+__getattr__ = attach(__name__, {name: f"gibbsian.learners.{module}" for name, module in _NAMES.items()})[0]
 
 __all__ = [  # the lazy names last
-    "EM",
     "LEARNERS",
     "FitResult",
-    "Growing",
     "HeldOut",
-    "InverseMeanField",
     "Learner",
     "LearnerState",
-    "Minibatch",
-    "MomentMatching",
-    "Nodewise",
-    "ObjectiveLearner",
-    "Online",
     "Run",
-    "Stacking",
     "StopRun",
     "Trace",
-    "TrainingReport",
     "as_learner",
-    "break_symmetry",
     "callbacks",
     "run",
-    "warm_start",
-    *_LAZY,
+    *_NAMES,
 ]

@@ -21,9 +21,12 @@ from gibbsian.backends.parallel import map_in_order
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.models import PairwiseModel
-from gibbsian.objectives import Function
+from gibbsian.models.regressions import Regressions
+from gibbsian.objectives import FlipCostObjective, Function
+from gibbsian.objectives.base import Scores
+from gibbsian.objectives.curvature import state_blocks
 
-Told = TypeVar("Told")
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +105,25 @@ class DirectedModel:
         np.add.at(excess, self.model.graph.edges[:, 1], backward - couplings)
         return np.concatenate([biases + middle * excess, couplings])
 
+    def symmetric(self, theta: np.ndarray) -> PairwiseModel:
+        """Return the model with the averages of the directed parameters."""
+        return self.model.replace(self.symmetrise(theta))
+
+    def curvature_and_scores(self, objective: FlipCostObjective, data: Dataset) -> tuple[np.ndarray, Scores]:
+        """Return the curvature of a loss in the directed parameters, and the scores of the states."""
+        model, regressions = self.model, Regressions(self.model, directed=True)
+        shares, curvature = data.weights / data.total_weight, np.zeros((regressions.size, regressions.size))
+        for block in state_blocks(data):
+            bends = objective.bends(model.flip_costs(data.states[block]))
+            curvature += regressions.curvature(data.states[block], bends * shares[block, None])
+
+        def scores() -> Scores:
+            for block in state_blocks(data):
+                x = data.states[block]
+                yield block, regressions.scores(x, objective.slopes(model, model.flip_costs(x)))
+
+        return curvature, scores()
+
     def flip_costs(self, x: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """Return the log-odds ``log P(x_u | others) - log P(the other value | others)`` of each regression."""
         x = np.ascontiguousarray(x, dtype=np.float64)
@@ -115,12 +137,12 @@ class DirectedModel:
         return costs
 
     def flip_loss(
-        self, x: np.ndarray, shares: np.ndarray, theta: np.ndarray, kernel: Callable[[np.ndarray, np.ndarray], Told]
-    ) -> tuple[Told, np.ndarray]:
+        self, x: np.ndarray, shares: np.ndarray, theta: np.ndarray, kernel: Callable[[np.ndarray, np.ndarray], Answer]
+    ) -> tuple[Answer, np.ndarray]:
         """Return what `kernel` says of the flip costs, and the gradient of the loss whose slopes it leaves there."""
         x = np.ascontiguousarray(x, dtype=np.float64)
         costs = self.flip_costs(x, theta)
-        told = kernel(costs, shares)
+        answer = kernel(costs, shares)
         bias_slopes = kernels.sign_and_sum(costs, x, self._scale)
         both = (self._edges, self._reversed_edges)
         if self.model.is_dense:
@@ -128,7 +150,7 @@ class DirectedModel:
             slopes = [kernels.gather_edges(products, pairs, False) for pairs in both]
         else:
             slopes = [kernels.edge_products(costs, x, pairs) for pairs in both]
-        return told, np.concatenate([bias_slopes[: self.model.n_biases], *slopes])
+        return answer, np.concatenate([bias_slopes[: self.model.n_biases], *slopes])
 
     def _matrix(self, forward: np.ndarray, backward: np.ndarray) -> np.ndarray:
         """Column u holds the couplings of variable u."""

@@ -15,19 +15,20 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.errors import ArgumentError
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
 from gibbsian.inference import ExactInference, plan_exact
 from gibbsian.learners import class_em
-from gibbsian.learners.base import LEARNERS, Learner, LearnerState
-from gibbsian.learners.objective import check_penalties, ridge
+from gibbsian.learners.base import LEARNERS, LearnerState
+from gibbsian.learners.moment_matching import CLAMPED_HELP
+from gibbsian.learners.objective import ridge
+from gibbsian.learners.recipe import Penalised
 from gibbsian.models import Model
-from gibbsian.models.parameters import check_whole_number
 from gibbsian.objectives import Function
 from gibbsian.optimizers import LBFGS, StepInfo
 from gibbsian.optimizers.anderson import extrapolate
 from gibbsian.optimizers.base import gradient_norm, penalty
 from gibbsian.optimizers.lbfgs import LBFGSState
+from gibbsian.settings import check, choice, declared, flag, free, number, whole
 
 # Sampled statistics of E-step s are averaged with weights of about s^3, so that early ones are soon forgotten, and ...
 FORGETTING = 4.0
@@ -103,8 +104,8 @@ class _Problem:
 
 
 @LEARNERS.register("em")
-@dataclass(frozen=True)
-class EM(Learner):
+@declared(frozen=True)
+class EM(Penalised):
     """Generalised EM: in every step a few quasi-Newton steps on the expected complete-data likelihood, then an E-step.
 
     Each step lowers the penalised negative log-likelihood (or, with ``clamped="mean-field"``, the free energy, an upper
@@ -112,31 +113,6 @@ class EM(Learner):
     extrapolated to where they would end (Anderson's acceleration), and the extrapolation is taken where it lowers the
     value further than the plain step. ``"mle"`` climbs the same function. Hidden units need a start that is not
     symmetric in them: see `break_symmetry`.
-
-    Parameters
-    ----------
-    clamped : Expectation or str, optional
-        The E-step: ``"exact"``, ``"mean-field"``, ``"chains"``, ``"spatial"``, or one with its own settings. By default
-        exact where that is quick, else chains. With samples the statistics are averaged over the steps (stochastic
-        approximation EM), no value is reported, and the fit ends when the mean gradient is within their noise.
-    l1, l2 : float
-        Penalties, as for `ObjectiveLearner`.
-    m_steps : int
-        Quasi-Newton steps in each M-step.
-    max_seconds : float
-        Refuse when the exact free phase is predicted to take longer.
-    accelerated : bool
-        Whether to extrapolate, at the price of one more evaluation a step. E-steps that draw samples have no value to
-        judge it by, and make plain steps.
-
-    References
-    ----------
-    R. M. Neal and G. E. Hinton, "A view of the EM algorithm that justifies incremental, sparse, and other variants",
-    Learning in Graphical Models (1998).
-    B. Delyon, M. Lavielle and E. Moulines, "Convergence of a stochastic approximation version of the EM algorithm",
-    Annals of Statistics 27 (1999).
-    N. C. Henderson and R. Varadhan, "Damped Anderson acceleration with restarts and monotonicity control for
-    accelerating EM and EM-like algorithms", Journal of Computational and Graphical Statistics 28 (2019).
 
     Examples
     --------
@@ -150,31 +126,44 @@ class EM(Learner):
     (True, True)
     >>> bool((np.diff(result.trace.column("value")) <= 1e-12).all())
     True
+
+    References
+    ----------
+    R. M. Neal and G. E. Hinton, "A view of the EM algorithm that justifies incremental, sparse, and other variants",
+    Learning in Graphical Models (1998).
+    B. Delyon, M. Lavielle and E. Moulines, "Convergence of a stochastic approximation version of the EM algorithm",
+    Annals of Statistics 27 (1999).
+    N. C. Henderson and R. Varadhan, "Damped Anderson acceleration with restarts and monotonicity control for
+    accelerating EM and EM-like algorithms", Journal of Computational and Graphical Statistics 28 (2019).
     """
 
-    clamped: Expectation | str | None = None
-    l1: float = 0.0
-    l2: float = 0.0
-    m_steps: int = 3
-    max_seconds: float = 10.0
-    accelerated: bool = True
-    assignment: str = "soft"
+    clamped: Expectation | str | None = free(None, CLAMPED_HELP, doc="Expectation, str or None", kw_only=False)
+    m_steps: int = whole(3, "Quasi-Newton steps in each M-step.", least=1)
+    max_seconds: float = number(10.0, "Refuse when the exact free phase is predicted to take longer.", above=0)
+    accelerated: bool = flag(
+        True,
+        "Whether to extrapolate, at the price of one more evaluation a step. E-steps that draw samples have no value to "
+        "judge it by, and make plain steps.",
+    )
+    assignment: str = choice(
+        "soft",
+        "For models of classes: 'soft' weighs a row by the probabilities of its classes, 'hard' gives it to the likeliest "
+        "(k-means).",
+        "soft",
+        "hard",
+    )
 
     def __post_init__(self) -> None:
-        check_penalties(self.l1, self.l2)
-        check_whole_number("m_steps", self.m_steps, least=1)
-        if not self.max_seconds > 0:
-            raise ArgumentError("must be positive", argument="max_seconds", value=self.max_seconds)
+        check(self)
         if isinstance(self.clamped, str):
-            object.__setattr__(self, "clamped", CLAMPED.create(self.clamped))
+            self._settle(clamped=CLAMPED.create(self.clamped))
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Take both expectations at the start."""
         if hasattr(model, "em_steps"):
             return class_em.init(model.em_steps(data, self.assignment == "hard"), model, rng)
         clamped = as_clamped(self.clamped, model, data)
-        l1, plan = np.where(model.penalised, self.l1, 0.0), plan_exact(model, self.max_seconds)
-        problem = _Problem(model, clamped, l1, plan)
+        problem = _Problem(model, clamped, self._l1_of(model), plan_exact(model, self.max_seconds))
         nothing, zeros = np.empty((0, model.theta.size)), np.zeros_like(model.theta)
         start = EMProgress(
             theta=model.theta,

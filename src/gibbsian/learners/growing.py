@@ -20,13 +20,12 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.minibatches import draw_seed, seeded
-from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import Learner, LearnerState, as_learner
 from gibbsian.models import Model
-from gibbsian.optimizers import OptimizerState, StepInfo
+from gibbsian.optimizers import StepInfo
+from gibbsian.optimizers.base import with_memory_of
+from gibbsian.settings import check, declared, free, number, whole
 
-# What every optimiser's state has; the rest is what it remembers, and goes with the parameters into the next stage.
-_AT_THE_POINT = {part.name for part in dataclasses.fields(OptimizerState)}
 # A stage that needs more steps than this is left to the next one.
 _MOST_STEPS = 100
 
@@ -66,24 +65,12 @@ class GrowingProgress:
         return self.inner.theta
 
 
-@dataclass(frozen=True)
+@declared(frozen=True)
 class Growing(Learner):
     """Let a learner go through growing subsets of the rows first.
 
     All subsets together are the first step of the fit, because a gradient on a subset must not end it; every step
     reports the gradient on all rows. Evaluations are counted by rows: one on half of them counts half.
-
-    Parameters
-    ----------
-    learner : Learner or str
-        What learns: an objective with an optimiser, such as ``"mple"``.
-    first : int
-        Rows of the first stage.
-    factor : float
-        How much each stage is larger than the one before.
-    noise : float
-        A stage of m rows ends when no entry of the gradient is larger than ``noise / sqrt(m)``: gradients of single
-        rows vary by about two.
 
     Examples
     --------
@@ -97,19 +84,21 @@ class Growing(Learner):
     True
     """
 
-    learner: Learner | str = "mple"
-    first: int = 1000
-    factor: float = 10.0
-    noise: float = 2.0
+    learner: Learner | str = free(
+        "mple", "What learns: an objective with an optimiser.", doc="Learner or str", kw_only=False
+    )
+    first: int = whole(1000, "Rows of the first stage.", least=1)
+    factor: float = number(10.0, "How much each stage is larger than the one before.", above=1)
+    noise: float = number(
+        2.0,
+        "A stage of m rows ends when no entry of the gradient is larger than `noise / sqrt(m)`: gradients of single rows "
+        "vary by about two.",
+        above=0,
+    )
 
     def __post_init__(self) -> None:
+        check(self)
         object.__setattr__(self, "learner", as_learner(self.learner))
-        if self.first < 1:
-            raise ArgumentError("must be at least 1", argument="first", value=self.first)
-        if not self.factor > 1:
-            raise ArgumentError("must be larger than 1", argument="factor", value=self.factor)
-        if not self.noise > 0:
-            raise ArgumentError("must be positive", argument="noise", value=self.noise)
 
     @property
     def l1(self) -> float:
@@ -191,12 +180,7 @@ class _Problem:
         state = self.learner.init(model, data, seeded(seed, data.n_rows))
         if before is None:
             return state
-        memory = {
-            part.name: getattr(before, part.name)
-            for part in dataclasses.fields(before)
-            if part.name not in _AT_THE_POINT
-        }
-        return LearnerState(state.problem, dataclasses.replace(state.progress, **memory))
+        return LearnerState(state.problem, with_memory_of(before, state.progress))
 
 
 def _first_rows(seed: np.ndarray, data: Dataset, size: int) -> np.ndarray:

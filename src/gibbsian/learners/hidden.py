@@ -20,15 +20,16 @@ from gibbsian.expectations import (
     as_clamped,
 )
 from gibbsian.expectations.clamped import fill_at_random
-from gibbsian.expectations.contrastive import RestartedState, spread_over_rows
 from gibbsian.expectations.in_spins import InSpins
 from gibbsian.inference.missing import PATIENT_SECONDS
-from gibbsian.models import HigherOrderModel, MarkovRandomField, Model, PairwiseModel, PottsModel
-from gibbsian.models.scopes import Scopes
+from gibbsian.learners.completing import CompletedRows, are_few
+from gibbsian.models import Model
+from gibbsian.settings import Setting, check_value
 
 # What an exact clamped phase may take beside a free phase that is sampled: some sweeps of its chains. For 5,000 rows of
 # 60 columns, a tenth of the cells missing, it takes ten times as long as chains with a third of the free phase's noise.
 HURRIED_SECONDS = 0.05
+_SCALE = Setting("Size of the random parameters.", "number", low=0)
 
 
 def break_symmetry(model: Model, hidden: Any, rng: np.random.Generator, scale: float = 0.1) -> Model:
@@ -57,9 +58,8 @@ def break_symmetry(model: Model, hidden: Any, rng: np.random.Generator, scale: f
     >>> (start.theta != 0).tolist()                            # the biases, then the pairs 01, 02 and 12
     [False, False, False, False, True, True]
     """
-    if not (np.isfinite(scale) and scale >= 0):
-        raise ArgumentError("must be zero or positive", argument="scale", value=scale)
-    touched = model.penalised & _touches(model, hidden_columns(model, hidden))
+    check_value("scale", scale, _SCALE)
+    touched = model.penalised & model.touches(hidden_columns(model, hidden))
     noise = rng.normal(scale=scale * model.temperature, size=model.theta.size)
     return model.replace(model.theta + np.where(touched, noise, 0.0))
 
@@ -100,47 +100,16 @@ def hidden_columns(model: Model, hidden: Any) -> np.ndarray:
     return np.isin(np.arange(model.n_variables), given)
 
 
-def _touches(model: Model, variables: np.ndarray) -> np.ndarray:
-    """Which parameters belong to a term that holds any of these variables."""
-    if hasattr(model, "touches"):
-        return model.touches(variables)
-    if isinstance(model, PairwiseModel):
-        ends = variables[model.graph.edges].any(axis=1)
-        return np.concatenate([variables, ends]) if model.bias else ends
-    if isinstance(model, HigherOrderModel):
-        return _held(model.scopes, variables)
-    if isinstance(model, PottsModel | MarkovRandomField):
-        return np.repeat(_held(model.layout.scopes, variables), np.diff(model.layout.offsets))
-    raise ArgumentError(f"model is a {type(model).__name__}, of which it is not known which terms hold a variable")
-
-
-def _held(scopes: Scopes, variables: np.ndarray) -> np.ndarray:
-    indptr, members = scopes.csr
-    return np.logical_or.reduceat(variables[members], indptr[:-1])
-
-
 def choose_clamped(clamped: str | Expectation | None, expectation: Any, model: Model, data: Dataset) -> Expectation:
     """Return the clamped phase that goes with a free phase.
 
     Contrastive divergence restarts its chains at completed rows, so that it needs clamped chains; samples that are the
-    data themselves (1-SMCI) cannot have missing cells. Where the free phase has the noise of chains anyway, by default
+    data themselves (1-SMCI) are completed in all ways. Where the free phase has the noise of chains anyway, by default
     the clamped one is exact only where that takes hardly longer than its chains do.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.learners.hidden import choose_clamped
-    >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-    >>> type(choose_clamped(None, gb.expectations.RestartedChains(), model, data)).__name__
-    'ClampedChains'
     """
     inner = expectation.expectation if isinstance(expectation, InSpins) else expectation
     if isinstance(inner, Spatial) and inner.samples is None:
-        raise MissingValuesError(
-            "with the data as samples rows must be complete",
-            "learn with `learner='smci-pcd'` or 'pcd', or drop the rows with missing cells",
-        )
+        return _all_completions(data)
     if not isinstance(inner, RestartedChains):
         noisy = isinstance(inner, PersistentChains | SpatialChains)
         return as_clamped(clamped, model, data, HURRIED_SECONDS if noisy else PATIENT_SECONDS)
@@ -155,15 +124,16 @@ def choose_clamped(clamped: str | Expectation | None, expectation: Any, model: M
     return chains
 
 
+def _all_completions(data: Dataset) -> Expectation:
+    if not are_few(data):
+        raise MissingValuesError(
+            "with the data as samples every way to complete the rows is one, and there are too many",
+            "learn with `learner='smci-pcd'` or 'pcd', or drop the rows with the most missing cells",
+        )
+    return CompletedRows()
+
+
 def start_of_free_phase(clamped: Expectation, posterior: Any, data: Dataset, rng: np.random.Generator) -> Dataset:
-    """Return complete rows at which the chains of the free phase may start."""
-    if isinstance(clamped, ClampedChains):
-        return clamped.completions(data, posterior)
-    return fill_at_random(data, rng)
-
-
-def restarted_at(model: Model, expectation: RestartedChains, samples: RestartedState, rows: Dataset) -> RestartedState:
-    """Return the chains of contrastive divergence at the present completions of the rows."""
-    states, shares = spread_over_rows(rows, rows.n_rows if expectation.n_chains is None else expectation.n_chains)
-    chains = samples.chains._replace(states=states)
-    return RestartedState(chains, shares, model.mean_statistics(states, shares))
+    """Return complete rows at which the free phase may start."""
+    completions = getattr(clamped, "completions", None)
+    return fill_at_random(data, rng) if completions is None else completions(data, posterior)

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from gibbsian import graphs
 from gibbsian.data import Dataset
+from gibbsian.diagnostics.moments import data_moments
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError, ConstantColumnError, DataError, DegenerateDataWarning, notify
-from gibbsian.learners.base import LEARNERS, Learner, LearnerState
-from gibbsian.learners.objective import check_penalties
+from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.potts_mean_field import LEAST_UNEXPLAINED, solve_potts
-from gibbsian.models import Model, PairwiseModel, PottsModel
+from gibbsian.learners.recipe import Penalised
+from gibbsian.models import Model, PairwiseModel
 from gibbsian.optimizers import StepInfo
 from gibbsian.resources import require_memory
+from gibbsian.settings import check, declared
 
 _REMEDY = "drop one of them or give `l2=0.01`"
 
@@ -67,8 +69,8 @@ class _Progress:
     theta: np.ndarray
 
 
-@dataclass(frozen=True)
-class InverseMeanField(Learner):
+@declared(frozen=True)
+class InverseMeanField(Penalised):
     """Parameters by a closed formula; one step, with no gradient to report.
 
     **Graph.** The inverse of the correlation matrix is taken over all pairs of variables. Couplings are kept on the
@@ -79,41 +81,25 @@ class InverseMeanField(Learner):
     means are taken as zero and C is the matrix of plain second moments. A 0/1 model without biases keeps the
     couplings and leaves the biases out.
 
-    **l2.** A uniform law with ``l2 T^2`` times the weight of the data is mixed into them (a pseudocount): means and
-    second moments of spins are divided by ``1 + l2 T^2``. For weak couplings that is what the penalty ``(l2 / 2)
+    **l2.** A uniform distribution with ``l2 T^2`` times the weight of the data is mixed into them (a pseudocount): means
+    and second moments of spins are divided by ``1 + l2 T^2``. For weak couplings that is what the penalty ``(l2 / 2)
     theta^2`` does to the maximum of the likelihood; and it makes everything finite: a column with one value, a
     combination that never occurs, fewer rows than columns. L1 has no closed formula and is refused.
+
+    **Missing cells.** Each moment is taken over the rows that show its cells, which is consistent where cells are
+    missing completely at random. Such correlations need not be those of any rows; where their matrix has no inverse this
+    is said.
 
     **Many values.** ``"mean-field"`` also serves the Potts model (see `potts_mean_field`); the others are for spins.
 
     **No real solution.** TAP and Bethe solve a quadratic equation for each pair. Where its roots are not real, for
     couplings too strong for the approximation, the pair gets the naive value ``-K_ij`` and a warning says so.
-
-    Parameters
-    ----------
-    method : str
-        ``"mean-field"``, ``"tap"``, ``"bethe"``, ``"independent-pair"`` or ``"sessak-monasson"``.
-    l1, l2 : float
-        Penalties; l1 must be zero.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.learners.mean_field import InverseMeanField
-    >>> bm = gb.BoltzmannMachine(learner=InverseMeanField("bethe")).fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
-    >>> bm.result_.reason
-    "solved in closed form (bethe): the moments match the data's approximately"
-    >>> bm.expect().mean.round(4).tolist()                             # two variables are a tree: exact
-    [0.2, 0.2, 0.2]
     """
 
-    method: str
-    l1: float = 0.0
-    l2: float = 0.0
+    method: ClassVar[str]
 
     def __post_init__(self) -> None:
-        check_penalties(self.l1, self.l2)
-        _check_method(self.method, "method")
+        check(self)
         if self.l1:
             raise ArgumentError(
                 f"`l1={self.l1}`",
@@ -123,14 +109,19 @@ class InverseMeanField(Learner):
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Refuse what the formula cannot take; nothing is computed yet."""
-        _check_model(self.method, model)
-        data.require_complete(f"learner={self.method!r}")
+        if not model.is_pairwise and not (model.has_pair_tables and self.method == "mean-field"):
+            raise ArgumentError(
+                f"has no formula for a {type(model).__name__}",
+                "use 'mple' or 'pcd'" + (", or `learner='mean-field'`" if model.has_pair_tables else ""),
+                argument="learner",
+                value=self.method,
+            )
         return LearnerState((model, data), _Progress(model.theta))
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Evaluate the formula."""
         model, data = state.problem
-        if isinstance(model, PottsModel):
+        if model.has_pair_tables:
             pseudocount = self.l2 * model.temperature**2
             theta, unreal = solve_potts(model, data, pseudocount) * model.temperature, np.empty((0, 2))
         else:
@@ -160,7 +151,7 @@ def warm_start(name: str, model: PairwiseModel, data: Dataset, l2: float | None 
     model : PairwiseModel
         The structure; its parameters do not matter.
     data : Dataset
-        Complete data in the model's domain.
+        Data in the model's domain.
     l2 : float, optional
         Strength of the pseudocount (see `InverseMeanField`). By default the weight of ``n_variables`` rows, which keeps
         the start finite and moderate on any data.
@@ -174,25 +165,11 @@ def warm_start(name: str, model: PairwiseModel, data: Dataset, l2: float | None 
     >>> bool(start.couplings.any())
     True
     """
-    _check_method(name, "start")
-    data.require_complete(f"start={name!r}", instead="start at zero, or ")
+    if name not in _METHODS:
+        raise ArgumentError("is not known", f"use one of {', '.join(_METHODS)}", argument="start", value=name)
     strength = data.n_variables / data.n_rows / model.temperature**2 if l2 is None else l2
     theta, _ = _solve(name, model, data, strength)
     return model.replace(theta)
-
-
-def _check_method(name: str, argument: str) -> None:
-    if name not in _METHODS:
-        raise ArgumentError("is not known", f"use one of {', '.join(_METHODS)}", argument=argument, value=name)
-
-
-def _check_model(method: str, model: Model) -> None:
-    if isinstance(model, PairwiseModel) or (isinstance(model, PottsModel) and method == "mean-field"):
-        return
-    raise ArgumentError(
-        f"learner={method!r} has no formula for a {type(model).__name__}: use 'mple' or 'pcd'"
-        + (", or learner='mean-field'" if isinstance(model, PottsModel) else "")
-    )
 
 
 def _solve(method: str, model: PairwiseModel, data: Dataset, l2: float) -> tuple[np.ndarray, np.ndarray]:
@@ -211,7 +188,10 @@ def _solve(method: str, model: PairwiseModel, data: Dataset, l2: float) -> tuple
 def _spin_moments(graph: graphs.Graph, model: PairwiseModel, data: Dataset, pseudocount: float) -> PairwiseModel:
     """Means as biases and connected correlations as couplings, on any graph over the model's variables."""
     carrier = PairwiseModel.zeros(graph)
-    raw = carrier.replace(carrier.mean_statistics(data.convert("spin").states, data.weights) / (1.0 + pseudocount))
+    moments = data_moments(carrier, data.convert("spin")).mean / (1.0 + pseudocount)
+    if np.isnan(moments).any():
+        raise DataError("some pair of columns is never present together", "drop one of them, or use `learner='mle'`")
+    raw = carrier.replace(moments)
     symmetric = model.domain == SPIN and not model.bias
     mean = np.zeros(data.n_variables) if symmetric else raw.biases
     i, j = graph.edges.T
@@ -385,13 +365,13 @@ _METHODS: dict[str, tuple[Callable[[_Moments], _Solution], bool]] = {
     "independent-pair": (_independent_pair, False),
     "sessak-monasson": (_sessak_monasson, True),
 }
-_TRAITS = {"consistent": False, "penalised": False, "stepwise": False}
 
 
 # -- the named learners -----------------------------------------------------------------------------------------------
-@LEARNERS.register("mean-field", **_TRAITS)
-def naive_mean_field(l1: float = 0.0, l2: float = 0.0) -> InverseMeanField:
-    """Return naive mean-field learning: ``J = -K``, off by second order in the couplings.
+@LEARNERS.register("mean-field", consistent=False, penalised=False, stepwise=False)
+@declared(frozen=True)
+class NaiveMeanField(InverseMeanField):
+    """Naive mean-field learning: ``J = -K``, off by second order in the couplings; see `InverseMeanField`.
 
     Examples
     --------
@@ -399,12 +379,14 @@ def naive_mean_field(l1: float = 0.0, l2: float = 0.0) -> InverseMeanField:
     >>> gb.BoltzmannMachine(learner="mean-field").fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.converged
     True
     """
-    return InverseMeanField("mean-field", l1, l2)
+
+    method: ClassVar[str] = "mean-field"
 
 
-@LEARNERS.register("tap", **_TRAITS)
-def tap(l1: float = 0.0, l2: float = 0.0) -> InverseMeanField:
-    """Return learning by the equations of Thouless, Anderson and Palmer: naive with the reaction term.
+@LEARNERS.register("tap", consistent=False, penalised=False, stepwise=False)
+@declared(frozen=True)
+class TAP(InverseMeanField):
+    """Learning by the equations of Thouless, Anderson and Palmer: naive with the reaction term.
 
     Examples
     --------
@@ -412,25 +394,32 @@ def tap(l1: float = 0.0, l2: float = 0.0) -> InverseMeanField:
     >>> gb.BoltzmannMachine(learner="tap").fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.converged
     True
     """
-    return InverseMeanField("tap", l1, l2)
+
+    method: ClassVar[str] = "tap"
 
 
-@LEARNERS.register("bethe", **_TRAITS)
-def bethe(l1: float = 0.0, l2: float = 0.0) -> InverseMeanField:
-    """Return learning by the Bethe approximation: exact on trees.
+@LEARNERS.register("bethe", consistent=False, penalised=False, stepwise=False)
+@declared(frozen=True)
+class InverseBethe(InverseMeanField):
+    """Learning by the Bethe approximation: exact on trees.
 
     Examples
     --------
     >>> import gibbsian as gb
-    >>> gb.BoltzmannMachine(learner="bethe").fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.converged
-    True
+    >>> bm = gb.BoltzmannMachine(learner="bethe").fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
+    >>> bm.result_.reason
+    "solved in closed form (bethe): the moments match the data's approximately"
+    >>> bm.expect().mean.round(4).tolist()                             # two variables are a tree: exact
+    [0.2, 0.2, 0.2]
     """
-    return InverseMeanField("bethe", l1, l2)
+
+    method: ClassVar[str] = "bethe"
 
 
-@LEARNERS.register("independent-pair", **_TRAITS)
-def independent_pair(l1: float = 0.0, l2: float = 0.0) -> InverseMeanField:
-    """Return the independent-pair approximation: exact for two variables; the only one that needs no matrix inverse.
+@LEARNERS.register("independent-pair", consistent=False, penalised=False, stepwise=False)
+@declared(frozen=True)
+class IndependentPair(InverseMeanField):
+    """The independent-pair approximation: exact for two variables; the only one that needs no matrix inverse.
 
     Examples
     --------
@@ -438,12 +427,14 @@ def independent_pair(l1: float = 0.0, l2: float = 0.0) -> InverseMeanField:
     >>> gb.BoltzmannMachine(learner="independent-pair").fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.converged
     True
     """
-    return InverseMeanField("independent-pair", l1, l2)
+
+    method: ClassVar[str] = "independent-pair"
 
 
-@LEARNERS.register("sessak-monasson", **_TRAITS)
-def sessak_monasson(l1: float = 0.0, l2: float = 0.0) -> InverseMeanField:
-    """Return the small-correlation expansion of Sessak and Monasson: loops and pairs together.
+@LEARNERS.register("sessak-monasson", consistent=False, penalised=False, stepwise=False)
+@declared(frozen=True)
+class SessakMonasson(InverseMeanField):
+    """The small-correlation expansion of Sessak and Monasson: loops and pairs together.
 
     Examples
     --------
@@ -451,4 +442,5 @@ def sessak_monasson(l1: float = 0.0, l2: float = 0.0) -> InverseMeanField:
     >>> gb.BoltzmannMachine(learner="sessak-monasson").fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.converged
     True
     """
-    return InverseMeanField("sessak-monasson", l1, l2)
+
+    method: ClassVar[str] = "sessak-monasson"

@@ -5,46 +5,55 @@ Where cells are missing the data's statistics are an expectation too, given the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation, RestartedChains
+from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
 from gibbsian.expectations.clamped import CLAMPED, present_means
-from gibbsian.learners.base import Learner, LearnerState
-from gibbsian.learners.centring import Centring
-from gibbsian.learners.clique_centring import CliqueCentring
-from gibbsian.learners.hidden import choose_clamped, restarted_at, start_of_free_phase
-from gibbsian.learners.objective import check_penalties
+from gibbsian.learners.base import LearnerState
+from gibbsian.learners.hidden import choose_clamped, start_of_free_phase
+from gibbsian.learners.noisy_steps import NoisySteps, Walk
 from gibbsian.learners.pace import paced_adam
+from gibbsian.learners.recipe import Penalised, as_optimizer
 from gibbsian.models import Model
-from gibbsian.optimizers import OPTIMIZERS, Ascent, GradientStep, StepInfo
-from gibbsian.optimizers.base import gradient_norm
+from gibbsian.optimizers import Ascent, GradientStep, StepInfo
+from gibbsian.settings import check, declared, flag, free, whole
 
-# Running means weigh step s by about s^3 (Shamir and Zhang 2013): the last quarter of the steps counts, whatever
-# their number, and the way from the start is soon forgotten.
-_FORGETTING = 3.0
-# The fit has come to rest when its mean gradient is this part of a standard error. Parameters follow the noise, so that
-# steps which have settled make mean gradients far smaller than chance does; those under way in any direction do not.
-_AT_REST = 0.5
+OPTIMIZER = (
+    "How to move; None is Adam at a rate of at most 0.05 that falls with the number of interactions of a variable."
+)
+AVERAGE = "Whether the answer is the mean of the parameters over the steps, late ones counting more (Polyak)."
+MIN_ITER = "Steps before a fit may end within its Monte Carlo noise; more give a finer answer."
+CENTRED = (
+    "Make the steps in parameters about the mean of the data, where biases and couplings do not drag each other along."
+)
+CLAMPED_HELP = (
+    "How missing cells and hidden units are summed out: 'exact', 'chains', 'spatial', 'mean-field' or an expectation with "
+    "its own settings; None is exact where that is quick, else chains."
+)
 
 
 @dataclass(frozen=True)
 class _Progress:
-    """The answer so far, the point the steps have reached, and all that the next step needs."""
+    """The walk of the parameters, and the states of both phases."""
 
-    theta: np.ndarray
-    iterate: np.ndarray
-    motion: Any
+    walk: Walk
     samples: Any
     posterior: Any
-    mean_gradient: np.ndarray
-    variance: np.ndarray
-    noise: float
-    evaluations: int
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The parameters."""
+        return self.walk.theta
+
+    @property
+    def noise(self) -> float:
+        """The noise of the gradient."""
+        return self.walk.noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +64,7 @@ class _Problem:
     data: Dataset
     statistics: np.ndarray
     clamped: Expectation | None
-    l1: np.ndarray
-    centring: Centring | CliqueCentring | None
-    optimizer: GradientStep
+    steps: NoisySteps
 
 
 @dataclass(frozen=True)
@@ -100,81 +107,54 @@ class Runaway:
         return ""
 
 
-@dataclass(frozen=True)
-class MomentMatching(Learner):
+@declared(frozen=True)
+class MomentMatching(Penalised):
     """Steps along the gradient of the likelihood, with the model's expectation taken in any way.
 
     Sampled moments make noisy steps that never come to rest. With ``average=True`` the answer is the running mean of
-    the parameters (Polyak), the gradient is averaged in the same way, and from `min_steps` on the fit ends when no
+    the parameters (Polyak), the gradient is averaged in the same way, and from `min_iter` on the fit ends when no
     entry of that mean is larger than half its Monte Carlo standard error, which is the noise that is reported. The
     error takes the steps for independent; the samples of persistent chains are not, so it is too small for them and
     the fit goes on rather longer than it must.
 
-    Parameters
-    ----------
-    expectation : Expectation or str
-        How the model's statistics are computed.
-    optimizer : GradientStep, str or None
-        How to move: ``"ascent"``, ``"adam"``, ``"anderson"`` (for expectations without noise), or one with its own
-        settings; None is Adam at a rate that suits the model (`paced_adam`). There is no value to search along, so
-        line searches (L-BFGS) do not apply.
-    l1, l2 : float
-        Penalties, as for `ObjectiveLearner`.
-    average : bool
-        Whether to average over steps, as said above.
-    min_steps : int
-        Steps before a fit may end within the noise. More give a finer answer.
-    centred : bool
-        Make the steps in parameters about the mean of the data (see `centring`), where biases and couplings do not
-        drag each other along. Without it the steps are those of the papers.
-    runaway : Runaway, optional
-        When to give up because the parameters grow without end, and what to say then.
-    clamped : Expectation or str, optional
-        How the data's statistics are computed where cells are missing, hidden units among them: ``"exact"``,
-        ``"chains"``, ``"spatial"``, ``"mean-field"`` or one with its own settings. By default exact where that is
-        quick, else chains. Complete data have no use for it.
-
     Examples
     --------
     >>> import gibbsian as gb
-    >>> learner = gb.learners.MomentMatching("exact", gb.optimizers.Ascent(rate=0.5))
+    >>> learner = gb.learners.MomentMatching("exact", gb.optimizers.Ascent(learning_rate=0.5))
     >>> bm = gb.BoltzmannMachine(learner=learner, tol=1e-5).fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
     >>> bm.expect().mean.round(4).tolist()                            # the data's own moments
     [0.2, 0.2, 0.2]
     """
 
-    expectation: Expectation | str
-    optimizer: GradientStep | str | None = field(default_factory=Ascent)
-    l1: float = 0.0
-    l2: float = 0.0
-    average: bool = False
-    min_steps: int = 100
-    centred: bool = False
-    runaway: Runaway | None = None
-    clamped: Expectation | str | None = None
+    expectation: Expectation | str = free(
+        "exact", "How the model's statistics are computed.", doc="Expectation or str", kw_only=False
+    )
+    optimizer: GradientStep | str | None = free(
+        Ascent(),
+        "How to move: 'ascent', 'adam', 'anderson' (for expectations without noise), or one with its own settings; None "
+        "is Adam at a rate that suits the model. Line searches (L-BFGS) have no value to search along.",
+        doc="GradientStep, str or None",
+        kw_only=False,
+    )
+    average: bool = flag(False, AVERAGE)
+    min_iter: int = whole(100, MIN_ITER, least=1)
+    centred: bool = flag(False, CENTRED)
+    runaway: Runaway | None = free(
+        None, "When to give up because the parameters grow without end, and what to say then.", doc="Runaway or None"
+    )
+    clamped: Expectation | str | None = free(None, CLAMPED_HELP, doc="Expectation, str or None")
 
     def __post_init__(self) -> None:
-        check_penalties(self.l1, self.l2)
-        if self.min_steps < 1:
-            raise ArgumentError("must be at least 1", argument="min_steps", value=self.min_steps)
+        check(self)
         if isinstance(self.expectation, str):
-            object.__setattr__(self, "expectation", EXPECTATIONS.create(self.expectation))
+            self._settle(expectation=EXPECTATIONS.create(self.expectation))
         if isinstance(self.clamped, str):
-            object.__setattr__(self, "clamped", CLAMPED.create(self.clamped))
-        if isinstance(self.optimizer, str):
-            object.__setattr__(self, "optimizer", OPTIMIZERS.create(self.optimizer))
-        if not isinstance(self.optimizer, GradientStep | None):
-            raise ArgumentError(
-                "needs the value of an objective, which moment matching does not have",
-                "use 'ascent', 'adam' or 'anderson'",
-                argument="optimizer",
-                value=self.optimizer,
-            )
+            self._settle(clamped=CLAMPED.create(self.clamped))
+        self._settle(optimizer=as_gradient_step(self.optimizer))
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Compute the data's statistics, or prepare their clamped phase, and start the samples."""
-        l1 = np.where(model.penalised, self.l1, 0.0)
-        centring = self._centring(model, present_means(data)) if self.centred else None
+        centring = model.centred(present_means(data), l1=self.l1 > 0) if self.centred else None
         rows, statistics, clamped, posterior = data, np.zeros_like(model.theta), None, None
         if data.has_missing:
             clamped = choose_clamped(self.clamped, self.expectation, model, data)
@@ -183,40 +163,22 @@ class MomentMatching(Learner):
         else:
             statistics = model.mean_statistics(data.states, data.weights)
         optimizer: Any = paced_adam(model) if self.optimizer is None else self.optimizer
-        problem = _Problem(model, data, statistics, clamped, l1, centring, optimizer)
+        steps = NoisySteps(optimizer, self._l1_of(model), centring, self.average, self.min_iter)
         samples = self.expectation.init(model, rows, rng)  # type: ignore[union-attr]
-        motion = optimizer.init_move(model.theta)
-        zeros = np.zeros_like(model.theta)
-        progress = _Progress(model.theta, model.theta, motion, samples, posterior, zeros, zeros, 0.0, 0)
-        return LearnerState(problem, progress)
-
-    def _centring(self, model: Model, origin: np.ndarray) -> Centring | CliqueCentring:
-        if not self.l1 and CliqueCentring.applies(model):
-            return CliqueCentring(model, origin)  # type: ignore[arg-type]
-        return Centring(model, origin)
+        problem = _Problem(model, data, statistics, clamped, steps)
+        return LearnerState(problem, _Progress(steps.start(model.theta), samples, posterior))
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Take one expectation and one step along the difference of moments.
-
-        The value is not known; the norm reported is that of the gradient that was followed, or of its running mean.
-        """
-        problem, progress = state.problem, state.progress
-        l1, temperature = problem.l1, problem.model.temperature
-        model = problem.model.replace(progress.iterate)
-        data, posterior, samples = self._clamped_phase(problem, model, progress)
+        """Take one expectation and one step along the difference of moments; the value is not known."""
+        problem, walk = state.problem, state.progress.walk
+        model, temperature = problem.model.replace(walk.iterate), problem.model.temperature
+        data, posterior, samples = self._clamped_phase(problem, model, state.progress)
         free, samples = self.expectation(model, samples)  # type: ignore[operator]
-        gradient = (free.mean - data.mean) / temperature + self.l2 * progress.iterate
-        iterate, motion = self._move(problem, progress, gradient)
-        stderr = np.hypot(free.stderr, data.stderr) / temperature
-        mean_gradient, variance, noise = self._judge(progress, gradient, stderr)
-        norm = gradient_norm(progress.iterate, mean_gradient, l1)
-        theta = self._answer(progress, iterate, l1)
-        t = progress.evaluations
-        rate = problem.optimizer.rate_at(t)
-        failure = "" if self.runaway is None else self.runaway.failure(model, iterate, t + 1)
-        info = StepInfo(float("nan"), norm, rate, t + 1, noise=noise, failure=failure)
-        new = _Progress(theta, iterate, motion, samples, posterior, mean_gradient, variance, noise, t + 1)
-        return LearnerState(problem, new), info
+        gradient = (free.mean - data.mean) / temperature + self.l2 * walk.iterate
+        walk, info = problem.steps.step(walk, gradient, np.hypot(free.stderr, data.stderr) / temperature)
+        if self.runaway is not None:
+            info = info._replace(failure=self.runaway.failure(model, walk.iterate, walk.evaluations))
+        return LearnerState(problem, _Progress(walk, samples, posterior)), info
 
     def _clamped_phase(self, problem: _Problem, model: Model, progress: _Progress) -> tuple[Estimate, Any, Any]:
         """Return the data's statistics, the state of their expectation, and the samples of the free phase.
@@ -227,36 +189,21 @@ class MomentMatching(Learner):
             return Estimate(problem.statistics, np.zeros_like(problem.statistics)), None, progress.samples
         estimate, posterior = problem.clamped(model, progress.posterior)
         samples = progress.samples
-        if isinstance(self.expectation, RestartedChains):
+        restart = getattr(self.expectation, "restarted_at", None)
+        if restart is not None:
             rows = problem.clamped.completions(problem.data, posterior)  # type: ignore[attr-defined]
-            samples = restarted_at(model, self.expectation, samples, rows)
+            samples = restart(model, samples, rows)
         return estimate, posterior, samples
 
-    def _move(self, problem: _Problem, progress: _Progress, gradient: np.ndarray) -> tuple[np.ndarray, Any]:
-        move, centring, l1 = problem.optimizer.move, problem.centring, problem.l1
-        if centring is None:
-            return move(progress.iterate, gradient, l1, progress.motion)
-        here = centring.inwards(progress.iterate)
-        there, motion = move(here, centring.gradient(gradient), centring.l1(l1), progress.motion)
-        return centring.outwards(there), motion
 
-    def _weight(self, t: int) -> float:
-        """Weight of the newest of ``t + 1`` steps in the running means."""
-        return (_FORGETTING + 1) / (_FORGETTING + 1 + t) if self.average else 1.0
-
-    def _judge(
-        self, progress: _Progress, gradient: np.ndarray, stderr: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return the mean gradient, its variance, and the noise to judge it by (zero while it is too early)."""
-        weight = self._weight(progress.evaluations)
-        mean = (1 - weight) * progress.mean_gradient + weight * gradient
-        variance = (1 - weight) ** 2 * progress.variance + weight**2 * stderr**2
-        if not self.average or progress.evaluations + 1 < self.min_steps:
-            return mean, variance, 0.0
-        return mean, variance, _AT_REST * float(np.sqrt(variance.max(initial=0.0)))
-
-    def _answer(self, progress: _Progress, iterate: np.ndarray, l1: np.ndarray) -> np.ndarray:
-        """Average the iterates; what the penalty holds at zero now is zero in the answer."""
-        weight = self._weight(progress.evaluations)
-        mean = (1 - weight) * progress.theta + weight * iterate
-        return np.where((l1 > 0) & (iterate == 0), 0.0, mean)
+def as_gradient_step(optimizer: Any) -> Any:
+    """Turn a name into an optimiser that moves by a gradient alone; None stays."""
+    made = optimizer if optimizer is None else as_optimizer(optimizer)
+    if not isinstance(made, GradientStep | None):
+        raise ArgumentError(
+            "needs the value of an objective, which this learner does not have",
+            "use 'ascent', 'adam' or 'anderson'",
+            argument="optimizer",
+            value=optimizer,
+        )
+    return made

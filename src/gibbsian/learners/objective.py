@@ -1,63 +1,126 @@
-"""Learning by minimising an objective."""
+"""Learning by minimising an objective, and the named learners that do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.errors import ArgumentError
-from gibbsian.learners.base import Learner, LearnerState
+from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.expectations.clamped import present_means
+from gibbsian.expectations.clamped_chains import ClampedChains
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState
+from gibbsian.learners.completing import AllCompletions, Rounds, SampledRounds, are_few, as_completing
+from gibbsian.learners.noisy_steps import NoisySteps
+from gibbsian.learners.pace import paced_adam
+from gibbsian.learners.recipe import Penalised, Recipe, as_optimizer, optimizer_setting
 from gibbsian.models import Model
-from gibbsian.objectives import Function, Objective
-from gibbsian.objectives.curvature import curvature
-from gibbsian.optimizers import LBFGS, OPTIMIZERS, Optimizer, StepInfo
+from gibbsian.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood
+from gibbsian.objectives import ProbabilityFlow as FlowObjective
+from gibbsian.objectives import RatioMatching as RatioObjective
+from gibbsian.objectives.curvature import differences
+from gibbsian.objectives.probability_flow import SKIP_DATA
+from gibbsian.optimizers import GradientStep, Optimizer, StepInfo
+from gibbsian.settings import check, declared, flag, free, number
+
+COMPLETIONS = (
+    "How missing cells are completed in every step: 'exact', in all ways with their probabilities, 'chains', by clamped "
+    "Gibbs chains (or `ClampedChains` with their own settings); None is exact where there are few ways, else chains."
+)
+# Steps before a fit with sampled completions may end within their noise.
+FEWEST_SAMPLED = 100
 
 
-@dataclass(frozen=True)
-class ObjectiveLearner(Learner):
+@declared(frozen=True)
+class ObjectiveLearner(Penalised):
     """Minimise ``objective + l1 sum|couplings| + (l2 / 2) sum theta^2``.
 
-    The penalties act on the parameters in the model's own coding; the L1 penalty leaves biases alone.
-
-    Parameters
-    ----------
-    objective : Objective
-        What to minimise.
-    optimizer : Optimizer or str
-        How.
-    l1, l2 : float
-        Strength of the penalties.
+    The penalties act on the parameters in the model's own coding; the L1 penalty leaves biases alone. Where cells are
+    missing and the objective does not sum them out itself, the equations ``E[gradient of the row's loss | present
+    cells] = 0`` are solved under the model (see `gibbsian.learners.completing`), which is consistent where cells are
+    missing at random.
 
     Examples
     --------
     >>> import gibbsian as gb
-    >>> learner = gb.learners.ObjectiveLearner(gb.objectives.Pseudolikelihood(), gb.optimizers.Ascent(rate=0.2))
+    >>> descent = gb.optimizers.Ascent(learning_rate=0.2)
+    >>> learner = gb.learners.ObjectiveLearner(gb.objectives.Pseudolikelihood(), optimizer=descent)
     >>> rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]
     >>> bm = gb.BoltzmannMachine(learner=learner, tol=1e-4).fit(rows)
     >>> bm.result_.converged
     True
     """
 
-    objective: Objective
-    optimizer: Optimizer | str = field(default_factory=LBFGS)
-    l1: float = 0.0
-    l2: float = 0.0
+    objective: Objective = free(Pseudolikelihood(), "What to minimise.", doc="Objective", kw_only=False)
+    optimizer: Optimizer | str = optimizer_setting("lbfgs", "How to minimise.", kw_only=False)
+    completions: str | ClampedChains | None = free(None, COMPLETIONS, doc="str, ClampedChains or None")
 
     def __post_init__(self) -> None:
-        check_penalties(self.l1, self.l2)
-        if isinstance(self.optimizer, str):
-            object.__setattr__(self, "optimizer", OPTIMIZERS.create(self.optimizer))
+        check(self)
+        self._settle(optimizer=as_optimizer(self.optimizer))
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Bind the objective to the data and evaluate the start."""
-        function = ridge(self.objective.bind(model, data), self.l2)
-        if getattr(self.optimizer, "needs_hessian", False):
-            function = WithHessian(function, self._hessian(model, data))
-        l1 = np.where(model.penalised, self.l1, 0.0)
-        return LearnerState((function, l1), self.optimizer.init(function, model.theta, l1))  # type: ignore[union-attr]
+        if not data.has_missing or getattr(self.objective, "takes_missing", False):
+            plain = Minimisation(self._bind(model, data), self.optimizer, self._l1_of(model))
+            return LearnerState(plain, plain.start(model.theta))
+        chains = as_completing(self.completions, data)
+        if chains is None:
+            rounds = Rounds(
+                AllCompletions.of(data),
+                lambda rows: self._bind(model, rows),
+                model.replace,
+                self.optimizer,
+                self._l1_of(model),
+            )
+            return LearnerState(rounds, rounds.start(model.theta))
+        sampled = SampledRounds(
+            data, chains, lambda rows: self._bind(model, rows), model.replace, self._steps(model, data)
+        )
+        return LearnerState(sampled, sampled.start(model.theta, rng))
+
+    def _steps(self, model: Model, data: Dataset) -> NoisySteps:
+        """Return how the parameters move along noisy gradients, which have no value to search along."""
+        optimizer = self.optimizer if isinstance(self.optimizer, GradientStep) else paced_adam(model)
+        centring = model.centred(present_means(data), l1=self.l1 > 0)
+        return NoisySteps(optimizer, self._l1_of(model), centring, average=True, min_iter=FEWEST_SAMPLED)
+
+    def _bind(self, model: Model, rows: Dataset) -> Function:
+        """Return the smooth part of what is minimised, as a function of theta."""
+        function = ridge(self.objective.bind(model, rows), self.l2)
+        if not getattr(self.optimizer, "needs_hessian", False):
+            return function
+
+        def hessian(theta: np.ndarray) -> np.ndarray:
+            bent = self.objective.curvature(model.replace(theta), rows)  # type: ignore[attr-defined]
+            return bent + self.l2 * np.eye(theta.size)
+
+        return WithHessian(function, hessian)
+
+    def equations(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Equations:
+        """Return the equations that an unpenalised fit solves."""
+        objective: Any = self.objective
+        if not hasattr(objective, "scores"):
+            raise ArgumentError(
+                f"standard errors are not known for {objective!r}", "use `gibbsian.uncertainty.bootstrap`"
+            )
+        if not data.has_missing or objective.takes_missing:
+            return Equations(objective.curvature(model, data, max_seconds), objective.scores(model, data, max_seconds))
+        if not are_few(data):
+            raise TooExpensiveError(
+                "there are too many ways to complete the rows", "use `gibbsian.uncertainty.bootstrap`"
+            )
+        rows = AllCompletions.of(data)
+
+        def mean_score(theta: np.ndarray) -> np.ndarray:
+            current = model.replace(theta)
+            return objective.bind(model, rows.under(current))(theta)[1]
+
+        jacobian = differences(mean_score, model.theta, max_seconds).T
+        return Equations(jacobian, rows.expected_scores(objective, model))
 
     def by_chunks(self, batch_size: int) -> Learner:
         """Return the same objective by minibatches."""
@@ -65,17 +128,27 @@ class ObjectiveLearner(Learner):
 
         return Online(objective=self.objective, l1=self.l1, l2=self.l2, batch_size=batch_size)
 
-    def _hessian(self, model: Model, data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
-        def hessian(theta: np.ndarray) -> np.ndarray:
-            return curvature(self.objective, model.replace(theta), data) + self.l2 * np.eye(theta.size)
-
-        return hessian
-
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Take one step of the optimiser."""
-        function, l1 = state.problem
-        progress, info = self.optimizer.step(function, state.progress, l1)  # type: ignore[union-attr]
+        """Take one step of the optimiser, or one round of completing the rows and stepping."""
+        progress, info = state.problem.step(state.progress)
         return LearnerState(state.problem, progress), info
+
+
+@dataclass(frozen=True, eq=False)
+class Minimisation:
+    """A function of theta, and what minimises it."""
+
+    function: Function
+    optimizer: Any
+    l1: np.ndarray
+
+    def start(self, theta: np.ndarray) -> Any:
+        """Evaluate the start."""
+        return self.optimizer.init(self.function, theta, self.l1)
+
+    def step(self, progress: Any) -> tuple[Any, StepInfo]:
+        """Take one step of the optimiser."""
+        return self.optimizer.step(self.function, progress, self.l1)
 
 
 @dataclass(frozen=True)
@@ -102,8 +175,93 @@ def ridge(function: Function, l2: float) -> Function:
     return penalised
 
 
-def check_penalties(l1: float, l2: float) -> None:
-    """Refuse penalties that are not finite and at least zero."""
-    for name, value in (("l1", l1), ("l2", l2)):
-        if not (np.isfinite(value) and value >= 0):
-            raise ArgumentError(f"{name}={value} must be zero or positive")
+# -- the named learners -----------------------------------------------------------------------------------------------
+@LEARNERS.register("mle")
+@declared(frozen=True)
+class MLE(Recipe):
+    """Exact maximum likelihood (Y18 section 2); missing cells are summed out.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.BoltzmannMachine(learner="mle").fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]).result_.converged
+    True
+    """
+
+    optimizer: Optimizer | str = optimizer_setting("lbfgs", "How to minimise.")
+    max_seconds: float = number(10.0, "Refuse when one evaluation is predicted to take longer.", above=0)
+
+    def build(self) -> Learner:
+        """Minimise minus the log-likelihood."""
+        return ObjectiveLearner(Likelihood(self.max_seconds), optimizer=self.optimizer, l1=self.l1, l2=self.l2)
+
+
+@declared(frozen=True)
+class FlipCostLearner(Recipe):
+    """Minimise an objective on flip costs, which needs complete rows or completes them."""
+
+    optimizer: Optimizer | str = optimizer_setting("lbfgs", "How to minimise.")
+    completions: str | ClampedChains | None = free(None, COMPLETIONS, doc="str, ClampedChains or None")
+
+    def minimised(self) -> Objective:
+        """Return what is minimised."""
+        raise NotImplementedError
+
+    def build(self) -> Learner:
+        """Minimise it."""
+        return ObjectiveLearner(
+            self.minimised(), optimizer=self.optimizer, l1=self.l1, l2=self.l2, completions=self.completions
+        )
+
+
+@LEARNERS.register("mple")
+@declared(frozen=True)
+class MPLE(FlipCostLearner):
+    """Maximum pseudolikelihood (H06; Y18 section 3.1).
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.BoltzmannMachine(learner="mple").fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]).result_.converged
+    True
+    """
+
+    def minimised(self) -> Objective:
+        """Return minus the log-pseudolikelihood."""
+        return Pseudolikelihood()
+
+
+@LEARNERS.register("rm")
+@declared(frozen=True)
+class RatioMatching(FlipCostLearner):
+    """Ratio matching (Hyvarinen 2007; Y18 section 5).
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.BoltzmannMachine(learner="rm").fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]).result_.converged
+    True
+    """
+
+    def minimised(self) -> Objective:
+        """Return the squared probabilities of the other values."""
+        return RatioObjective()
+
+
+@LEARNERS.register("mpf")
+@declared(frozen=True)
+class ProbabilityFlow(FlipCostLearner):
+    """Minimum probability flow over one-flip neighbours (Sohl-Dickstein 2011; Y18 section 5).
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.BoltzmannMachine(learner="mpf").fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]).result_.converged
+    True
+    """
+
+    skip_data: bool = flag(False, SKIP_DATA)
+
+    def minimised(self) -> Objective:
+        """Return the flow out of the rows."""
+        return FlowObjective(self.skip_data)

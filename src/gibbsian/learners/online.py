@@ -8,21 +8,26 @@ Rows may be in memory or on disk.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.data.minibatches import MinibatchSource, ShuffledPass, draw_seed
-from gibbsian.errors import ArgumentError, CodingError, DataError
-from gibbsian.learners.base import LEARNERS, Learner, LearnerState
-from gibbsian.learners.centring import Centring
-from gibbsian.learners.objective import check_penalties
+from gibbsian.data.minibatches import MinibatchSource, ShuffledPass, draw_seed, seeded
+from gibbsian.errors import CodingError, DataError
+from gibbsian.expectations.clamped import present_means
+from gibbsian.learners.base import LEARNERS, LearnerState
+from gibbsian.learners.completing import completed
+from gibbsian.learners.moment_matching import as_gradient_step
+from gibbsian.learners.pace import DEFAULT_OPTIMIZER
+from gibbsian.learners.recipe import Penalised
 from gibbsian.models import Model
+from gibbsian.models.centring import Centring
 from gibbsian.objectives import OBJECTIVES, Objective, Pseudolikelihood
-from gibbsian.optimizers import OPTIMIZERS, Adam, Decay, GradientStep, StepInfo
+from gibbsian.optimizers import GradientStep, StepInfo
 from gibbsian.optimizers.base import gradient_norm, penalty, subgradient
+from gibbsian.settings import check, declared, flag, free, whole
 
 # The average forgets its start: step s of t counts like s^3, so the last half of the steps makes up 94% of it.
 _FORGETTING = 3
@@ -95,8 +100,8 @@ class OnlineProgress:
 
 
 @LEARNERS.register("online", consistent=False, stochastic=True)
-@dataclass(frozen=True)
-class Online(Learner):
+@declared(frozen=True)
+class Online(Penalised):
     """Minimise an objective by steps on shuffled minibatches.
 
     A step of the fit is a minibatch, so ``max_iter`` counts minibatches: see `steps`. The fit ends by itself after a
@@ -104,20 +109,6 @@ class Online(Learner):
     more passes only average out what is left of the order of the rows (after k passes at most about ``1.5 / sqrt(k)``
     standard errors). A constant rate may settle beside the optimum, because the steps are larger than its valley: such
     a fit goes on to ``max_iter`` and is not called converged.
-
-    Parameters
-    ----------
-    objective : Objective or str
-        What to minimise; its mean over rows is estimated by the mean over a minibatch.
-    optimizer : GradientStep or str
-        What makes steps of gradients: `Adam` or `Ascent`, with a `Decay` for the rates of Robbins and Monro.
-    batch_size : int
-        About how many rows a minibatch has.
-    averaging : bool
-        Return the average of the parameters over the steps, late steps counting more, instead of the last ones. With
-        an L1 penalty, an entry that was zero in most steps is zero in the average.
-    l1, l2 : float
-        Penalties, as for `ObjectiveLearner`.
 
     Examples
     --------
@@ -132,25 +123,30 @@ class Online(Learner):
     True
     """
 
-    objective: Objective | str = field(default_factory=Pseudolikelihood)
-    optimizer: GradientStep | str = field(default_factory=lambda: Adam(rate=0.05, decay=Decay(power=0.75, delay=100)))
-    batch_size: int = 1000
-    averaging: bool = True
-    l1: float = 0.0
-    l2: float = 0.0
+    objective: Objective | str = free(
+        Pseudolikelihood(),
+        "What to minimise; its mean over rows is estimated by the mean over a minibatch.",
+        doc="Objective or str",
+        kw_only=False,
+    )
+    optimizer: GradientStep | str = free(
+        DEFAULT_OPTIMIZER,
+        "What makes steps of gradients: `Adam` or `Ascent`, with a `Decay` for the rates of Robbins and Monro.",
+        doc="GradientStep or str",
+        kw_only=False,
+    )
+    batch_size: int = whole(1000, "About how many rows a minibatch has.", least=1)
+    average: bool = flag(
+        True,
+        "Return the average of the parameters over the steps, late steps counting more, instead of the last ones. With an "
+        "L1 penalty, an entry that was zero in most steps is zero in the average.",
+    )
 
     def __post_init__(self) -> None:
-        check_penalties(self.l1, self.l2)
+        check(self)
         if isinstance(self.objective, str):
-            object.__setattr__(self, "objective", OBJECTIVES.create(self.objective))
-        if isinstance(self.optimizer, str):
-            object.__setattr__(self, "optimizer", OPTIMIZERS.create(self.optimizer))
-        if not isinstance(self.optimizer, GradientStep):
-            raise ArgumentError(
-                "needs a value to search along", "use adam or ascent", argument="optimizer", value=self.optimizer
-            )
-        if self.batch_size < 1:
-            raise ArgumentError("must be at least 1", argument="batch_size", value=self.batch_size)
+            self._settle(objective=OBJECTIVES.create(self.objective))
+        self._settle(optimizer=as_gradient_step(self.optimizer))
 
     def steps(self, data: Dataset | MinibatchSource, passes: int = 1) -> int:
         """Return the number of steps that so many passes over the data make: what to give as ``max_iter``.
@@ -168,14 +164,17 @@ class Online(Learner):
         """Draw the seed of the shuffling and look at the first minibatch."""
         _check_data(data)
         seed = draw_seed(rng)
-        problem = _Problem(model, data, self.batch_size, np.where(model.penalised, self.l1, 0.0))
-        return LearnerState(problem, self.start(model, problem.pass_of(seed, 0)[0], seed))
+        problem = self._problem(model, data)
+        return LearnerState(problem, self._begun(model, problem.pass_of(seed, 0)[0], seed))
 
-    def start(self, model: Model, batch: Dataset, seed: np.ndarray) -> OnlineProgress:
+    def _problem(self, model: Model, data: Dataset | MinibatchSource) -> _Problem:
+        return _Problem(model, data, self.batch_size, self._l1_of(model))
+
+    def _begun(self, model: Model, batch: Dataset, seed: np.ndarray) -> OnlineProgress:
         """Return the progress before the first step, which will be on `batch`."""
         _check_fits(model, batch)
-        origin, nothing = batch.states.mean(axis=0), np.zeros_like(model.theta)
-        start = Centring(model, origin).inwards(model.theta)
+        origin = present_means(batch) if batch.has_missing else batch.states.mean(axis=0)
+        nothing, start = np.zeros_like(model.theta), _centring(model, origin).inwards(model.theta)
         return OnlineProgress(
             theta=model.theta,
             origin=origin,
@@ -201,11 +200,11 @@ class Online(Learner):
         """
         problem, progress = state.problem, state.progress
         if self._settled(progress):
-            return state, self._told(problem, progress)
+            return state, self._info(problem, progress)
         batches = problem.pass_of(progress.seed, progress.epoch)
         progress = self.learn(problem.model, problem.l1, progress, batches[progress.position])
         progress = _count(problem.model, progress, len(batches), problem.l1)
-        return LearnerState(problem, progress), self._told(problem, progress)
+        return LearnerState(problem, progress), self._info(problem, progress)
 
     def update(
         self, state: LearnerState | None, model: Model, data: Dataset, rng: np.random.Generator
@@ -226,19 +225,20 @@ class Online(Learner):
         """
         _check_data(data)
         _check_fits(model, data)
-        l1 = np.where(model.penalised, self.l1, 0.0)
-        seed, epoch = (draw_seed(rng), 0) if state is None else (state.progress.seed, state.progress.epoch)
-        batches = data.shuffled(self.batch_size, seed, epoch)
-        progress = self.start(model, batches[0], seed) if state is None else state.progress
-        for k in range(len(batches)):
-            progress = _count(model, self.learn(model, l1, progress, batches[k]), len(batches), l1)
+        problem = self._problem(model, data)
+        progress = self.init(model, data, rng).progress if state is None else replace(state.progress, position=0)
+        batches = problem.pass_of(progress.seed, progress.epoch)
+        for batch in map(batches.__getitem__, range(len(batches))):
+            progress = _count(model, self.learn(model, problem.l1, progress, batch), len(batches), problem.l1)
         norm = float(np.abs(progress.gradient).max(initial=0.0))
         return LearnerState(None, progress), StepInfo(progress.value, norm, float("nan"), progress.steps)
 
     def learn(self, model: Model, l1: np.ndarray, progress: OnlineProgress, batch: Dataset) -> OnlineProgress:
-        """Take one step on one minibatch."""
-        centring = Centring(model, progress.origin)
+        """Take one step on one minibatch, whose missing cells are completed where the step starts."""
+        centring = _centring(model, progress.origin)
         here = centring.outwards(progress.iterate)
+        if batch.has_missing and not getattr(self.objective, "takes_missing", False):
+            batch = completed(model.replace(here), batch, seeded(progress.seed, progress.steps))
         smooth, slope = self.objective.bind(model, batch)(here)  # type: ignore[union-attr]
         gradient = slope + self.l2 * here
         value = smooth + 0.5 * self.l2 * float(here @ here) + penalty(here, l1)
@@ -253,7 +253,7 @@ class Online(Learner):
         share = 1.0 / min(t, _SMOOTHING)
         return replace(
             progress,
-            theta=centring.outwards(np.where(zeros > 0.5, 0.0, average) if self.averaging else iterate),
+            theta=centring.outwards(np.where(zeros > 0.5, 0.0, average) if self.average else iterate),
             iterate=iterate,
             average=average,
             zeros=zeros,
@@ -269,7 +269,7 @@ class Online(Learner):
         first, last = self.optimizer.rate_at(0), self.optimizer.rate_at(progress.steps)  # type: ignore[union-attr]
         return progress.within_noise <= _WITHIN_NOISE and last <= _FALLEN * first
 
-    def _told(self, problem: _Problem, progress: OnlineProgress) -> StepInfo:
+    def _info(self, problem: _Problem, progress: OnlineProgress) -> StepInfo:
         norm = gradient_norm(progress.theta, progress.gradient, problem.l1)
         rate = self.optimizer.rate_at(progress.steps - 1)  # type: ignore[union-attr]
         verdict = ""
@@ -299,10 +299,13 @@ class _Problem:
         return self._ready[2]
 
 
+def _centring(model: Model, origin: np.ndarray) -> Centring:
+    """Return the change of parameters; entries are averaged one by one, so what may be zero must stay apart."""
+    return model.centred(origin, l1=True)
+
+
 def _check_data(data: Dataset | MinibatchSource) -> None:
-    if isinstance(data, Dataset):
-        data.require_complete("learning by minibatches")
-    elif not isinstance(data, MinibatchSource):
+    if not isinstance(data, Dataset | MinibatchSource):
         raise DataError(f"online learning takes a Dataset or a DataStream, not {type(data).__name__}")
 
 
@@ -321,7 +324,7 @@ def _count(model: Model, progress: OnlineProgress, n_batches: int, l1: np.ndarra
     position = progress.position + 1
     if position < n_batches:
         return replace(progress, position=position)
-    ratio = _ratio_to_noise(progress, n_batches, Centring(model, progress.origin).l1(l1))
+    ratio = _ratio_to_noise(progress, n_batches, _centring(model, progress.origin).l1(l1))
     return replace(progress, epoch=progress.epoch + 1, position=0, within_noise=ratio)
 
 

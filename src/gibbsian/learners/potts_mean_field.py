@@ -28,9 +28,9 @@ def solve_potts(model: PottsModel, data: Dataset, pseudocount: float) -> np.ndar
         The structure; its parameters do not matter. The inverse is taken over all pairs, and couplings are kept on the
         edges.
     data : Dataset
-        Complete data in the model's domain.
+        Data in the model's domain; frequencies are over the rows that show both cells.
     pseudocount : float
-        Weight of a uniform law that is mixed into the data, over that of the data; 1 is the usual choice for proteins.
+        Weight of a uniform distribution that is mixed into the data, over that of the data; 1 is the usual choice for proteins.
 
     Examples
     --------
@@ -67,15 +67,19 @@ def solve_potts(model: PottsModel, data: Dataset, pseudocount: float) -> np.ndar
 
 
 def _pair_frequencies(data: Dataset, starts: np.ndarray, pseudocount: float) -> np.ndarray:
-    """Frequencies of all pairs of values, with those of single values on the diagonal, mixed with a uniform law."""
+    """Frequencies of all pairs of values, those of single values on the diagonal, mixed with a uniform distribution."""
     codes = data.domain.to_codes(data.states)
     shares = data.weights / data.total_weight
     n = len(starts) - 1
-    pairs = np.zeros((starts[-1], starts[-1]))
+    pairs, shown = np.zeros((starts[-1], starts[-1])), np.zeros((n, n))
     for block in row_blocks(len(codes), int(starts[-1])):
+        present = np.ones(codes[block].shape) if data.missing is None else 1.0 - data.missing[block]
         indicators = np.zeros((block.stop - block.start, starts[-1]))
-        indicators[np.arange(len(indicators))[:, None], starts[:-1] + codes[block]] = 1.0
+        np.put_along_axis(indicators, starts[:-1] + codes[block], present, axis=1)
         pairs += indicators.T @ (indicators * shares[block, None])
+        shown += present.T @ (present * shares[block, None])
+    if data.missing is not None:
+        pairs = _per_row_shown(pairs, shown, np.diff(starts))
     uniform = np.repeat(1.0 / np.diff(starts), np.diff(starts))
     flat = np.outer(uniform, uniform)
     for i in range(n):
@@ -89,6 +93,13 @@ def _pair_frequencies(data: Dataset, starts: np.ndarray, pseudocount: float) -> 
             "give `l2=1`, the usual pseudocount",
         )
     return mixed
+
+
+def _per_row_shown(pairs: np.ndarray, shown: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Divide the counts of pairs of values by the share of the rows that show both columns."""
+    if not (shown > 0).all():
+        raise DataError("some pair of columns is never present together", "drop one of them, or use `learner='mple'`")
+    return pairs / np.repeat(np.repeat(shown, sizes, axis=0), sizes, axis=1)
 
 
 def _inverse(correlations: np.ndarray, data: Dataset) -> np.ndarray:

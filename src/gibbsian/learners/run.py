@@ -232,6 +232,6 @@ def _reason(learner: Learner, info: StepInfo | None, trace: Trace, converged: bo
 
 def _slower(learner: Learner) -> str:
     """Say what to do about steps that are too large, by the argument of the learner that sets them."""
-    known = {"optimizer": "`optimizer=Adam(rate=...)` of the learner", "learning_rate": "`learning_rate`"}
+    known = {"optimizer": "`optimizer=Adam(learning_rate=...)` of the learner", "learning_rate": "`learning_rate`"}
     argument = next((f" ({words})" for name, words in known.items() if hasattr(learner, name)), "")
     return f"lower the rate of the steps{argument}"

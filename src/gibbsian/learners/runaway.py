@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.existence import maximum_exists
 from gibbsian.errors import MaximumDoesNotExistError, MaximumDoesNotExistWarning, notify
 from gibbsian.learners.base import Learner
-from gibbsian.models import HigherOrderModel, PairwiseModel
 from gibbsian.objectives import Likelihood
 
 # A parameter worth log-odds beyond this is looked into, and beyond the other is warned of where nothing can be proved:
@@ -26,7 +23,7 @@ def check_runaway(model: Any, data: Dataset, learner: Learner) -> None:
     Preflight finds single values, pairs and cliques that rule a maximum out, and triples of two-valued columns. What is
     left shows in large parameters; then a linear programme decides, where there is one and it is small enough.
     """
-    largest = _largest_log_odds(model)
+    largest = float(model.log_odds().max(initial=0.0))
     if largest < SUSPICIOUS_LOG_ODDS:
         return
     likelihood = isinstance(getattr(learner, "objective", None), Likelihood)
@@ -41,16 +38,3 @@ def check_runaway(model: Any, data: Dataset, learner: Learner) -> None:
                 f"parameters have grown to log-odds of {largest:.0f}, so there may be no finite maximum", _REMEDY
             )
         )
-
-
-def _largest_log_odds(model: Any) -> float:
-    """By how much one parameter alone can change a log-probability, at most."""
-    if isinstance(model, PairwiseModel):
-        model, _ = model.to_domain("spin")
-        span: Any = 2.0
-    elif isinstance(model, HigherOrderModel):
-        low, high = model.statistic_range
-        span = high - low
-    else:
-        model, span = model.zero_sum(), 1.0
-    return float((span * np.abs(model.theta)).max(initial=0.0) / model.temperature)

@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.mean_field import warm_start
-from gibbsian.models import PairwiseModel
 
 
 def start_from(start: Any, model: Any, data: Dataset) -> Any:
@@ -18,7 +17,7 @@ def start_from(start: Any, model: Any, data: Dataset) -> Any:
     if start is None:
         return model
     if isinstance(start, str):
-        if isinstance(model, PairwiseModel):
+        if model.is_pairwise:
             return warm_start(start, model, data)
         raise ArgumentError(
             "is for a BoltzmannMachine", "start from a model of the same kind", argument="start", value=start
@@ -30,7 +29,7 @@ def start_from(start: Any, model: Any, data: Dataset) -> Any:
         )
     if given.graph != model.graph:
         raise ArgumentError("start has another graph than the machine", "start from a model on the same graph")
-    if isinstance(model, PairwiseModel):
+    if model.is_pairwise:
         given, _ = given.to_domain(model.domain)
         parts = [given.biases, given.couplings] if model.bias else [given.couplings]
         return model.replace(np.concatenate(parts) * (model.temperature / given.temperature))
@@ -51,6 +50,4 @@ def model_to_start_from(start: Any) -> Any:
 
 def _structure(model: Any) -> tuple[Any, ...]:
     """What a model has besides parameters, temperature and graph."""
-    if isinstance(model, PairwiseModel):
-        return model.domain, model.bias
     return model.domain, getattr(model, "cliques", None)

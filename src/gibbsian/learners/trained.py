@@ -122,5 +122,5 @@ def _expect(model: Model, rng: np.random.Generator) -> Estimate:
         return Exact(max_seconds=EXACT_SECONDS)(model)[0]
     except TooExpensiveError:
         sweeps = int(np.clip(GIBBS_UPDATES / (N_CHAINS * model.n_variables), 20, 500))
-        expectation = MonteCarlo(n_chains=N_CHAINS, n_sweeps=sweeps, burn_in=2 * sweeps, warn=False)
+        expectation = MonteCarlo(n_chains=N_CHAINS, n_steps=sweeps, burn_in=2 * sweeps, warn=False)
         return expectation(model, expectation.init(model, None, rng))[0]

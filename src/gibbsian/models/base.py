@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from gibbsian.domain import AnyDomain
+from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
+from gibbsian.models.centring import Centring
 from gibbsian.models.factors import FactorGraph, Marginal
+from gibbsian.models.scopes import spread_over_edges
 from gibbsian.registry import Registry
 
 MODELS = Registry("model", "gibbsian.models", "MODELS")
@@ -113,3 +117,66 @@ class Model(Protocol):
 
     def condition(self, nodes: Any, values: Any) -> tuple[Self, float]:
         """Return the model of the other variables given `values` at `nodes`, and the log-weight taken out."""
+
+
+class ExponentialFamily:
+    """What a model is asked for besides its contract, answered from the contract; a model overrides what it knows better.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.1, 0.0], [0.5])
+    >>> model.statistics(np.array([[1, -1]])).tolist(), model.touches(np.array([True, False])).tolist()
+    ([[1.0, -1.0, -1.0]], [True, False, True])
+    """
+
+    # Whether it is pairs of two-valued variables with one coupling each, for which there are compiled sweeps.
+    is_pairwise: ClassVar[bool] = False
+    # Whether it is a table of biases for each variable and one of couplings for each edge.
+    has_pair_tables: ClassVar[bool] = False
+    # Whether every statistic is a product of the values of some variables.
+    statistics_are_products: ClassVar[bool] = False
+
+    def statistics(self: Any, x: np.ndarray) -> np.ndarray:
+        """Return S(x) of each state, one row per state in the layout of theta."""
+        rows = [self.mean_statistics(state[None, :]) for state in np.asarray(x)]
+        return np.array(rows).reshape(-1, self.theta.size)
+
+    def flip_scores(self: Any, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        """Return the gradient of ``sum_i slopes[m, i] flip_costs[m, i]`` of each state, one row per state."""
+        states = np.asarray(x)
+        rows = [self.flip_costs_vjp(states[m : m + 1], slopes[m : m + 1]) for m in range(len(states))]
+        return np.array(rows).reshape(-1, self.theta.size)
+
+    def canonical(self) -> Any:
+        """Return the same distribution with parameters that are the same for all models of it; linear in theta."""
+        return self
+
+    def touches(self, variables: np.ndarray) -> np.ndarray:
+        """Return which parameters belong to a term that holds any of these variables, given as a mask."""
+        raise ArgumentError(f"a {type(self).__name__} does not say which of its terms hold a variable")
+
+    def centred(self: Any, origin: np.ndarray, l1: bool = False) -> Centring:
+        """Return the change to parameters about a mean; with `l1` one that leaves what is penalised apart."""
+        return Centring.identity(self.theta.size)
+
+    @property
+    def interactions_around(self: Any) -> np.ndarray:
+        """Number of interactions of each variable."""
+        return self.graph.degrees
+
+    @property
+    def edge_strengths(self: Any) -> np.ndarray:
+        """The strength of the interaction along each edge: half the range of the log-weights there, |w| for spins."""
+        factors = self.factors().factors
+        half_ranges = np.array([np.ptp(factor.table) / 2 for factor in factors])
+        return spread_over_edges(self.graph, [factor.nodes for factor in factors], half_ranges)
+
+    def parameter_names(self: Any, names: Sequence[str]) -> list[str]:
+        """Return a label for each parameter, given the names of the variables."""
+        return [f"theta[{number}]" for number in range(self.theta.size)]
+
+    def log_odds(self: Any) -> np.ndarray:
+        """Return by how much each parameter alone can change a log-probability, whatever coding and gauge."""
+        low, high = self.statistic_range
+        return (high - low) * np.abs(self.theta) / self.temperature

@@ -16,7 +16,7 @@ from gibbsian.blocks import row_blocks
 from gibbsian.domain import BINARY, SPIN, AnyDomain, Categories
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.models.base import MODELS
+from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, interaction_graph
 from gibbsian.models.parameters import check_temperature
 from gibbsian.models.scopes import triangles
@@ -56,7 +56,7 @@ def fill_dual(table: np.ndarray, basis: SpanBasis, indices: np.ndarray, theta: n
 
 @MODELS.register("full-span", many_valued="categories")
 @dataclass(frozen=True, eq=False)
-class FullSpanModel:
+class FullSpanModel(ExponentialFamily):
     """``P(x) = exp(sum_y theta_y Phi_y(x) / T) / Z`` over basis functions of any order.
 
     Parameters

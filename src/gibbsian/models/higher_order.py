@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -19,11 +19,12 @@ from gibbsian.blocks import row_blocks
 from gibbsian.domain import DOMAINS, SPIN, AnyDomain, Categories, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.models.base import MODELS
+from gibbsian.models.base import MODELS, ExponentialFamily
+from gibbsian.models.centring import Centring, product_centring
 from gibbsian.models.clique_forms import expanded_products, padded_levels, product_ranges, product_tables
 from gibbsian.models.factors import FactorGraph, Marginal
 from gibbsian.models.parameters import check_temperature, checked_theta
-from gibbsian.models.scopes import Scopes, triangles
+from gibbsian.models.scopes import Scopes, spread_over_edges, triangles
 from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
 from gibbsian.resources import require_memory
 
@@ -33,7 +34,7 @@ BLOCK_PRODUCTS = 2**22
 
 @MODELS.register("higher-order", many_valued="values")
 @dataclass(frozen=True, eq=False)
-class HigherOrderModel:
+class HigherOrderModel(ExponentialFamily):
     """``P(x) = exp(sum_c theta_c prod_{i in c} x_i / T) / Z`` over cliques c of any size.
 
     A clique of one variable is its bias, one of two a coupling. Values are the numbers of the domain: -1/+1, 0/1, or
@@ -195,6 +196,51 @@ class HigherOrderModel:
     def statistic_range(self) -> tuple[np.ndarray, np.ndarray]:
         """The smallest and the largest value of each statistic."""
         return product_ranges(self.scopes, self.domain.levels(self.n_variables))
+
+    # -- what learners and expectations ask ---------------------------------------------------------------------------
+    statistics_are_products: ClassVar[bool] = True
+
+    @property
+    def products(self) -> list[tuple[int, ...]]:
+        """Which variables each statistic multiplies."""
+        return list(self.cliques)
+
+    def parameter_names(self, names: Sequence[str]) -> list[str]:
+        """Return the variables of each statistic, joined by a star."""
+        return ["*".join(names[i] for i in product) for product in self.products]
+
+    def statistics(self, x: np.ndarray) -> np.ndarray:
+        """Return the products over the cliques of each state."""
+        numbers = np.take_along_axis(self.level_table, self._codes(x).T.astype(np.intp), axis=1).T
+        indptr, members = self.clique_csr
+        return np.multiply.reduceat(numbers[:, members], indptr[:-1], axis=1)
+
+    def touches(self, variables: np.ndarray) -> np.ndarray:
+        """Return which cliques hold any variable of a mask."""
+        return self.scopes.touching(variables)
+
+    def centred(self, origin: np.ndarray, l1: bool = False) -> Centring:
+        """Return the change to parameters about a mean, where every part of a clique is a clique and nothing is sparse.
+
+        The change mixes cliques, so that an L1 penalty, which would act on the mixtures, leaves them as they are.
+        """
+        known = None
+        if self.domain.two_valued and not l1:
+            scales = (self.domain.gap / 2) ** self.scopes.sizes / self.temperature  # type: ignore[union-attr]
+            known = product_centring(self.scopes, origin, scales)
+        return Centring.identity(self.theta.size) if known is None else known
+
+    @property
+    def interactions_around(self) -> np.ndarray:
+        """Number of cliques of two and more around each variable: there may be many on an edge."""
+        indptr, members = self.clique_csr
+        sizes = np.diff(indptr)
+        return np.bincount(members[np.repeat(sizes > 1, sizes)], minlength=self.n_variables)
+
+    @property
+    def edge_strengths(self) -> np.ndarray:
+        """Half the ranges of the log-weights of the cliques on each edge."""
+        return spread_over_edges(self.graph, self.scopes, self.log_odds() / 2)
 
     # -- distribution -------------------------------------------------------------------------------------------------
     def _codes(self, x: np.ndarray) -> np.ndarray:

@@ -10,11 +10,12 @@ import numpy as np
 
 from gibbsian.domain import AnyDomain
 from gibbsian.errors import ArgumentError
+from gibbsian.models.base import ExponentialFamily
 from gibbsian.models.layers import Layer, read_layer, written_layer
 from gibbsian.models.parameters import check_temperature
 
 
-class LayeredModel:
+class LayeredModel(ExponentialFamily):
     """A visible layer with hidden layers above it, and one vector of parameters.
 
     Examples

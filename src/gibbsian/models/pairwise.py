@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from gibbsian.blocks import row_blocks
 from gibbsian.domain import BINARY, DOMAINS, SPIN, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.models.base import MODELS
+from gibbsian.models.base import MODELS, ExponentialFamily
+from gibbsian.models.centring import Centring, pair_centring
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.local_states import LocalStates
+from gibbsian.models.regressions import Regressions
 from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ SPARSE_CELLS = 2**16
 
 @MODELS.register("pairwise")
 @dataclass(frozen=True, eq=False)
-class PairwiseModel:
+class PairwiseModel(ExponentialFamily):
     """``P(x) = exp((sum_i b_i x_i + sum_ij w_ij x_i x_j) / T) / Z`` on a graph.
 
     Parameters
@@ -206,6 +208,56 @@ class PairwiseModel:
         i, j = self.graph.edges.T
         matrix[i, j] = matrix[j, i] = self.couplings
         return matrix
+
+    # -- what learners and expectations ask ---------------------------------------------------------------------------
+    is_pairwise: ClassVar[bool] = True
+    statistics_are_products: ClassVar[bool] = True
+
+    @property
+    def products(self) -> list[tuple[int, ...]]:
+        """Which variables each statistic multiplies."""
+        singles = [(i,) for i in range(self.n_biases)]
+        return [*singles, *map(tuple, self.graph.edges.tolist())]
+
+    def parameter_names(self, names: Sequence[str]) -> list[str]:
+        """Return the variables of each statistic, joined by a star."""
+        return ["*".join(names[i] for i in product) for product in self.products]
+
+    def statistics(self, x: np.ndarray) -> np.ndarray:
+        """Return the values and the products along the edges of each state."""
+        numbers = np.asarray(x, dtype=np.float64)
+        i, j = self.graph.edges.T
+        products = numbers[:, i] * numbers[:, j]
+        return np.hstack([numbers, products]) if self.bias else products
+
+    def flip_scores(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        """Return the gradient of ``sum_i slopes[m, i] flip_costs[m, i]`` of each state."""
+        return Regressions(self).scores(x, slopes)
+
+    def flip_curvature(self, x: np.ndarray, bends: np.ndarray) -> np.ndarray:
+        """Return ``sum_m sum_i bends[m, i] z z'`` with z the slopes of ``flip_costs[m, i]``."""
+        return Regressions(self).curvature(x, bends)
+
+    def touches(self, variables: np.ndarray) -> np.ndarray:
+        """Return which parameters are of a variable in the mask or of an edge with one."""
+        return self._in_layout(variables, variables[self.graph.edges].any(axis=1))
+
+    def centred(self, origin: np.ndarray, l1: bool = False) -> Centring:
+        """Return the change to parameters about a mean; couplings are only rescaled."""
+        half = self.domain.gap / 2
+        scales = np.full(self.theta.size, half**2 / self.temperature)
+        scales[: self.n_biases] = half / self.temperature
+        return pair_centring(self.graph, origin, scales) if self.bias else Centring(scales)
+
+    @property
+    def edge_strengths(self) -> np.ndarray:
+        """The sizes of the couplings over the temperature."""
+        return np.abs(self.natural_couplings)
+
+    def log_odds(self) -> np.ndarray:
+        """Return by how much each parameter alone can change a log-probability, in spins."""
+        spin, _ = self.to_domain(SPIN)
+        return 2.0 * np.abs(spin.theta) / self.temperature
 
     # -- distribution -------------------------------------------------------------------------------------------------
     def fields(self, x: np.ndarray) -> np.ndarray:

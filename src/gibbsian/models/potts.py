@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -278,6 +278,8 @@ class PottsModel(TableModel):
 
         results = list(map_in_order(evaluate, range(self.n_variables)))
         return sum(value for value, _ in results), self._joined([slopes for _, slopes in results])
+
+    has_pair_tables: ClassVar[bool] = True
 
     # -- gauge --------------------------------------------------------------------------------------------------------
     def zero_sum(self) -> Self:

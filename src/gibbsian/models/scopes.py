@@ -34,6 +34,20 @@ class Reduction(NamedTuple):
     place: np.ndarray
 
 
+def spread_over_edges(graph: Graph, scopes: Sequence[Scope], amounts: np.ndarray) -> np.ndarray:
+    """Sum the amounts of the scopes that hold both ends of each edge."""
+    sizes = np.array([len(scope) for scope in scopes])
+    numbers = graph.edges @ [graph.n_nodes, 1]  # ascending, as the edges are
+    totals = np.zeros(graph.n_edges)
+    for size in np.unique(sizes[sizes > 1]).tolist():
+        held = np.flatnonzero(sizes == size)
+        nodes = np.array([scopes[number] for number in held.tolist()])
+        for first, second in itertools.combinations(range(size), 2):
+            edges = np.searchsorted(numbers, nodes[:, first] * graph.n_nodes + nodes[:, second])
+            totals += np.bincount(edges, amounts[held], minlength=graph.n_edges)
+    return totals
+
+
 class Scopes(tuple[Scope, ...]):
     """Different sets of variables, smaller ones first, those of one size in lexicographic order.
 
@@ -71,6 +85,11 @@ class Scopes(tuple[Scope, ...]):
     def sorted(cls, scopes: Iterable[Sequence[int]], n_variables: int) -> Self:
         """Take sets of variables in any order; a set that is named twice counts once."""
         return cls(sorted({tuple(sorted(scope)) for scope in scopes}, key=_rank), n_variables)
+
+    def touching(self, variables: np.ndarray) -> np.ndarray:
+        """Return which scopes hold any of the variables of a mask."""
+        indptr, members = self.csr
+        return np.logical_or.reduceat(variables[members], indptr[:-1]) if len(self) else np.zeros(0, bool)
 
     @classmethod
     def of_graph(cls, graph: Graph) -> Self:

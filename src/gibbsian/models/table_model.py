@@ -15,6 +15,7 @@ from gibbsian.backends.numba.pairwise import by_variable
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.blocks import row_blocks
 from gibbsian.domain import AnyDomain
+from gibbsian.models.base import ExponentialFamily
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
@@ -108,7 +109,7 @@ class Layout:
         return [theta[start:stop].reshape(shape) for start, stop, shape in spans]
 
 
-class TableModel:
+class TableModel(ExponentialFamily):
     """The contract of a model over its tables; `MarkovRandomField` and `PottsModel` are two ways to have them.
 
     A subclass has ``n_variables``, ``theta``, ``domain``, ``temperature`` and the `Layout` of its tables. Statistics
@@ -161,6 +162,40 @@ class TableModel:
     def statistic_range(self) -> tuple[np.ndarray, np.ndarray]:
         """The smallest and the largest value of each statistic: zero and one."""
         return np.zeros(self.theta.size), np.ones(self.theta.size)
+
+    # -- what learners and expectations ask ---------------------------------------------------------------------------
+    def statistics(self, x: np.ndarray) -> np.ndarray:
+        """Return ones at the entries that each state picks."""
+        codes = self.domain.to_codes(checked_states(self, x)).astype(np.int64)
+        indptr, members, strides, offsets = self.layout.arrays
+        places = offsets[:-1] + np.add.reduceat(codes[:, members] * strides, indptr[:-1], axis=1)
+        indicators = np.zeros((len(codes), self.theta.size))
+        np.put_along_axis(indicators, places, 1.0, axis=1)
+        return indicators
+
+    def parameter_names(self, names: Sequence[str]) -> list[str]:
+        """Return the variables of each table with the codes of each entry."""
+        return [
+            f"{'*'.join(names[i] for i in scope)}[{','.join(map(str, codes))}]"
+            for scope, shape in zip(self.layout.scopes, self.layout.shapes, strict=True)
+            for codes in np.ndindex(*shape)
+        ]
+
+    def canonical(self) -> Self:
+        """Return the same distribution in the zero-sum gauge."""
+        return self.zero_sum()
+
+    def zero_sum(self) -> Self:
+        """Return the same distribution with tables that sum to zero along each axis."""
+        raise NotImplementedError
+
+    def touches(self, variables: np.ndarray) -> np.ndarray:
+        """Return which entries belong to a table of any variable of a mask."""
+        return np.repeat(self.layout.scopes.touching(variables), np.diff(self.layout.offsets))
+
+    def log_odds(self) -> np.ndarray:
+        """Return by how much each parameter alone can change a log-probability, in the zero-sum gauge."""
+        return np.abs(self.zero_sum().theta) / self.temperature
 
     # -- distribution -------------------------------------------------------------------------------------------------
     @property

@@ -3,7 +3,7 @@
 An objective knows models through their contract only. To add one, drop a file in this folder that registers it.
 """
 
-from gibbsian.objectives.base import OBJECTIVES, Function, Objective, value_and_gradient
+from gibbsian.objectives.base import OBJECTIVES, Equations, Function, Objective, value_and_gradient
 from gibbsian.objectives.flip_costs import FlipCostObjective
 from gibbsian.objectives.likelihood import Likelihood
 from gibbsian.objectives.probability_flow import ProbabilityFlow
@@ -12,6 +12,7 @@ from gibbsian.objectives.ratio_matching import RatioMatching
 
 __all__ = [
     "OBJECTIVES",
+    "Equations",
     "FlipCostObjective",
     "Function",
     "Likelihood",

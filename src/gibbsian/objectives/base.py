@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,10 +16,35 @@ OBJECTIVES = Registry("objective", "gibbsian.objectives", "OBJECTIVES")
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 """Maps theta to a value and its gradient."""
 
+Scores = Iterator[tuple[slice, np.ndarray]]
+"""Blocks of states with the gradient of each state's loss, one row per state."""
+
+
+class Equations(NamedTuple):
+    """The equations that an estimate solves, as its standard errors need them.
+
+    Parameters
+    ----------
+    jacobian : ndarray of shape (n, n)
+        Derivatives of the mean score by the parameters; symmetric where the scores are a gradient.
+    scores : iterator
+        Blocks of states with the score of each.
+    carry : ndarray of shape (n, n_parameters), optional
+        How the model's parameters follow linearly from those that are estimated; None where they are these.
+    """
+
+    jacobian: np.ndarray
+    scores: Scores
+    carry: np.ndarray | None = None
+
 
 @runtime_checkable
 class Objective(Protocol):
     """Something to minimise: a loss per row, averaged with the rows' weights.
+
+    Only `bind` is needed to learn. Newton steps and standard errors ask for `curvature` and `scores` as well. An
+    objective that sums missing cells out itself says so by ``takes_missing = True``; rows with missing cells are
+    completed for the others (see `gibbsian.learners.completing`).
 
     Examples
     --------

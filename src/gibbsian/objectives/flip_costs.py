@@ -7,7 +7,7 @@ two products with the data. A new one is a file that gives `phi` and its derivat
 Variables with more than two values have a column of costs for every value (``model.flip_columns``), and the loss of a
 variable is a function of all of them: a second, "grouped" kernel, which for two values is the first.
 
-Any model with `flip_costs` and `flip_costs_vjp` will do. More verbs are used where a model offers them, because
+Any model with `flip_costs` and `flip_costs_vjp` will do. More methods are used where a model offers them, because
 they are faster: ``flip_loss(x, shares, kernel)`` joins the two around the kernel, ``local_states(n_states)`` with
 ``local_flip_loss(local, kernel)`` go through distinct neighbourhoods instead of rows (see `PairwiseModel`), and
 ``whole_flip_loss(x, shares, kernel)`` takes all rows at once and deals its work out to threads (see `PottsModel`).
@@ -16,8 +16,7 @@ they are faster: ``flip_loss(x, shares, kernel)`` joins the two around the kerne
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,55 +25,54 @@ from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.models import Model
-from gibbsian.objectives.base import Function
+from gibbsian.objectives.base import Function, Scores
+from gibbsian.objectives.curvature import STEP, state_blocks, symmetric_differences
 
 Kernel = Callable[[np.ndarray, np.ndarray], float]
 GroupedKernel = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 AnyKernel = Kernel | GroupedKernel
-LeftOut = Callable[[Dataset], np.ndarray]
 
 
-@dataclass(frozen=True)
 class FlipCostObjective:
-    """A sum of losses over flip costs.
+    """A sum of losses over flip costs; a subclass gives the loss.
 
-    Parameters
-    ----------
-    kernel : callable
-        ``kernel(costs, shares)`` returns ``sum_m shares[m] sum_i phi(costs[m, i])`` and overwrites `costs`
-        with the derivatives ``shares[m] phi'(costs[m, i])``. The costs may lie in memory in either order.
-    name : str
-        What messages call it.
-    left_out : callable, optional
-        ``left_out(data)`` says which flips do not count, as a bool array with the columns of the flip costs.
-    grouped : callable, optional
-        The same for variables with several values: ``grouped(costs, shares, columns)``, where variable i has the
-        columns from ``columns[i]`` to ``columns[i + 1]``. Without it the objective takes two-valued variables only.
+    Its ``kernel(costs, shares)`` returns ``sum_m shares[m] sum_i phi(costs[m, i])`` and overwrites `costs` with the
+    derivatives ``shares[m] phi'(costs[m, i])``; the costs may lie in memory in either order. Its ``grouped(costs,
+    shares, columns)`` does the same for variables with several values, where variable i has the columns from
+    ``columns[i]`` to ``columns[i + 1]``; without one the objective takes two-valued variables only.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gibbsian.objectives import FlipCostObjective
-    >>> def hinge(costs, shares):
-    ...     value = float((shares[:, None] * np.maximum(1 - costs, 0)).sum())
-    ...     costs[:] = -shares[:, None] * (costs < 1)
-    ...     return value
-    >>> FlipCostObjective(hinge, "hinge").name
-    'hinge'
+    >>> class Hinge(FlipCostObjective):
+    ...     name = "hinge"
+    ...     @staticmethod
+    ...     def kernel(costs, shares):
+    ...         value = float((shares[:, None] * np.maximum(1 - costs, 0)).sum())
+    ...         costs[:] = -shares[:, None] * (costs < 1)
+    ...         return value
+    >>> Hinge().grouped is None
+    True
     """
 
-    kernel: Kernel = field(repr=False)  # a function's repr is another in every process, and the name tells
-    name: str
-    left_out: LeftOut | None = field(default=None, repr=False)
-    grouped: GroupedKernel | None = field(default=None, repr=False)
+    name: ClassVar[str]
+    kernel: ClassVar[Kernel]
+    grouped: ClassVar[GroupedKernel | None] = None
+    takes_missing: ClassVar[bool] = False
+
+    def left_out(self, data: Dataset) -> np.ndarray | None:
+        """Return which flips do not count, with the columns of the flip costs; None where all do."""
+        return None
 
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta."""
         data.require_complete(self.name)
         shares = data.weights / data.total_weight
         kernel = self._kernel_for(model)
-        if self.left_out is not None:
-            return over_rows(kernel, model, data.states, shares, self.left_out(data))
+        left_out = self.left_out(data)
+        if left_out is not None:
+            return over_rows(kernel, model, data.states, shares, left_out)
         if hasattr(model, "whole_flip_loss"):
             return lambda theta: model.replace(theta).whole_flip_loss(data.states, shares, kernel)
         local = _count_local_states(model, data.states, shares)
@@ -88,6 +86,51 @@ class FlipCostObjective:
         if self.grouped is None:
             raise ArgumentError(f"{self.name} is defined for two-valued variables only, and this model has others")
         return self.grouped
+
+    def scores(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Scores:
+        """Yield the gradient of each state's loss."""
+        data.require_complete(self.name)
+        left_out = self.left_out(data)
+        for block in state_blocks(data):
+            x = data.states[block]
+            slopes = self.slopes(model, model.flip_costs(x), None if left_out is None else left_out[block])
+            yield block, model.flip_scores(x, slopes)
+
+    def curvature(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
+        """Return the Hessian at the model's parameters.
+
+        Flip costs are linear in theta, so it is a weighted sum of products of their slopes; where the model does not
+        give these, the gradient is differentiated.
+        """
+        by_slopes = getattr(model, "flip_curvature", None)
+        if by_slopes is None or model.flip_columns is not None:
+            function = self.bind(model, data)
+            return symmetric_differences(lambda theta: function(theta)[1], model.theta, max_seconds)
+        data.require_complete(self.name)
+        shares, left_out = data.weights / data.total_weight, self.left_out(data)
+        curvature = np.zeros((model.theta.size, model.theta.size))
+        for block in state_blocks(data):
+            bends = self.bends(model.flip_costs(data.states[block]))
+            if left_out is not None:
+                bends[left_out[block]] = 0.0
+            curvature += by_slopes(data.states[block], bends * shares[block, None])
+        return curvature
+
+    def bends(self, costs: np.ndarray) -> np.ndarray:
+        """Return the second derivative of the loss at each flip cost of two-valued variables."""
+        up, down = np.array(costs + STEP, order="C"), np.array(costs - STEP, order="C")
+        for shifted in (up, down):
+            self.kernel(shifted, np.ones(len(costs)))
+        return (up - down) / (2 * STEP)
+
+    def slopes(self, model: Model, costs: np.ndarray, left_out: np.ndarray | None = None) -> np.ndarray:
+        """Return the derivative of the loss at each flip cost."""
+        slopes = np.array(costs, order="C")
+        if left_out is not None:
+            slopes[left_out] = np.inf
+        groups = () if model.flip_columns is None else (model.flip_columns,)
+        self._kernel_for(model)(slopes, np.ones(len(slopes)), *groups)
+        return slopes
 
 
 def _count_local_states(model: Model, states: np.ndarray, shares: np.ndarray) -> Any:
@@ -135,7 +178,7 @@ def over_rows(
 
 
 def flip_loss(model: Model, x: np.ndarray, shares: np.ndarray, kernel: AnyKernel) -> tuple[float, np.ndarray]:
-    """Return the loss of some states' flip costs and its gradient, by the model's own road where it has one.
+    """Return the loss of some states' flip costs and its gradient, by the model's own path where it has one.
 
     Examples
     --------

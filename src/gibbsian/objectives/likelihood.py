@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import TooExpensiveError
-from gibbsian.expectations import ClampedExact
-from gibbsian.inference import ExactInference, plan_exact
+from gibbsian.expectations.clamped_exact import ClampedExact
+from gibbsian.inference import ExactInference, exact, plan_exact
+from gibbsian.inference.missing import clamped_moments
 from gibbsian.models import Model
-from gibbsian.objectives.base import OBJECTIVES, Function
+from gibbsian.objectives.base import OBJECTIVES, Function, Scores
+from gibbsian.objectives.curvature import (
+    covariance_of_statistics,
+    information_seconds,
+    state_blocks,
+    symmetric_differences,
+)
+from gibbsian.settings import check, declared, number
 
 
 @OBJECTIVES.register("likelihood")
-@dataclass(frozen=True)
+@declared(frozen=True)
 class Likelihood:
     """Minus the mean log-likelihood of the rows, by exact inference.
 
     A missing cell is a hidden variable of its row: the row's likelihood is summed over the values it might have.
-
-    Parameters
-    ----------
-    max_seconds : float
-        Refuse when one evaluation is predicted to take longer.
 
     Examples
     --------
@@ -37,7 +40,13 @@ class Likelihood:
     (1.386294, [-0.333, 0.333, -0.333])
     """
 
-    max_seconds: float = 10.0
+    name: ClassVar[str] = "exact likelihood"
+    takes_missing: ClassVar[bool] = True
+
+    max_seconds: float = number(10.0, "Refuse when one evaluation is predicted to take longer.", above=0, kw_only=False)
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta."""
@@ -55,7 +64,7 @@ class Likelihood:
         return function
 
     def _plan(self, model: Model, data: Dataset) -> Callable[[Model], ExactInference]:
-        """Choose the engine or refuse; with missing cells there is no pseudolikelihood to turn to."""
+        """Choose the engine, or refuse before anything is built."""
         try:
             return plan_exact(model, self.max_seconds)
         except TooExpensiveError as error:
@@ -63,6 +72,34 @@ class Likelihood:
                 raise
             raise TooExpensiveError(
                 error.reason,
-                "with missing cells use `learner='pcd'`, which samples them, a sparser graph or "
+                "with missing cells use `learner='mple'` or 'pcd', which complete them, a sparser graph or "
                 "`Dataset.complete_rows()`",
             ) from None
+
+    def scores(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Scores:
+        """Yield minus the statistics of each state over T; missing cells are averaged over what they may be.
+
+        The gradient has the model's moments beside them, the same for every state: they vanish in a variance.
+        """
+        for block in state_blocks(data):
+            statistics = model.statistics(data.states[block])
+            if data.missing is not None:
+                for place in np.flatnonzero(data.missing[block].any(axis=1)):
+                    _, statistics[place] = clamped_moments(model, data, block.start + int(place), max_seconds)
+            yield block, -statistics / model.temperature
+
+    def curvature(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
+        """Return the information: the covariance of the statistics over T^2, or as observed where cells are missing."""
+        if data.has_missing:
+            function = Likelihood(max_seconds).bind(model, data)
+            return symmetric_differences(lambda theta: function(theta)[1], model.theta, max_seconds)
+        by_differences = 2 * model.theta.size * exact(model, max_seconds=max_seconds).cost.seconds
+        if information_seconds(model) <= min(max_seconds, by_differences + 1):
+            return covariance_of_statistics(model) / model.temperature**2
+
+        plan = plan_exact(model, max_seconds)
+
+        def moments(theta: np.ndarray) -> np.ndarray:
+            return plan(model.replace(theta)).moments().statistics / model.temperature
+
+        return symmetric_differences(moments, model.theta, max_seconds)

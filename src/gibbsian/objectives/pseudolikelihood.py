@@ -6,11 +6,13 @@ from gibbsian.backends.numba.flip_losses import logistic
 from gibbsian.backends.numba.grouped_losses import softmax
 from gibbsian.objectives.base import OBJECTIVES
 from gibbsian.objectives.flip_costs import FlipCostObjective
+from gibbsian.settings import declared
 
 
 @OBJECTIVES.register("pseudolikelihood")
-def Pseudolikelihood() -> FlipCostObjective:
-    """Return minus the mean log-pseudolikelihood: ``sum_i -log P(x_i | the others)``, averaged over rows.
+@declared(frozen=True)
+class Pseudolikelihood(FlipCostObjective):
+    """Minus the mean log-pseudolikelihood: ``sum_i -log P(x_i | the others)``, averaged over rows.
 
     Consistent (H06 theorem 1), convex, and without a partition function.
 
@@ -20,4 +22,7 @@ def Pseudolikelihood() -> FlipCostObjective:
     >>> Pseudolikelihood().name
     'pseudolikelihood'
     """
-    return FlipCostObjective(logistic, "pseudolikelihood", grouped=softmax)
+
+    name = "pseudolikelihood"
+    kernel = staticmethod(logistic)
+    grouped = staticmethod(softmax)

@@ -6,25 +6,30 @@ from gibbsian.backends.numba.flip_losses import squared_sigmoid
 from gibbsian.backends.numba.grouped_losses import squared_distance
 from gibbsian.objectives.base import OBJECTIVES
 from gibbsian.objectives.flip_costs import FlipCostObjective
+from gibbsian.settings import declared
 
 
 @OBJECTIVES.register("ratio-matching")
-def RatioMatching() -> FlipCostObjective:
-    """Return the ratio-matching objective: ``sum_i P(the other value of x_i | the others)^2``, averaged over rows.
+@declared(frozen=True)
+class RatioMatching(FlipCostObjective):
+    """The ratio-matching objective: ``sum_i P(the other value of x_i | the others)^2``, averaged over rows.
 
     Consistent, without a partition function, and bounded, so that a row the model finds impossible weighs no more
     than n. It is not convex; from zero couplings no second minimum has been met. With more than two values it is half
     the squared distance between the conditional probabilities and the indicator of the value that is there,
     ``sum_i 1/2 sum_a (1[x_i = a] - P(a | the others))^2``, which for two values is the same.
 
-    References
-    ----------
-    A. Hyvarinen, "Some extensions of score matching", Computational Statistics & Data Analysis 51 (2007).
-
     Examples
     --------
     >>> from gibbsian.objectives import RatioMatching
     >>> RatioMatching().name
     'ratio matching'
+
+    References
+    ----------
+    A. Hyvarinen, "Some extensions of score matching", Computational Statistics & Data Analysis 51 (2007).
     """
-    return FlipCostObjective(squared_sigmoid, "ratio matching", grouped=squared_distance)
+
+    name = "ratio matching"
+    kernel = staticmethod(squared_sigmoid)
+    grouped = staticmethod(squared_distance)

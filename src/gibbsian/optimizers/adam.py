@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gibbsian.errors import ArgumentError
 from gibbsian.optimizers.base import (
     OPTIMIZERS,
     Function,
@@ -18,6 +17,7 @@ from gibbsian.optimizers.base import (
     soft_threshold,
 )
 from gibbsian.optimizers.schedules import Decay, rate_after
+from gibbsian.settings import check, declared, free, number
 
 
 class AdamMoments(NamedTuple):
@@ -44,7 +44,7 @@ class AdamState(OptimizerState):
 
 
 @OPTIMIZERS.register("adam")
-@dataclass(frozen=True)
+@declared(frozen=True)
 class Adam:
     """Steps along the running mean of the gradient, each entry divided by the size it usually has.
 
@@ -52,47 +52,33 @@ class Adam:
     unequal curvature (biases and couplings in 0/1 coding). With an L1 penalty each step is followed by the proximal
     step in the same scaling; the penalty itself stays out of the running means, so zeros are exact.
 
-    Parameters
-    ----------
-    rate : float
-        About the largest change of a parameter in one step.
-    decay : Decay, optional
-        How the rate falls with time; by default it stays.
-    beta1, beta2 : float
-        What share of the running means of gradient and squared gradient is kept at each step.
-    epsilon : float
-        Keeps the division finite where gradients vanish.
-
     Examples
     --------
     >>> import numpy as np
     >>> from gibbsian.optimizers import Adam
     >>> scale = np.array([1.0, 1e4])
     >>> valley = lambda theta: (float(scale @ theta**2) / 2, scale * theta)
-    >>> optimizer, l1 = Adam(rate=0.1), np.zeros(2)
+    >>> optimizer, l1 = Adam(learning_rate=0.1), np.zeros(2)
     >>> state = optimizer.init(valley, np.array([1.0, -1.0]), l1)
     >>> state, info = optimizer.step(valley, state, l1)
     >>> state.theta.round(6).tolist()                                  # both entries moved alike
     [0.9, -0.9]
     """
 
-    rate: float = 0.01
-    decay: Decay | None = None
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
+    learning_rate: float = number(0.01, "About the largest change of a parameter in one step.", above=0, kw_only=False)
+    decay: Decay | None = free(
+        None, "How the rate falls with time; by default it stays.", doc="Decay or None", kw_only=False
+    )
+    beta1: float = number(0.9, "What share of the running mean of the gradient a step keeps.", least=0, below=1)
+    beta2: float = number(0.999, "What share of the running mean of its square a step keeps.", least=0, below=1)
+    eps: float = number(1e-8, "Keeps the division finite where gradients vanish.", above=0)
 
     def __post_init__(self) -> None:
-        for name in ("rate", "epsilon"):
-            if not getattr(self, name) > 0:
-                raise ArgumentError(f"{name}={getattr(self, name)} must be positive")
-        for name in ("beta1", "beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ArgumentError(f"{name}={getattr(self, name)} must be at least 0 and less than 1")
+        check(self)
 
     def rate_at(self, t: int) -> float:
         """Return the rate after `t` steps."""
-        return rate_after(t, self.rate, self.decay)
+        return rate_after(t, self.learning_rate, self.decay)
 
     def init_move(self, theta: np.ndarray) -> AdamMoments:
         """Start the running means at zero; the moves correct for it."""
@@ -105,7 +91,7 @@ class Adam:
         t = state.t + 1
         mean = self.beta1 * state.mean + (1 - self.beta1) * gradient
         square = self.beta2 * state.square + (1 - self.beta2) * gradient**2
-        usual_size = np.sqrt(square / (1 - self.beta2**t)) + self.epsilon
+        usual_size = np.sqrt(square / (1 - self.beta2**t)) + self.eps
         rates = self.rate_at(state.t) / usual_size
         moved = theta - rates * mean / (1 - self.beta1**t)
         return soft_threshold(moved, rates * l1), AdamMoments(t, mean, square)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gibbsian.errors import ArgumentError
 from gibbsian.optimizers.base import (
     OPTIMIZERS,
     Function,
@@ -17,6 +16,7 @@ from gibbsian.optimizers.base import (
     penalty,
     soft_threshold,
 )
+from gibbsian.settings import check, declared, number, whole
 
 # A step this many times as long as the shortest one remembered leads away.
 _TOO_FAR = 2.0
@@ -52,7 +52,7 @@ class AndersonState(OptimizerState):
 
 
 @OPTIMIZERS.register("anderson")
-@dataclass(frozen=True)
+@declared(frozen=True)
 class Anderson:
     """Plain gradient steps, extrapolated from the last few of them to where they would end.
 
@@ -60,17 +60,6 @@ class Anderson:
     of spatial Monte Carlo integration over a fixed sample, where a line search has no value to search along. Near the
     solution it is a quasi-Newton method. From a point where the gradient has grown it returns to the best one
     remembered, forgets the others, and halves the plain steps.
-
-    Parameters
-    ----------
-    rate : float
-        Size of the plain steps at first.
-    memory : int
-        Earlier steps that are remembered.
-
-    References
-    ----------
-    D. G. Anderson, "Iterative procedures for nonlinear integral equations", Journal of the ACM 12 (1965).
 
     Examples
     --------
@@ -83,24 +72,25 @@ class Anderson:
     ...     state, info = optimizer.step(bowl, state, l1)
     >>> bool(info.gradient_norm < 1e-10)
     True
+
+    References
+    ----------
+    D. G. Anderson, "Iterative procedures for nonlinear integral equations", Journal of the ACM 12 (1965).
     """
 
-    rate: float = 0.2
-    memory: int = 8
+    learning_rate: float = number(0.2, "Size of the plain steps at first.", above=0, kw_only=False)
+    memory: int = whole(8, "Earlier steps that are remembered.", least=1)
 
     def __post_init__(self) -> None:
-        if not self.rate > 0:
-            raise ArgumentError("must be positive", argument="rate", value=self.rate)
-        if self.memory < 1:
-            raise ArgumentError("must be at least 1", argument="memory", value=self.memory)
+        check(self)
 
     def rate_at(self, t: int) -> float:
         """Return the size of the plain steps at first."""
-        return self.rate
+        return self.learning_rate
 
     def init_move(self, theta: np.ndarray) -> AndersonMemory:
         """Remember nothing."""
-        return AndersonMemory(np.empty((0, theta.size)), np.empty((0, theta.size)), self.rate)
+        return AndersonMemory(np.empty((0, theta.size)), np.empty((0, theta.size)), self.learning_rate)
 
     def move(
         self, theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray, state: AndersonMemory
@@ -129,7 +119,7 @@ class Anderson:
         theta, memory = self.move(state.theta, state.gradient, l1, state.memory)
         new = _evaluate(function, theta, l1, state.evaluations + 1, memory)
         norm = gradient_norm(new.theta, new.gradient, l1)
-        return new, StepInfo(new.value, norm, self.rate, new.evaluations)
+        return new, StepInfo(new.value, norm, self.learning_rate, new.evaluations)
 
 
 def _back_to(memory: AndersonMemory, best: int) -> AndersonMemory:

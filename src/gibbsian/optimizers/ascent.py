@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from gibbsian.errors import ArgumentError
 from gibbsian.optimizers.base import (
     OPTIMIZERS,
     Function,
@@ -17,44 +14,39 @@ from gibbsian.optimizers.base import (
     soft_threshold,
 )
 from gibbsian.optimizers.schedules import Decay, rate_after
+from gibbsian.settings import check, declared, free, number
 
 
 @OPTIMIZERS.register("ascent")
-@dataclass(frozen=True)
+@declared(frozen=True)
 class Ascent:
-    """``theta <- theta - rate * gradient``, followed by soft thresholding where there is an L1 penalty.
+    """``theta <- theta - learning_rate * gradient``, followed by soft thresholding where there is an L1 penalty.
 
     Ascent on the likelihood is descent on the loss; the papers speak of the former.
-
-    Parameters
-    ----------
-    rate : float
-        The step size, eta in Y18 (0.2 there) and mu in H06.
-    decay : Decay, optional
-        How the rate falls with time; by default it stays.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gibbsian.optimizers import Ascent
     >>> bowl = lambda theta: (float(theta @ theta) / 2, theta)
-    >>> optimizer, l1 = Ascent(rate=0.5), np.zeros(2)
+    >>> optimizer, l1 = Ascent(learning_rate=0.5), np.zeros(2)
     >>> state = optimizer.init(bowl, np.array([1.0, -2.0]), l1)
     >>> state, info = optimizer.step(bowl, state, l1)
     >>> state.theta, info.gradient_norm
     (array([ 0.5, -1. ]), 1.0)
     """
 
-    rate: float = 0.2
-    decay: Decay | None = None
+    learning_rate: float = number(0.2, "The step size: eta in Y18 (0.2 there), mu in H06.", above=0, kw_only=False)
+    decay: Decay | None = free(
+        None, "How the rate falls with time; by default it stays.", doc="Decay or None", kw_only=False
+    )
 
     def __post_init__(self) -> None:
-        if not self.rate > 0:
-            raise ArgumentError("must be positive", argument="rate", value=self.rate)
+        check(self)
 
     def rate_at(self, t: int) -> float:
         """Return the step size after `t` steps."""
-        return rate_after(t, self.rate, self.decay)
+        return rate_after(t, self.learning_rate, self.decay)
 
     def init_move(self, theta: np.ndarray) -> int:
         """Return the number of moves so far, which is all that a move needs to know."""

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gibbsian.errors import ArgumentError
 from gibbsian.optimizers.base import (
     OPTIMIZERS,
     Function,
@@ -21,6 +20,7 @@ from gibbsian.optimizers.base import (
     penalty,
     subgradient,
 )
+from gibbsian.settings import check, declared, whole
 
 _DECREASE = 1e-4  # sufficient decrease (Armijo)
 _CURVATURE = 0.9  # weak Wolfe condition
@@ -37,14 +37,9 @@ class LBFGSState(OptimizerState):
 
 
 @OPTIMIZERS.register("lbfgs")
-@dataclass(frozen=True)
+@declared(frozen=True)
 class LBFGS:
     """Quasi-Newton steps with a weak Wolfe line search; orthant-wise (OWL-QN) where there is an L1 penalty.
-
-    Parameters
-    ----------
-    memory : int
-        How many past steps shape the next one.
 
     Examples
     --------
@@ -60,11 +55,10 @@ class LBFGS:
     True
     """
 
-    memory: int = 20
+    memory: int = whole(20, "How many past steps shape the next one.", least=1, kw_only=False)
 
     def __post_init__(self) -> None:
-        if self.memory < 1:
-            raise ArgumentError("must be at least 1", argument="memory", value=self.memory)
+        check(self)
 
     def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> LBFGSState:
         """Evaluate the start."""

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from gibbsian.errors import ArgumentError
+from gibbsian.settings import check, declared, number
 
 
-@dataclass(frozen=True)
+@declared(frozen=True)
 class Decay:
     """Multiply the rate by ``1 / (1 + t / delay)^power`` after `t` steps (Robbins and Monro 1951).
 
     Noisy steps converge when the rates sum to infinity and their squares do not: ``1/2 < power <= 1``.
-
-    Parameters
-    ----------
-    power : float
-        How fast the rate falls in the end; zero keeps it.
-    delay : float
-        Steps before the fall sets in.
 
     Examples
     --------
@@ -28,16 +19,17 @@ class Decay:
     (1.0, 0.5, 0.1)
     """
 
-    power: float = 0.75
-    delay: float = 100.0
+    power: float = number(
+        0.75,
+        "How fast the rate falls in the end; zero keeps it, and above one the steps end too soon.",
+        least=0,
+        most=1,
+        kw_only=False,
+    )
+    delay: float = number(100.0, "Steps before the fall sets in.", above=0, kw_only=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.power <= 1:
-            raise ArgumentError(
-                "must lie between 0 and 1, or the steps end before the minimum", argument="power", value=self.power
-            )
-        if not self.delay > 0:
-            raise ArgumentError("must be positive", argument="delay", value=self.delay)
+        check(self)
 
     def __call__(self, t: int) -> float:
         """Return the factor of the rate after `t` steps."""

@@ -12,7 +12,6 @@ from gibbsian.inference import exact
 from gibbsian.learners import LEARNERS, run
 from gibbsian.models import PairwiseModel
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
-from gibbsian.objectives.curvature import curvature
 from gibbsian.papers.drawing import curve, legend, log_axes
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Table, Trial, Verdict
 
@@ -263,7 +262,7 @@ def _theorem_trial(rng: np.random.Generator) -> Trial:
     apart = distance(estimate("mple", foreign, rng), estimate("mle", foreign, rng))
     return {
         "largest gradient": np.abs(value_and_gradient(Pseudolikelihood(), truth, law)[1]).max(),
-        "least curvature": np.linalg.eigvalsh(curvature(Pseudolikelihood(), elsewhere, law)).min(),
+        "least curvature": np.linalg.eigvalsh(Pseudolikelihood().curvature(elsewhere, law)).min(),
         "mple to truth": distance(found["mple"], truth.theta),
         "mle to truth": distance(found["mle"], truth.theta),
         "mple to mle elsewhere": apart,

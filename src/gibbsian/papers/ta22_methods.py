@@ -14,7 +14,7 @@ from gibbsian.datasets.ta22 import TrueSample
 from gibbsian.domain import BINARY
 from gibbsian.graphs import complete
 from gibbsian.learners import as_learner, run
-from gibbsian.learners.contrastive_divergence import persistent_contrastive_divergence
+from gibbsian.learners.contrastive_divergence import PCD
 from gibbsian.learners.span_base import refreshed
 from gibbsian.learners.span_newton import refit
 from gibbsian.learners.span_problem import SpanProblem
@@ -139,9 +139,7 @@ def persistent_chains(sample: TrueSample, seed: int) -> Fitted:
     started = time.process_time()
     n = sample.states.shape[1]
     data = Dataset.read(sample.states, coding="binary")
-    learner = persistent_contrastive_divergence(
-        Ascent(rate=PCD_RATE), n_chains=PCD_CHAINS, average=False, centred=False
-    )
+    learner = PCD(optimizer=Ascent(PCD_RATE), n_chains=PCD_CHAINS, average=False, centred=False)
     start = PairwiseModel.zeros(complete(n), BINARY)
     model = run(learner, start, data, np.random.default_rng(seed), max_iter=PCD_STEPS, tol=1e-12).model
     seconds = time.process_time() - started

@@ -110,7 +110,7 @@ def path_of(method: str, data: Dataset, n_steps: int, rate: float = 0.2, random_
     >>> path_of("mpf", draw_data(draw_network(rng), 100, rng), n_steps=5).shape
     (6, 24)
     """
-    step = Ascent(rate=rate * GRADIENT_SCALE.get(method, 1.0))
+    step = Ascent(learning_rate=rate * GRADIENT_SCALE.get(method, 1.0))
     learner = _by_steps(method, data, step)
     state = learner.init(PairwiseModel.zeros(GRID, bias=False), data, np.random.default_rng(random_state))
     path = [state.progress.theta]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gibbsian.expectations import ForestAround, IndependentNeighbours, Neighbourhood
-from gibbsian.expectations.regions import Region, Target, strengths_of
+from gibbsian.expectations.regions import Region, Target
 from gibbsian.graphs import grid, random
 from gibbsian.models import HigherOrderModel, Model, PairwiseModel
 from gibbsian.papers.drawing import curve, legend, log_axes
@@ -251,7 +251,7 @@ def _growing_of(model: Model, rng: np.random.Generator) -> tuple[np.ndarray, flo
         found = variances(table, values, chain)
         grown.append(np.concatenate([found, np.zeros(N + 1 - len(found))]))
         plain.append(variances(table, values, [()])[0])
-    strengths = strengths_of(model)
+    strengths = model.edge_strengths
     rules = (Neighbourhood(1), IndependentNeighbours(), Neighbourhood(2), ForestAround())
     own = _targets_of(model)
     chosen = [rule.regions(model.graph, own, strengths) for rule in rules]

@@ -141,6 +141,8 @@ def pack(progress: Any, prefix: str = "progress") -> dict[str, np.ndarray]:
     """
     if progress is None or isinstance(progress, Rebuilt):
         return {}
+    if isinstance(progress, str):
+        return {prefix: np.frombuffer(progress.encode(), np.uint8)}
     parts = _parts(progress)
     if parts is None:
         return {prefix: np.asarray(progress)}
@@ -182,6 +184,8 @@ def _parts(value: Any) -> dict[str, Any] | None:
 
 
 def _like(template: Any, array: np.ndarray) -> Any:
+    if isinstance(template, str):
+        return array.tobytes().decode()
     if not isinstance(template, np.ndarray):
         return type(template)(array.item())
     # a file gives a single number back as an array of one

@@ -14,8 +14,8 @@ import numpy as np
 
 from gibbsian.errors import FileFormatError, StorageError
 
-# The newest version that is read. A file says the oldest that can read it, so that older programs read what they can.
-FORMAT_VERSION = 3
+# The version that is written and read.
+FORMAT_VERSION = 1
 _HEADER = "gibbsian"
 
 
@@ -65,9 +65,8 @@ def write_tensors(
     kind: str,
     header: dict[str, Any],
     tensors: dict[str, np.ndarray],
-    version: int = 1,
 ) -> None:
-    """Write arrays with a JSON header; `version` is the oldest format that knows this kind.
+    """Write arrays with a JSON header.
 
     Examples
     --------
@@ -81,7 +80,7 @@ def write_tensors(
     """
     from safetensors.numpy import save
 
-    text = json.dumps({"format_version": version, "kind": kind, **header}, default=_plain)
+    text = json.dumps({"format_version": FORMAT_VERSION, "kind": kind, **header}, default=_plain)
     contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     write_atomically(path, save(contiguous, metadata={_HEADER: text}))
 
@@ -103,7 +102,7 @@ def read_tensors(path: str | os.PathLike[str], kinds: tuple[str, ...]) -> tuple[
     with _opened(path) as file:
         header = _checked_header(path, file)
         if header["kind"] not in kinds:
-            raise FileFormatError(f"{path} holds a {header['kind']}, not a {' or '.join(kinds)}")
+            raise FileFormatError(f"{path} holds a {header['kind']}, not one of {', '.join(kinds)}")
         return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
 
 
@@ -133,6 +132,8 @@ def _opened(path: Path) -> Iterator[Any]:
     try:
         with safe_open(str(path), framework="numpy") as file:
             yield file
+    except FileFormatError:
+        raise
     except (SafetensorError, OSError, ValueError) as error:
         raise FileFormatError(f"{path} is truncated or is not a gibbsian file ({error})") from None
 
@@ -146,10 +147,10 @@ def _checked_header(path: Path, file: Any) -> dict[str, Any]:
         version, _ = header["format_version"], header["kind"]
     except (ValueError, TypeError, KeyError):
         raise FileFormatError(f"{path} has a damaged header", "save the model again") from None
-    if version > FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         raise FileFormatError(
-            f"{path} has format version {version}, newer than the {FORMAT_VERSION} that this gibbsian reads",
-            "upgrade gibbsian",
+            f"{path} has format version {version}, but this gibbsian reads version {FORMAT_VERSION}",
+            "read it with the gibbsian that wrote it, or upgrade",
         )
     return header
 

@@ -7,8 +7,9 @@ from typing import Any, Literal
 import numpy as np
 
 from gibbsian.errors import ArgumentError
+from gibbsian.learners import LEARNERS
 from gibbsian.learners.directed import LOSSES, DirectedModel
-from gibbsian.learners.nodewise import Nodewise, noise_level
+from gibbsian.learners.nodewise import noise_level
 from gibbsian.structure.problem import Problem, StructureResult, combine, minimise
 
 # On 80 random models of 16 variables (grids and random graphs, |J| = 0.2 or 0.4 to 0.7, N = 2000), averaged over the
@@ -58,7 +59,7 @@ def screening(
     problem = Problem.read(X, **options)
     problem.check(l1=1.0)
     directed = DirectedModel(problem.independent())
-    penalty = Nodewise(loss, l1=l1).penalty(directed.model, problem.spins)
+    penalty = LEARNERS.create(loss, l1=l1).penalty(directed.model, problem.spins)
     if threshold is None:
         threshold = ABOVE_NOISE * noise_level(problem.spins.n_variables, problem.spins.total_weight)
     if not threshold >= 0:

@@ -10,15 +10,20 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gibbsian.data import Dataset, drop_empty_rows, preflight
+from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, GibbsianError, GibbsianWarning, notify
-from gibbsian.estimators import BoltzmannMachine
+from gibbsian.estimators.machine import Machine
 from gibbsian.learners import FitResult, Learner, run
-from gibbsian.learners.runaway import check_runaway
-from gibbsian.models import PairwiseModel
+from gibbsian.models import Model
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.uncertainty.standard_errors import fitted_learner
-from gibbsian.uncertainty.tables import ConfidenceIntervals, biases_table, check_level, couplings_table
+from gibbsian.uncertainty.tables import (
+    ConfidenceIntervals,
+    biases_table,
+    check_level,
+    couplings_table,
+    parameters_table,
+)
 from gibbsian.uncertainty.weights import WeightMeaning, check_meaning
 
 
@@ -30,8 +35,8 @@ class BootstrapResult:
     ----------
     thetas : ndarray of shape (n_succeeded, n_parameters)
         One row per refit, in the layout of ``model.theta``.
-    model : PairwiseModel
-        The machine's own model.
+    model : Model
+        The machine's own model; one with tables in the zero-sum gauge, as the refits are.
     names : tuple of str
         The variables.
     n_replicates : int
@@ -51,7 +56,7 @@ class BootstrapResult:
     """
 
     thetas: np.ndarray
-    model: PairwiseModel
+    model: Model
     names: tuple[str, ...]
     n_replicates: int
     failures: tuple[tuple[int, str], ...] = ()
@@ -71,6 +76,11 @@ class BootstrapResult:
     def couplings(self) -> Any:
         """Standard errors of the couplings, shaped like ``couplings_``."""
         return couplings_table(self.model, self.names, self.theta_se)
+
+    @property
+    def table(self) -> Any:
+        """Every parameter with its standard deviation over the refits."""
+        return parameters_table(self.model, self.names, standard_error=self.theta_se)
 
     def intervals(
         self, level: float = 0.95, kind: Literal["percentile", "basic"] = "percentile"
@@ -95,7 +105,7 @@ class BootstrapResult:
 
 
 def bootstrap(
-    machine: BoltzmannMachine,
+    machine: Machine,
     X: Any,
     n_replicates: int = 200,
     *,
@@ -112,7 +122,7 @@ def bootstrap(
 
     Parameters
     ----------
-    machine : BoltzmannMachine
+    machine : Machine
         A fitted machine.
     X : array, frame, path or Dataset
         The data it was fitted on.
@@ -146,7 +156,7 @@ def bootstrap(
     for k, rng in enumerate(as_generator(random_state).spawn(n_replicates)):
         try:
             result = _refit(machine, learner, _resample(data, weights, rng), rng)
-            thetas.append(result.model.theta)
+            thetas.append(result.model.canonical().theta)
             n_unconverged += not result.converged
         except (GibbsianError, ArithmeticError, np.linalg.LinAlgError) as error:
             failures.append((k, str(error)))
@@ -154,7 +164,7 @@ def bootstrap(
             callback(k + 1, n_replicates)
     _report(failures, len(thetas), n_replicates)
     return BootstrapResult(
-        np.array(thetas), machine.model_, machine.names_, n_replicates, tuple(failures), n_unconverged
+        np.array(thetas), machine.model_.canonical(), machine.names_, n_replicates, tuple(failures), n_unconverged
     )
 
 
@@ -187,17 +197,14 @@ def _reweight(data: Dataset, drawn: np.ndarray) -> Dataset:
     )
 
 
-def _refit(machine: BoltzmannMachine, learner: Learner, data: Dataset, rng: np.random.Generator) -> FitResult:
+def _refit(machine: Machine, learner: Learner, data: Dataset, rng: np.random.Generator) -> FitResult:
     """Fit as the machine was, from where it ended, with the same refusals and without the warnings."""
-    l1, l2 = getattr(learner, "l1", 0.0), getattr(learner, "l2", 0.0)
     model = machine.model_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GibbsianWarning)
-        preflight(data, model, l1=l1, l2=l2)
+        machine._preflight(data, model, learner)
         result = run(learner, model, data, rng, max_iter=machine.max_iter, tol=machine.tol)
-        if not (l1 or l2):
-            check_runaway(model.replace(result.model.theta), data, learner)
-    return result
+        return machine._judged(result, data, learner)
 
 
 def _report(failures: list[tuple[int, str]], n_succeeded: int, n_replicates: int) -> None:

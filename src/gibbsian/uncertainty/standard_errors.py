@@ -8,18 +8,20 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gibbsian.backends.numba.flip_losses import half_exponential, logistic
 from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.estimators import BoltzmannMachine
+from gibbsian.estimators.machine import Machine
 from gibbsian.learners import LEARNERS, Learner, as_learner
-from gibbsian.learners.directed import DirectedModel
-from gibbsian.learners.nodewise import Nodewise
-from gibbsian.models import PairwiseModel
-from gibbsian.objectives import FlipCostObjective, Likelihood
-from gibbsian.objectives.curvature import flip_cost_curvature, likelihood_curvature
+from gibbsian.models import Model
+from gibbsian.objectives import Equations, Likelihood
 from gibbsian.uncertainty import information
-from gibbsian.uncertainty.tables import ConfidenceIntervals, biases_table, check_level, couplings_table
+from gibbsian.uncertainty.tables import (
+    ConfidenceIntervals,
+    biases_table,
+    check_level,
+    couplings_table,
+    parameters_table,
+)
 from gibbsian.uncertainty.weights import RowShares, WeightMeaning
 
 # Entries of the curvature are right to about 1e-10, so a share of information below this is not one.
@@ -38,8 +40,8 @@ class StandardErrors:
         Where it comes from.
     n_rows : float
         Number of rows it counts on.
-    model : PairwiseModel
-        The fitted model.
+    model : Model
+        The fitted model; one with tables in the zero-sum gauge, where parameters are determined.
     names : tuple of str
         The variables.
     notes : tuple of str
@@ -57,7 +59,7 @@ class StandardErrors:
     covariance: np.ndarray
     kind: str
     n_rows: float
-    model: PairwiseModel
+    model: Model
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -76,6 +78,11 @@ class StandardErrors:
         """Standard errors of the couplings, shaped like ``couplings_``; zero where there is no edge."""
         return couplings_table(self.model, self.names, self.theta_se)
 
+    @property
+    def table(self) -> Any:
+        """Every parameter with its standard error."""
+        return parameters_table(self.model, self.names, standard_error=self.theta_se)
+
     def intervals(self, level: float = 0.95) -> ConfidenceIntervals:
         """Return ``theta`` plus and minus the normal quantile times the standard error."""
         from scipy.special import ndtri
@@ -86,7 +93,7 @@ class StandardErrors:
 
 
 def standard_errors(
-    machine: BoltzmannMachine,
+    machine: Machine,
     X: Any,
     kind: Literal["auto", "sandwich", "fisher"] = "auto",
     *,
@@ -98,7 +105,7 @@ def standard_errors(
 
     Parameters
     ----------
-    machine : BoltzmannMachine
+    machine : Machine
         Fitted by exact likelihood, by an objective on flip costs such as pseudolikelihood, or nodewise.
     X : array, frame, path or Dataset
         The data it was fitted on.
@@ -115,6 +122,9 @@ def standard_errors(
 
     Notes
     -----
+    Of models whose tables leave a gauge open (Potts, Markov random fields) the errors are those of the zero-sum gauge.
+    Where cells are missing and the learner completes them, the derivatives go through the completions as well.
+
     A penalty pulls estimates towards zero. Its L2 part enters the curvature, but intervals around penalised estimates
     do not account for that bias. Couplings that an L1 penalty set to zero have no standard error (NaN), and the
     others' are as if the rest had never been candidates.
@@ -132,23 +142,22 @@ def standard_errors(
     data = drop_empty_rows(machine._read(X, sample_weight=sample_weight))
     learner, shares = fitted_learner(machine), RowShares.of(data, weights)
     settled = _settle_kind(kind, learner)
-    if isinstance(learner, Nodewise):
-        covariance = _nodewise_covariance(learner, machine.model_, data, shares, max_seconds)
-    else:
-        covariance = _covariance(learner, machine.model_, data, shares, settled, max_seconds)
+    model = machine.model_
+    covariance = _covariance(learner, model, data, shares, settled, max_seconds)
     penalised = getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0)
     notes = ("the bias of the penalty is not in the standard errors",) if penalised else ()
-    return StandardErrors(covariance, settled, shares.n_rows, machine.model_, machine.names_, notes)
+    reported = model if getattr(learner, "l1", 0.0) else model.canonical()
+    return StandardErrors(covariance, settled, shares.n_rows, reported, machine.names_, notes)
 
 
 def confidence_intervals(
-    machine: BoltzmannMachine,
+    machine: Machine,
     X: Any,
     level: float = 0.95,
     kind: Literal["auto", "sandwich", "fisher"] = "auto",
     **settings: Any,
 ) -> ConfidenceIntervals:
-    """Return normal confidence intervals of every parameter, as tables shaped like ``biases_`` and ``couplings_``.
+    """Return normal confidence intervals of every parameter, of a pairwise machine also as tables shaped like ``biases_`` and ``couplings_``.
 
     Parameters
     ----------
@@ -169,7 +178,7 @@ def confidence_intervals(
     return standard_errors(machine, X, kind, **settings).intervals(level)
 
 
-def fitted_learner(machine: BoltzmannMachine) -> Learner:
+def fitted_learner(machine: Machine) -> Learner:
     """Return the learner of a fitted machine, also where ``"auto"`` chose it.
 
     Examples
@@ -209,76 +218,87 @@ def _settle_kind(kind: str, learner: Learner) -> str:
 
 
 def _covariance(
-    learner: Learner, model: PairwiseModel, data: Dataset, shares: RowShares, kind: str, max_seconds: float
+    learner: Any, model: Any, data: Dataset, shares: RowShares, kind: str, max_seconds: float
 ) -> np.ndarray:
-    """Of the parameters that are estimated; NaN at couplings that an L1 penalty set to zero."""
-    size = model.theta.size
-    information.check_cost(size, data.n_states, max_seconds)
-    curvature, scores = _parts(getattr(learner, "objective", None), learner, model, data, max_seconds)
-    estimated = (model.theta != 0) | ~model.penalised if getattr(learner, "l1", 0.0) else np.ones(size, dtype=bool)
+    """Of the parameters that are reported; NaN at couplings that an L1 penalty set to zero."""
+    equations_of = getattr(learner, "equations", None)
+    if equations_of is None:
+        raise ArgumentError(
+            f"standard errors are known for exact likelihood and for objectives on flip costs, not for {learner!r}",
+            "use `gibbsian.uncertainty.bootstrap`",
+        )
+    information.check_cost(model.theta.size, data.n_states, max_seconds)
+    equations = equations_of(model, data, max_seconds)
+    size = len(equations.jacobian)
+    if getattr(learner, "l1", 0.0):
+        return _sparse_covariance(learner, model, equations, shares, kind)
+    l2, gauge = getattr(learner, "l2", 0.0), _gauge(model)
+    inverse = _inverse_on(gauge, equations.jacobian, l2)
+    carry = gauge if equations.carry is None else equations.carry.T
+    carried = inverse if carry is None else carry @ inverse
+    if kind == "fisher":
+        return (carried if carry is None else carried @ carry.T) / shares.n_rows
+    return carried @ information.variance_of_mean_score(equations.scores, shares, size) @ carried.T
+
+
+def _sparse_covariance(learner: Any, model: Any, equations: Equations, shares: RowShares, kind: str) -> np.ndarray:
+    """Of the parameters that an L1 penalty left, as if the others had never been candidates."""
+    size = len(equations.jacobian)
+    estimated = (model.theta != 0) | ~model.penalised
     chosen = np.ix_(estimated, estimated)
-    inverse = _inverse((curvature + getattr(learner, "l2", 0.0) * np.eye(size))[chosen])
+    inverse = _inverse((equations.jacobian + learner.l2 * np.eye(size))[chosen])
     covariance = np.full((size, size), np.nan)
     if kind == "fisher":
         covariance[chosen] = inverse / shares.n_rows
     else:
-        covariance[chosen] = inverse @ information.variance_of_mean_score(scores, shares, size)[chosen] @ inverse
+        filling = information.variance_of_mean_score(equations.scores, shares, size)[chosen]
+        covariance[chosen] = inverse @ filling @ inverse.T
     return covariance
 
 
-def _parts(
-    objective: Any, learner: Learner, model: PairwiseModel, data: Dataset, max_seconds: float
-) -> tuple[np.ndarray, information.Scores]:
-    """Curvature and scores of the objectives for which they are known."""
-    if isinstance(objective, FlipCostObjective):
-        data.require_complete(objective.name)
-        return flip_cost_curvature(objective, model, data), information.flip_cost_scores(objective, model, data)
-    if isinstance(objective, Likelihood):
-        curvature = likelihood_curvature(model, data, max_seconds)
-        return curvature, information.likelihood_scores(model, data, max_seconds)
-    raise ArgumentError(
-        f"standard errors are known for exact likelihood and for objectives on flip costs, not for {learner!r}",
-        "use gibbsian.uncertainty.bootstrap",
-    )
+def _gauge(model: Any) -> np.ndarray | None:
+    """Return the matrix that takes parameters to the gauge in which they are reported; None where there is one only."""
+    if model.canonical() is model:
+        return None
+    return np.array([model.replace(unit).canonical().theta for unit in np.eye(model.theta.size)]).T
 
 
-def _nodewise_covariance(
-    learner: Nodewise, model: PairwiseModel, data: Dataset, shares: RowShares, max_seconds: float
-) -> np.ndarray:
-    """Sandwich of the directed parameters, carried over to their averages.
-
-    It is taken at the averages, which are as near to the truth as the directed estimates. Without penalty logRISE
-    solves the equations of RISE.
-    """
-    if learner.l1 or (learner.l2 and learner.loss == "logrise"):
-        raise ArgumentError(f"standard errors are not known for {learner!r}", "use gibbsian.uncertainty.bootstrap")
-    data.require_complete(f"learner={learner.loss!r}")
-    directed = DirectedModel(model)
-    size = directed.owner.size
-    information.check_cost(size, data.n_states, max_seconds)
-    objective = FlipCostObjective(logistic if learner.loss == "rple" else half_exponential, learner.loss)
-    curvature = flip_cost_curvature(objective, model, data, directed=True)
-    scores = information.flip_cost_scores(objective, model, data, directed=True)
-    inverse = _inverse(curvature + learner.l2 * np.eye(size))
-    average = np.array([directed.symmetrise(unit) for unit in np.eye(size)])
-    carried = inverse @ average
-    return carried.T @ information.variance_of_mean_score(scores, shares, size) @ carried
+def _inverse_on(gauge: np.ndarray | None, jacobian: np.ndarray, l2: float) -> np.ndarray:
+    """Invert the equations; without a penalty only along what the gauge leaves, because the rest is not determined."""
+    if l2 or gauge is None:
+        return _inverse(jacobian + l2 * np.eye(len(jacobian)))
+    _, sizes, rows = np.linalg.svd(gauge)
+    seen = rows[: int((sizes > _LEAST_INFORMATION).sum())].T
+    return seen @ _inverse(seen.T @ jacobian @ seen) @ seen.T
 
 
-def _inverse(curvature: np.ndarray) -> np.ndarray:
-    """Invert by Cholesky factors, refusing a matrix that is singular up to the rounding of its entries."""
-    from scipy.linalg import LinAlgError, cho_solve, cholesky
-
-    scales = 1.0 / np.sqrt(np.maximum(np.diag(curvature), np.finfo(float).tiny))
-    try:
-        factor = cholesky(curvature * np.outer(scales, scales), lower=True)
-        # a squared pivot is the part of a parameter's information that the parameters before it leave
-        determined = bool((np.diag(factor) ** 2).min(initial=1.0) > _LEAST_INFORMATION)
-    except LinAlgError:
-        determined = False
-    if not determined:
+def _inverse(jacobian: np.ndarray) -> np.ndarray:
+    """Invert a matrix, refusing one that is singular up to the rounding of its entries."""
+    scales = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(jacobian)), np.finfo(float).tiny))
+    scaled = jacobian * np.outer(scales, scales)
+    symmetric = np.array_equal(scaled, scaled.T)
+    inverse = _inverse_by_pivots(scaled) if symmetric else _inverse_by_singular_values(scaled)
+    if inverse is None:
         raise DataError(
             "the data do not determine every parameter (the information matrix is singular)",
             "fit with a penalty such as `l2=0.01`, or drop columns that determine each other",
         )
-    return np.outer(scales, scales) * cho_solve((factor, True), np.eye(len(curvature)))
+    return np.outer(scales, scales) * inverse
+
+
+def _inverse_by_pivots(matrix: np.ndarray) -> np.ndarray | None:
+    """Of a positive matrix: a squared pivot is the part of a parameter's information that those before it leave."""
+    from scipy.linalg import LinAlgError, cho_solve, cholesky
+
+    try:
+        factor = cholesky(matrix, lower=True)
+    except LinAlgError:
+        return None
+    if (np.diag(factor) ** 2).min(initial=1.0) <= _LEAST_INFORMATION:
+        return None
+    return cho_solve((factor, True), np.eye(len(matrix)))
+
+
+def _inverse_by_singular_values(matrix: np.ndarray) -> np.ndarray | None:
+    left, sizes, right = np.linalg.svd(matrix)
+    return None if sizes.min(initial=1.0) <= _LEAST_INFORMATION else (right.T / sizes) @ left.T

@@ -1,4 +1,4 @@
-"""One number per parameter, in tables shaped like ``biases_`` and ``couplings_``."""
+"""One number per parameter, as a table, and for pairwise machines shaped like ``biases_`` and ``couplings_``."""
 
 from __future__ import annotations
 
@@ -8,38 +8,36 @@ from typing import Any
 import numpy as np
 
 from gibbsian.errors import ArgumentError
-from gibbsian.models import PairwiseModel
+from gibbsian.models import Model
 
 
-def biases_table(model: PairwiseModel, names: tuple[str, ...], values: np.ndarray) -> Any:
-    """Return the entries of `values` that belong to biases, by name; zeros where the model has none.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.uncertainty.tables import biases_table
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-    >>> biases_table(model, ("a", "b"), np.array([1.0, 2.0, 3.0])).to_dict()
-    {'a': 1.0, 'b': 2.0}
-    """
+def parameters_table(model: Model, names: tuple[str, ...], **columns: np.ndarray) -> Any:
+    """Return a row for each parameter: its value, and what else is known of it."""
     import pandas
+
+    return pandas.DataFrame({"estimate": model.theta, **columns}, index=model.parameter_names(names))
+
+
+def _require_couplings(model: Model) -> None:
+    if not model.is_pairwise:
+        raise ArgumentError(f"a {type(model).__name__} has more than biases and couplings", "ask for its `table`")
+
+
+def biases_table(model: Any, names: tuple[str, ...], values: np.ndarray) -> Any:
+    """Return the entries of `values` that belong to biases, by name; zeros where the model has none."""
+    import pandas
+
+    _require_couplings(model)
 
     entries = values[: model.n_biases] if model.bias else np.zeros(model.n_variables)
     return pandas.Series(entries, index=list(names), name="bias")
 
 
-def couplings_table(model: PairwiseModel, names: tuple[str, ...], values: np.ndarray) -> Any:
-    """Return the entries of `values` that belong to couplings as a symmetric table; zero where there is no edge.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.uncertainty.tables import couplings_table
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-    >>> couplings_table(model, ("a", "b"), np.array([1.0, 2.0, 3.0])).loc["a", "b"].item()
-    3.0
-    """
+def couplings_table(model: Any, names: tuple[str, ...], values: np.ndarray) -> Any:
+    """Return the entries of `values` that belong to couplings as a symmetric table; zero where there is no edge."""
     import pandas
+
+    _require_couplings(model)
 
     matrix = np.zeros((model.n_variables, model.n_variables))
     i, j = model.graph.edges.T
@@ -57,7 +55,7 @@ class ConfidenceIntervals:
         The ends in the layout of ``model.theta``; NaN for couplings that an L1 penalty set to zero.
     level : float
         Share of the intervals that cover the truth, in the long run.
-    model : PairwiseModel
+    model : Model
         The fitted model.
     names : tuple of str
         The variables.
@@ -74,7 +72,7 @@ class ConfidenceIntervals:
     low: np.ndarray
     high: np.ndarray
     level: float
-    model: PairwiseModel
+    model: Model
     names: tuple[str, ...]
 
     @property
@@ -96,6 +94,11 @@ class ConfidenceIntervals:
     def couplings_high(self) -> Any:
         """Upper ends of the couplings."""
         return couplings_table(self.model, self.names, self.high)
+
+    @property
+    def table(self) -> Any:
+        """Every parameter with the ends of its interval."""
+        return parameters_table(self.model, self.names, low=self.low, high=self.high)
 
     def covers(self, theta: np.ndarray) -> np.ndarray:
         """Say for each parameter whether `theta` lies in its interval."""

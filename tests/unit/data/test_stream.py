@@ -175,9 +175,11 @@ def test_partitions_add_up_to_the_whole(numbered):
         np.testing.assert_array_equal(getattr(on_disk, name), counted)
 
 
-@pytest.mark.parametrize("coding", ["real", "categorical"])
+@pytest.mark.parametrize("coding", ["real", "categorical", "auto-visible"])
 def test_streams_of_other_columns(tmp_path, coding):
     rows = np.arange(40).reshape(20, 2) % 7
+    if coding == "auto-visible":
+        rows = rows / 6
     np.save(tmp_path / "rows.npy", rows)
     stream = DataStream.open(tmp_path / "rows.npy", coding=coding)
     data = gb.Dataset.read(rows, coding=coding)

@@ -109,7 +109,7 @@ KINDS = {kernels.FIRST: 1, kernels.SEMI_SECOND: "s2", kernels.FOREST: "forest"}
 def test_compiled_learning_takes_the_path_of_the_library(kind, copies):
     """YU20 Algorithm 2 by the learners, chain by chain with the same random numbers."""
     data = draw_data("grid", np.random.default_rng(12))
-    settings = {"optimizer": Ascent(rate=0.02), "centred": False, "region": KINDS[kind]}
+    settings = {"optimizer": Ascent(learning_rate=0.02), "centred": False, "region": KINDS[kind]}
     if copies:
         learner = LEARNERS.create("smci-pcd", copies=copies, average=False, **settings)
     else:

@@ -1,0 +1,253 @@
+"""Missing cells in learners that need complete rows: the cells are completed under the model, again and again.
+
+Where the loss of a complete row x has the gradient ``g(x, theta)``, the equations ``mean over rows of E_theta[g(x, theta) |
+present cells] = 0`` are solved. Under the true parameters both expectations are over the true distribution, provided that
+cells are missing at random, so that the equations are consistent where those of complete rows are. They are the gradient
+of nothing; so completing the rows and lowering the loss of the completed rows take turns, as in EM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.data.distinct import distinct_codes
+from gibbsian.errors import ArgumentError
+from gibbsian.expectations.base import Estimate, Rebuilt
+from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
+from gibbsian.inference.completions import Completions, complete_in_all_ways, count_completions
+from gibbsian.learners.noisy_steps import NoisySteps, Walk
+from gibbsian.models import Model
+from gibbsian.objectives import Function
+from gibbsian.objectives.base import Scores
+from gibbsian.optimizers import Optimizer, StepInfo
+from gibbsian.optimizers.anderson import extrapolate
+from gibbsian.optimizers.base import gradient_norm, with_memory_of
+
+# Completions that are listed with their probabilities; where there are more, chains draw some.
+MOST_COMPLETIONS = 2**18
+# The same for rows that are completed once only, a minibatch.
+MOST_AT_ONCE = 2**14
+# Steps of the optimiser on completed rows before these are completed anew.
+STEPS_A_ROUND = 3
+# Rounds that are extrapolated together.
+MEMORY = 8
+
+
+# -- complete rows ----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class AllCompletions:
+    """Every way to complete the rows: the distinct complete states, and which completion of which row is which."""
+
+    rows: Dataset
+    listed: Completions
+    weights: np.ndarray
+    place: np.ndarray
+
+    @classmethod
+    def of(cls, data: Dataset) -> AllCompletions:
+        """List the completions of all rows with a weight."""
+        listed = complete_in_all_ways(data, np.flatnonzero(data.weights > 0))
+        domain, n = data.domain, data.n_variables
+        first, place = distinct_codes(domain.to_codes(listed.states), domain.cardinalities(n).tolist())
+        return cls(
+            _rows_like(data, listed.states[first], np.ones(len(first))),
+            listed,
+            data.weights[listed.which][listed.row],
+            place,
+        )
+
+    def under(self, model: Model) -> Dataset:
+        """Return the completed rows, each with its weight times its probability given the present cells."""
+        _, posterior = self.listed.posterior(model)
+        weights = np.bincount(self.place, posterior * self.weights, minlength=self.rows.n_states)
+        return replace(self.rows, weights=weights, row_weights=weights)
+
+    def expected_scores(self, objective: Any, model: Model) -> Scores:
+        """Yield the expected score of each state with a weight, given its present cells."""
+        scores = np.zeros((self.rows.n_states, model.theta.size))
+        for block, values in objective.scores(model, self.under(model)):
+            scores[block] = values
+        _, posterior = self.listed.posterior(model)
+        starts = np.append(self.listed.starts, len(self.place))
+        for number, state in enumerate(self.listed.which):
+            run = slice(starts[number], starts[number + 1])
+            yield slice(state, state + 1), posterior[None, run] @ scores[self.place[run]]
+
+
+class CompletedState(NamedTuple):
+    """All completions of the rows, and the rows as they were completed last."""
+
+    completions: Rebuilt[AllCompletions]
+    rows: Rebuilt[Dataset]
+
+
+class CompletedRows:
+    """The clamped phase over all completions of the rows, which it also hands out: see `Expectation`."""
+
+    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> CompletedState:
+        """List the completions."""
+        listed = AllCompletions.of(data)
+        return CompletedState(Rebuilt(listed), Rebuilt(listed.under(model)))
+
+    def __call__(self, model: Model, state: CompletedState) -> tuple[Estimate, CompletedState]:
+        """Return the expected statistics given the present cells."""
+        rows = state.completions.value.under(model)
+        mean = model.mean_statistics(rows.states, rows.weights)
+        return Estimate(mean, np.zeros_like(mean)), state._replace(rows=Rebuilt(rows))
+
+    def completions(self, data: Dataset, state: CompletedState) -> Dataset:
+        """Return the rows as they were completed last."""
+        return state.rows.value
+
+
+def _rows_like(data: Dataset, states: np.ndarray, weights: np.ndarray) -> Dataset:
+    return replace(
+        data, states=states, weights=weights, missing=None, row_of=np.arange(len(states)), row_weights=weights
+    )
+
+
+def are_few(data: Dataset, most: int = MOST_COMPLETIONS) -> bool:
+    """Whether all completions of all rows can be listed."""
+    return float(count_completions(data)[data.weights > 0].sum()) <= most
+
+
+def completed(model: Model, data: Dataset, rng: np.random.Generator) -> Dataset:
+    """Complete the rows once: in all ways with their probabilities, or by chains that start afresh."""
+    if are_few(data, MOST_AT_ONCE):
+        return AllCompletions.of(data).under(model)
+    chains = ClampedChains()
+    return chains.completions(data, chains.advance(model, chains.init(model, data, rng)))
+
+
+def as_completing(completions: str | ClampedChains | None, data: Dataset) -> ClampedChains | None:
+    """Settle how rows are completed: None lists all completions, chains draw some."""
+    if isinstance(completions, ClampedChains):
+        return completions
+    if completions not in (None, "exact", "chains"):
+        raise ArgumentError(
+            "must be None, 'exact', 'chains' or clamped chains", argument="completions", value=completions
+        )
+    exact = are_few(data) if completions is None else completions == "exact"
+    return None if exact else ClampedChains()
+
+
+# -- all completions --------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class RoundProgress:
+    """The parameters, the optimiser at the rows as they are completed there, and the last rounds."""
+
+    theta: np.ndarray
+    search: Any
+    points: np.ndarray
+    steps: np.ndarray
+
+
+@dataclass(eq=False)
+class Rounds:
+    """Alternate between completing the rows in all ways and steps of an optimiser on the completed rows.
+
+    `bind` makes the function of theta from complete rows, `model_of` the model under which they are completed.
+    """
+
+    completions: AllCompletions
+    bind: Callable[[Dataset], Function]
+    model_of: Callable[[np.ndarray], Model]
+    optimizer: Optimizer
+    l1: np.ndarray
+    _ready: tuple[bytes, Function] | None = None
+
+    def start(self, theta: np.ndarray) -> RoundProgress:
+        """Complete the rows and evaluate the start."""
+        nothing = np.empty((0, theta.size))
+        return RoundProgress(theta, self.optimizer.init(self._function(theta), theta, self.l1), nothing, nothing)
+
+    def step(self, progress: RoundProgress) -> tuple[RoundProgress, StepInfo]:
+        """Take one round, and go where the last rounds would end where that is nearer a solution."""
+        search = progress.search
+        function = self._function(progress.theta)
+        for _ in range(STEPS_A_ROUND):
+            search, inner = self.optimizer.step(function, search, self.l1)
+            if inner.stalled:
+                break
+        points = np.vstack([progress.points, progress.theta])[-MEMORY:]
+        steps = np.vstack([progress.steps, search.theta - progress.theta])[-MEMORY:]
+        after = RoundProgress(search.theta, self._renewed(search, search.theta), points, steps)
+        if len(points) > 1:
+            after = self._extrapolated(after)
+        moved = float(np.abs(after.theta - progress.theta).max(initial=0.0))
+        state = after.search
+        info = StepInfo(state.value, self._norm(state), moved, state.evaluations, stalled=moved == 0)
+        return after, info
+
+    def _extrapolated(self, plain: RoundProgress) -> RoundProgress:
+        stays_zero = (self.l1 > 0) & (plain.theta == 0)
+        theta = np.where(stays_zero, 0.0, extrapolate(plain.points, plain.steps))
+        leap = self._renewed(plain.search, theta)
+        if self._norm(leap) < self._norm(plain.search):
+            return replace(plain, theta=theta, search=leap)
+        search = replace(plain.search, evaluations=leap.evaluations)
+        return replace(plain, search=search, points=plain.points[-1:], steps=plain.steps[-1:])
+
+    def _renewed(self, before: Any, theta: np.ndarray) -> Any:
+        """Evaluate a point with the rows as they are completed there; the optimiser keeps its memory."""
+        fresh = self.optimizer.init(self._function(theta), theta, self.l1)
+        return replace(with_memory_of(before, fresh), evaluations=before.evaluations + fresh.evaluations)
+
+    def _norm(self, state: Any) -> float:
+        return gradient_norm(state.theta, state.gradient, self.l1)
+
+    def _function(self, theta: np.ndarray) -> Function:
+        """Return the loss of the rows as they are completed at theta."""
+        key = theta.tobytes()
+        if self._ready is None or self._ready[0] != key:
+            self._ready = key, self.bind(self.completions.under(self.model_of(theta)))
+        return self._ready[1]
+
+
+# -- some completions -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class SampledProgress:
+    """The walk of the parameters and the chains of the missing cells."""
+
+    walk: Walk
+    chains: ClampedState
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The parameters."""
+        return self.walk.theta
+
+    @property
+    def noise(self) -> float:
+        """The noise of the gradient."""
+        return self.walk.noise
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRounds:
+    """One sweep of the missing cells, one step along the mean gradient of the copies that they complete."""
+
+    data: Dataset
+    chains: ClampedChains
+    bind: Callable[[Dataset], Function]
+    model_of: Callable[[np.ndarray], Model]
+    steps: NoisySteps
+
+    def start(self, theta: np.ndarray, rng: np.random.Generator) -> SampledProgress:
+        """Start the chains."""
+        return SampledProgress(self.steps.start(theta), self.chains.init(self.model_of(theta), self.data, rng))
+
+    def step(self, progress: SampledProgress) -> tuple[SampledProgress, StepInfo]:
+        """Complete the rows anew and move."""
+        here = progress.walk.iterate
+        chains = self.chains.advance(self.model_of(here), progress.chains)
+        copies = range(self.chains.copies)
+        gradients = np.array([self.bind(self.chains.completions(self.data, chains, k))(here)[1] for k in copies])
+        stderr = gradients.std(axis=0, ddof=1) / np.sqrt(len(gradients))
+        walk, info = self.steps.step(progress.walk, gradients.mean(axis=0), stderr)
+        return SampledProgress(walk, chains), info

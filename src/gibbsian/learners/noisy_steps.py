@@ -1,0 +1,84 @@
+"""Steps along gradients with Monte Carlo noise: averages over the steps, and when to end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gibbsian.models.centring import Centring
+from gibbsian.optimizers import GradientStep, StepInfo
+from gibbsian.optimizers.base import gradient_norm
+
+# Running means weigh step s by about s^3 (Shamir and Zhang 2013): the last quarter of the steps counts, whatever
+# their number, and the way from the start is soon forgotten.
+_FORGETTING = 3.0
+# The fit has come to rest when its mean gradient is this part of a standard error. Parameters follow the noise, so that
+# steps which have settled make mean gradients far smaller than chance does; those under way in any direction do not.
+_AT_REST = 0.5
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The answer so far, the point the steps have reached, and all that the next step needs."""
+
+    theta: np.ndarray
+    iterate: np.ndarray
+    motion: Any
+    mean_gradient: np.ndarray
+    variance: np.ndarray
+    noise: float
+    evaluations: int
+
+
+@dataclass(frozen=True, eq=False)
+class NoisySteps:
+    """How a walk moves: by which optimiser, under which penalty, in which parameters, averaged or not."""
+
+    optimizer: GradientStep
+    l1: np.ndarray
+    centring: Centring | None
+    average: bool
+    min_iter: int
+
+    def start(self, theta: np.ndarray) -> Walk:
+        """Return the walk before its first step."""
+        zeros = np.zeros_like(theta)
+        return Walk(theta, theta, self.optimizer.init_move(theta), zeros, zeros, 0.0, 0)
+
+    def step(self, walk: Walk, gradient: np.ndarray, stderr: np.ndarray) -> tuple[Walk, StepInfo]:
+        """Take one step; the norm reported is that of the gradient that was followed, or of its running mean."""
+        iterate, motion = self._move(walk, gradient)
+        mean_gradient, variance, noise = self._judge(walk, gradient, stderr)
+        norm = gradient_norm(walk.iterate, mean_gradient, self.l1)
+        t = walk.evaluations
+        new = Walk(self._answer(walk, iterate), iterate, motion, mean_gradient, variance, noise, t + 1)
+        return new, StepInfo(float("nan"), norm, self.optimizer.rate_at(t), t + 1, noise=noise)
+
+    def _move(self, walk: Walk, gradient: np.ndarray) -> tuple[np.ndarray, Any]:
+        centring = self.centring
+        if centring is None:
+            return self.optimizer.move(walk.iterate, gradient, self.l1, walk.motion)
+        here = centring.inwards(walk.iterate)
+        there, motion = self.optimizer.move(here, centring.gradient(gradient), centring.l1(self.l1), walk.motion)
+        return centring.outwards(there), motion
+
+    def _weight(self, t: int) -> float:
+        """Weight of the newest of ``t + 1`` steps in the running means."""
+        return (_FORGETTING + 1) / (_FORGETTING + 1 + t) if self.average else 1.0
+
+    def _judge(self, walk: Walk, gradient: np.ndarray, stderr: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return the mean gradient, its variance, and the noise to judge it by (zero while it is too early)."""
+        weight = self._weight(walk.evaluations)
+        mean = (1 - weight) * walk.mean_gradient + weight * gradient
+        variance = (1 - weight) ** 2 * walk.variance + weight**2 * stderr**2
+        if not self.average or walk.evaluations + 1 < self.min_iter:
+            return mean, variance, 0.0
+        return mean, variance, _AT_REST * float(np.sqrt(variance.max(initial=0.0)))
+
+    def _answer(self, walk: Walk, iterate: np.ndarray) -> np.ndarray:
+        """Average the iterates; what the penalty holds at zero now is zero in the answer."""
+        weight = self._weight(walk.evaluations)
+        mean = (1 - weight) * walk.theta + weight * iterate
+        return np.where((self.l1 > 0) & (iterate == 0), 0.0, mean)

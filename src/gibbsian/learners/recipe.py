@@ -1,0 +1,107 @@
+"""Named learners are put together from parts: a recipe declares the settings and builds the learner once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError
+from gibbsian.learners.base import Learner, LearnerState
+from gibbsian.optimizers import OPTIMIZERS, Optimizer, StepInfo
+from gibbsian.settings import Setting, check, declared, free, number
+
+L1 = "Strength of the L1 penalty `l1 sum|theta|`, which leaves biases alone and sets couplings to zero."
+L2 = "Strength of the L2 penalty `(l2 / 2) sum theta^2`, in the model's own coding."
+PENALTY = Setting("Strength of a penalty.", "number", low=0)
+
+
+@declared(frozen=True)
+class Penalised(Learner):
+    """A learner with penalties on the parameters in the model's own coding."""
+
+    l1: float = number(0.0, L1, least=0)
+    l2: float = number(0.0, L2, least=0)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def _settle(self, **parts: Any) -> None:
+        """Replace settings that were given as names by what they stand for."""
+        for name, part in parts.items():
+            object.__setattr__(self, name, part)
+
+    def _l1_of(self, model: Any) -> np.ndarray:
+        """Return the L1 penalty of each parameter."""
+        return np.where(model.penalised, self.l1, 0.0)
+
+
+class Recipe(Penalised):
+    """A learner that does what the learner it builds does."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        assert self.made is not None  # so that a part which cannot be is refused here
+
+    def build(self) -> Learner:
+        """Put the parts together."""
+        raise NotImplementedError
+
+    @cached_property
+    def made(self) -> Learner:
+        """What was built."""
+        return self.build()
+
+    @property
+    def objective(self) -> Any:
+        """What is minimised; None where nothing is."""
+        return getattr(self.made, "objective", None)
+
+    @property
+    def equations(self) -> Any:
+        """The equations that a fit solves, as a function of model and data; None where they are not known."""
+        return getattr(self.made, "equations", None)
+
+    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Prepare to start from the model's parameters."""
+        return self.made.init(model, data, rng)
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Take one step."""
+        return self.made.step(state)
+
+    def fitted(self, model: Any, state: LearnerState) -> Any:
+        """Return the model as a state has it."""
+        return self.made.fitted(model, state)
+
+    def restored(self, state: LearnerState, progress: Any) -> LearnerState:
+        """Return a fresh state with the progress that a checkpoint held."""
+        return self.made.restored(state, progress)
+
+    def update(
+        self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
+    ) -> tuple[LearnerState, StepInfo]:
+        """Learn from one chunk of rows."""
+        return self.made.update(state, model, data, rng)
+
+    def by_chunks(self, batch_size: int) -> Learner:
+        """Return the learner that takes chunks of rows for this one."""
+        try:
+            return self.made.by_chunks(batch_size)
+        except ArgumentError:
+            raise self._needs_all_rows() from None  # under the name that the user knows
+
+    def rebound(self, state: LearnerState, data: Any) -> LearnerState:
+        """Go on with other rows."""
+        return self.made.rebound(state, data)
+
+
+def as_optimizer(optimizer: Optimizer | str) -> Any:
+    """Turn a registered name into an optimiser."""
+    return OPTIMIZERS.create(optimizer) if isinstance(optimizer, str) else optimizer
+
+
+def optimizer_setting(default: Any, help: str, kw_only: bool = True) -> Any:
+    """Declare how a learner moves."""
+    return free(default, help, doc="Optimizer or str", kw_only=kw_only)

@@ -1,0 +1,96 @@
+"""Parameters about the mean of the data and in units of spins: the same model, better directions for gradient steps.
+
+With ``x_i = m_i + (gap / 2) u_i``, m the mean of the data, a product over some variables is a sum over its parts, so that
+the parameter of a part s about the mean is ``sum over products c that hold s of theta_c (gap / 2)^|s| prod_{i in c, not in
+s} m_i / T``, and back likewise. Without it, in 0/1 coding or with lopsided columns, every coupling drags two biases along,
+gradient steps creep through a narrow valley, and a rate means something else in every coding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from gibbsian.graphs import Graph
+
+
+@dataclass(frozen=True, eq=False)
+class Centring:
+    """A change of parameters ``centred = scales * (inner @ theta)``, with ``outer`` the inverse of ``inner``.
+
+    Parameters
+    ----------
+    scales : ndarray
+        By what each parameter is multiplied.
+    inner, outer : sparse array, optional
+        What parameters add to each other, and how to take it out again; None where they stay apart.
+    """
+
+    scales: np.ndarray
+    inner: Any = None
+    outer: Any = None
+
+    @classmethod
+    def identity(cls, size: int) -> Centring:
+        """Return the change that changes nothing."""
+        return cls(np.ones(size))
+
+    def inwards(self, theta: np.ndarray) -> np.ndarray:
+        """Return the centred parameters of the model with parameters `theta`."""
+        return self.scales * (theta if self.inner is None else self.inner @ theta)
+
+    def outwards(self, centred: np.ndarray) -> np.ndarray:
+        """Return theta of the model with these centred parameters."""
+        unscaled = centred / self.scales
+        return unscaled if self.outer is None else self.outer @ unscaled
+
+    def gradient(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the gradient with respect to the centred parameters, given that with respect to theta."""
+        pulled = gradient if self.outer is None else self.outer.T @ gradient
+        return pulled / self.scales
+
+    def l1(self, l1: np.ndarray) -> np.ndarray:
+        """Return the same L1 penalty for the centred parameters, which are only rescaled where it acts."""
+        return l1 / self.scales
+
+
+def pair_centring(graph: Graph, origin: np.ndarray, scales: np.ndarray) -> Centring:
+    """Return the change for biases and couplings: biases take up ``sum_j w_ij m_j``."""
+    from scipy.sparse import csr_array
+
+    n, size = graph.n_nodes, graph.n_nodes + graph.n_edges
+    i, j = graph.edges.T
+    couplings = np.arange(n, size)
+    places = (np.concatenate([np.arange(size), i, j]), np.concatenate([np.arange(size), couplings, couplings]))
+
+    def expansion(mean: np.ndarray) -> Any:
+        return csr_array((np.concatenate([np.ones(size), mean[j], mean[i]]), places), shape=(size, size))
+
+    return Centring(scales, expansion(origin), expansion(-origin))
+
+
+def product_centring(products: Sequence[tuple[int, ...]], origin: np.ndarray, scales: np.ndarray) -> Centring | None:
+    """Return the change for products of any size; None unless every part of a product is a product too."""
+    known = set(products)
+    if any(part not in known for product in products for part in combinations(product, len(product) - 1) if part):
+        return None
+    return Centring(scales, _expansion(products, origin), _expansion(products, -origin))
+
+
+def _expansion(products: Sequence[tuple[int, ...]], origin: np.ndarray) -> Any:
+    """Rows are parts, columns whole products: the product of the origin over what the part leaves out."""
+    from scipy.sparse import csr_array
+
+    place = {product: number for number, product in enumerate(products)}
+    rows, columns, values = [], [], []
+    for number, product in enumerate(products):
+        for size in range(1, len(product) + 1):
+            for part in combinations(product, size):
+                rows.append(place[part])
+                columns.append(number)
+                values.append(float(np.prod([origin[i] for i in product if i not in part])))
+    return csr_array((values, (rows, columns)), shape=(len(products), len(products)))

@@ -1,0 +1,171 @@
+"""Missing cells in learners that need complete rows: the equations that are solved, and what they give."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.errors import ConvergenceWarning
+from gibbsian.expectations import ClampedChains
+from gibbsian.learners import as_learner, run
+from gibbsian.learners.completing import AllCompletions
+from gibbsian.objectives import value_and_gradient
+from gibbsian.storage import Checkpoint
+from systems import dataset_of, exact_law, models_with_domains, random_model, random_model_of, sampled_data
+
+OBJECTIVES = ["mple", "rm", "mpf"]
+NODEWISE = ["rise", "logrise", "rple"]
+TRIANGLE = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4)
+
+
+def dataset(states, domain, missing=None, weights=None):
+    """States of a domain as data, some cells of which are missing."""
+    whole = dataset_of(states, domain, weights)
+    if missing is None:
+        return whole
+    cells = whole.coding.decode(np.asarray(states)).astype(object)
+    cells[missing] = None
+    return gb.Dataset.read(cells, coding=whole.coding, sample_weight=weights)
+
+
+def pierced(data, share, rng):
+    """Return the rows with cells missing at random: more often where the last column, which stays, is high."""
+    codes = data.domain.to_codes(data.states[data.row_of])
+    odds = np.where(codes[:, -1:] > 0, 1.5 * share, 0.5 * share)
+    holes = rng.random(codes.shape) < odds
+    holes[:, -1] = False
+    return dataset(data.states[data.row_of], data.domain, missing=holes)
+
+
+def learn(learner, model, data, seed=0, **limits):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return run(learner, model.replace(0 * model.theta), data, np.random.default_rng(seed), **limits)
+
+
+@pytest.fixture(params=models_with_domains(4), ids=lambda part: f"{part[0]}-{getattr(part[1], 'name', part[1])}")
+def truth(request):
+    model, domain = request.param
+    return random_model_of(model, TRIANGLE, np.random.default_rng(3), domain, scale=0.4, temperature=1.3)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_solves_the_stated_equations(name, truth, rng):
+    """By enumeration: the mean over rows of the expected gradient given the present cells, plus the ridge, vanishes."""
+    data = pierced(sampled_data(truth, 150, rng), 0.2, rng)
+    weights = rng.integers(1, 4, data.n_states).astype(float)
+    data = dataset(data.states, data.domain, missing=data.missing, weights=weights)
+    learner = as_learner(name, l2=0.05)
+    result = learn(learner, truth, data, tol=1e-8, max_iter=200)
+    assert result.converged, result.reason
+    model = result.model
+    states, probabilities, _ = exact_law(model)
+    total = 0.05 * model.theta
+    for state, missing, weight in zip(data.states, data.missing, data.weights / data.weights.sum(), strict=True):
+        fits = (states[:, ~missing] == state[~missing]).all(axis=1)
+        rows = dataset(states[fits], data.domain, weights=probabilities[fits])
+        total = total + weight * value_and_gradient(learner.objective, model, rows)[1]
+    np.testing.assert_allclose(total, 0.0, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES + NODEWISE)
+def test_complete_rows_are_the_plain_fit_to_the_bit(name, rng):
+    model = random_model(gb.graphs.complete(4), rng, scale=0.4)
+    data = sampled_data(model, 200, rng)
+    marked = dataset(data.states, data.domain, missing=np.zeros(data.states.shape, bool), weights=data.weights)
+    plain, same = (learn(as_learner(name), model, rows) for rows in (data, marked))
+    assert np.array_equal(plain.model.theta, same.model.theta)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES + NODEWISE)
+def test_exact_weights_with_holes_give_back_the_truth(name, domain, rng):
+    """Consistency without sampling: the exact distribution, and again with cells missing at random."""
+    truth = random_model(gb.graphs.complete(4), rng, domain, scale=0.4)
+    states, probabilities, _ = exact_law(truth)
+    hidden = np.zeros((3, *states.shape), bool)
+    hidden[1, :, 0] = hidden[2, :, 1] = hidden[2, :, 2] = True
+    # two cells are missing more often where a third, which is there, is high; the rest of those rows is complete
+    often = np.where(states[:, 3] > 0, 2.0, 0.5)
+    weights = np.concatenate([probabilities * (2.5 - often), probabilities, probabilities * often])
+    data = dataset(np.tile(states, (3, 1)), truth.domain, missing=hidden.reshape(-1, 4), weights=weights)
+    result = learn(as_learner(name), truth, data, tol=1e-10, max_iter=500)
+    np.testing.assert_allclose(result.model.theta, truth.theta, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_recovers_the_truth_and_beats_complete_rows(name, rng):
+    """Twenty samples with a fifth of the cells missing at random; complete rows are few and no fair sample."""
+    truth = random_model(gb.graphs.complete(5), rng, scale=0.4)
+    errors = {"completed": [], "complete rows": []}
+    for _ in range(20):
+        data = pierced(sampled_data(truth, 1000, rng), 0.2, rng)
+        whole = data.complete_rows()
+        for way, rows in (("completed", data), ("complete rows", whole)):
+            errors[way].append(learn(as_learner(name), truth, rows).model.theta - truth.theta)
+    completed, dropped = (np.array(errors[way]) for way in ("completed", "complete rows"))
+    spread = completed.std(axis=0, ddof=1) / np.sqrt(20)
+    assert np.all(np.abs(completed.mean(axis=0)) < 4.5 * spread + 0.01)
+    assert np.sqrt((completed**2).mean()) < 0.8 * np.sqrt((dropped**2).mean())
+
+
+@pytest.mark.parametrize("name", ["mple", "mpf"])
+def test_chains_come_to_the_same_answer(name, domain, rng):
+    truth = random_model(gb.graphs.complete(4), rng, domain, scale=0.4)
+    data = pierced(sampled_data(truth, 400, rng), 0.2, rng)
+    exact = learn(as_learner(name, l2=0.01), truth, data).model
+    learner = as_learner(name, l2=0.01, completions=ClampedChains(copies=4))
+    result = learn(learner, truth, data, max_iter=600)
+    np.testing.assert_allclose(result.model.theta, exact.theta, atol=0.05 * truth.domain.gap**-2 * 4)
+
+
+@pytest.mark.parametrize("completions", ["exact", "chains"])
+def test_resumed_fit_has_the_bits_of_an_uninterrupted_one(completions, rng, tmp_path):
+    model = random_model(gb.graphs.complete(4), rng)
+    data = pierced(sampled_data(model, 200, rng), 0.2, rng)
+    learner, path = as_learner("mple", l2=0.01, completions=completions), tmp_path / "fit.checkpoint"
+    limits = {"tol": 1e-12, "max_iter": 9}
+    whole = run(learner, model, data, np.random.default_rng(3), **limits)
+    run(learner, model, data, np.random.default_rng(3), [Checkpoint(path, every=4)], tol=1e-12, max_iter=4)
+    rest = run(learner, model, data, np.random.default_rng(3), [Checkpoint(path, resume=True)], **limits)
+    assert np.array_equal(rest.model.theta, whole.model.theta)
+
+
+def test_chunks_with_holes_approach_the_whole_fit(rng):
+    truth = random_model(gb.graphs.complete(4), rng, scale=0.4)
+    data = pierced(sampled_data(truth, 8000, rng), 0.2, rng)
+    target = learn(as_learner("mple"), truth, data).model.theta
+    learner, state = as_learner("mple").by_chunks(100), None
+    start = truth.replace(0 * truth.theta)
+    for rows in np.array_split(rng.permutation(data.n_rows), 20):
+        state, _ = learner.update(state, start, data.take(rows), rng)
+    assert np.abs(state.progress.theta - target).max() < 0.1
+
+
+def test_l1_keeps_exact_zeros(rng):
+    truth = random_model(gb.graphs.complete(5), rng, scale=0.2)
+    data = pierced(sampled_data(truth, 500, rng), 0.2, rng)
+    result = learn(as_learner("mple", l1=0.1), truth, data, tol=1e-7)
+    assert result.converged
+    assert 0 < (result.model.couplings == 0).sum() < 10
+
+
+@pytest.mark.parametrize("name", ["1-smci", "s2-smci"])
+def test_data_as_samples_are_completed_in_all_ways(name, domain, rng):
+    truth = random_model(gb.graphs.grid(2, 2), rng, domain, scale=0.4)
+    states, probabilities, _ = exact_law(truth)
+    hidden = np.zeros((2, *states.shape), bool)
+    hidden[1, :, :2] = True
+    data = dataset(
+        np.tile(states, (2, 1)), truth.domain, missing=hidden.reshape(-1, 4), weights=np.tile(probabilities, 2)
+    )
+    result = learn(as_learner(name), truth, data, tol=1e-10)
+    np.testing.assert_allclose(result.model.theta, truth.theta, atol=1e-6)
+
+
+def test_completions_keep_the_weight_of_their_row(rng):
+    model = random_model(gb.graphs.complete(4), rng)
+    data = pierced(sampled_data(model, 60, rng), 0.3, rng)
+    completed = AllCompletions.of(data).under(model)
+    assert completed.total_weight == pytest.approx(data.total_weight)
+    assert len(np.unique(completed.states, axis=0)) == completed.n_states
