@@ -4,11 +4,12 @@ Depends on NumPy and on errors, domain, graphs, rng and resources; pandas and py
 them.
 """
 
+from typing import Any
+
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.findings import PreflightReport
 from gibbsian.data.preflight import drop_empty_rows, fit_memory, preflight
 from gibbsian.data.rules import Labels, OneHot, Shares, Threshold, Units, Values
-from gibbsian.data.stream import DataStream
 from gibbsian.data.table import MISSING_MARKS
 
 __all__ = [
@@ -26,3 +27,12 @@ __all__ = [
     "fit_memory",
     "preflight",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load `DataStream` when it is asked for: most data are in memory."""
+    if name == "DataStream":
+        from gibbsian.data.stream import DataStream
+
+        return DataStream
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from gibbsian.data.distinct import distinct
 from gibbsian.data.encoding import Cells, encode, is_many_valued, states_of
 from gibbsian.data.minibatches import Cuts, MemoryPass, seeded
 from gibbsian.data.numbers import is_sparse
-from gibbsian.data.one_hot import table_from_one_hot
 from gibbsian.data.readers import read_table
 from gibbsian.data.rules import Threshold
 from gibbsian.data.table import Table
@@ -67,6 +66,7 @@ class Dataset:
     names: tuple[str, ...]
     row_of: np.ndarray
     row_weights: np.ndarray | None = None
+    on_disk: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         holes = f", n_missing={int(self.missing[self.row_of].sum())}" if self.missing is not None else ""
@@ -157,6 +157,8 @@ class Dataset:
             data = read_again(source, coding, declared_by)
             return data if sample_weight is None else data._weighted(sample_weight)  # type: ignore[return-value]
         if getattr(source, "ndim", 0) == 3 and is_many_valued(coding):
+            from gibbsian.data.one_hot import table_from_one_hot  # few tables need it
+
             table = table_from_one_hot(source, names)
         else:
             table = read_table(source, names)

@@ -10,7 +10,6 @@ import numpy as np
 from gibbsian.data.categories import encode_categories
 from gibbsian.data.coding import above, encode_two_values, label_tokens
 from gibbsian.data.numbers import densified, holds_shares, is_sparse, numbers_of, pair_of, real_numbers, require_shares
-from gibbsian.data.one_hot import table_of_dummies
 from gibbsian.data.rules import Labels, OneHot, Shares, Threshold, Units, Values
 from gibbsian.data.table import Table
 from gibbsian.domain import (
@@ -82,7 +81,7 @@ def encode(table: Table, coding: Any = "auto", declared_by: str | None = None) -
     if isinstance(coding, Threshold):
         return _cut(table, coding)
     if isinstance(coding, OneHot):
-        cells = _categories(table_of_dummies(table, coding.groups), "categorical", categories=coding.categories)
+        cells = _categories(_joined(table, coding), "categorical", categories=coding.categories)
         return _with_rule(cells, OneHot(coding.groups))
     if isinstance(coding, Labels):
         return _categories(table, "categorical", categories=coding.categories)
@@ -142,6 +141,13 @@ def _two_values_or_categories(table: Table) -> Cells:
         return _categories(table, "categorical")
 
 
+def _joined(table: Table, rule: OneHot) -> Table:
+    """Put dummy columns together."""
+    from gibbsian.data.one_hot import table_of_dummies  # few tables need it
+
+    return table_of_dummies(table, rule.groups)
+
+
 def _cut(table: Table, rule: Threshold) -> Cells:
     """Cut numbers at a threshold."""
     high, missing = above(table, rule.threshold)
@@ -168,7 +174,7 @@ def _declared(table: Table, coding: Coding | CategoryCoding, declared_by: str | 
         if isinstance(rule, Threshold):
             return _with_rule(_cut(table, Threshold(rule.threshold, replace(coding, rule=None))), rule)
         if isinstance(rule, OneHot):
-            return _by_labels(table_of_dummies(table, rule.groups), coding, declared_by)
+            return _by_labels(_joined(table, rule), coding, declared_by)
         if isinstance(rule, Shares) and holds_shares(numbers_of(table)):
             return _shares(table, coding, "scale the numbers as those of the fit were")
         raise

@@ -28,8 +28,6 @@ import numpy as np
 
 from gibbsian.backends.parallel import n_threads
 from gibbsian.blocks import BLOCK_CELLS, LEAST_ROWS
-from gibbsian.data.category_checks import check_categories
-from gibbsian.data.clique_checks import check_cliques
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.findings import PreflightReport, check_rows, empty_rows, report_of, warn_of_empty_rows
 from gibbsian.data.hidden_columns import visible_graph
@@ -87,7 +85,11 @@ def _findings(data: Any, model: Any, l1: float, l2: float) -> dict[str, Any]:
         graph = visible_graph(model.graph, model.n_hidden)
         if data.domain.two_valued:
             return check_pairs(data, graph, l1=l1, l2=l2, bias=getattr(model, "bias", True))
+        from gibbsian.data.category_checks import check_categories
+
         return check_categories(data, graph, l1=l1, l2=l2)
+    from gibbsian.data.clique_checks import check_cliques
+
     if not data.domain.two_valued:
         return check_cliques(data, cliques, cliques, l1=l1, l2=l2)
     pairs = np.array([clique for clique in cliques if len(clique) == 2], dtype=np.int64).reshape(-1, 2)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data.arrays import BYTES_PER_LABEL, INSTEAD, check_shape, table_from_array
-from gibbsian.data.files import read_file, table_from_arrow
 from gibbsian.data.table import Factor, Table, as_factor, as_names, factorise, table_of_columns
 from gibbsian.errors import DataError
 from gibbsian.resources import require_memory
@@ -32,8 +31,12 @@ def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
     if names is not None:
         names = as_names([names] if isinstance(names, str) else names)
     if isinstance(source, str | Path):
+        from gibbsian.data.files import read_file
+
         table = read_file(Path(source), names)
     elif _is_frame_of(source, "polars"):
+        from gibbsian.data.files import table_from_arrow
+
         # an Enum lists its values in order; a Categorical of polars keeps whatever order its cache met them in
         listed = [name for name, dtype in source.schema.items() if type(dtype).__name__ == "Enum"]
         table = table_from_arrow(source.to_arrow(), declared=listed)
@@ -41,7 +44,7 @@ def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
         table = _from_pandas(source)
     elif hasattr(source, "collect") and type(source).__module__.startswith("polars"):
         raise DataError("a LazyFrame holds no rows yet", "collect() it first")
-    elif hasattr(source, "window_rows"):
+    elif getattr(source, "on_disk", False):
         raise DataError("a DataStream is learned by fit", "for anything else read rows into memory with `Dataset.read`")
     else:
         table = table_from_array(source)

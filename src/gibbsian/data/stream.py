@@ -13,10 +13,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from gibbsian.data.rules import Shares, Threshold
 from gibbsian.data.table import Table, as_names
 from gibbsian.domain import MANY_VALUED, AnyCoding, AnyDomain, RealCoding
 from gibbsian.errors import ArgumentError, DataError
+from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator
 
 # The window takes this share of the memory; the rest is for pieces on their way into it and for minibatches.
@@ -36,6 +37,8 @@ WINDOW_SHARE = 0.75
 BYTES_PER_PLACE = 8
 # A window has at least so many pieces of an .npy file, so that it mixes.
 PIECES_PER_WINDOW = 8
+# Rows that are put together stand in memory as they were, side by side, and as distinct ones.
+BYTES_OF_COPIES = 3
 # What stands in missing cells of a window of discrete values; NaN does in one of real numbers.
 MISSING = np.int8(-128)
 # What is looked at to recognise the coding.
@@ -140,7 +143,8 @@ class DataStream:
         return stream
 
     # -- sizes --------------------------------------------------------------------------------------------------------
-    has_missing = False
+    has_missing: ClassVar[bool] = False
+    on_disk: ClassVar[bool] = True
 
     @property
     def n_states(self) -> int:
@@ -282,6 +286,24 @@ class DataStream:
         for cells in self._cells(self._pieces):
             yield Dataset.of_states(cells.states, self.coding, names=self.names, missing=cells.missing, distinct=False)
 
+    def in_memory(self) -> Dataset:
+        """Return the rows as a data set in which each distinct row stands once, with its number as its weight.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, numpy as np
+        >>> from gibbsian.data.stream import DataStream
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npy"
+        >>> np.save(path, np.array([[1, 1], [1, 0], [1, 1]]))
+        >>> DataStream.open(path).in_memory().weights.tolist()
+        [1.0, 2.0]
+        """
+        parts = self.partitions()
+        whole = _counted([next(parts)])
+        for part in parts:
+            whole = _counted([whole, part])
+        return whole
+
     @property
     def total_weight(self) -> float:
         """Sum of the weights: the number of rows."""
@@ -383,6 +405,21 @@ def as_bytes(memory: int | str) -> int:
     if amount < 1:
         raise ArgumentError("must be positive", argument="memory", value=memory)
     return amount
+
+
+def _counted(parts: Sequence[Dataset]) -> Dataset:
+    """Put data sets together, each distinct row once with its weight."""
+    size = sum(part.nbytes for part in parts)
+    require_memory(BYTES_OF_COPIES * size, "the distinct rows of the stream", "learn by minibatches, or choose columns")
+    holes = [np.zeros(part.states.shape, bool) if part.missing is None else part.missing for part in parts]
+    data = Dataset.of_states(
+        np.concatenate([part.states for part in parts]),
+        parts[0].coding,
+        names=parts[0].names,
+        sample_weight=np.concatenate([part.weights for part in parts]),
+        missing=np.concatenate(holes),
+    )
+    return replace(data, row_of=np.arange(data.n_states), row_weights=data.weights)
 
 
 def _first_refused(table: Table, coding: Any) -> tuple[int, DataError]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.data.stream import DataStream
 from gibbsian.models import Model
 
 
@@ -42,7 +42,7 @@ class DataMoments:
         return DataMoments((self.mean * self.count + other.mean * other.count) / count, count)
 
 
-def data_moments(model: Model, data: Dataset | DataStream) -> DataMoments | None:
+def data_moments(model: Model, data: Any) -> DataMoments | None:
     """Return the moments of the data that the model's statistics ask for.
 
     Where cells are missing a moment is taken over the rows that show it, which is known for products of cells only:

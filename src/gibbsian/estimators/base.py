@@ -17,7 +17,6 @@ from gibbsian import __version__
 from gibbsian.answers import answers_about
 from gibbsian.data import Dataset, OneHot, drop_empty_rows
 from gibbsian.data.fitted import read_for
-from gibbsian.data.stream import DataStream
 from gibbsian.errors import (
     ArgumentError,
     ConvergenceWarning,
@@ -201,7 +200,7 @@ class Estimator(DensityMixin, BaseEstimator):
         """
         check(self)
         first = not hasattr(self, "model_")
-        if isinstance(X, DataStream):
+        if getattr(X, "on_disk", False):
             raise DataError("a DataStream is learned by fit", "`partial_fit` takes rows in memory")
         with self._unchanged_on_error():
             data = self._counting(self._read(X, fitting=first, sample_weight=sample_weight))
@@ -294,6 +293,12 @@ class Estimator(DensityMixin, BaseEstimator):
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
         """Read data for a fit, or for use with the fitted model in its coding and columns."""
+        if getattr(X, "on_disk", False):
+            if not fitting:
+                raise DataError("a DataStream is learned by fit", "give `stream.in_memory()`, its distinct rows")
+            if sample_weight is not None:
+                raise ArgumentError("`sample_weight` is for data in memory", "a stream has no weights")
+            X = X.in_memory()
         if fitting:
             data = Dataset.read(X, coding=self._coding(), sample_weight=sample_weight)
         else:

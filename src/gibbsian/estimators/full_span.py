@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset
-from gibbsian.data.stream import DataStream
 from gibbsian.domain import BINARY, SPIN, Coding
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
 from gibbsian.estimators.base import ESTIMATORS, Estimator
@@ -133,10 +132,6 @@ class FullSpan(SpanQuestions, Estimator):
         return "auto-categorical" if isinstance(self.coding, str) and self.coding == "auto" else self.coding
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
-        if isinstance(X, DataStream):
-            raise DataError(
-                "a full-span model counts all states at once", "read the stream into a Dataset, distinct rows fit"
-            )
         data = super()._read(X, fitting, sample_weight)
         if self.n_components > 1 and data.domain == SPIN:  # a hidden variable is numbered from 0, and so are the others
             data = data.convert(Coding(data.coding.name, data.coding.low, data.coding.high, BINARY))

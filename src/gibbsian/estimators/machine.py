@@ -9,10 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset, fit_memory, preflight
-from gibbsian.data.stream import DataStream
 from gibbsian.diagnostics.moments import DataMoments, data_moments
 from gibbsian.domain import as_coding
-from gibbsian.errors import ArgumentError, CodingError, DataError
+from gibbsian.errors import CodingError
 from gibbsian.estimators.base import Estimator
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.auto import choose_learner
@@ -63,12 +62,12 @@ class Machine(Estimator):
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
         model = self._zeros(data)
-        if not isinstance(data, DataStream):
+        if not data.on_disk:
             _require_memory(data, model)
         return start_from(self.start, model, data)
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
-        if isinstance(data, DataStream):
+        if data.on_disk:
             return self._chunk_learner(model, data)
         name = choose_learner(model, data) if self._is_auto else self.learner
         return as_learner(name, l1=self.l1, l2=self.l2)
@@ -101,12 +100,8 @@ class Machine(Estimator):
 
     # -- rows on disk -------------------------------------------------------------------------------------------------
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Any:
-        if not isinstance(X, DataStream):
+        if not (fitting and getattr(X, "on_disk", False)) or sample_weight is not None:
             return super()._read(X, fitting, sample_weight)
-        if not fitting:
-            raise DataError("a DataStream is learned by fit", "give rows in memory, read by `Dataset.read`")
-        if sample_weight is not None:
-            raise ArgumentError("`sample_weight` is for data in memory", "a stream has no weights")
         if not isinstance(self.coding, str) or self.coding not in ("auto", X.coding.name):
             raise CodingError(
                 f"was declared but the stream is {X.coding.describe()}",

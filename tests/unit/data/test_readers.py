@@ -286,3 +286,10 @@ def test_reading_an_array_imports_neither_pandas_nor_pyarrow():
         "assert not {'pandas', 'pyarrow', 'polars'} & set(sys.modules), 'imported'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_array_of_an_archive_is_named_after_a_colon(tmp_path):
+    np.savez(tmp_path / "t.npz", x=np.full((2, 3), 9), flat=np.eye(3))
+    assert gb.Dataset.read(str(tmp_path / "t.npz:flat")).n_rows == 3
+    with pytest.raises(DataError, match=r"holds no array 'grey' \(x, flat\)"):
+        gb.Dataset.read(tmp_path / "t.npz:grey")

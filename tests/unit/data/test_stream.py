@@ -279,3 +279,26 @@ def test_rows_in_memory_come_as_often_as_their_weights_say():
         assert seen[2] in (2, 3)
         counts += seen
     np.testing.assert_allclose(counts / 2000, [0, 1, 2.5, 0.5], atol=0.05)
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_distinct_rows_of_a_stream_fit_into_memory(tmp_path, kind):
+    rng = np.random.default_rng(3)
+    rows = rng.integers(0, 2, (500, 4)).astype(float)
+    rows[rng.random(rows.shape) < 0.02] = np.nan
+    path = tmp_path / f"rows.{kind}"
+    if kind == "npy":
+        np.save(path, rows)
+    else:
+        write_parquet(path, [[None if np.isnan(v) else v for v in row] for row in rows.tolist()], 50)
+    data, whole = gb.Dataset.read(rows), DataStream.open(path, memory=2000).in_memory()
+    for name in ("states", "weights", "missing"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(data, name))
+    assert (whole.n_rows, whole.total_weight) == (data.n_states, 500)
+
+
+def test_models_that_count_all_rows_learn_from_the_disk_too(tmp_path):
+    rows = np.random.default_rng(0).integers(0, 2, (300, 4))
+    np.save(tmp_path / "rows.npy", rows)
+    on_disk = gb.FullSpan().fit(DataStream.open(tmp_path / "rows.npy"))
+    np.testing.assert_allclose(on_disk.model_.theta, gb.FullSpan().fit(rows).model_.theta, rtol=1e-9)
