@@ -244,7 +244,7 @@ def _require(machine: Any, method: str) -> None:
 
 def _numbers(machine: Any, X: Any) -> np.ndarray:
     """Rows as the machine's own numbers, whatever labels they are written in."""
-    return np.asarray(machine._read(X).rows.states, dtype=np.float64)
+    return np.asarray(machine._read(X).rows()[0], dtype=np.float64)
 
 
 def _image_shape(n_columns: int, shape: tuple[int, int] | None) -> tuple[int, int]:

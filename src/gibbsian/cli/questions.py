@@ -55,15 +55,27 @@ def score(
         return
     if method == "exact":
         machine.log_partition("exact")
-    exact = method != "ais" and machine.sums_exactly()
-    kind = "log_likelihood" if exact else "log_likelihood_lower_bound"
-    sign, kind = (1, kind) if machine.has_density else (-1, "energy")
-    if per_row:
-        _print_each(kind, sign * machine.score_samples(rows), rows, out, json)
-    elif exact:
-        _print_mean(kind, sign * machine.score(rows), rows.n_rows, json)
-    else:  # one number would be the optimistic or the pessimistic one
+    if method == "ais" or (method is None and not per_row and not machine.sums_exactly()):
+        # one number would be the optimistic or the pessimistic one
         _print_interval(machine.score_interval(rows, n_samples=n_samples, betas=betas), rows.n_rows, json)
+        return
+    insist = method == "exact" and machine.scores_are_bounds
+    found = machine.log_likelihood(rows, exact=True) if insist else None
+    kind, sign = ("log_likelihood", 1) if insist else _kind_of_score(machine)
+    mean = sign * machine.score(rows) if found is None else found.lower
+    if per_row:
+        each = sign * machine.score_samples(rows) if found is None else found.per_row()
+        _print_each(kind, each, mean, out, json)
+    else:
+        _print_mean(kind, mean, rows.n_rows, json)
+
+
+def _kind_of_score(machine: Any) -> tuple[str, int]:
+    """Say what the scores of a model are, and with which sign it is printed."""
+    if not machine.has_density:
+        return "energy", -1
+    bound = machine.scores_are_bounds or not machine.sums_exactly()
+    return "log_likelihood_lower_bound" if bound else "log_likelihood", 1
 
 
 def _check_score(
@@ -92,16 +104,13 @@ def _print_mean(kind: str, mean: float, n_rows: int, json: bool) -> None:
         print(f"mean {kind.replace('_', '-')} per row: {mean:.6f}{unit} over {n_rows} rows")
 
 
-def _print_each(kind: str, each: Any, rows: Any, out: Path | None, json: bool) -> None:
-    import numpy as np
-
-    mean = float(np.average(each, weights=rows.row_weights))
+def _print_each(kind: str, each: Any, mean: float, out: Path | None, json: bool) -> None:
     if out is not None or not json:
         write_table(out, [kind], each[:, None])
     if json:
-        print_json({f"mean_{kind}": mean, "rows": rows.n_rows, "per_row": each})
+        print_json({f"mean_{kind}": mean, "rows": len(each), "per_row": each})
     elif out is not None:
-        _print_mean(kind, mean, rows.n_rows, json)
+        _print_mean(kind, mean, len(each), json)
 
 
 def _print_interval(found: Any, n_rows: int, json: bool) -> None:

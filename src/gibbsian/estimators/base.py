@@ -89,7 +89,9 @@ class Estimator(DensityMixin, BaseEstimator):
     # whether chunks after a fit are steps like its own, and so continue its trace
     _one_trace = False
 
-    has_density: ClassVar[bool] = True  # scores are log-likelihoods; otherwise minus an energy
+    # What scores are: log-likelihoods (where log Z is out of reach lower bounds of them), or minus an energy.
+    has_density: ClassVar[bool] = True
+    scores_are_bounds: ClassVar[bool] = False  # also where log Z is exact
 
     # -- what a family says -------------------------------------------------------------------------------------------
     def _coding(self) -> Any:

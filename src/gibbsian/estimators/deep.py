@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,8 @@ class DeepMachine(LayeredMachine):
         "(all together from random weights), or a learner object such as Stacking.",
         doc="str or Learner",
     )
+
+    scores_are_bounds: ClassVar[bool] = True
 
     def _sizes(self) -> tuple[int, ...]:
         given = (self.n_components,) if isinstance(self.n_components, Integral) else self.n_components

@@ -19,6 +19,9 @@ from gibbsian.learners.start import model_to_start_from
 from gibbsian.models.layers import Layer, as_layer, hidden_kind
 from gibbsian.settings import choice, declared, free, number, whole
 
+# Columns that are listed for each hidden unit.
+MOST_COLUMNS = 6
+
 
 @declared
 class LayeredMachine(TransformerMixin, Estimator):
@@ -170,6 +173,40 @@ class LayeredMachine(TransformerMixin, Estimator):
         """
         data = self._read(X, sample_weight=sample_weight)
         return self._answers.log_likelihood(data, self._rng(), n_samples, betas, exact)
+
+    # -- what a reader is shown ---------------------------------------------------------------------------------------
+    def figures(self) -> dict[str, Any]:
+        """Return the numbers of units of every layer, and of parameters."""
+        visible, *hidden = self.model_.layers
+        places = [""] if len(hidden) == 1 else [f" of layer {k}" for k in range(1, len(hidden) + 1)]
+        units = {f"{layer.kind} hidden units{at}": layer.n_units for layer, at in zip(hidden, places, strict=True)}
+        return {f"{visible.kind} visible units": visible.n_units, **units, "parameters": self.model_.theta.size}
+
+    def tables(self, n: int = 10) -> dict[str, Any]:
+        """Return the hidden units of the lowest layer with the largest weights, and these weights."""
+        import pandas
+
+        weights = self.components_
+        norms = np.sqrt(np.square(weights).sum(axis=1))
+        units = np.argsort(-norms, kind="stable")[:n]
+        columns = np.argsort(-np.abs(weights[units]), axis=1, kind="stable")[:, :MOST_COLUMNS].ravel()
+        repeated = np.repeat(units, min(MOST_COLUMNS, weights.shape[1]))
+        names = np.array(self._value_names(), dtype=object)
+        return {
+            "strongest hidden units": pandas.DataFrame(
+                {"unit": units, "bias": self.intercept_hidden_[units], "norm of weights": norms[units]}
+            ),
+            "largest weights": pandas.DataFrame(
+                {"unit": repeated, "column": names[columns], "weight": weights[repeated, columns]}
+            ),
+        }
+
+    def _value_names(self) -> list[str]:
+        """Return the names of the columns of weights: a column each, or for categories a value each."""
+        if self.model_.layers[0].kind != "categorical":
+            return list(self.names_)
+        labels = (self.coding_.labels_of(j) for j in range(len(self.names_)))
+        return [f"{name}={label}" for name, known in zip(self.names_, labels, strict=True) for label in known]
 
     # -- the lowest layer by scikit-learn's names ---------------------------------------------------------------------
     @property

@@ -190,6 +190,8 @@ def fitted_learner(machine: Machine) -> Learner:
     ('Likelihood', 0.1)
     """
     told = machine.result_.provenance
+    if not hasattr(machine, "learner"):
+        raise ArgumentError(f"standard errors are not known for a {type(machine).__name__}", "use a machine")
     if "converted_from" in told:
         raise ArgumentError(
             f"the machine was converted from the coding {told['converted_from']}, in which its "

@@ -24,23 +24,23 @@ def folder(tmp_path: Path) -> Path:
 
 
 def fit(folder: Path, model: str, *flags: object) -> tuple[object, ...]:
-    settings = ("--model", model, "--hidden", "4,3", "--epochs", 3, "--seed", 1)
+    settings = ("--model", model, "--n-components", "4,3", "--max-iter", 3, "--seed", 1)
     return ("fit", folder / "rows.csv", "--out", folder / "m.gibbs", *settings, *flags)
 
 
 @pytest.mark.parametrize("model", ESTIMATORS)
 def test_fit_gives_the_library_s_own_answer(folder, model):
     told = answer(*fit(folder, model))
-    own = ESTIMATORS[model]((4, 3), n_iter=3, random_state=1).fit(pd.read_csv(folder / "rows.csv"))
+    own = ESTIMATORS[model]((4, 3), max_iter=3, random_state=1).fit(pd.read_csv(folder / "rows.csv"))
     machine = gb.load(folder / "m.gibbs")
     np.testing.assert_array_equal(machine.model_.theta, own.model_.theta)
-    assert [layer["units"] for layer in told["layers"]] == [4, 4, 3]
+    assert list(told["size"].values())[:3] == [4, 4, 3]
     assert told["reason"] == own.result_.reason
 
 
 @pytest.mark.parametrize("model", ESTIMATORS)
 def test_questions(folder, model):
-    answer(*fit(folder, model, "--fine-tune" if model == "dbn" else "--pretrain", 2))
+    answer(*fit(folder, model, "--learner", "stacking"))
     scored = answer("score", folder / "m.gibbs", folder / "rows.csv")
     assert scored["mean_log_likelihood_lower_bound"] == pytest.approx(
         gb.load(folder / "m.gibbs").score(pd.read_csv(folder / "rows.csv"))
@@ -48,7 +48,7 @@ def test_questions(folder, model):
     drawn = answer("sample", folder / "m.gibbs", "-n", 5)
     assert drawn["rows"] == 5
     shown = printed("show", folder / "m.gibbs")
-    assert "layers of 4, 3 binary hidden units" in shown
+    assert "4 binary hidden units of layer 1, 3 binary hidden units of layer 2" in shown
 
 
 @pytest.mark.parametrize("model", ESTIMATORS)
@@ -81,7 +81,7 @@ def test_missing_cells(folder):
     assert filled["filled_cells"] == 1
     assert [filled["values"][0][k] for k in (0, 2, 3)] == ["yes", "no", "no"]
     answer(*fit(folder, "dbn"))
-    assert "ask impute of pairwise" in refused("impute", folder / "m.gibbs", folder / "holed.csv")
+    assert answer("impute", folder / "m.gibbs", folder / "holed.csv")["filled_cells"] == 1
 
 
 @pytest.mark.parametrize("model", ["rbm", "dbm"])
@@ -92,12 +92,12 @@ def test_a_machine_learned_in_chunks_is_shown(folder, model):
 
 
 def test_flags_of_other_models_are_refused(folder):
-    assert "fine-tune" in refused(*fit(folder, "dbm", "--fine-tune", 2))
-    assert "gives 2 layers" in refused(*fit(folder, "rbm"))
+    assert "--fine-tune does not belong to --model dbm" in refused(*fit(folder, "dbm", "--fine-tune", 2), code=2)
+    assert "--n-components 4,3 must be a whole number" in refused(*fit(folder, "rbm"))
 
 
 @pytest.mark.parametrize("model", ["rbm", *ESTIMATORS])
 def test_settings_are_refused_as_flags(folder, model):
-    settings = ("fit", folder / "rows.csv", "--out", folder / "m.gibbs", "--model", model, "--hidden", "4")
-    assert "--chains 0 must be at least 1" in refused(*settings, "--chains", 0)
-    assert "--free-phase xx is not known" in refused(*settings, "--free-phase", "xx")
+    settings = ("fit", folder / "rows.csv", "--out", folder / "m.gibbs", "--model", model, "--n-components", "4")
+    assert "--n-chains 0 must be at least 1" in refused(*settings, "--learner", "minibatch", "--n-chains", 0)
+    assert "--free-phase xx is not known" in refused(*settings, "--learner", "minibatch", "--free-phase", "xx")
