@@ -226,7 +226,7 @@ def _field(default: Any, setting: Setting, kw_only: bool) -> Any:
     return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)
 
 
-@dataclass_transform(field_specifiers=(number, whole, choice, flag, free))
+@dataclass_transform(kw_only_default=True)  # without field specifiers every right side is a default to mypy
 def declared(cls: Any = None, *, frozen: bool = False) -> Any:
     """Make a class that declares settings a dataclass and write them into its docstring.
 

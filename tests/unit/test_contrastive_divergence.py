@@ -11,6 +11,7 @@ from gibbsian.errors import ArgumentError, ConvergenceWarning
 from gibbsian.expectations import Exact
 from gibbsian.expectations.contrastive import PersistentChains, RestartedChains
 from gibbsian.learners import LEARNERS, MomentMatching, as_learner, run
+from gibbsian.learners.callbacks import EachStep
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.optimizers import LBFGS, Adam, Ascent, Decay
 from gibbsian.samplers import as_sampler
@@ -140,7 +141,7 @@ def test_many_sweeps_forget_the_data(case, scan, rng):
 
 @pytest.mark.parametrize(
     "expectation",
-    [RestartedChains(1, n_chains=60), RestartedChains(50, n_chains=60), PersistentChains(60, 50)],
+    [RestartedChains(n_chains=60), RestartedChains(n_steps=50, n_chains=60), PersistentChains(n_chains=60, n_steps=50)],
     ids=["cd-1", "cd-50", "pcd"],
 )
 @pytest.mark.parametrize("fits", [True, False], ids=["fitting", "misfit"])
@@ -202,7 +203,7 @@ def test_pcd_ends_at_the_maximum_of_the_likelihood_within_its_noise(case):
         data,
         np.random.default_rng(5),
         max_iter=5000,
-        callback=lambda _, info: noises.append(info.noise),
+        callbacks=[EachStep(lambda _, info: noises.append(info.noise))],
     )
     assert result.converged
     assert "to within Monte Carlo noise" in result.reason
@@ -342,7 +343,7 @@ def test_bad_settings_are_named(make, words):
 
 
 def test_optimisers_go_by_name():
-    assert as_learner("pcd", optimizer="adam").optimizer == Adam()
+    assert as_learner("pcd", optimizer="adam").made.optimizer == Adam()
 
 
 def test_centred_steps_of_persistent_chains_come_near_the_likelihood_sooner():

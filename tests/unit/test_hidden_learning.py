@@ -107,8 +107,9 @@ def test_resumed_fit_has_the_bits_of_an_uninterrupted_one(name, clamped, rng, tm
 
 
 @pytest.mark.parametrize("name", ["smci", "1-smci", "s2-smci"])
-def test_data_as_samples_must_be_complete(name, rng):
+def test_data_as_samples_must_have_few_completions(name, rng, monkeypatch):
     start, data = missing_problem(rng)
+    monkeypatch.setattr("gibbsian.learners.hidden.are_few", lambda data: False)
     with pytest.raises(MissingValuesError, match="learner='smci-pcd' or 'pcd'"):
         as_learner(name).init(start, data, rng)
 

@@ -22,7 +22,7 @@ from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValues
 from gibbsian.rng import RandomState, as_generator
 
 # What to do about missing cells where a learner cannot have them.
-LEARN_OTHERWISE = "learn with learner='mle' or 'em', which sum them out, or 'pcd', which samples them, or "
+LEARN_OTHERWISE = "learn with a learner, which sums them out or completes them, or "
 
 
 @dataclass(frozen=True, eq=False)
@@ -445,10 +445,10 @@ class Dataset:
         Examples
         --------
         >>> import gibbsian as gb
-        >>> gb.Dataset.read([[0, 1], [1, None]]).require_complete("learner='mple'")
+        >>> gb.Dataset.read([[0, 1], [1, None]]).require_complete("pseudolikelihood")
         Traceback (most recent call last):
             ...
-        gibbsian.errors.MissingValuesError: learner='mple' needs complete rows but 1 of 2 rows has missing cells
+        gibbsian.errors.MissingValuesError: pseudolikelihood needs complete rows but 1 of 2 rows has missing cells
         (first in column 'x1'): ...
         """
         if self.missing is None:

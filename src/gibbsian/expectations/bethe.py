@@ -58,7 +58,7 @@ class Bethe:
         notes = ending("belief propagation", sweeps, change, self.max_iter, self.tol, self.warn)
         return Estimate(statistics, np.zeros_like(statistics), value, {"free_energy": -value, **notes}), state
 
-    def _spins(self, model: PairwiseModel, messages: np.ndarray) -> tuple[Any, ...]:
+    def _spins(self, model: Any, messages: np.ndarray) -> tuple[Any, ...]:
         spin, constant = model.to_domain(SPIN)
         along, messages = _Directed.of(spin), messages.copy()
         fields = spin.natural_biases + np.bincount(along.heads, messages, minlength=model.n_variables)

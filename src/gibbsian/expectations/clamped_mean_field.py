@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class ClampedMeanField:
         estimate = Estimate(statistics, np.zeros_like(statistics), bound, {"approximate": True, **notes})
         return estimate, FactorisedState(state.rows, settled.fields)
 
-    def _spins(self, model: PairwiseModel, rows: ClampedRows, fields: np.ndarray) -> Settled:
+    def _spins(self, model: Any, rows: ClampedRows, fields: np.ndarray) -> Settled:
         states = rows.data.states  # type: ignore[union-attr]
         solution = solve(model, states, rows.pointers, rows.cells, fields, self.max_iter, self.tol)
         statistics = factorised_statistics(model, solution.means, rows.shares)

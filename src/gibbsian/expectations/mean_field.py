@@ -11,7 +11,7 @@ from gibbsian.expectations.base import EXPECTATIONS, Estimate
 from gibbsian.expectations.clamped_mean_field import START_SCALE, factorised_statistics, solve
 from gibbsian.expectations.convergence import ending
 from gibbsian.expectations.factor_messages import FactorisedLaw
-from gibbsian.models import Model, PairwiseModel
+from gibbsian.models import Model
 from gibbsian.settings import check, declared, flag, number, whole
 
 
@@ -65,7 +65,7 @@ class MeanField:
         """Return statistics and bound of Q, where it has come to, after how many sweeps, and the last change."""
         return self._spins(model, state) if model.is_pairwise else self._factors(model, state)
 
-    def _spins(self, model: PairwiseModel, fields: np.ndarray) -> tuple[Any, ...]:
+    def _spins(self, model: Any, fields: np.ndarray) -> tuple[Any, ...]:
         n = model.n_variables
         free = (np.array([0, n]), np.arange(n))
         lowest = np.full((1, n), model.domain.low, np.int8)

@@ -215,7 +215,7 @@ class FirstOrder(Spatial):
     1
     """
 
-    region: ClassVar[Any] = 1
+    region: ClassVar[Any] = 1  # type: ignore[misc]  # no setting any more
 
 
 @EXPECTATIONS.register("s2-smci")
@@ -230,7 +230,7 @@ class SemiSecondOrder(Spatial):
     's2'
     """
 
-    region: ClassVar[Any] = "s2"
+    region: ClassVar[Any] = "s2"  # type: ignore[misc]  # no setting any more
 
 
 @EXPECTATIONS.register("2-smci")
@@ -245,7 +245,7 @@ class SecondOrder(Spatial):
     2
     """
 
-    region: ClassVar[Any] = 2
+    region: ClassVar[Any] = 2  # type: ignore[misc]  # no setting any more
 
 
 @EXPECTATIONS.register("forest-smci")
@@ -260,4 +260,4 @@ class ForestOrder(Spatial):
     'forest'
     """
 
-    region: ClassVar[Any] = "forest"
+    region: ClassVar[Any] = "forest"  # type: ignore[misc]  # no setting any more

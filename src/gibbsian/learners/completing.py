@@ -1,9 +1,10 @@
 """Missing cells in learners that need complete rows: the cells are completed under the model, again and again.
 
-Where the loss of a complete row x has the gradient ``g(x, theta)``, the equations ``mean over rows of E_theta[g(x, theta) |
-present cells] = 0`` are solved. Under the true parameters both expectations are over the true distribution, provided that
-cells are missing at random, so that the equations are consistent where those of complete rows are. They are the gradient
-of nothing; so completing the rows and lowering the loss of the completed rows take turns, as in EM.
+Where the loss of a complete row x has the gradient ``g(x, theta)``, the equations ``mean over rows of
+E_theta[g(x, theta) | present cells] = 0`` are solved. Under the true parameters both expectations are over the true
+distribution, provided that cells are missing at random, so that the equations are consistent where those of complete
+rows are. They are the gradient of nothing; so completing the rows and lowering the loss of the completed rows take
+turns, as in EM.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ class ChainRecipe(Recipe):
     def build(self) -> Learner:
         """Match the moments of the chains."""
         return MomentMatching(
-            self.chains(),
-            self.optimizer,
+            expectation=self.chains(),
+            optimizer=self.optimizer,
             l1=self.l1,
             l2=self.l2,
             average=self.average,

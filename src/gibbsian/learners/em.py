@@ -142,13 +142,13 @@ class EM(Penalised):
     max_seconds: float = number(10.0, "Refuse when the exact free phase is predicted to take longer.", above=0)
     accelerated: bool = flag(
         True,
-        "Whether to extrapolate, at the price of one more evaluation a step. E-steps that draw samples have no value to "
-        "judge it by, and make plain steps.",
+        "Whether to extrapolate, at the price of one more evaluation a step. E-steps that draw samples have no value "
+        "to judge it by, and make plain steps.",
     )
     assignment: str = choice(
         "soft",
-        "For models of classes: 'soft' weighs a row by the probabilities of its classes, 'hard' gives it to the likeliest "
-        "(k-means).",
+        "For models of classes: 'soft' weighs a row by the probabilities of its classes, 'hard' gives it to the "
+        "likeliest (k-means).",
         "soft",
         "hard",
     )

@@ -91,8 +91,8 @@ class Growing(Learner):
     factor: float = number(10.0, "How much each stage is larger than the one before.", above=1)
     noise: float = number(
         2.0,
-        "A stage of m rows ends when no entry of the gradient is larger than `noise / sqrt(m)`: gradients of single rows "
-        "vary by about two.",
+        "A stage of m rows ends when no entry of the gradient is larger than `noise / sqrt(m)`: gradients of single "
+        "rows vary by about two.",
         above=0,
     )
 

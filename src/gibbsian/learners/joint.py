@@ -33,7 +33,8 @@ class OnJoint(Learner):
 
     def start(self, model: Any, data: Dataset, rng: np.random.Generator) -> Any:
         """Begin where the learner begins."""
-        return model.from_joint(self.learner.start(_joint(model), data, rng))
+        joint = _joint(model)
+        return model.from_joint(self.learner.start(joint, data, rng))
 
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Prepare to learn with hidden units as columns that are always missing."""
@@ -54,7 +55,7 @@ class OnJoint(Learner):
 
 def _joint(model: Any) -> PairwiseModel:
     joint = model.joint()
-    if not isinstance(joint, PairwiseModel):
+    if not getattr(joint, "is_pairwise", False) or not hasattr(model, "from_joint"):
         kinds = ", ".join(layer.kind for layer in model.layers)
         raise ArgumentError(
             f"this learner takes hidden units that have the two values of the columns, not layers of {kinds} units",

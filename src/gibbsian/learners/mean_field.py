@@ -81,14 +81,14 @@ class InverseMeanField(Penalised):
     means are taken as zero and C is the matrix of plain second moments. A 0/1 model without biases keeps the
     couplings and leaves the biases out.
 
-    **l2.** A uniform distribution with ``l2 T^2`` times the weight of the data is mixed into them (a pseudocount): means
-    and second moments of spins are divided by ``1 + l2 T^2``. For weak couplings that is what the penalty ``(l2 / 2)
-    theta^2`` does to the maximum of the likelihood; and it makes everything finite: a column with one value, a
-    combination that never occurs, fewer rows than columns. L1 has no closed formula and is refused.
+    **l2.** A uniform distribution with ``l2 T^2`` times the weight of the data is mixed into them (a pseudocount):
+    means and second moments of spins are divided by ``1 + l2 T^2``. For weak couplings that is what the penalty
+    ``(l2 / 2) theta^2`` does to the maximum of the likelihood; and it makes everything finite: a column with one
+    value, a combination that never occurs, fewer rows than columns. L1 has no closed formula and is refused.
 
     **Missing cells.** Each moment is taken over the rows that show its cells, which is consistent where cells are
-    missing completely at random. Such correlations need not be those of any rows; where their matrix has no inverse this
-    is said.
+    missing completely at random. Such correlations need not be those of any rows; where their matrix has no inverse
+    this is said.
 
     **Many values.** ``"mean-field"`` also serves the Potts model (see `potts_mean_field`); the others are for spins.
 
@@ -188,7 +188,9 @@ def _solve(method: str, model: PairwiseModel, data: Dataset, l2: float) -> tuple
 def _spin_moments(graph: graphs.Graph, model: PairwiseModel, data: Dataset, pseudocount: float) -> PairwiseModel:
     """Means as biases and connected correlations as couplings, on any graph over the model's variables."""
     carrier = PairwiseModel.zeros(graph)
-    moments = data_moments(carrier, data.convert("spin")).mean / (1.0 + pseudocount)
+    present = data_moments(carrier, data.convert("spin"))
+    assert present is not None  # every moment of a pairwise model can be taken over present cells
+    moments = present.mean / (1.0 + pseudocount)
     if np.isnan(moments).any():
         raise DataError("some pair of columns is never present together", "drop one of them, or use `learner='mle'`")
     raw = carrier.replace(moments)

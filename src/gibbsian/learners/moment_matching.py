@@ -28,12 +28,10 @@ OPTIMIZER = (
 )
 AVERAGE = "Whether the answer is the mean of the parameters over the steps, late ones counting more (Polyak)."
 MIN_ITER = "Steps before a fit may end within its Monte Carlo noise; more give a finer answer."
-CENTRED = (
-    "Make the steps in parameters about the mean of the data, where biases and couplings do not drag each other along."
-)
+CENTRED = "Make the steps in parameters about the mean of the data, where couplings do not drag biases along."
 CLAMPED_HELP = (
-    "How missing cells and hidden units are summed out: 'exact', 'chains', 'spatial', 'mean-field' or an expectation with "
-    "its own settings; None is exact where that is quick, else chains."
+    "How missing cells and hidden units are summed out: 'exact', 'chains', 'spatial', 'mean-field' or an expectation "
+    "with its own settings; None is exact where that is quick, else chains."
 )
 
 
@@ -131,8 +129,8 @@ class MomentMatching(Penalised):
     )
     optimizer: GradientStep | str | None = free(
         Ascent(),
-        "How to move: 'ascent', 'adam', 'anderson' (for expectations without noise), or one with its own settings; None "
-        "is Adam at a rate that suits the model. Line searches (L-BFGS) have no value to search along.",
+        "How to move: 'ascent', 'adam', 'anderson' (for expectations without noise), or one with its own settings; "
+        "None is Adam at a rate that suits the model. Line searches (L-BFGS) have no value to search along.",
         doc="GradientStep, str or None",
         kw_only=False,
     )

@@ -27,8 +27,8 @@ from gibbsian.settings import check, declared, number
 THEORY = {"rise": 0.4, "logrise": 0.8, "rple": 0.2}
 _FAILURE = 0.05
 L1_THEORY = (
-    "Strength of the L1 penalty on the couplings; 'theory' is `c sqrt(log(n^2 / 0.05) / N)` on the couplings between spins "
-    "at temperature 1, with c = 0.4 (rise), 0.8 (logrise) or 0.2 (rple) and N the sum of the weights."
+    "Strength of the L1 penalty on the couplings; 'theory' is `c sqrt(log(n^2 / 0.05) / N)` on the couplings between "
+    "spins at temperature 1, with c = 0.4 (rise), 0.8 (logrise) or 0.2 (rple) and N the sum of the weights."
 )
 
 
@@ -56,9 +56,9 @@ class _Progress:
 class Nodewise(Penalised):
     """Minimise ``loss + l1 sum|coupling| + (l2 / 2) sum parameter^2`` for each variable, then average.
 
-    The penalties act on the directed parameters in the model's own coding; the L1 penalty leaves biases alone. A pair has
-    one coupling in each of two regressions, which is what a pairwise model of two-valued variables has; other models are
-    refused. Missing cells are completed under the averaged model (see `gibbsian.learners.completing`).
+    The penalties act on the directed parameters in the model's own coding; the L1 penalty leaves biases alone. A pair
+    has one coupling in each of two regressions, which is what a pairwise model of two-valued variables has; other
+    models are refused. Missing cells are completed under the averaged model (see `gibbsian.learners.completing`).
     """
 
     loss: ClassVar[str]

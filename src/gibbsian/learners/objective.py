@@ -27,8 +27,9 @@ from gibbsian.optimizers import GradientStep, Optimizer, StepInfo
 from gibbsian.settings import check, declared, flag, free, number
 
 COMPLETIONS = (
-    "How missing cells are completed in every step: 'exact', in all ways with their probabilities, 'chains', by clamped "
-    "Gibbs chains (or `ClampedChains` with their own settings); None is exact where there are few ways, else chains."
+    "How missing cells are completed in every step: 'exact', in all ways with their probabilities, 'chains', by "
+    "clamped Gibbs chains (or `ClampedChains` with its own settings); None is exact where there are few ways, else "
+    "chains."
 )
 # Steps before a fit with sampled completions may end within their noise.
 FEWEST_SAMPLED = 100
@@ -73,7 +74,7 @@ class ObjectiveLearner(Penalised):
                 AllCompletions.of(data),
                 lambda rows: self._bind(model, rows),
                 model.replace,
-                self.optimizer,
+                self.optimizer,  # type: ignore[arg-type]  # __post_init__ made it one
                 self._l1_of(model),
             )
             return LearnerState(rounds, rounds.start(model.theta))
@@ -193,7 +194,9 @@ class MLE(Recipe):
 
     def build(self) -> Learner:
         """Minimise minus the log-likelihood."""
-        return ObjectiveLearner(Likelihood(self.max_seconds), optimizer=self.optimizer, l1=self.l1, l2=self.l2)
+        return ObjectiveLearner(
+            objective=Likelihood(max_seconds=self.max_seconds), optimizer=self.optimizer, l1=self.l1, l2=self.l2
+        )
 
 
 @declared(frozen=True)
@@ -210,7 +213,7 @@ class FlipCostLearner(Recipe):
     def build(self) -> Learner:
         """Minimise it."""
         return ObjectiveLearner(
-            self.minimised(), optimizer=self.optimizer, l1=self.l1, l2=self.l2, completions=self.completions
+            objective=self.minimised(), optimizer=self.optimizer, l1=self.l1, l2=self.l2, completions=self.completions
         )
 
 
@@ -264,4 +267,4 @@ class ProbabilityFlow(FlipCostLearner):
 
     def minimised(self) -> Objective:
         """Return the flow out of the rows."""
-        return FlowObjective(self.skip_data)
+        return FlowObjective(skip_data=self.skip_data)

@@ -138,8 +138,8 @@ class Online(Penalised):
     batch_size: int = whole(1000, "About how many rows a minibatch has.", least=1)
     average: bool = flag(
         True,
-        "Return the average of the parameters over the steps, late steps counting more, instead of the last ones. With an "
-        "L1 penalty, an entry that was zero in most steps is zero in the average.",
+        "Return the average of the parameters over the steps, late steps counting more, instead of the last ones. "
+        "With an L1 penalty, an entry that was zero in most steps is zero in the average.",
     )
 
     def __post_init__(self) -> None:

@@ -30,7 +30,7 @@ def solve_potts(model: PottsModel, data: Dataset, pseudocount: float) -> np.ndar
     data : Dataset
         Data in the model's domain; frequencies are over the rows that show both cells.
     pseudocount : float
-        Weight of a uniform distribution that is mixed into the data, over that of the data; 1 is the usual choice for proteins.
+        Weight of a uniform distribution that is mixed into the data, over that of the data; 1 is usual for proteins.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import Learner, LearnerState
-from gibbsian.optimizers import OPTIMIZERS, Optimizer, StepInfo
+from gibbsian.optimizers import OPTIMIZERS, StepInfo
 from gibbsian.settings import Setting, check, declared, free, number
 
 L1 = "Strength of the L1 penalty `l1 sum|theta|`, which leaves biases alone and sets couplings to zero."
@@ -21,7 +21,7 @@ PENALTY = Setting("Strength of a penalty.", "number", low=0)
 class Penalised(Learner):
     """A learner with penalties on the parameters in the model's own coding."""
 
-    l1: float = number(0.0, L1, least=0)
+    l1: Any = number(0.0, L1, least=0)
     l2: float = number(0.0, L2, least=0)
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class Recipe(Penalised):
         return self.made.rebound(state, data)
 
 
-def as_optimizer(optimizer: Optimizer | str) -> Any:
+def as_optimizer(optimizer: Any) -> Any:
     """Turn a registered name into an optimiser."""
     return OPTIMIZERS.create(optimizer) if isinstance(optimizer, str) else optimizer
 

@@ -25,6 +25,7 @@ REGION = (
     "What is summed over exactly around each statistic: an order k, 's2', 'forest', or any region (see "
     "`gibbsian.expectations.plan_regions`)."
 )
+REGION_TYPE = "int, str, callable, mapping or rule, or list of these"
 COPIES = "Chains for each row, e in YU20."
 
 
@@ -46,8 +47,10 @@ class SpatialMatching(Recipe):
         """Match the moments; a solver that needs few steps is given up when it does not settle."""
         solver = as_optimizer(self.optimizer)
         runaway = Runaway(REMEDY, patience=PATIENCE if isinstance(solver, Anderson) else None)
-        expectation = InSpins(Spatial(self.region))
-        return MomentMatching(expectation, solver, l1=self.l1, l2=self.l2, centred=self.centred, runaway=runaway)
+        expectation = InSpins(Spatial(region=self.region))
+        return MomentMatching(
+            expectation=expectation, optimizer=solver, l1=self.l1, l2=self.l2, centred=self.centred, runaway=runaway
+        )
 
 
 @LEARNERS.register("smci")
@@ -69,7 +72,7 @@ class SMCI(SpatialMatching):
     True
     """
 
-    region: Any = free(1, REGION, doc="int, str, callable, mapping or rule, or list of these")
+    region: Any = free(1, REGION, doc=REGION_TYPE)  # type: ignore[misc]  # a setting here, fixed elsewhere
 
 
 @LEARNERS.register("1-smci")
@@ -112,7 +115,9 @@ class SpatialChainRecipe(ChainRecipe):
 
     def chains(self) -> Expectation:
         """Return the expectation over the chains, taken in spins."""
-        return InSpins(SpatialChains(self.region, copies=self.copies, n_steps=self.n_steps, sampler=self.sampler))
+        return InSpins(
+            SpatialChains(region=self.region, copies=self.copies, n_steps=self.n_steps, sampler=self.sampler)
+        )
 
 
 @LEARNERS.register("smci-pcd", consistent=False, stochastic=True)
@@ -136,7 +141,7 @@ class SpatialPCD(SpatialChainRecipe):
     The paper's own steps are ``SpatialPCD(optimizer=Ascent(0.02), average=False, centred=False)``.
     """
 
-    region: Any = free(1, REGION, doc="int, str, callable, mapping or rule, or list of these")
+    region: Any = free(1, REGION, doc=REGION_TYPE)  # type: ignore[misc]  # a setting here, fixed elsewhere
 
 
 @LEARNERS.register("s2-smci-pcd", consistent=False, stochastic=True)

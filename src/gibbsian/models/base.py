@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -32,6 +32,40 @@ class Model(Protocol):
     >>> isinstance(gb.PairwiseModel.zeros(gb.graphs.complete(3)), gb.models.Model)
     True
     """
+
+    if TYPE_CHECKING:  # what `ExponentialFamily`, which see, answers for every model of discrete variables
+        is_pairwise: ClassVar[bool]
+        has_pair_tables: ClassVar[bool]
+        statistics_are_products: ClassVar[bool]
+
+        @property
+        def interactions_around(self) -> np.ndarray:
+            """Number of interactions of each variable."""
+
+        @property
+        def edge_strengths(self) -> np.ndarray:
+            """The strength of the interaction along each edge."""
+
+        def statistics(self, x: np.ndarray) -> np.ndarray:
+            """Return S(x) of each state."""
+
+        def flip_scores(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+            """Return the gradient of a weighted sum of flip costs of each state."""
+
+        def canonical(self) -> Self:
+            """Return the same distribution in a gauge of its own."""
+
+        def touches(self, variables: np.ndarray) -> np.ndarray:
+            """Return which parameters belong to terms of these variables."""
+
+        def centred(self, origin: np.ndarray, l1: bool = False) -> Centring:
+            """Return the change to parameters about a mean."""
+
+        def parameter_names(self, names: Sequence[str]) -> list[str]:
+            """Return a label for each parameter."""
+
+        def log_odds(self) -> np.ndarray:
+            """Return by how much each parameter alone can change a log-probability."""
 
     @property
     def theta(self) -> np.ndarray:
@@ -120,7 +154,7 @@ class Model(Protocol):
 
 
 class ExponentialFamily:
-    """What a model is asked for besides its contract, answered from the contract; a model overrides what it knows better.
+    """What learners ask of a model besides its contract, answered from that; a model overrides what it knows better.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Parameters about the mean of the data and in units of spins: the same model, better directions for gradient steps.
 
-With ``x_i = m_i + (gap / 2) u_i``, m the mean of the data, a product over some variables is a sum over its parts, so that
-the parameter of a part s about the mean is ``sum over products c that hold s of theta_c (gap / 2)^|s| prod_{i in c, not in
-s} m_i / T``, and back likewise. Without it, in 0/1 coding or with lopsided columns, every coupling drags two biases along,
-gradient steps creep through a narrow valley, and a rate means something else in every coding.
+With ``x_i = m_i + (gap / 2) u_i``, m the mean of the data, a product over some variables is a sum over its parts, so
+that the parameter of a part s about the mean is ``sum over products c that hold s of theta_c (gap / 2)^|s|
+prod_{i in c, not in s} m_i / T``, and back likewise. Without it, in 0/1 coding or with lopsided columns, every coupling
+drags two biases along, gradient steps creep through a narrow valley, and a rate means something else in every coding.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A pairwise model as one regression per variable: the slopes of its flip costs, which are linear in theta.
 
-The flip cost of variable u is ``+-(gap / T) (b_u + sum_j w_uj x_j)``. Its regressors are the constant and the neighbours,
-and its parameters the bias and the couplings of u. In the model the coupling of an edge serves two regressions; directed,
-each has its own.
+The flip cost of variable u is ``+-(gap / T) (b_u + sum_j w_uj x_j)``. Its regressors are the constant and the
+neighbours, and its parameters the bias and the couplings of u. In the model the coupling of an edge serves two
+regressions; directed, each has its own.
 """
 
 from __future__ import annotations

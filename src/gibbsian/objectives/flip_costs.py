@@ -57,8 +57,8 @@ class FlipCostObjective:
     """
 
     name: ClassVar[str]
-    kernel: ClassVar[Kernel]
-    grouped: ClassVar[GroupedKernel | None] = None
+    kernel: ClassVar[Any]
+    grouped: ClassVar[Any] = None
     takes_missing: ClassVar[bool] = False
 
     def left_out(self, data: Dataset) -> np.ndarray | None:

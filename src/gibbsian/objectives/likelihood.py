@@ -51,7 +51,7 @@ class Likelihood:
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta."""
         plan = self._plan(model, data)
-        clamped = ClampedExact(self.max_seconds)
+        clamped = ClampedExact(max_seconds=self.max_seconds)
         rows = clamped.init(model, data, np.random.default_rng())
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -91,7 +91,7 @@ class Likelihood:
     def curvature(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
         """Return the information: the covariance of the statistics over T^2, or as observed where cells are missing."""
         if data.has_missing:
-            function = Likelihood(max_seconds).bind(model, data)
+            function = Likelihood(max_seconds=max_seconds).bind(model, data)
             return symmetric_differences(lambda theta: function(theta)[1], model.theta, max_seconds)
         by_differences = 2 * model.theta.size * exact(model, max_seconds=max_seconds).cost.seconds
         if information_seconds(model) <= min(max_seconds, by_differences + 1):

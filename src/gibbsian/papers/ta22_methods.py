@@ -139,7 +139,7 @@ def persistent_chains(sample: TrueSample, seed: int) -> Fitted:
     started = time.process_time()
     n = sample.states.shape[1]
     data = Dataset.read(sample.states, coding="binary")
-    learner = PCD(optimizer=Ascent(PCD_RATE), n_chains=PCD_CHAINS, average=False, centred=False)
+    learner = PCD(optimizer=Ascent(learning_rate=PCD_RATE), n_chains=PCD_CHAINS, average=False, centred=False)
     start = PairwiseModel.zeros(complete(n), BINARY)
     model = run(learner, start, data, np.random.default_rng(seed), max_iter=PCD_STEPS, tol=1e-12).model
     seconds = time.process_time() - started

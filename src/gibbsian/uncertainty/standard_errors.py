@@ -157,7 +157,7 @@ def confidence_intervals(
     kind: Literal["auto", "sandwich", "fisher"] = "auto",
     **settings: Any,
 ) -> ConfidenceIntervals:
-    """Return normal confidence intervals of every parameter, of a pairwise machine also as tables shaped like ``biases_`` and ``couplings_``.
+    """Return normal confidence intervals of every parameter, of a pairwise machine also shaped like ``couplings_``.
 
     Parameters
     ----------
