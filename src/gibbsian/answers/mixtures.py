@@ -122,6 +122,14 @@ class MixtureAnswers:
             )
         return self.model.sample(n_samples, rng)
 
+    def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Any:
+        """Refuse: with the label summed out no statistics go with the parameters."""
+        raise ArgumentError("a mixture is no exponential family of its columns", "ask for its parameters instead")
+
+    def log_partition_interval(self, *arguments: Any, **settings: Any) -> Any:
+        """Refuse: there is nothing to bracket."""
+        raise ArgumentError("log Z of a mixture is zero", "leave `method`, `n_samples` and `betas` out")
+
     # -- criteria -----------------------------------------------------------------------------------------------------
     def log_likelihood(self, data: Dataset) -> tuple[float, float]:
         """Return the log-likelihood of the rows that count, and their weight."""

@@ -201,12 +201,7 @@ def transform(model: Path, data: Path, out: Path | None, convert: bool, seed: in
     machine, table = _asked(model, data, out, convert, seed)
     if not machine.model_.n_hidden:
         raise ArgumentError(f"a {machine.registered_name} model has no hidden units", "fit one that has")
-    if hasattr(machine, "transform"):
-        names, rows = list(machine.get_feature_names_out()), machine.transform(table)
-    else:  # what a mixture does not show is the class
-        rows = machine.predict_proba(table)
-        names = [f"class{k}" for k in range(rows.shape[1])]
-    _write_rows(json, out, names, rows)
+    _write_rows(json, out, list(machine.get_feature_names_out()), machine.transform(table))
 
 
 def _asked(model: Path, data: Path, out: Path | None, convert: bool, seed: int | None) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from sklearn.base import ClusterMixin
 
 from gibbsian.data import Dataset
 from gibbsian.estimators.base import ESTIMATORS
-from gibbsian.estimators.mixtures import ENDLESS, ClassEstimator, UnitNorm
+from gibbsian.estimators.mixtures import ClassEstimator, UnitNorm
 from gibbsian.learners import EM, FitResult, Learner
 from gibbsian.learners.restarts import Restarts
 from gibbsian.learners.winner_take_all import WinnerTakeAll
@@ -23,6 +23,7 @@ class MeansEstimator(ClusterMixin, ClassEstimator):
     """What hard clusterings share: rows go to their nearest mean, the score is minus the energy per row."""
 
     has_density: ClassVar[bool] = False
+    _value_name: ClassVar[str] = "energy"
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
         return KMeansModel.unplaced(self.n_components, data.n_variables)
@@ -63,9 +64,6 @@ class HardKMeans(MeansEstimator):
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
         return Restarts(EM(assignment="hard"), self.n_init, max_iter=self.max_iter, tol=self.tol)
-
-    def _steps(self, learner: Learner) -> int:
-        return ENDLESS
 
 
 @ESTIMATORS.register(

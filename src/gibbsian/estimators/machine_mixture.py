@@ -61,14 +61,13 @@ class MachineMixture(MixtureEstimator):
     # -- reading ------------------------------------------------------------------------------------------------------
     def _coding(self) -> Any:
         """Return what the machines take labels for; those of others take numbers."""
+        self._check_machine()
         if isinstance(self.machine, str):
             return "categorical"
         return self.machine._coding() if isinstance(self.machine, Estimator) else "real"
 
     def _table(self, X: Any, fitting: bool) -> Any:
-        if fitting:
-            self._check_machine()
-        else:
+        if not fitting:
             check_is_fitted(self)
         validate_data(self, X, reset=fitting, dtype=None, ensure_all_finite=False)
         return X
@@ -98,41 +97,21 @@ class MachineMixture(MixtureEstimator):
             return IndependentColumnsMixture.unplaced(k, data.domain, n, smoothing=self.smoothing)
         return MachineMixtureModel.unplaced(k, self.machine, data.coding, n)
 
-    def cell_probabilities(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the values of each cell given the present cells of its row.
-
-        An array of shape (rows, columns, values) with zeros after the last value of a column that has fewer, or of
-        shape (rows, columns) with the probability of the upper value where all columns are of one two-valued coding.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> rows = np.repeat(np.array([["a", "x"], ["b", "y"]], dtype=object), 20, axis=0)
-        >>> mixture = gb.MachineMixture(random_state=0).fit(rows)
-        >>> mixture.cell_probabilities(np.array([["a", None]], dtype=object)).round(2)[0]
-        array([[1., 0.],
-               [1., 0.]])
-        """
-        data = self._read(X)
-        return self._answers.cell_probabilities(data, self._rng())[data.row_of]
-
     def tables(self, n: int = 10) -> dict[str, Any]:
-        """Return the weights of the classes, and for each the values that set it apart most."""
-        import pandas
-
+        """Return the weights of the classes, and for each the values that set it apart most, or its machine's."""
         tables = super().tables(n)
-        if not hasattr(self, "probabilities_"):
-            return tables
-        labels = [self.coding_.labels_of(j) for j in range(len(self.names_))]
-        values = [(name, label) for name, known in zip(self.names_, labels, strict=True) for label in known]
-        apart = self.probabilities_ - self.weights_ @ self.probabilities_
-        rows = [
-            (a, *values[j], self.probabilities_[a, j])
-            for a in range(self.n_components)
-            for j in np.argsort(-apart[a], kind="stable")[:n]
-        ]
-        columns = ["class", "column", "value", "probability"]
-        return {**tables, "what sets the classes apart": pandas.DataFrame(rows, columns=columns)}
+        if hasattr(self, "machines_"):
+            return tables | {
+                f"class {a}: {title}": table
+                for a, machine in enumerate(self.machines_)
+                if isinstance(machine, Estimator)
+                for title, table in machine.tables(n).items()
+            }
+        names, values = self.statistics()["probabilities"], self.probabilities_
+        strongest = np.argsort(self.weights_ @ values - values, axis=1, kind="stable")[:, :n]
+        chosen = (strongest + np.arange(len(values))[:, None] * values.shape[1]).ravel()
+        found = names.iloc[chosen].assign(probability=values.ravel()[chosen]).reset_index(drop=True)
+        return {**tables, "what sets the classes apart": found}
 
     # -- files --------------------------------------------------------------------------------------------------------
     def to_stored(self) -> StoredModel:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gibbsian.data import Dataset
@@ -26,17 +27,16 @@ from gibbsian.settings import Setting, check_value, choice, declared, flag, numb
 
 # Beyond these, squares in the densities leave the range of numbers.
 LEAST_VARIANCE, LARGEST_KAPPA = 1e-140, 1e140
-# Steps of a run that ends when its learner says so.
-ENDLESS = 10**9
 _RELATIVE_TO = Setting("What densities are relative to.", "choice", words=("area", "uniform"))
 
 
 @declared
-class ClassEstimator(Estimator):
+class ClassEstimator(TransformerMixin, Estimator):
     """What all estimators with a hidden class share: numbers as data, and questions about classes."""
 
     n_components: int = whole(2, "k, the number of classes.", least=1, kw_only=False)
     accepts_sparse: ClassVar[bool] = False
+    _value_name: ClassVar[str] = "free energy"
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn which rows are welcome."""
@@ -148,28 +148,6 @@ class ClassEstimator(Estimator):
             return values
         return values[trace.column("start") == trace.column("best")[-1]]
 
-    def figures(self) -> dict[str, Any]:
-        """Return the numbers of classes and columns, and the free energy at the end of the fit."""
-        last = {"free energy": float(value) for value in self.free_energies_[-1:]}
-        return {"classes": self.n_components, "columns": len(self.names_), **last}
-
-    def tables(self, n: int = 10) -> dict[str, Any]:
-        """Return weight, variance or concentration of each class, and its largest means."""
-        import pandas
-
-        found = {part: np.asarray(getattr(self, f"{part}_")) for part in self.model_.shown if part != "machines"}
-        numbers = {part.removesuffix("s"): values for part, values in found.items() if values.ndim < 2}
-        tables = {"classes": pandas.DataFrame({"class": range(self.n_components), **numbers})}
-        return tables if "means" not in found else {**tables, "largest means": self._largest_means(n)}
-
-    def _largest_means(self, n: int) -> Any:
-        import pandas
-
-        order = np.argsort(-np.abs(self.means_), axis=1, kind="stable")[:, :n]
-        columns = np.array(self.names_, dtype=object)[order.ravel()]
-        classes = np.repeat(np.arange(self.n_components), order.shape[1])
-        return pandas.DataFrame({"class": classes, "column": columns, "mean": self.means_[classes, order.ravel()]})
-
     # -- questions ----------------------------------------------------------------------------------------------------
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row."""
@@ -187,6 +165,76 @@ class ClassEstimator(Estimator):
         filled = self.coding_.decode(self._answers.completed_states(data, self._rng()))
         return like_frame(filled[data.row_of], X, self.names_)
 
+    def cell_probabilities(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the values of each cell given the present cells of its row.
+
+        An array of shape (rows, columns, values) with zeros after the last value of a column that has fewer, or of
+        shape (rows, columns) with the probability of the upper value where all columns are of one two-valued coding.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> rows = np.repeat(np.array([["a", "x"], ["b", "y"]], dtype=object), 20, axis=0)
+        >>> mixture = gb.MachineMixture(random_state=0).fit(rows)
+        >>> mixture.cell_probabilities(np.array([["a", None]], dtype=object)).round(2)[0]
+        array([[1., 0.],
+               [1., 0.]])
+        """
+        data = self._read(X)
+        return self._answers.cell_probabilities(data, self._rng())[data.row_of]
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return ``P(class | x)`` of each row: what is hidden, given what is seen."""
+        return self.predict_proba(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the classes, the columns that `transform` gives."""
+        check_is_fitted(self)
+        return np.array([f"class{a}" for a in range(self.model_.n_components)], dtype=object)
+
+    # -- what it is ---------------------------------------------------------------------------------------------------
+    def figures(self) -> dict[str, Any]:
+        """Return a few numbers that say what the fitted mixture is, by name."""
+        known = {"classes": self.model_.n_components, "columns": len(self.names_)}
+        known |= {self._value_name: float(self.free_energies_[-1])} if len(self.free_energies_) else {}
+        return {**known, **({"beware:": self.model_.trouble} if self.model_.trouble else {})}
+
+    def statistics(self) -> dict[str, Any]:
+        """Return tables that name the entries of ``model_.theta``, one after the other."""
+        import pandas
+
+        return {title: pandas.DataFrame(named) for title, named in self.model_.named_parts(self._labels()).items()}
+
+    def _labels(self) -> list[tuple[str, Any]]:
+        """Column and value of each entry where cells are labels; column alone where they are numbers."""
+        labels = [self.coding_.labels_of(j) for j in range(len(self.names_))]
+        return [(name, label) for name, known in zip(self.names_, labels, strict=True) for label in known or (None,)]
+
+    def tables(self, n: int = 10) -> dict[str, Any]:
+        """Return weight, variance or concentration of each class, and its largest means.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> list(gb.GaussianMixture(random_state=0).fit([[0.0], [1.0], [10.0], [11.5]]).tables())
+        ['classes', 'largest means']
+        """
+        import pandas
+
+        known = {part: getattr(self, f"{part}_") for part in self.model_.shown if part != "machines"}
+        found = {part: np.asarray(values) for part, values in known.items() if values is not None}
+        numbers = {part.removesuffix("s"): values for part, values in found.items() if values.ndim < 2}
+        tables = {"classes": pandas.DataFrame({"class": range(self.n_components), **numbers})}
+        return tables if "means" not in found else {**tables, "largest means": self._largest_means(n)}
+
+    def _largest_means(self, n: int) -> Any:
+        import pandas
+
+        order = np.argsort(-np.abs(self.means_), axis=1, kind="stable")[:, :n]
+        columns = np.array(self.names_, dtype=object)[order.ravel()]
+        classes = np.repeat(np.arange(self.n_components), order.shape[1])
+        return pandas.DataFrame({"class": classes, "column": columns, "mean": self.means_[classes, order.ravel()]})
+
     @classmethod
     def _structure_of(cls, model: Any, coding: Any) -> dict[str, Any]:
         return {"n_components": model.n_components}
@@ -203,9 +251,6 @@ class MixtureEstimator(ClassEstimator):
     def _learner(self, model: Any, data: Dataset) -> Learner:
         hard = {"assignment": self.assignment} if hasattr(self, "assignment") else {}
         return Restarts(EM(**hard), self.n_init, max_iter=self.max_iter, tol=self.tol)
-
-    def _steps(self, learner: Learner) -> int:
-        return ENDLESS
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-density per row."""

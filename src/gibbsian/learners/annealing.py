@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
-from gibbsian.learners.nested import Within, after_the_last, going_on, inner_step
+from gibbsian.learners.nested import ENDLESS, Within, after_the_last, going_on, inner_step
 from gibbsian.optimizers import StepInfo
 from gibbsian.settings import check, declared, free, number, whole
 
@@ -51,6 +51,14 @@ class Annealed(Learner):
         check(self)
         if isinstance(self.learner, str):
             object.__setattr__(self, "learner", LEARNERS.create(self.learner))
+
+    def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+        """Return the model itself: the first stage puts all classes together."""
+        return model
+
+    def most_steps(self, model: Any, max_iter: int) -> int:
+        """Return no limit: each stage has its own."""
+        return ENDLESS
 
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Put all classes together, at the largest variance."""
@@ -95,6 +103,10 @@ class Annealed(Learner):
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the model as it stands, at the variance of its stage."""
         return self.learner.fitted(model, self._inner(state))
+
+    def kept(self, state: LearnerState) -> LearnerState | None:
+        """Return what the learner keeps of the last stage for `partial_fit`."""
+        return self.learner.kept(self._inner(state))
 
     def restored(self, state: LearnerState, progress: AnnealedProgress) -> LearnerState:
         """Go on with the stage that a checkpoint held."""

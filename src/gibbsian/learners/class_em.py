@@ -16,6 +16,7 @@ import numpy as np
 from gibbsian.errors import DataError
 from gibbsian.expectations.base import Rebuilt
 from gibbsian.learners.base import LearnerState
+from gibbsian.learners.chunk_em import ChunkProgress
 from gibbsian.optimizers import StepInfo
 
 # Rises below this, per unit of free energy and row, are rounding.
@@ -78,6 +79,15 @@ def step(state: LearnerState) -> tuple[LearnerState, StepInfo]:
 def fitted(state: LearnerState) -> Any:
     """Return the model, with words about what is wrong with it."""
     return state.problem.judged(state.progress.model.value, state.progress.expected)
+
+
+def kept(state: LearnerState) -> LearnerState | None:
+    """Return where EM by chunks goes on: the sums of the rows of a fit, where these add."""
+    steps, progress = state.problem, state.progress
+    if not hasattr(steps, "additive"):
+        return None
+    model, sums = progress.model.value, steps.additive(progress.expected)
+    return LearnerState((model, None), ChunkProgress(model.theta, sums.mass, sums.sums, 1))
 
 
 def restored(state: LearnerState, progress: ClassProgress) -> LearnerState:

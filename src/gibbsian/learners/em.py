@@ -158,6 +158,10 @@ class EM(Penalised):
         if isinstance(self.clamped, str):
             self._settle(clamped=CLAMPED.create(self.clamped))
 
+    def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+        """Return where learning begins when nothing is said; classes are placed by the data."""
+        return model if hasattr(model, "em_steps") else super().start(model, data, rng)
+
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Take both expectations at the start."""
         if hasattr(model, "em_steps"):
@@ -218,6 +222,10 @@ class EM(Penalised):
         if isinstance(progress, class_em.ClassProgress):
             return class_em.restored(state, progress)
         return super().restored(state, progress)
+
+    def kept(self, state: LearnerState) -> LearnerState | None:
+        """Return the state at the end of a fit where `partial_fit` can go on from it, None where it begins anew."""
+        return class_em.kept(state) if isinstance(state.progress, class_em.ClassProgress) else super().kept(state)
 
     def restarted(self, state: LearnerState, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Begin again from another model with the same data."""

@@ -14,6 +14,9 @@ from gibbsian.optimizers import StepInfo
 # A gradient that no tolerance accepts: the fit within has ended, the whole has not.
 NOT_YET = float(np.finfo(np.float64).max)
 
+# Steps of a run that ends when its learner says so.
+ENDLESS = 10**9
+
 
 @dataclass(frozen=True)
 class Within:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
-from gibbsian.learners.nested import Within, after_the_last, going_on, inner_step
+from gibbsian.learners.nested import ENDLESS, Within, after_the_last, going_on, inner_step
 from gibbsian.optimizers import StepInfo
 from gibbsian.rng import as_pcg64, generator_of, generator_words
 from gibbsian.settings import check, declared, free, number, whole
@@ -58,11 +58,6 @@ class Restarts(Learner):
         1000, "Most steps of each start; None where the learner says itself when it is done.", least=1, optional=True
     )
     tol: float = number(1e-6, "When a start has converged: no entry of the gradient is larger.", least=0)
-    start: Any = free(
-        default=None,
-        help="Draws where a start begins: a function of model, data and generator. By default the learner's business.",
-        doc="callable, optional",
-    )
     loss: Any = free(
         None,
         "Judges starts whose learner has no value: a function of model, data and generator.",
@@ -79,11 +74,29 @@ class Restarts(Learner):
         """The name of what learns."""
         return getattr(self.learner, "registered_name", repr(self.learner))
 
+    @property
+    def l1(self) -> float:
+        """The penalty of what learns."""
+        return getattr(self.learner, "l1", 0.0)
+
+    @property
+    def l2(self) -> float:
+        """The penalty of what learns."""
+        return getattr(self.learner, "l2", 0.0)
+
+    def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+        """Return the model itself: each start begins where the learner begins with a generator of its own."""
+        return model
+
+    def most_steps(self, model: Any, max_iter: int) -> int:
+        """Return how many steps all starts together may take."""
+        return ENDLESS if self.max_iter is None else self.n_init * self.max_iter
+
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Prepare the first start."""
         streams = np.array([generator_words(child) for child in as_pcg64(rng).spawn(self.n_init)])
         first = generator_of(streams[0])
-        inner = self.learner.init(self._begun(model, data, first), data, first)
+        inner = self.learner.init(self.learner.start(model, data, first), data, first)
         progress = RestartsProgress(
             theta=inner.progress.theta,
             present=inner.progress,
@@ -98,9 +111,6 @@ class Restarts(Learner):
             streams=streams,
         )
         return LearnerState(Within(model, data, inner), progress)
-
-    def _begun(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
-        return model if self.start is None else self.start(model, data, rng)
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take a step of the present start; after its last one compare it with the best and begin the next."""
@@ -120,7 +130,7 @@ class Restarts(Learner):
                 taken.info, progress.best_converged, self._reason(progress), **place
             )
         rng = generator_of(progress.streams[progress.start + 1])
-        begun = self._begun(problem.model, problem.data, rng)
+        begun = self.learner.start(problem.model, problem.data, rng)
         inner = self.learner.restarted(problem.state, begun, problem.data, rng)
         progress = replace(progress, present=inner.progress, start=progress.start + 1, n_steps=0)
         return LearnerState(replace(problem, state=inner), progress), going_on(
@@ -158,6 +168,10 @@ class Restarts(Learner):
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the model of the best start so far."""
         return self.learner.fitted(model, LearnerState(state.problem.state.problem, state.progress.best))
+
+    def kept(self, state: LearnerState) -> LearnerState | None:
+        """Return what the learner keeps of the best start for `partial_fit`."""
+        return self.learner.kept(LearnerState(state.problem.state.problem, state.progress.best))
 
     def restored(self, state: LearnerState, progress: RestartsProgress) -> LearnerState:
         """Go on with the start that a checkpoint held."""

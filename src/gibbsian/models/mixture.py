@@ -9,6 +9,7 @@ label needs no inference, and the density no partition function.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -75,6 +76,18 @@ class Mixture(ABC):
             values[name] = np.reshape(theta[start:end], shape)
             start = end
         return replace(self, **values)  # type: ignore[type-var]
+
+    def named_parts(self, labels: Sequence[tuple[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+        """Return what each entry of theta is of: the class, and of parts with entries by column the column and value.
+
+        `labels` are the column and the value of each entry of a class; the value is None where there is none.
+        """
+        named = {}
+        for part in self.parts:
+            wide = np.ndim(getattr(self, part)) > 1
+            own = [{"column": c} | ({} if v is None else {"value": v}) for c, v in labels] if wide else [{}]
+            named[part] = [{"class": a, **cell} for a in range(self.n_components) for cell in own]
+        return named
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what a file keeps: plain values and arrays."""
@@ -187,6 +200,10 @@ class ExponentialMixture(Mixture):
         """Bind both steps of EM to data."""
         return ClassSteps(self, data, hard)
 
+    def additive(self, expected: ClassSums) -> ClassSums:
+        """Return sums in the form that `class_sums` gives."""
+        return expected
+
     def class_sums(self, data: Any, hard: bool = False) -> tuple[float, ClassSums]:
         """Return the free energy of rows and the sums of each class at these parameters: what adds over chunks."""
         rows = Rows.of(data)
@@ -263,6 +280,10 @@ class ClassSteps:
     def maximise(self, expected: ClassSums, model: Any) -> Any:
         """Return the mixture that minimises the free energy at fixed shares."""
         return model.maximise(expected)
+
+    def additive(self, expected: ClassSums) -> ClassSums:
+        """Return the sums in the form that adds to those of other chunks."""
+        return self.model.additive(expected)
 
     def judged(self, model: Any, expected: ClassSums) -> Any:
         """Return the mixture with words about what is wrong with it."""

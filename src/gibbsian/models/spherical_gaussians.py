@@ -17,7 +17,16 @@ from gibbsian.backends.numba.mixtures import class_shifts, settle
 from gibbsian.domain import REALS
 from gibbsian.errors import DataError
 from gibbsian.models.base import MODELS
-from gibbsian.models.class_shares import ClassSums, class_weights, emptied, is_empty, log_weights, nearest
+from gibbsian.models.class_shares import (
+    ClassSums,
+    blocks_of,
+    class_weights,
+    emptied,
+    is_empty,
+    log_weights,
+    nearest,
+    sums_of_labels,
+)
 from gibbsian.models.mixture import ExponentialMixture, Rows, mean_of_columns, require_distinct
 
 VARIANCE_OF_EQUAL_ROWS = 1e-12  # any would do
@@ -107,6 +116,13 @@ class GaussianMixtureModel(ExponentialMixture):
         """Return the rows from the centre; missing cells are there."""
         rows = states - self.centre
         return rows if missing is None else np.where(missing, 0.0, rows)
+
+    def additive(self, expected: ClassSums) -> ClassSums:
+        """Return sums that count present cells also where all are."""
+        mass, sums = expected
+        if sums.shape[1] > self.n_variables + 1:
+            return expected
+        return ClassSums(mass, np.column_stack([sums, np.repeat(mass[:, None], self.n_variables, axis=1)]))
 
     def class_sums(self, data: Any, hard: bool = False) -> tuple[float, ClassSums]:
         """Return the free energy of rows and the sums of each class, which count present cells in every chunk alike."""
@@ -328,6 +344,12 @@ class KMeansSteps:
         counts = of_class @ self.present
         moves = of_class @ (self.present * (self.rows.states - means[labels]))
         return replace(model, shifts=means + moves / np.where(counts > 0, counts, 1.0))
+
+    def additive(self, expected: np.ndarray) -> ClassSums:
+        """Return the sums of each class, from the origin as the means."""
+        states, weights, missing = self.rows
+        features = self.model.features(states, np.zeros(states.shape, dtype=bool) if missing is None else missing)
+        return sums_of_labels(blocks_of(features, weights), expected, self.model.n_components)
 
     def judged(self, model: KMeansModel, expected: np.ndarray) -> KMeansModel:
         """Return the means: no class is ever empty."""

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.mixture import GaussianMixture as ScikitGaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -26,6 +27,7 @@ from gibbsian.errors import (
 from gibbsian.estimators import ESTIMATORS
 from gibbsian.learners import class_em
 from gibbsian.models import bessel
+from gibbsian.models.von_mises_fisher import unit_rows
 from gibbsian.storage import read_tensors
 
 KINDS = ["gaussian-mixture", "k-means", "machine-mixture", "online-k-means", "soft-k-means", "vmf-mixture"]
@@ -146,6 +148,47 @@ def test_the_number_of_classes_is_found(blobs):
     fits = [GaussianMixture(k, random_state=0).fit(blobs) for k in range(1, 6)]
     assert int(np.argmin([fitted.bic(blobs) for fitted in fits])) == 2
     assert (np.diff([fitted.score(blobs) for fitted in fits]) > -1e-6).all()
+
+
+class TestChunks:
+    """The sums of each class add over chunks."""
+
+    KINDS = (HardKMeans(3), SoftKMeans(3, variance=0.5), GaussianMixture(3), VonMisesFisherMixture(3))
+
+    @pytest.mark.parametrize("estimator", KINDS, ids=str)
+    def test_a_chunk_after_a_fit_is_one_step_of_all_rows(self, estimator, blobs):
+        """The fit's own rows have their shares of the fit, the others those of its end; then one M-step."""
+        order = np.random.default_rng(0).permutation(len(blobs))
+        first, second = blobs[order[:120]], blobs[order[120:]]
+        fitted = clone(estimator).set_params(random_state=0).fit(first)
+        unit = [unit_rows(rows) for rows in (first, second)]
+        rows = np.concatenate(unit if isinstance(estimator, VonMisesFisherMixture) else [first, second])
+        shares = np.concatenate([fitted.predict_proba(first), fitted.predict_proba(second)])
+        sums = shares.T @ rows
+        expected = sums / shares.sum(axis=0)[:, None]
+        if isinstance(estimator, VonMisesFisherMixture):
+            expected = unit_rows(sums)
+        np.testing.assert_allclose(fitted.partial_fit(second).means_, expected, atol=1e-9)
+
+    @pytest.mark.parametrize("estimator", KINDS, ids=str)
+    def test_chunks_come_near_the_fit_of_all_rows(self, estimator, blobs):
+        order = np.random.default_rng(0).permutation(len(blobs))
+        chunks = clone(estimator).set_params(random_state=0)
+        for rows in np.array_split(blobs[order], 4):
+            chunks.partial_fit(rows)
+        whole = clone(estimator).set_params(random_state=0).fit(blobs)
+        assert chunks.score(blobs) > whole.score(blobs) - 0.3
+        assert chunks.labels_.shape == (45,)
+
+    def test_the_classes_stay(self, blobs):
+        fitted = GaussianMixture(2, random_state=0).partial_fit(blobs).set_params(n_components=3)
+        with pytest.raises(ArgumentError, match="n_components=3 but there are 2 classes already"):
+            fitted.partial_fit(blobs)
+
+    def test_machines_need_all_rows(self):
+        mixture = MachineMixture(2, machine=gb.BoltzmannMachine("empty"))
+        with pytest.raises(ArgumentError, match="needs all rows at once"):
+            mixture.partial_fit(np.array([[0, 1], [1, 0], [1, 1]]))
 
 
 class TestBadInput:

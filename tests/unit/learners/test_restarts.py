@@ -108,3 +108,14 @@ def test_the_state_of_a_generator_is_six_words():
     again = generator_of(generator_words(rng))
     assert rng.integers(0, 99, size=9, dtype=np.int32).tolist() == again.integers(0, 99, 9, dtype=np.int32).tolist()
     assert (rng.normal(size=5) == again.normal(size=5)).all()
+
+
+def test_hidden_units_are_learned_from_several_starts(rng):
+    rows = (rng.random((200, 4)) < np.where(np.arange(200) % 2, 0.2, 0.8)[:, None]).astype(int)
+    learner = Restarts(EM(l2=0.01), 3, max_iter=200, tol=1e-5)
+    machine = gb.HiddenBoltzmannMachine(2, learner=learner, random_state=0).fit(rows)
+    trace = machine.result_.trace
+    ends = [trace.column("value")[trace.column("start") == start][-1] for start in range(3)]
+    assert len(set(ends)) == 3
+    assert trace.column("best")[-1] == np.argmin(ends)
+    assert machine.result_.converged
