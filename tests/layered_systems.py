@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+import gibbsian as gb
 from gibbsian.data import Dataset
 from gibbsian.domain import CategoryCoding
 from gibbsian.inference import LayerSums, exact
 from gibbsian.inference.base import Moments
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, Layer, SpinLayer
 from gibbsian.models.restricted import RestrictedModel
+from gibbsian.settings import settings_of
 
 CODINGS = {"binary": "binary", "spin": "spin", "gaussian": "real"}
 DISCRETE = ("binary", "spin", "categorical")
@@ -76,3 +78,40 @@ def rows_of(layer: Layer, states: np.ndarray, missing: np.ndarray | None = None,
     """States of a visible layer as data, each row by itself."""
     coding = CODINGS.get(layer.kind) or CategoryCoding.of_labels([tuple(range(size)) for size in layer.sizes])
     return Dataset.of_states(np.asarray(states), coding, missing=missing, sample_weight=weights, distinct=False)
+
+
+# -- estimators -------------------------------------------------------------------------------------------------------
+ON_LEARNER = set(settings_of(gb.learners.Minibatch)) - set(settings_of(gb.RestrictedBoltzmannMachine))
+
+
+def by_minibatches(settings: dict, **stages: int) -> dict:
+    """Settings of an estimator, with those that belong to its learner put there: a stack where stages are given."""
+    inner = {name: settings.pop(name) for name in list(settings) if name in ON_LEARNER}
+    carried = {name: settings.pop(name) for name in list(settings) if name == "carried"}
+    if not inner and not stages and not carried:
+        return settings
+    inner |= {name: settings.pop(name) for name in ("l1", "l2") if name in settings}
+    epochs = settings.pop("max_iter", 10)
+    together = gb.learners.Minibatch(max_iter=stages.get("fine_tune", epochs) or 1, **inner)
+    if not stages and not carried:
+        return {**settings, "learner": together}
+    if stages.get("pretrain") == 0:
+        return {**settings, "learner": together}
+    alone = gb.learners.Minibatch(max_iter=stages.get("pretrain", epochs), **inner)
+    last = None if stages.get("fine_tune") == 0 else together
+    return {**settings, "learner": gb.learners.Stacking(alone=alone, together=last, **carried)}
+
+
+def rbm(*sizes, **settings) -> gb.RestrictedBoltzmannMachine:
+    """A restricted machine by settings of its own and of its learner."""
+    return gb.RestrictedBoltzmannMachine(*sizes, **by_minibatches(settings))
+
+
+def dbn(*sizes, fine_tune=10, **settings) -> gb.DeepBeliefNetwork:
+    """A belief network, `max_iter` epochs for each layer and `fine_tune` together."""
+    return gb.DeepBeliefNetwork(*sizes, **by_minibatches(settings, fine_tune=fine_tune))
+
+
+def dbm(*sizes, pretrain=10, **settings) -> gb.DeepBoltzmannMachine:
+    """A deep Boltzmann machine, `pretrain` epochs for each layer and `max_iter` together."""
+    return gb.DeepBoltzmannMachine(*sizes, **by_minibatches(settings, pretrain=pretrain))

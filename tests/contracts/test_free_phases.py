@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
-
-from gibbsian.inference import exact
 from gibbsian.layered.phases import FREE_PHASES, FreeMoments, FreePhase
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.start import start_model
 from gibbsian.layered.training import RestrictedLearner, train_restricted
+from scipy.optimize import minimize
+
+from gibbsian.inference import exact
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.storage import pack, unpack
 from layered_systems import joint_law, layer_of, likelihood_gradient, log_likelihood, random_machine, statistics_of

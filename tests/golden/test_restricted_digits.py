@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from gibbsian.layered.rows import LayerRows
+from gibbsian.layered.start import start_model
+from gibbsian.layered.training import RestrictedLearner, train_restricted
 from sklearn.datasets import load_digits
 from sklearn.neural_network import BernoulliRBM
 
 from gibbsian.inference import exact
-from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.start import start_model
-from gibbsian.layered.training import RestrictedLearner, train_restricted
 from gibbsian.models.layers import BinaryLayer
 from gibbsian.models.restricted import RestrictedModel
 
@@ -32,6 +32,6 @@ def test_better_than_scikit_learn_at_equal_epochs(digits, rate):
     training, test = digits
     rng, rows = np.random.default_rng(0), LayerRows(training)
     ours = train_restricted(RestrictedLearner(n_epochs=10), start_model(*LAYERS, rows, rng), rows, rng).model
-    rbm = BernoulliRBM(20, learning_rate=rate, n_iter=10, random_state=0).fit(training.astype(np.float64))
+    rbm = BernoulliRBM(20, learning_rate=rate, max_iter=10, random_state=0).fit(training.astype(np.float64))
     parts = rbm.intercept_visible_, rbm.intercept_hidden_, np.ascontiguousarray(rbm.components_.T)
     assert score(ours, test) > score(RestrictedModel.build(*LAYERS, *parts), test) + 1.0

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import gibbsian as gb
 from gibbsian.errors import ArgumentError
 from gibbsian.plots_layers import filters, free_energies, reconstructions, samples, training_curves
-
-RBM = gb.RestrictedBoltzmannMachine
+from layered_systems import rbm as RBM
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +17,7 @@ def rows() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def rbm(rows):
-    return RBM(5, n_iter=5, held_out=0.2, random_state=0).fit(rows)
+    return RBM(5, max_iter=5, validation_fraction=0.2, random_state=0).fit(rows)
 
 
 def tiles(ax, shape):
@@ -49,7 +47,7 @@ def test_samples_are_those_of_the_machine(rbm):
 
 def test_labels_become_numbers():
     words = np.array([["no", "yes", "yes", "no"], ["yes", "no", "no", "yes"]] * 10)
-    machine = RBM(2, n_iter=2, random_state=0).fit(words)
+    machine = RBM(2, max_iter=2, random_state=0).fit(words)
     assert samples(machine, n=3).images[0].get_clim() in ((0.0, 1.0), (0, 1))
     first = tiles(reconstructions(machine, words, n=2), (2, 2))[0][0]
     np.testing.assert_array_equal(first.ravel(), [0, 1, 1, 0])
@@ -80,7 +78,7 @@ def test_curves_are_the_history(rbm):
 
 
 def test_numbers_have_curves_of_their_reconstruction():
-    machine = RBM(2, visible="gaussian", n_iter=3, random_state=0).fit(np.random.default_rng(0).normal(size=(40, 4)))
+    machine = RBM(2, visible="gaussian", max_iter=3, random_state=0).fit(np.random.default_rng(0).normal(size=(40, 4)))
     assert training_curves(machine).get_ylabel() == "reconstruction error"
     assert filters(machine).get_title() == "filters of 2 hidden units"
 

@@ -32,7 +32,7 @@ from gibbsian.data.dataset import Dataset
 from gibbsian.data.findings import PreflightReport, check_rows, empty_rows, report_of, warn_of_empty_rows
 from gibbsian.data.hidden_columns import visible_graph
 from gibbsian.data.pair_checks import check_pairs
-from gibbsian.errors import GraphError
+from gibbsian.errors import DataError, GraphError
 from gibbsian.graphs import Graph
 from gibbsian.models import Model
 
@@ -109,6 +109,8 @@ def drop_empty_rows(data: Dataset) -> Dataset:
     1
     """
     empty = empty_rows(data)
+    if empty.all():
+        raise DataError(f"all cells of all {data.n_rows} rows are missing", "there is nothing to fit")
     return data.take(~empty) if empty.any() else data
 
 

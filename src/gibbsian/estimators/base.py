@@ -106,6 +106,10 @@ class Estimator(DensityMixin, BaseEstimator):
         """Return what learns."""
         raise NotImplementedError
 
+    def _chunk_start(self, data: Dataset, rng: np.random.Generator) -> Any:
+        """Return the model that learning from chunks starts from."""
+        return self._start(data, rng)
+
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
         """Return what learns from chunks as they arrive."""
         return self._learner(model, data)
@@ -207,12 +211,15 @@ class Estimator(DensityMixin, BaseEstimator):
         with self._unchanged_on_error():
             data = self._counting(self._read(X, fitting=first, sample_weight=sample_weight))
             rng = as_generator(self.random_state)
-            start = self._start(data, rng) if first else self.model_
+            start = self._chunk_start(data, rng) if first else self.model_
             learner = self._chunk_learner(start, data)
             known = None if first else self.result_
             before = self.__dict__.get("_state")  # none after a load: then learning begins anew at that model
             shown = self._shown(start, data)
             state, info = learner.update(before, start, shown, rng)
+            if info.failure:
+                reason, _, remedy = info.failure.partition(": ")
+                raise ArgumentError(reason, remedy)
             model, provenance = learner.fitted(start, state), self._provenance(learner, data)
             result = _chunk_result(model, info, known, data, provenance, self._moments(model, shown), self._one_trace)
             result = replace(result, history=_longer_history(known, learner.figures(state)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -12,11 +12,12 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.layered import LayeredMachine
-from gibbsian.learners import HeldOut, Learner, Minibatch
+from gibbsian.learners import HeldOut, Minibatch
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import Layer
 from gibbsian.settings import declared, free
+from gibbsian.storage import StoredModel
 
 
 @declared
@@ -51,6 +52,13 @@ class DeepMachine(LayeredMachine):
         return tuple(int(n) for n in sizes)
 
     @classmethod
+    def from_stored(cls, stored: StoredModel) -> Self:
+        """Rebuild a fitted machine from what a file holds; a single size that was given as a number stays one."""
+        machine = super().from_stored(stored)
+        machine.n_components = stored.settings.get("n_components", machine.n_components)
+        return machine
+
+    @classmethod
     def _structure_of(cls, model: Any, coding: Any) -> dict[str, Any]:
         return {"n_components": tuple(layer.n_units for layer in model.layers[1:])}
 
@@ -81,7 +89,9 @@ class DeepMachine(LayeredMachine):
         return [part[data.row_of] for part in self._answers.layer_probabilities(data, self._rng())]
 
 
-@ESTIMATORS.register("dbn", about="restricted machines stacked, then fine-tuned together by wake-sleep", epochs=True)
+@ESTIMATORS.register(
+    "dbn", about="restricted machines stacked, then fine-tuned together by wake-sleep", epochs=True, layers=True
+)
 @declared
 class DeepBeliefNetwork(DeepMachine):
     """Deep belief network: restricted machines stacked, then fine-tuned together (Hinton, Osindero and Teh 2006).
@@ -112,14 +122,15 @@ class DeepBeliefNetwork(DeepMachine):
     def _model(self, layers: list[Layer]) -> BeliefNetwork:
         return BeliefNetwork.zeros(layers, float(self.temperature))
 
-    def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
-        raise ArgumentError(
-            "a belief network learns layer by layer, each from what the one below makes of all rows",
-            "use fit, or a DeepBoltzmannMachine",
-        )
+    def _chunk_start(self, data: Dataset, rng: np.random.Generator) -> BeliefNetwork:
+        # chunks are learned by wake-sleep alone, which needs layers that are not all alike
+        model = self._zeros(data)
+        return self._chunk_learner(model, data).start(model, data, rng)
 
 
-@ESTIMATORS.register("dbm", about="layers in a row with weights between neighbours, learned together", epochs=True)
+@ESTIMATORS.register(
+    "dbm", about="layers in a row with weights between neighbours, learned together", epochs=True, layers=True
+)
 @declared
 class DeepBoltzmannMachine(DeepMachine):
     """Deep Boltzmann machine: layers in a row, weights between neighbours (Salakhutdinov and Hinton 2009).

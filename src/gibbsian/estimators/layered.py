@@ -6,21 +6,35 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gibbsian.data import Dataset
+from gibbsian.data.numbers import is_sparse
 from gibbsian.data.rules import VISIBLE_KINDS, Units
-from gibbsian.errors import ArgumentError
+from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.estimators.base import Estimator
 from gibbsian.learners import Learner, as_learner
-from gibbsian.learners.base import LEARNERS
-from gibbsian.learners.standard_units import checked_deviations, visible_layer
+from gibbsian.learners.standard_units import as_visible, checked_deviations, visible_layer
 from gibbsian.learners.start import model_to_start_from
 from gibbsian.models.layers import Layer, as_layer, hidden_kind
 from gibbsian.settings import choice, declared, free, number, whole
 
 # Columns that are listed for each hidden unit.
 MOST_COLUMNS = 6
+
+
+def _refuse_sparse(X: Any) -> None:
+    """Refuse what has no missing cells by its kind."""
+    if is_sparse(X):
+        raise ArgumentError("predictions are about missing cells, which a sparse array does not have")
+
+
+def _has_values(machine: Any) -> bool:
+    """Whether the visible units have values that can be counted."""
+    if machine.visible == "gaussian":
+        raise AttributeError("real numbers have no most probable value, and Gaussian units need every number of a row")
+    return True
 
 
 @declared
@@ -75,6 +89,9 @@ class LayeredMachine(TransformerMixin, Estimator):
         tags.input_tags.sparse = True
         return tags
 
+    def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
+        return as_visible(super()._read(X, fitting, sample_weight))
+
     # -- parts of a fit -----------------------------------------------------------------------------------------------
     def _coding(self) -> Units:
         return Units(self.visible, self.coding)
@@ -103,20 +120,70 @@ class LayeredMachine(TransformerMixin, Estimator):
         return model.replace(given.theta * (model.temperature / given.temperature))
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
-        settings: dict[str, Any] = {"l1": self.l1, "l2": self.l2}
-        if isinstance(self.learner, str) and LEARNERS.trait(self.learner, "layers", False):
-            settings["max_iter"] = self.max_iter
-        return as_learner(self.learner, **settings).for_layers()
+        return as_learner(self.learner, epochs=self.max_iter, l1=self.l1, l2=self.l2).for_layers()
 
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
+        if hasattr(self, "model_"):
+            self._check_same(model)
+        else:
+            self._check_for_chunks()
         learner = self._learner(model, data)
         return learner.by_chunks(getattr(learner, "batch_size", data.n_rows))
 
+    def _check_for_chunks(self) -> None:
+        """Refuse what a machine that has only seen chunks cannot heed."""
+        for name, chosen in (("validation_fraction", self.validation_fraction), ("checkpoint", self.checkpoint)):
+            if chosen:
+                raise ArgumentError(
+                    "is for fit, partial_fit learns from all rows of a chunk and is kept by save",
+                    "leave it out",
+                    argument=name,
+                    value=chosen,
+                )
+
+    def _check_same(self, model: Any) -> None:
+        """Refuse settings of a machine that goes on learning where they are not those of what it has learned."""
+        visible, *hidden = model.layers
+        sizes = tuple(layer.n_units for layer in hidden)
+        known = {"temperature": model.temperature, "visible": visible.kind, "hidden": hidden[0].kind}
+        asked = {name: getattr(self, name) for name in known}
+        if self._sizes() != sizes:
+            known, asked = {"n_components": ", ".join(map(str, sizes))}, {"n_components": self.n_components}  # type: ignore[attr-defined]
+        for name, value in asked.items():
+            if value not in ("auto", known[name]):
+                raise ArgumentError(
+                    f"but the machine has learned with {known[name]}",
+                    "call fit, or partial_fit on a new machine",
+                    argument=name,
+                    value=value,
+                )
+
     def _judged(self, result: Any, data: Dataset, learner: Learner) -> Any:
-        if not np.isfinite(result.model.theta).all():
+        if not np.isfinite(result.trace.column("gradient_norm")[-1]):
             reason, _, remedy = result.reason.partition(": ")
             raise ArgumentError(reason, remedy)
         return result
+
+    # -- missing cells ------------------------------------------------------------------------------------------------
+    @available_if(_has_values)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return, for every cell, the probability of its upper value given the present cells of its row.
+
+        As in all machines; deep ones answer by mean field, and a belief network by a sum over the missing cells.
+        """
+        _refuse_sparse(X)
+        return super().predict_proba(X)
+
+    @available_if(_has_values)
+    def predict(self, X: Any) -> Any:
+        """Return X with its missing cells filled."""
+        _refuse_sparse(X)
+        return super().predict(X)
+
+    @available_if(_has_values)
+    def impute(self, X: Any) -> Any:
+        """Return X with each missing cell set to its most probable value; frames come back as frames."""
+        return super().impute(X)
 
     # -- hidden units -------------------------------------------------------------------------------------------------
     def transform(self, X: Any) -> np.ndarray:
@@ -172,7 +239,12 @@ class LayeredMachine(TransformerMixin, Estimator):
         True
         """
         data = self._read(X, sample_weight=sample_weight)
-        return self._answers.log_likelihood(data, self._rng(), n_samples, betas, exact)
+        try:
+            return self._answers.log_likelihood(data, self._rng(), n_samples, betas, exact)
+        except TooExpensiveError as error:
+            if not exact:
+                raise
+            raise TooExpensiveError(error.reason, "set `exact=False` for bounds") from None
 
     # -- what a reader is shown ---------------------------------------------------------------------------------------
     def figures(self) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Machine(Estimator):
         if data.on_disk:
             return self._chunk_learner(model, data)
         name = choose_learner(model, data) if self._is_auto else self.learner
-        return as_learner(name, l1=self.l1, l2=self.l2)
+        return as_learner(name, epochs=self.max_iter, l1=self.l1, l2=self.l2)
 
     @property
     def _is_auto(self) -> bool:

@@ -124,8 +124,10 @@ class Learner:
         return ArgumentError("needs all rows at once", "use `learner='online'`", argument="learner", value=name)
 
 
-def as_learner(learner: str | Learner, /, **settings: Any) -> Learner:
+def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settings: Any) -> Learner:
     """Turn a registered name (with settings) or a learner object (which brings its own) into a learner.
+
+    Learners by epochs need their number (`epochs`) for the rate to fall; others leave it to the run.
 
     Examples
     --------
@@ -134,6 +136,8 @@ def as_learner(learner: str | Learner, /, **settings: Any) -> Learner:
     0.1
     """
     if isinstance(learner, str):
+        if epochs is not None and LEARNERS.trait(learner, "epochs", False):
+            settings["max_iter"] = epochs
         return LEARNERS.create(learner, **settings)
     if not isinstance(learner, Learner) or isinstance(learner, type):
         raise ArgumentError(

@@ -13,6 +13,7 @@ import numpy as np
 
 from gibbsian.backends.numba import layers as kernels
 from gibbsian.data import Dataset
+from gibbsian.data.hidden_columns import without_hidden
 from gibbsian.data.minibatches import Cuts, draw_seed, seeded
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.block_chains import FreePhase, as_free_phase
@@ -91,7 +92,7 @@ class MinibatchProblem:
         return data if self.scale is None else self.scale.standard(data)
 
 
-@LEARNERS.register("minibatch", layers=True)
+@LEARNERS.register("minibatch", epochs=True)
 @declared(frozen=True)
 class Minibatch(Learner):
     """Follow the gradient of the log-likelihood on shuffled minibatches; a step of the fit is an epoch.
@@ -339,16 +340,9 @@ def in_layers(model: Any, data: Dataset) -> tuple[Any, Dataset]:
         raise ArgumentError("learning by minibatches of rows is for machines of layers", "use `learner='online'`")
     layers = model.layered()
     if data.n_variables == model.n_variables > layers.n_variables:  # hidden units are columns of the model and the data
-        data = _columns(data, layers.n_variables)
+        data = without_hidden(data, layers.n_hidden)
     check_states(layers.visible, data)
     return layers, data
-
-
-def _columns(data: Dataset, n_columns: int) -> Dataset:
-    """Return the first columns of data, which show all that any row does."""
-    missing = None if data.missing is None else data.missing[:, :n_columns]
-    missing = missing if missing is not None and missing.any() else None
-    return replace(data, states=data.states[:, :n_columns], missing=missing, names=data.names[:n_columns])
 
 
 def scale_of(model: Any, data: Dataset) -> ColumnScale | None:

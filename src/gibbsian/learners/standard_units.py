@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.data.numbers import is_sparse
 from gibbsian.domain import Reals
-from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
+from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, MissingValuesError, notify
 from gibbsian.models.layers import GaussianLayer, Layer, as_layer
+from gibbsian.resources import require_memory
 
 # Least residual deviation, as a share of the column's own: columns that determine each other would have none.
 SMALLEST_RESIDUAL = 0.1
 # Columns of real numbers that vary by less cannot be measured in their own deviations.
 SMALLEST_SPREAD = 1e-100
+# Squares of larger real numbers, times others, leave the range of float64.
+LARGEST_NUMBER = 1e100
 DEVIATIONS = ("residual", "plain")
 
 
@@ -53,6 +57,30 @@ class ColumnScale:
         return model.rescaled(-self.centres / self.spreads, 1.0 / self.spreads)
 
 
+def as_visible(data: Dataset) -> Dataset:
+    """Return data as visible units take them: written out, and without missing real numbers.
+
+    The hidden units are not independent given some of the real numbers of a row: these cannot be integrated out.
+    """
+    if is_sparse(data.states):
+        needed = 8 * np.prod(data.states.shape, dtype=float)
+        require_memory(needed, f"a dense copy of {data.states.shape}", "give fewer rows at once")
+        data = replace(data, states=data.states.toarray())
+    if data.missing is not None and isinstance(data.domain, Reals):
+        row, column = np.argwhere(data.missing[data.row_of])[0]
+        raise MissingValuesError(
+            f"row {row}, column {data.names[column]!r} holds NaN, but Gaussian units need every number",
+            "fill it or leave the row out",
+        )
+    if isinstance(data.domain, Reals) and (too_large := np.abs(data.states) > LARGEST_NUMBER).any():
+        row, column = np.argwhere(too_large)[0]
+        raise DataError(
+            f"column {data.names[column]!r} holds {data.states[row, column]:g}, which has no square",
+            "divide it by a large number",
+        )
+    return data
+
+
 def visible_layer(data: Dataset, deviations: Any, temperature: float) -> Layer:
     """Return the visible layer of data; `deviations` are for columns of real numbers."""
     if isinstance(data.domain, Reals):
@@ -74,7 +102,7 @@ def gaussian_layer(data: Dataset, deviations: Any, temperature: float) -> Gaussi
             notify(
                 DegenerateDataWarning(
                     "columns that never vary have no deviation to estimate and get 1 "
-                    f"({', '.join(constant[:5])}{', ...' * (len(constant) > 5)})",
+                    f"({', '.join(map(repr, constant[:5]))}{', ...' * (len(constant) > 5)})",
                     "drop them, or give `deviations`",
                 )
             )

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from gibbsian.layered import deep_likelihood
 
 import gibbsian as gb
 from cli_runner import answer, printed, refused
-from gibbsian.layered import deep_likelihood
 
 NAMES = ["a", "b", "c", "d"]
 ESTIMATORS = {"dbn": gb.DeepBeliefNetwork, "dbm": gb.DeepBoltzmannMachine}

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
-
-import layered_systems as exact_sums
-from gibbsian.errors import ArgumentError
 from gibbsian.layered.deep_likelihood import mean_field_bounds, recognition_bounds
 from gibbsian.layered.deep_training import DeepLearner
 from gibbsian.layered.rows import LayerRows
@@ -15,6 +11,10 @@ from gibbsian.layered.stacking import Stacking, halved_stack, train_stack
 from gibbsian.layered.start import start_model
 from gibbsian.layered.training import RestrictedLearner, train_restricted
 from gibbsian.layered.wake_sleep import WakeSleep
+from sklearn.datasets import load_digits
+
+import layered_systems as exact_sums
+from gibbsian.errors import ArgumentError
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.joined_layer import joined

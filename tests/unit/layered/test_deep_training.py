@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
-
-import layered_systems as exact_sums
-from gibbsian.errors import ArgumentError, DataError, MissingValuesError
 from gibbsian.layered.deep_mean_field import MeanField, log_weight_bound
 from gibbsian.layered.deep_training import DeepLearner, centred_gradient
 from gibbsian.layered.epochs import minibatches, train_epochs
 from gibbsian.layered.phases import FreeMoments, NoChains
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.wake_sleep import WakeSleep, up_down_gradient
+from scipy.special import logsumexp
+
+import layered_systems as exact_sums
+from gibbsian.errors import ArgumentError, DataError, MissingValuesError
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer

@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-
-from gibbsian.errors import ArgumentError
 from gibbsian.layered.flips import FlipSums
 from gibbsian.layered.phases import FREE_PHASES
 from gibbsian.layered.pseudolikelihood import log_pseudolikelihood
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.spatial import SpatialPhase, spatial_moments
+
+from gibbsian.errors import ArgumentError
 from layered_systems import joint_law, log_likelihood, random_machine, statistics_of
 
 TWO_VALUED = [("binary", "binary"), ("spin", "spin"), ("binary", "spin"), ("spin", "binary")]

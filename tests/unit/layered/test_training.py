@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from gibbsian.errors import ArgumentError, DataError
 from gibbsian.layered.filling import Filling
 from gibbsian.layered.monitors import HeldOutRows, unit_log_probabilities
 from gibbsian.layered.phases import PersistentChains
@@ -13,6 +11,8 @@ from gibbsian.layered.pseudolikelihood import log_pseudolikelihood
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.start import start_model
 from gibbsian.layered.training import RestrictedLearner, train_restricted, update
+
+from gibbsian.errors import ArgumentError, DataError
 from gibbsian.learners import Learner, run
 from gibbsian.models.layers import BinaryLayer, GaussianLayer
 from gibbsian.models.restricted import RestrictedModel

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-
 from gibbsian.layered.gradient import GradientMaker, Offsets
 from gibbsian.layered.phases import ContrastiveDivergence, FreeMoments, NoChains, PersistentChains, Samples
 from gibbsian.layered.rows import LayerRows
 from gibbsian.layered.training import RestrictedLearner, update
+
 from gibbsian.learners import run
 from layered_systems import PAIRS, log_partition, moments, random_machine
 
