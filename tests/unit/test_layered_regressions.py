@@ -8,8 +8,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from gibbsian.layered.deep_likelihood import recognition_bounds
-from gibbsian.layered.rows import LayerRows
 from sklearn.exceptions import NotFittedError
 
 import gibbsian as gb
@@ -22,6 +20,7 @@ from gibbsian.errors import (
     StorageError,
     TooExpensiveError,
 )
+from gibbsian.expectations.layer_bounds import recognition_bounds
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, SpinLayer
 from layered_systems import dbm as DBM
@@ -312,8 +311,8 @@ class TestBeliefNetworkScores:
         layers = [BinaryLayer(4), SpinLayer(6), SpinLayer(3), BinaryLayer(2)]
         zeros = BeliefNetwork.zeros(layers)
         network = zeros.replace(np.random.default_rng(0).normal(scale=0.2, size=zeros.theta.size))
-        together, errors = recognition_bounds(network, LayerRows(self.EVERY), 50, 0, common=True)
-        alone = [recognition_bounds(network, LayerRows(row[None]), 50, 0, common=True)[0][0] for row in self.EVERY]
+        together, errors = recognition_bounds(network, self.EVERY, 50, 0, common=True)
+        alone = [recognition_bounds(network, row[None], 50, 0, common=True)[0][0] for row in self.EVERY]
         np.testing.assert_allclose(together, alone)
         assert (np.abs(together - network.value_log_weights(self.EVERY)) < 5 * errors + 0.05).all()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from gibbsian.layered.scaling import ColumnScale, residual_deviations
 from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.base import clone

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from gibbsian.layered import deep_likelihood
-from gibbsian.layered.deep_likelihood import LogLikelihoodBound
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gibbsian as gb
+from gibbsian.answers import layers as layer_answers
+from gibbsian.diagnostics.likelihood import LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.models.belief_network import BeliefNetwork
@@ -222,7 +222,7 @@ def test_an_interval_holds_the_truth_and_a_bound_has_no_upper_side(name, monkeyp
     assert truth.exact
     found = machine.score_interval(X, n_samples=100, betas=200)
     assert found.lower <= truth.lower <= found.upper < found.lower + 0.5
-    monkeypatch.setattr(deep_likelihood, "_MOST_TERMS", 0)
+    monkeypatch.setattr(layer_answers, "MOST_TERMS", 0)
     bound = machine.score_interval(X, n_samples=100, betas=200)
     assert bound.lower < truth.lower
     assert bound.upper == np.inf
