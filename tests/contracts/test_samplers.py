@@ -208,7 +208,7 @@ def test_bad_steps_are_named(sampler):
         sampler.step(MODELS["grid"], chains)
 
 
-# -- samplers of machines in layers: rows of a matrix, one random stream for all -----------------------------------------
+# -- samplers of machines in layers: rows of a matrix, one random stream for all ---------------------------------------
 @pytest.fixture(params=LAYER_SAMPLERS.names())
 def layer_sampler(request):
     return LAYER_SAMPLERS.create(request.param), LAYER_SAMPLERS.trait(request.param, "over", "model")

@@ -9,7 +9,7 @@ import gibbsian as gb
 from gibbsian.expectations import ClampedExact
 from gibbsian.inference import cut_sets
 from gibbsian.inference.completions import complete_in_all_ways
-from gibbsian.inference.missing import clamped_moments, heavy_states, light_parts, log_evidence
+from gibbsian.inference.missing import clamped_moments, log_evidence, split_rows
 from holes import holed
 from systems import random_model
 
@@ -54,7 +54,7 @@ def test_evidence_statistics_and_probabilities(system):
     np.testing.assert_allclose(log_evidence(model, data), evidence, atol=1e-11)
     np.testing.assert_allclose(estimate.mean, statistics, atol=1e-12)
     assert estimate.log_partition == pytest.approx(np.average(evidence, weights=data.weights), abs=1e-11)
-    for part in light_parts(model, data):
+    for part in split_rows(model, data).parts:
         if model.n_variables < 10:
             listed = complete_in_all_ways(data, part.which).fill_probabilities(model)
             np.testing.assert_allclose(part.fill_probabilities(model), listed, atol=1e-12)
@@ -88,7 +88,7 @@ def test_no_cut_is_needed_between_cells_that_do_not_interact(system):
         assert not joined[np.ix_(cells[k:], cells[k:])].any()
         assert joined[np.ix_(cells[:k], cells)].any(axis=1).all()
     assert np.array_equal(np.sort(np.concatenate([cuts.which, heavy])), np.arange(data.n_states))
-    assert np.array_equal(heavy_states(model, data), heavy)
+    assert np.array_equal(split_rows(model, data).heavy, heavy)
 
 
 @pytest.mark.parametrize("scale", [5.0, 50.0, 500.0])

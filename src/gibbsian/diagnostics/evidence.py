@@ -11,7 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.partition import log_partition_interval
 from gibbsian.errors import TooExpensiveError
 from gibbsian.inference import exact
-from gibbsian.inference.missing import clamp, heavy_states, light_parts, log_evidence
+from gibbsian.inference.missing import clamp, log_evidence, split_rows
 from gibbsian.models import Model
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.annealing import Annealing
@@ -85,9 +85,10 @@ def log_evidence_interval(
     """
     chosen = Annealing(betas=1000) if annealing is None else annealing
     lower, upper, generator = np.empty(data.n_states), np.empty(data.n_states), as_generator(rng)
-    for part in light_parts(model, data):
+    split = split_rows(model, data)
+    for part in split.parts:
         lower[part.which] = upper[part.which] = part.log_evidence(model)
-    for state in heavy_states(model, data):
+    for state in split.heavy:
         rest, constant, _ = clamp(model, data, state)
         try:
             lower[state] = upper[state] = constant + exact(rest, max_seconds=max_seconds).log_partition()

@@ -9,7 +9,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.expectations.base import Estimate, Rebuilt
 from gibbsian.expectations.clamped import CLAMPED, ClampedRows
-from gibbsian.inference.missing import RowSums, clamped_moments, heavy_states, light_parts
+from gibbsian.inference.missing import RowSums, clamped_moments, split_rows
 from gibbsian.models import Model
 from gibbsian.settings import check, declared, number
 
@@ -53,8 +53,8 @@ class ClampedExact:
         rows = ClampedRows.of(model, data)
         if rows.data is None:
             return Rebuilt(ExactRows(rows, (), np.zeros(0, np.int64)))
-        parts = tuple(light_parts(model, rows.data, at_once=np.inf))
-        return Rebuilt(ExactRows(rows, parts, heavy_states(model, rows.data)))
+        split = split_rows(model, rows.data, at_once=np.inf)
+        return Rebuilt(ExactRows(rows, tuple(split.parts), split.heavy))
 
     def __call__(self, model: Model, state: Rebuilt[ExactRows]) -> tuple[Estimate, Rebuilt[ExactRows]]:
         """Return the expectation; `log_partition` is the mean log-evidence of the rows."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.expectations.base import EXPECTATIONS, Estimate
-from gibbsian.inference import exact
+from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
+from gibbsian.inference import plan_exact
 from gibbsian.models import Model
 from gibbsian.settings import check, declared, number
+
+Plan = Callable[[Model], Any]
 
 
 @EXPECTATIONS.register("exact")
@@ -33,10 +36,12 @@ class Exact:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> None:
-        """Nothing to keep between calls."""
+    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> Rebuilt[Plan]:
+        """Choose the engine, once for all parameters."""
+        return Rebuilt(plan_exact(model, self.max_seconds))
 
-    def __call__(self, model: Model, state: Any = None) -> tuple[Estimate, None]:
+    def __call__(self, model: Model, state: Rebuilt[Plan] | None = None) -> tuple[Estimate, Rebuilt[Plan]]:
         """Return the expectation."""
-        moments = exact(model, max_seconds=self.max_seconds).moments()
-        return Estimate(moments.statistics, np.zeros_like(moments.statistics), moments.log_partition), None
+        plan = self.init(model, None, np.random.default_rng(0)) if state is None else state
+        moments = plan.value(model).moments()
+        return Estimate(moments.statistics, np.zeros_like(moments.statistics), moments.log_partition), plan

@@ -11,7 +11,7 @@ from gibbsian.domain import Domain
 from gibbsian.errors import TooExpensiveError
 from gibbsian.inference import ExactInference, exact
 from gibbsian.inference.completions import value_indicators, value_offsets
-from gibbsian.inference.missing import clamp, heavy_states, light_parts
+from gibbsian.inference.missing import clamp, split_rows
 from gibbsian.models import Model
 from gibbsian.samplers import draw
 
@@ -44,10 +44,11 @@ def fill_probabilities(model: Model, data: Dataset, rng: np.random.Generator) ->
     probabilities = value_indicators(model.domain, data.states)
     if not data.has_missing:
         return probabilities
-    for part in light_parts(model, data):
+    split = split_rows(model, data)
+    for part in split.parts:
         probabilities[part.which] = part.fill_probabilities(model)
     seed = int(rng.integers(2**63))
-    for state in heavy_states(model, data):
+    for state in split.heavy:
         rest, _, missing = clamp(model, data, state)
         # a stream that depends on the row alone: what else is asked for at the same time changes nothing
         own = np.random.default_rng([seed, zlib.crc32(data.states[state].tobytes() + missing.tobytes())])

@@ -220,7 +220,7 @@ class SpinForm:
 
 def has_spin_form(model: Any) -> bool:
     """Say whether a model has biases and couplings of two-valued variables, which have engines of their own."""
-    return hasattr(model, "natural_couplings")
+    return getattr(model, "is_pairwise", False)
 
 
 def has_fast_transform(model: Any) -> bool:

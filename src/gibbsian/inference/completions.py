@@ -29,15 +29,6 @@ class Completions:
         The place (in `which`) of the state that each one completes, ascending.
     starts : ndarray of shape (n_states,)
         Where each state's run begins.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.inference.completions import complete_in_all_ways
-    >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
-    >>> completions = complete_in_all_ways(data)
-    >>> len(completions.states)
-    3
     """
 
     which: np.ndarray
@@ -77,15 +68,7 @@ class Completions:
 
 
 def value_offsets(domain: AnyDomain, n_variables: int) -> np.ndarray:
-    """Return where the columns of each variable begin and end, when there is one for each value of each variable.
-
-    Examples
-    --------
-    >>> from gibbsian.domain import Categories
-    >>> from gibbsian.inference.completions import value_offsets
-    >>> value_offsets(Categories((3, 2)), 2).tolist()
-    [0, 3, 5]
-    """
+    """Return where the columns of each variable begin and end, when there is one for each value of each variable."""
     return np.concatenate([[0], np.cumsum(domain.cardinalities(n_variables))])
 
 
@@ -94,16 +77,6 @@ def value_indicators(domain: AnyDomain, states: np.ndarray) -> np.ndarray:
 
     A two-valued domain has one column for each variable, which stands for its upper value; `Categories` have one for
     each value of each variable (see `value_offsets`).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.domain import SPIN, Categories
-    >>> from gibbsian.inference.completions import value_indicators
-    >>> value_indicators(SPIN, np.array([[-1, 1]])).tolist()
-    [[0.0, 1.0]]
-    >>> value_indicators(Categories((3, 2)), np.array([[2, 0]])).tolist()
-    [[0.0, 0.0, 1.0, 1.0, 0.0]]
     """
     codes = domain.to_codes(states)
     if domain.two_valued:
@@ -115,15 +88,7 @@ def value_indicators(domain: AnyDomain, states: np.ndarray) -> np.ndarray:
 
 
 def count_completions(data: Dataset) -> np.ndarray:
-    """Return in how many ways the missing cells of each distinct state can be filled, as floats that do not overflow.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.inference.completions import count_completions
-    >>> count_completions(gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")).tolist()
-    [1.0, 2.0]
-    """
+    """Return in how many ways the missing cells of each state can be filled, as floats that do not overflow."""
     if data.missing is None:
         return np.ones(data.n_states)
     exponents = data.missing @ np.log2(data.domain.cardinalities(data.n_variables))
@@ -131,15 +96,7 @@ def count_completions(data: Dataset) -> np.ndarray:
 
 
 def complete_in_all_ways(data: Dataset, which: np.ndarray | None = None) -> Completions:
-    """List every completion of every state (or of the states numbered `which`), asking for the memory first.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.inference.completions import complete_in_all_ways
-    >>> complete_in_all_ways(gb.Dataset.read([[0, 1], [1, 1]])).row.tolist()
-    [0, 1]
-    """
+    """List every completion of every state (or of the states numbered `which`), asking for the memory first."""
     which = np.arange(data.n_states) if which is None else which
     counts = count_completions(data)[which]
     total = float(counts.sum())

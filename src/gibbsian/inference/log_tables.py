@@ -32,15 +32,6 @@ class LogTables:
         Log-weight of the factors that have no free variable.
     kept : ndarray of int
         The variables that are kept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.inference.log_tables import LogTables
-    >>> from gibbsian.models.factors import Factor, FactorGraph
-    >>> factors = (Factor((1,), np.array([0.0, 1.0])), Factor((0, 1), np.ones((1, 2))))
-    >>> LogTables.of(FactorGraph(np.array([1, 2]), factors)).tables
-    {(0,): array([1., 2.])}
     """
 
     cardinalities: tuple[int, ...]
@@ -72,14 +63,6 @@ def add_up(shape: tuple[int, ...], terms: Sequence[tuple[Axes, np.ndarray]]) -> 
         Shape of the result.
     terms : sequence of (axes, table)
         Which axes, ascending, each table belongs to.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.inference.log_tables import add_up
-    >>> add_up((2, 2), [((0,), np.array([0.0, 10.0])), ((1,), np.array([0.0, 1.0]))])
-    array([[ 0.,  1.],
-           [10., 11.]])
     """
     if not terms:
         return np.zeros(shape)
@@ -115,15 +98,7 @@ def _added(first: int, n_axes: int, terms: list[tuple[Axes, np.ndarray]]) -> np.
 
 
 def digits(numbers: np.ndarray, sizes: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Return the codes of states by their numbers, in which the last variable changes fastest.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.inference.log_tables import digits
-    >>> digits(np.array([0, 5]), (2, 3)).tolist()
-    [[0, 0], [1, 2]]
-    """
+    """Return the codes of states by their numbers, in which the last variable changes fastest."""
     codes = np.empty((len(numbers), len(sizes)), np.int8)
     for variable in range(len(sizes) - 1, -1, -1):
         numbers, codes[:, variable] = np.divmod(numbers, sizes[variable])
@@ -135,15 +110,7 @@ def _merge_two_axes(table: np.ndarray) -> np.ndarray:
 
 
 def marginals(table: np.ndarray, scopes: Sequence[Axes]) -> dict[Axes, np.ndarray]:
-    """Sum a table over all axes but those of each scope (ascending).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.inference.log_tables import marginals
-    >>> marginals(np.array([[0.1, 0.2], [0.3, 0.4]]), [(0,), (1,)])
-    {(0,): array([0.3, 0.7]), (1,): array([0.4, 0.6])}
-    """
+    """Sum a table over all axes but those of each scope (ascending)."""
     found: dict[Axes, np.ndarray] = {}
     _collect(table[None], 0, [(scope, scope) for scope in set(scopes)], found)
     return {scope: found[scope].reshape([table.shape[axis] for axis in scope]) for scope in scopes}

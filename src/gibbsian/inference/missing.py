@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.inference.base import has_spin_form
 from gibbsian.inference.completions import complete_in_all_ways, count_completions
 from gibbsian.inference.cut_sets import split_by_cut
 from gibbsian.inference.exact import exact, predict_cost
 from gibbsian.inference.layer_missing import layer_evidence
-from gibbsian.models import Model, PairwiseModel
+from gibbsian.models import Model
 
 # Models that are not pairwise have up to this many completions of a state listed (eight missing cells of two values).
 MOST_LISTED = 2**8
@@ -27,16 +29,7 @@ PATIENT_SECONDS = 0.5
 
 
 class RowSums(Protocol):
-    """Some states of a data set whose missing cells are summed out together, for models of the kind they were read for.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.inference.missing import light_parts
-    >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
-    >>> [part.which.tolist() for part in light_parts(gb.PairwiseModel.zeros(gb.graphs.complete(2)), data)]
-    [[0, 1]]
-    """
+    """Some states of a data set whose missing cells are summed out together, for models of one kind."""
 
     @property
     def which(self) -> np.ndarray:
@@ -52,99 +45,54 @@ class RowSums(Protocol):
         """Return the probabilities of the cells' values given the present cells, in columns like `value_indicators`."""
 
 
-def count_missing(data: Dataset) -> np.ndarray:
-    """Return the number of missing cells of each distinct state.
+@dataclass(frozen=True, eq=False)
+class SplitRows:
+    """The states of a data set by how their missing cells are summed out.
 
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.inference.missing import count_missing
-    >>> count_missing(gb.Dataset.read([[0, 1], [1, 1]])).tolist()
-    [0, 0]
+    Parameters
+    ----------
+    parts : iterable of RowSums
+        Those that are cheap, in parts that are summed together; to be gone through once.
+    heavy : ndarray of int
+        Those that are summed one by one, by exact inference on their missing cells.
+    seconds : float
+        Predicted time to sum the parts once.
     """
-    return np.zeros(data.n_states, np.int64) if data.missing is None else data.missing.sum(axis=1)
+
+    parts: Iterable[RowSums]
+    heavy: np.ndarray
+    seconds: float
 
 
-def light_parts(model: Model, data: Dataset, at_once: float = LISTED_AT_ONCE) -> Iterator[RowSums]:
-    """Yield the states that are cheap to sum out, in parts that are summed together.
+def split_rows(model: Any, data: Dataset, at_once: float = LISTED_AT_ONCE) -> SplitRows:
+    """Say how the missing cells of each state are summed out.
 
-    Of a pairwise model they are those that a small cut set makes independent (see `CutSets`), of any other those with
-    few completions, of which a part lists about `at_once`.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.inference.missing import light_parts
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
-    >>> data = gb.Dataset.read([[1, float("nan")]], coding="spin")
-    >>> [part.fill_probabilities(model).tolist() for part in light_parts(model, data)]      # 1 / (1 + exp(-1))
-    [[[1.0, 0.7310585786300049]]]
+    Of a pairwise model those states are cheap that a small cut set makes independent (see `CutSets`), of any other
+    those with few completions, of which a part lists about `at_once`.
     """
-    if isinstance(model, PairwiseModel):
-        cuts, _ = split_by_cut(model, data)
-        if len(cuts.which):
-            yield cuts
-        return
+    if has_spin_form(model):
+        cuts, heavy = split_by_cut(model, data)
+        return SplitRows([cuts] if len(cuts.which) else [], heavy, cuts.seconds)
     counts = count_completions(data)
     light = np.flatnonzero(counts <= MOST_LISTED)
     batch = np.cumsum(counts[light]) // at_once
-    for number in np.unique(batch):
-        yield complete_in_all_ways(data, light[batch == number])
+    parts = (complete_in_all_ways(data, light[batch == number]) for number in np.unique(batch))
+    seconds = float(counts[light].sum()) * model.theta.size * LISTED_SECONDS
+    return SplitRows(parts, np.flatnonzero(counts > MOST_LISTED), seconds)
 
 
-def heavy_states(model: Model, data: Dataset) -> np.ndarray:
-    """Return the states that are summed one by one, by exact inference on their missing cells.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.inference.missing import heavy_states
-    >>> data = gb.Dataset.read([[1] + [float("nan")] * 15], coding="spin")
-    >>> [heavy_states(gb.PairwiseModel.zeros(graph), data).tolist() for graph in (gb.graphs.complete(16),
-    ...                                                                           gb.graphs.grid(1, 16))]
-    [[0], []]
-    """
-    if isinstance(model, PairwiseModel):
-        return split_by_cut(model, data)[1]
-    return np.flatnonzero(count_completions(data) > MOST_LISTED)
-
-
-def clamped_seconds(model: Model, data: Dataset) -> float:
-    """Predict the time to sum the missing cells of all rows out once, right to an order of magnitude.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.inference.missing import clamped_seconds
-    >>> data = gb.Dataset.read([[1] + [float("nan")] * 39], coding="spin")
-    >>> dense, sparse = (gb.PairwiseModel.zeros(graph) for graph in (gb.graphs.complete(40), gb.graphs.grid(1, 40)))
-    >>> clamped_seconds(sparse, data) < 0.1 < clamped_seconds(dense, data)
-    True
-    """
+def clamped_seconds(model: Any, data: Dataset) -> float:
+    """Predict the time to sum the missing cells of all rows out once, right to an order of magnitude."""
+    split = split_rows(model, data)
+    if not len(split.heavy):
+        return split.seconds
     counts = count_completions(data)
-    if isinstance(model, PairwiseModel):
-        cuts, heavy = split_by_cut(model, data)
-        together = cuts.seconds
-    else:
-        heavy = np.flatnonzero(counts > MOST_LISTED)
-        together = float(counts[counts <= MOST_LISTED].sum()) * model.theta.size * LISTED_SECONDS
-    if not len(heavy):
-        return together
-    rest, _, _ = clamp(model, data, int(heavy[counts[heavy].argmax()]))
-    return together + len(heavy) * (ROW_SECONDS + predict_cost(rest).seconds)
+    rest, _, _ = clamp(model, data, int(split.heavy[counts[split.heavy].argmax()]))
+    return split.seconds + len(split.heavy) * (ROW_SECONDS + predict_cost(rest).seconds)
 
 
-def is_quick(model: Model, data: Dataset, patience: float = PATIENT_SECONDS) -> bool:
-    """Say whether all missing cells can be summed out exactly in every step of a fit, within so many seconds.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.inference.missing import is_quick
-    >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
-    >>> is_quick(gb.PairwiseModel.zeros(gb.graphs.complete(2)), data)
-    True
-    """
+def is_quick(model: Any, data: Dataset, patience: float = PATIENT_SECONDS) -> bool:
+    """Say whether all missing cells can be summed out exactly in every step of a fit, within so many seconds."""
     return clamped_seconds(model, data) <= patience
 
 
@@ -174,25 +122,15 @@ def _split(data: Dataset, state: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def log_evidence(model: Any, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
-    """Return the log-weight of each state, summed over its missing cells; subtract log Z for the log-probability.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.inference.missing import log_evidence
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-    >>> data = gb.Dataset.read([[1, float("nan")]], coding="spin")
-    >>> log_evidence(model, data)                               # one missing cell with two equal values: log 2
-    array([0.69314718])
-    """
+    """Return the log-weight of each state, summed over its missing cells; subtract log Z for the log-probability."""
     if not data.has_missing:
         return model.log_weights(data.states)
     if hasattr(model, "hidden_means"):  # a restricted machine: its rows are sums over one layer
         return layer_evidence(model, data)
-    evidence = np.empty(data.n_states)
-    for part in light_parts(model, data):
+    evidence, split = np.empty(data.n_states), split_rows(model, data)
+    for part in split.parts:
         evidence[part.which] = part.log_evidence(model)
-    for state in heavy_states(model, data):
+    for state in split.heavy:
         rest, constant, _ = clamp(model, data, state)
         evidence[state] = constant + exact(rest, max_seconds=max_seconds).log_partition()
     return evidence

@@ -14,17 +14,7 @@ from gibbsian.samplers.plans import SweepPlan
 def clique_sweeps(
     model: HigherOrderModel, sampler: Gibbs, state: ChainState, n_sweeps: int
 ) -> tuple[ChainState, SweepInfo]:
-    """Run any Gibbs sampler on a higher-order machine; a chromatic one visits the colours of its graph in turn.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> model = gb.models.HigherOrderModel.build({(0,): 30, (1,): -30, (0, 1, 2): 30}, n_variables=3)
-    >>> sampler = gb.samplers.Gibbs()
-    >>> chains, _ = sampler.step(model, sampler.init(model, 2, np.random.default_rng(0)), n_sweeps=5)
-    >>> chains.states.tolist()
-    [[1, -1, -1], [1, -1, -1]]
-    """
+    """Run any Gibbs sampler on a higher-order machine; a chromatic one visits the colours of its graph in turn."""
     plan = SweepPlan.of(model, sampler, state)
     entries, held = model.membership
     pointers, places = model.scopes.companions

@@ -26,15 +26,6 @@ class SweepPlan(NamedTuple):
         Which variables of which chain keep their value; None where that is the same in all chains.
     random_scan : bool
         Whether each update picks one of `sites` at random.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.samplers.plans import SweepPlan
-    >>> model, sampler = gb.models.PottsModel.zeros(gb.graphs.grid(1, 4)), gb.samplers.ChromaticGibbs()
-    >>> chains = sampler.init(model, 1, np.random.default_rng(0))
-    >>> SweepPlan.of(model, sampler, chains).sites.tolist()
-    [0, 2, 1, 3]
     """
 
     codes: np.ndarray

@@ -32,35 +32,13 @@ class _Entries(NamedTuple):
 def field_sweeps(
     model: MarkovRandomField, sampler: Gibbs, state: ChainState, n_sweeps: int
 ) -> tuple[ChainState, SweepInfo]:
-    """Run any Gibbs sampler on a Markov random field; a chromatic one visits the colours of its graph in turn.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> table = np.where(np.eye(3), 40.0, 0.0)
-    >>> domain = gb.domain.Categories((3, 3))
-    >>> model = gb.models.MarkovRandomField.build({(0, 1): table, (0,): [0.0, 40.0, 0.0]}, 2, domain)
-    >>> sampler = gb.samplers.Gibbs()
-    >>> chains, _ = sampler.step(model, sampler.init(model, 2, np.random.default_rng(0)), n_sweeps=5)
-    >>> chains.states.tolist()
-    [[1, 1], [1, 1]]
-    """
+    """Run any Gibbs sampler on a Markov random field; a chromatic one visits the colours of its graph in turn."""
     return _sweeps(model, _Entries(model.theta / model.temperature, *model.layout.entries), sampler, state, n_sweeps)
 
 
 @gibbs_sweeps.register
 def potts_sweeps(model: PottsModel, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
-    """Run any Gibbs sampler on a Potts model, with each coupling table turned to the variable that is drawn.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> model = gb.models.PottsModel.build(gb.graphs.complete(2), [[0.0, 40.0], [0.0, 0.0]], [[[0, 0], [40.0, 0]]])
-    >>> sampler = gb.samplers.Gibbs()
-    >>> chains, _ = sampler.step(model, sampler.init(model, 2, np.random.default_rng(0)), n_sweeps=5)
-    >>> chains.states.tolist()
-    [[1, -1], [1, -1]]
-    """
+    """Run any Gibbs sampler on a Potts model, with each coupling table turned to the variable that is drawn."""
     return _sweeps(model, _oriented_entries(model), sampler, state, n_sweeps)
 
 
