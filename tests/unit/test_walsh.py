@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from full_span_reference import all_functions, local_functions
 from gibbsian.backends.numba import walsh
 from gibbsian.backends.numba.axes import exponentiate, transform
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
+from span_reference import all_functions, local_functions
 
 
 @pytest.mark.parametrize("n_bits", range(12))

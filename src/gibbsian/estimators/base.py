@@ -751,7 +751,7 @@ class Estimator(DensityMixin, BaseEstimator):
             None if held_out is None else HeldOut(*held_out),
             stored.history,
         )
-        estimator = cls(**{**stored.settings, **cls._structure_of(stored.model, stored.coding)})
+        estimator = cls(**{**cls._structure_of(stored.model, stored.coding), **stored.settings})
         estimator._set_columns(stored.names)
         return estimator._set_fitted(result, stored.coding, stored.names)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import TransformerTags
 from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset
@@ -125,6 +126,8 @@ class FullSpan(SpanQuestions, Estimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         tags.input_tags.three_d_array = True
+        if self.n_components > 1:
+            tags.transformer_tags = TransformerTags()
         return tags
 
     # -- learning -----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.answers import answers_about
@@ -41,6 +42,7 @@ class SpanQuestions:
     model_: FullSpanModel
     coding_: Any
     names_: tuple[str, ...]
+    n_components: int
 
     if TYPE_CHECKING:
         result_: Any
@@ -52,8 +54,11 @@ class SpanQuestions:
         def get_params(self, deep: bool = True) -> dict[str, Any]:
             """Return the settings, as scikit-learn does."""
 
+    @available_if(lambda self: self.n_components > 1)
     def transform(self, X: Any) -> np.ndarray:
         """Return the probabilities of the values of the hidden variable given the present cells of each row.
+
+        There is one with ``n_components`` above 1.
 
         Examples
         --------
@@ -63,8 +68,6 @@ class SpanQuestions:
         (1, 2)
         """
         data = self._read(X)
-        if not self.model_.n_hidden:
-            raise ArgumentError("the model has no hidden variable", "fit it with `n_components=2` or more")
         return self._answers.hidden_probabilities(data)[data.row_of]
 
     # -- the distribution ---------------------------------------------------------------------------------------------
@@ -319,7 +322,7 @@ class SpanQuestions:
             return self.names_.index(name)
         if isinstance(name, Integral) and not isinstance(name, bool) and 0 <= name < len(self.names_):
             return int(name)
-        raise ArgumentError(f"column {name!r} is not one of {shorten(self.names_)}", "name a column of the fit")
+        raise ArgumentError(f"column {_plain(name)!r} is not one of {shorten(self.names_)}", "name a column of the fit")
 
     def _code(self, node: int, label: Any) -> int:
         (numbers,) = relabel([self.names_[node]], [(_plain(label),)], [self._labels(node)], "the model")

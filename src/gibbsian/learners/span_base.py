@@ -112,13 +112,18 @@ class SpanProgress:
         Where the learner stands.
     n_steps : int
         Steps so far.
-    verdict : str
-        How the fit ended, once it has.
+    done : bool
+        Whether nothing gains any more.
     """
 
     inner: Any
     n_steps: int = 0
-    verdict: str = ""
+    done: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """How a fit that is done ended."""
+        return f"converged after {self.n_steps} step{'s' * (self.n_steps != 1)}" if self.done else ""
 
     @property
     def theta(self) -> np.ndarray:
@@ -184,7 +189,6 @@ class SpanLearner(Learner):
     n_fillers: ClassVar[int] = 0
     # Whether a step re-fits all parameters, so that filled cells need no re-fit of their own.
     refits_all: ClassVar[bool] = False
-    ending: ClassVar[str] = "no move lowers the cost by"
 
     def __post_init__(self) -> None:
         check(self)
@@ -248,11 +252,10 @@ class SpanLearner(Learner):
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take one step."""
         rows, inner, change = state.problem.advance(self, state.progress.inner)
-        n_steps, verdict = state.progress.n_steps + 1, ""
-        if rows.is_done(self, inner):
-            verdict = f"converged after {n_steps} step{'s' * (n_steps != 1)}: {self.ending} {self.tol:g}"
-        info = step_info(change, inner.point.cost, inner.point.indices.size, n_steps, verdict)
-        return LearnerState(rows, SpanProgress(inner, n_steps, verdict)), info
+        progress = SpanProgress(inner, state.progress.n_steps + 1, rows.is_done(self, inner))
+        verdict = progress.verdict and f"{progress.verdict}: no move lowers the cost by {self.tol:g}"
+        info = step_info(change, inner.point.cost, inner.point.indices.size, progress.n_steps, verdict)
+        return LearnerState(rows, progress), info
 
     def fitted(self, model: Any, state: LearnerState) -> FullSpanModel:
         """Return the model of lowest cost so far."""

@@ -71,14 +71,19 @@ class EnsembleProgress:
         Mean log-likelihood of unseen rows under each; empty where there are none.
     n_steps : int
         Fits so far.
-    verdict : str
-        How it ended, once it has.
+    done : bool
+        Whether they are all.
     """
 
     members: Members
     scores: np.ndarray
     n_steps: int = 0
-    verdict: str = ""
+    done: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """How fits that are done ended."""
+        return f"converged: {self.n_steps} fits" if self.done else ""
 
     @property
     def theta(self) -> np.ndarray:
@@ -138,7 +143,7 @@ class SpanBagging(Learner):
         result: Any = run(self.learner, model, rows, rng, max_iter=self.max_iter)
         n_steps = before.n_steps + 1
         verdict = f"converged: {n_steps} fits are averaged" if n_steps == self.n_averages else ""
-        progress = EnsembleProgress(before.members.added(result.model.visible()), before.scores, n_steps, verdict)
+        progress = EnsembleProgress(before.members.added(result.model.visible()), before.scores, n_steps, bool(verdict))
         value = float(result.trace.column("value")[-1])
         return LearnerState(state.problem, progress), _told(value, result.model.theta.size, n_steps, verdict)
 
@@ -216,7 +221,7 @@ class SpanSelection(Learner):
             value = -mean_log_likelihood(model, problem.unseen)
             scores = np.append(scores, -value)
         verdict = self._verdict(scores, n_steps)
-        progress = EnsembleProgress(before.members.added(model), scores, n_steps, verdict)
+        progress = EnsembleProgress(before.members.added(model), scores, n_steps, bool(verdict))
         return LearnerState(problem, progress), _told(value, result.model.theta.size, n_steps, verdict)
 
     def require_memory(self, basis: SpanBasis, checkpoint: bool = False, missing: bool = False) -> None:

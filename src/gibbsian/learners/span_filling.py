@@ -193,13 +193,15 @@ class FilledRows:
         """Overwrite a table with the product of the shares that each column's values have among its present cells."""
         table[:1] = 1.0
         size = 1
-        for i, q in enumerate(self.whole.basis.cardinalities):
+        for i in reversed(range(self.codes.shape[1])):  # the last changes fastest
             seen = ~self.missing[:, i]
-            weights = np.bincount(self.codes[seen, i], self.counts[seen], minlength=q)
+            weights = np.bincount(self.codes[seen, i], self.counts[seen], minlength=self.whole.basis.cardinalities[i])
             if not weights.sum() > 0:
                 raise DataError(f"column {i} has no observed cell", "drop it")
-            table[: size * q] = np.outer(table[:size].copy(), weights / weights.sum()).ravel()
-            size *= q
+            shares = weights / weights.sum()
+            for value in reversed(range(shares.size)):  # the first last: it is what the others are made of
+                np.multiply(table[:size], shares[value], out=table[value * size : (value + 1) * size])
+            size *= shares.size
 
     def filled(self, probabilities: np.ndarray) -> Self:
         """Return the rows filled by given probabilities of all states."""

@@ -46,8 +46,8 @@ class HiddenProgress:
         Cost of the visible variables, penalties included: it never rises.
     n_steps : int
         Rounds so far.
-    verdict : str
-        How the fit ended, once it has.
+    done : bool
+        Whether the last round gained too little for another one.
     """
 
     indices: np.ndarray
@@ -55,7 +55,12 @@ class HiddenProgress:
     dual: np.ndarray
     cost: float
     n_steps: int = 0
-    verdict: str = ""
+    done: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """How a fit that is done ended."""
+        return f"converged after {self.n_steps} rounds" if self.done else ""
 
 
 @LEARNERS.register("span-hidden", models=("full-span",))
@@ -106,11 +111,10 @@ class SpanHidden(Learner):
         fill_probabilities(table, problem.basis, indices, theta)
         cost = float(problem.penalties(indices).sum()) + problem.shrinks(indices, theta)
         cost += entropy - rows.mean_log_probability(table)
-        n_steps, verdict = before.n_steps + 1, ""
-        if before.cost - cost < self.tol:
-            verdict = f"converged after {n_steps} rounds: the last lowers the cost by less than {self.tol:g}"
-        progress = HiddenProgress(indices, theta, table, cost, n_steps, verdict)
-        info = step_info(Change("fill", -1, before.cost - cost), cost, indices.size, n_steps, verdict)
+        gain = before.cost - cost
+        progress = HiddenProgress(indices, theta, table, cost, before.n_steps + 1, bool(gain < self.tol))
+        verdict = progress.verdict and f"{progress.verdict}: the last lowers the cost by less than {self.tol:g}"
+        info = step_info(Change("fill", -1, gain), cost, indices.size, progress.n_steps, verdict)
         return LearnerState((rows.filled(table), entropy), progress), info
 
     def fitted(self, model: Any, state: LearnerState) -> FullSpanModel:

@@ -7,24 +7,14 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import logsumexp
 
-from full_span_reference import all_functions, description_lengths, empirical
 from gibbsian.backends.numba.span import shrunk_parameter
 from gibbsian.errors import ArgumentError
-from gibbsian.full_span import (
-    FullSpanModel,
-    Greedy,
-    Shrinkage,
-    SpanBasis,
-    SpanProblem,
-    fit_dense,
-    fit_full_span,
-    fit_selected,
-    run,
-    select_on,
-)
-from gibbsian.full_span.greedy import refreshed
-from gibbsian.full_span.newton import refit
-from gibbsian.full_span.selection import split_rows
+from gibbsian.learners.span_base import refreshed
+from gibbsian.learners.span_newton import refit
+from gibbsian.learners.span_penalty import DescriptionLength, Shrinkage
+from gibbsian.models import SpanBasis
+from span_fits import fit, learner_of, problem_of, start_of
+from span_reference import all_functions, description_lengths, empirical
 
 SYSTEMS = [(2,) * 6, (4, 2, 8), (3, 3, 3), (5, 2, 2, 3)]
 STRENGTHS = [(0.02, 0.0, 1.0), (0.0, 0.05, 1.0), (0.0, 0.01, 4.0), (0.01, 0.02, 3.0)]
@@ -51,7 +41,7 @@ def cost_from_definition(theta, cardinalities, states, counts, strengths, mdl_sc
     return divergence + lengths + shrinks
 
 
-def literal_greedy(cardinalities, states, counts, strengths, mdl_scale, epsilon=1e-4):
+def literal_greedy(cardinalities, states, counts, strengths, mdl_scale, tol=1e-4):
     """Every candidate's best value by a search along its axis, every cost from the definition."""
     size = int(np.prod(cardinalities))
     theta, moves = np.zeros(size), []
@@ -70,7 +60,7 @@ def literal_greedy(cardinalities, states, counts, strengths, mdl_scale, epsilon=
             if theta[y]:
                 candidates.append((cost(y, 0.0), "remove", y, 0.0))
         best, kind, y, value = min(candidates)
-        if now - best < epsilon:
+        if now - best < tol:
             return theta, moves
         theta[y] = value
         moves.append((kind, y))
@@ -100,10 +90,10 @@ def test_same_moves_as_a_search_along_every_axis(cardinalities, strengths, rng):
     states, counts = random_rows(cardinalities, rng, 300)
     theta, moves = literal_greedy(cardinalities, states, counts, strengths, mdl_scale=0.5)
     l1, l2, growth = strengths
-    fit = fit_full_span(states, counts, cardinalities, mdl_scale=0.5, l1=l1, l2=l2, l2_growth=growth)
+    found = fit(states, counts, cardinalities, mdl_scale=0.5, l1=l1, l2=l2, l2_growth=growth)
     assert len(moves) > 1
-    assert [(step.kind, step.index) for step in fit.trace.steps] == moves
-    assert np.allclose(fit.model.theta, theta[fit.model.indices], rtol=0, atol=1e-4)
+    assert [(step.kind, step.index) for step in found.steps] == moves
+    assert np.allclose(found.model.theta, theta[found.model.indices], rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("cardinalities", SYSTEMS, ids=str)
@@ -113,24 +103,24 @@ def test_cost_falls_by_every_gain_and_is_that_of_the_definition(cardinalities, s
     states, counts = random_rows(cardinalities, rng)
     l1, l2, growth = strengths
     settings = {"mdl_scale": 0.3, "l1": l1, "l2": l2, "l2_growth": growth}
-    fit = fit_full_span(states, counts, cardinalities, algorithm=algorithm, epsilon=1e-6, **settings)
+    found = fit(states, counts, cardinalities, algorithm=algorithm, tol=1e-6, **settings)
     theta = np.zeros(int(np.prod(cardinalities)))
-    theta[fit.model.indices] = fit.model.theta
+    theta[found.model.indices] = found.model.theta
     exact = cost_from_definition(theta, cardinalities, states, counts, strengths, 0.3)
-    assert fit.converged
-    assert fit.cost == pytest.approx(exact, abs=1e-11)
-    assert fit.divergence == pytest.approx(
+    assert found.converged
+    assert found.cost == pytest.approx(exact, abs=1e-11)
+    assert found.divergence == pytest.approx(
         cost_from_definition(theta, cardinalities, states, counts, (0, 0, 1), 0.0), abs=1e-11
     )
-    assert all(step.gain > 0 for step in fit.trace.steps if step.kind not in ("restart", "keep"))
+    assert all(step.gain > 0 for step in found.steps if step.kind not in ("restart", "keep"))
     if algorithm == "newton":
-        greedy = fit_full_span(states, counts, cardinalities, epsilon=1e-6, **settings)
-        assert fit.cost <= greedy.cost + 1e-12
+        greedy = fit(states, counts, cardinalities, tol=1e-6, **settings)
+        assert found.cost <= greedy.cost + 1e-12
 
 
 def test_scan_finds_the_best_shrunk_append_of_all(rng):
     states, counts = random_rows((2,) * 7, rng)
-    problem = SpanProblem.build(states, counts, (2,) * 7, l1=0.01, l2=0.02, l2_growth=3.0)
+    problem = problem_of(states, counts, (2,) * 7, l1=0.01, l2=0.02, l2_growth=3.0)
     progress = refreshed(problem, problem.uniform_dual(), np.array([5, 9]), np.array([0.2, -0.3]))
     candidates = np.setdiff1d(np.arange(1, 128), progress.indices)
     strengths = problem.l2_of(candidates)
@@ -153,7 +143,7 @@ def test_refit_is_the_minimum_over_the_active_parameters(strengths, rng):
     cardinalities = (2,) * 5
     states, counts = random_rows(cardinalities, rng)
     l1, l2, growth = strengths
-    problem = SpanProblem.build(states, counts, cardinalities, l1=l1, l2=l2, l2_growth=growth)
+    problem = problem_of(states, counts, cardinalities, l1=l1, l2=l2, l2_growth=growth)
     used = np.array([1, 3, 7, 12, 30])
     after = refit(problem, refreshed(problem, problem.uniform_dual(), used, np.full(5, 0.01)))
 
@@ -170,23 +160,23 @@ def test_refit_is_the_minimum_over_the_active_parameters(strengths, rng):
 def test_l1_makes_parameters_exactly_zero_and_more_of_it_leaves_fewer(rng):
     states, counts = random_rows((2,) * 6, rng, 2000)
     sizes = [
-        fit_full_span(states, counts, (2,) * 6, algorithm="newton", mdl_scale=0.0, l1=l1).model.indices.size
+        fit(states, counts, (2,) * 6, algorithm="newton", mdl_scale=0.0, l1=l1).model.indices.size
         for l1 in (0.003, 0.03, 0.1, 1.0)
     ]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[-1] == 0
-    fit = fit_full_span(states, counts, (2,) * 6, algorithm="newton", mdl_scale=0.0, l1=0.03, epsilon=1e-9)
-    data = SpanProblem.build(states, counts, (2,) * 6).data_dual
-    difference = data - fit.model.dual()
-    inactive = np.setdiff1d(np.arange(1, 64), fit.model.indices)
+    found = fit(states, counts, (2,) * 6, algorithm="newton", mdl_scale=0.0, l1=0.03, tol=1e-9)
+    data = problem_of(states, counts, (2,) * 6).data_dual
+    difference = data - found.model.dual()
+    inactive = np.setdiff1d(np.arange(1, 64), found.model.indices)
     assert np.all(np.abs(difference[inactive]) <= 0.03 + 1e-3)  # the optimality condition of L1
-    assert np.allclose(difference[fit.model.indices], 0.03 * np.sign(fit.model.theta), atol=1e-4)
+    assert np.allclose(difference[found.model.indices], 0.03 * np.sign(found.model.theta), atol=1e-4)
 
 
 def test_growth_shrinks_high_orders_more(rng):
     states, counts = random_rows((2,) * 5, rng, 300)
-    theta = [fit_dense(SpanProblem.build(states, counts, (2,) * 5, l2=0.01, l2_growth=g)).theta for g in (1.0, 8.0)]
-    orders = SpanBasis((2,) * 5).orders(np.arange(32))
+    theta = [fit(states, counts, (2,) * 5, "dense", l2=0.01, l2_growth=g).model.theta for g in (1.0, 8.0)]
+    orders = SpanBasis((2,) * 5).orders(np.arange(1, 32))
     shares = [np.sum(t[orders >= 3] ** 2) / np.sum(t**2) for t in theta]
     assert shares[1] < 0.5 * shares[0]
 
@@ -194,109 +184,66 @@ def test_growth_shrinks_high_orders_more(rng):
 @pytest.mark.parametrize("cardinalities", SYSTEMS, ids=str)
 def test_dense_fit_is_the_minimum(cardinalities, rng):
     states, counts = random_rows(cardinalities, rng)
-    problem = SpanProblem.build(states, counts, cardinalities, l2=0.003, l2_growth=3.0)
-    fit = fit_dense(problem, tolerance=1e-13)
-    assert fit.converged
-    shrinks = problem.shrinkage.l2_table(problem.basis)
-    model = FullSpanModel(problem.basis, np.arange(1, problem.basis.size), fit.theta[1:])
-    gradient = model.dual() - problem.data_dual + shrinks * fit.theta
+    problem = problem_of(states, counts, cardinalities, l2=0.003, l2_growth=3.0)
+    found = fit(states, counts, cardinalities, "dense", tol=1e-13, l2=0.003, l2_growth=3.0)
+    assert found.converged
+    theta = np.append(0.0, found.model.theta)
+    assert np.array_equal(found.model.indices, np.arange(1, theta.size))
+    gradient = found.model.dual() - problem.data_dual + problem.shrinkage.l2_table(problem.basis) * theta
     assert np.abs(gradient[1:]).max() < 1e-7
-    exact = cost_from_definition(fit.theta, cardinalities, states, counts, (0.0, 0.003, 3.0), 0.0)
-    assert fit.cost == pytest.approx(exact, abs=1e-12)
-    assert np.allclose(fit.probabilities, model.probabilities(), rtol=0, atol=1e-13)
-    again = fit_full_span(states, counts, cardinalities, algorithm="dense", l2=0.003, l2_growth=3.0)
-    assert again.cost == pytest.approx(fit.cost, abs=1e-8)
+    exact = cost_from_definition(theta, cardinalities, states, counts, (0.0, 0.003, 3.0), 0.0)
+    assert found.cost == pytest.approx(exact, abs=1e-12)
+    again = fit(states, counts, cardinalities, algorithm="dense", l2=0.003, l2_growth=3.0)
+    assert again.cost == pytest.approx(found.cost, abs=1e-8)
     assert again.converged
-    assert again.model.indices.size == problem.basis.size - 1
 
 
 def test_dense_fit_from_its_end_stays(rng):
     states, counts = random_rows((2,) * 5, rng)
-    problem = SpanProblem.build(states, counts, (2,) * 5, l2=0.003, l2_growth=3.0)
-    first = fit_dense(problem)
-    again = fit_dense(problem, first.theta)
-    assert again.n_steps <= 1
-    assert again.converged
-    assert again.cost <= first.cost
+    problem, dense = problem_of(states, counts, (2,) * 5, mdl_scale=0.0, l2=0.003, l2_growth=3.0), learner_of("dense")
+    first = dense.lowered(problem, start_of(problem))
+    cost, theta = first.cost, first.theta
+    again = dense.begin(problem, refreshed(problem, first.dual, first.indices, first.theta))
+    again, change = dense.advance(problem, again)
+    assert again.done
+    assert change.gain < 1e-9
+    assert again.cost <= cost
+    np.testing.assert_allclose(again.theta, theta, atol=1e-8)
 
 
 # -- description lengths ----------------------------------------------------------------------------------------------
 def test_a_smaller_scale_takes_more_functions(rng):
     states, counts = random_rows((2,) * 6, rng, 1000)
-    sizes = [fit_full_span(states, counts, (2,) * 6, mdl_scale=s).model.indices.size for s in (3.0, 1.0, 0.2)]
+    sizes = [fit(states, counts, (2,) * 6, mdl_scale=s).model.indices.size for s in (3.0, 1.0, 0.2)]
     assert sizes[0] < sizes[1] < sizes[2]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_strengths_of_zero_change_no_bit(dtype, rng):
     states, counts = random_rows((2,) * 7, rng)
-    plain = fit_full_span(states, counts, (2,) * 7, dtype=dtype)
-    zero = fit_full_span(states, counts, (2,) * 7, dtype=dtype, l1=0.0, l2=0.0, l2_growth=5.0, mdl_scale=1.0)
-    assert zero.trace == plain.trace
+    plain = fit(states, counts, (2,) * 7, dtype=np.dtype(dtype).name)
+    zero = fit(states, counts, (2,) * 7, dtype=np.dtype(dtype).name, l1=0.0, l2=0.0, l2_growth=5.0, mdl_scale=1.0)
+    assert zero.steps == plain.steps
     assert np.array_equal(zero.model.theta, plain.model.theta)
-
-
-# -- chosen on held-out rows ------------------------------------------------------------------------------------------
-def test_selection_keeps_the_best_of_its_trials(rng):
-    x = rng.integers(0, 2, (120, 6))
-    x[:, 1] = np.where(rng.random(120) < 0.9, x[:, 0], x[:, 1])
-    train, held_out = (x[:80], np.ones(80)), (x[80:], np.ones(40))
-    grid = [{"algorithm": "dense", "l2": l2, "l2_growth": 3.0} for l2 in (1e-4, 1e-2, 1.0)] + [{"epsilon": 1e-3}]
-    selection = select_on(train, held_out, (2,) * 6, grid)
-    logs = [trial.log_likelihood for trial in selection.trials]
-    assert [trial.settings for trial in selection.trials] == grid
-    assert selection.best.log_likelihood == max(logs)
-    p = selection.model.probabilities()[SpanBasis((2,) * 6).indices(x[80:])]
-    assert np.log(p).mean() == pytest.approx(max(logs))
-    assert logs[0] < max(logs)  # hardly any shrinkage is not best for 80 rows and 63 parameters
-
-
-def test_selected_settings_are_fitted_to_all_rows(rng):
-    x = rng.integers(0, 2, (200, 4))
-    x[:, 3] = x[:, 0]
-    grid = [{"epsilon": 1e-4}, {"epsilon": 1.0}]
-    selection = fit_selected(x, np.ones(200), (2,) * 4, grid, random_state=3)
-    whole = fit_full_span(x, np.ones(200), (2,) * 4, **selection.best.settings).model
-    assert selection.best.settings == {"epsilon": 1e-4}
-    assert np.array_equal(selection.model.theta, whole.theta)
-
-
-def test_held_out_rows_are_drawn_without_replacement(rng):
-    counts = rng.integers(0, 9, 50)
-    kept, left_out = split_rows(counts, 0.25, rng)
-    assert np.array_equal(kept + left_out, counts)
-    assert kept.min() >= 0
-    assert left_out.sum() == round(0.25 * counts.sum())
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"l1": -0.1}, "l1=-0.1 must be zero or positive"),
-        ({"l2": np.nan}, "l2=nan must be zero or positive"),
-        ({"l2_growth": 0.5}, "l2_growth=0.5 must be at least 1"),
-        ({"mdl_scale": -1.0}, "mdl_scale=-1.0 must be zero or positive"),
-        ({"algorithm": "dense"}, "l2=0 must be above 0 with algorithm='dense'"),
-        ({"algorithm": "dense", "l2": 0.1, "l1": 0.1}, "l1=0.1 must be 0 with algorithm='dense'"),
-        ({"algorithm": "dense", "l2": 0.1, "dtype": np.float32}, "dtype=float32 must be float64"),
+        ({"l1": -0.1}, r"l1=-0\.1 must be at least 0"),
+        ({"l2": np.nan}, "l2=nan must be a finite number"),
+        ({"l2": "a"}, "l2='a' must be a number"),
+        ({"l2_growth": 0.5}, r"l2_growth=0\.5 must be at least 1"),
+        ({"mdl_scale": -1.0}, r"mdl_scale=-1\.0 must be at least 0"),
+        ({"algorithm": "dense"}, "l2=0.0 must be above 0 with learner='span-dense'"),
+        ({"algorithm": "dense", "l2": 0.1, "l1": 0.1}, "learner='span-dense' has no setting l1"),
+        ({"algorithm": "dense", "l2": 0.1, "dtype": "float32"}, "learner='span-dense' has no setting dtype"),
     ],
 )
 def test_bad_strengths_are_named(settings, message):
     with pytest.raises(ArgumentError, match=message):
-        fit_full_span(np.array([[0, 1]]), [5], (2, 2), **settings)
-
-
-def test_bad_selections_are_named():
-    rows = np.array([[0, 1]]), np.array([5])
-    with pytest.raises(ArgumentError, match="candidates is empty"):
-        select_on(rows, rows, (2, 2), [])
-    with pytest.raises(ArgumentError, match="n_fits and n_hidden"):
-        select_on(rows, rows, (2, 2), [{"n_fits": 2, "n_hidden": 2}])
-    with pytest.raises(ArgumentError, match=r"held_out=0\.01 of 5 rows"):
-        fit_selected(*rows, (2, 2), [{}], held_out=0.01)
-    with pytest.raises(ArgumentError, match="fractions of rows"):
-        fit_selected(rows[0], [2.5], (2, 2), [{}])
+        fit(np.array([[0, 1]]), [5], (2, 2), **settings)
 
 
 def test_shrinkage_knows_its_orders():
@@ -308,13 +255,13 @@ def test_shrinkage_knows_its_orders():
     assert np.allclose(shrinkage.l2_of(basis, everything), expected)
 
 
-def test_run_goes_on_with_shrinkage(rng):
-    states, counts = random_rows((2,) * 6, rng)
-    problem = SpanProblem.build(states, counts, (2,) * 6, l2=0.01, l2_growth=2.0)
-    greedy = Greedy(1e-5)
-    state, trace, converged = run(greedy, greedy.init(problem), max_steps=4)
-    assert not converged
-    state, trace, converged = run(greedy, state, trace)
-    whole = fit_full_span(states, counts, (2,) * 6, epsilon=1e-5, l2=0.01, l2_growth=2.0)
-    assert converged
-    assert trace == whole.trace
+def test_description_lengths_are_those_of_the_paper():
+    basis = SpanBasis((2, 2))
+    penalty = DescriptionLength.of_samples(basis, n_samples=100)
+    np.testing.assert_allclose(penalty(basis, [1, 3]), [0.02996, 0.03689], atol=1e-5)
+    assert not penalty.scaled(0.0)(basis, [1, 3]).any()
+
+
+def test_shrinkage_of_parameters():
+    shrinkage = Shrinkage(l1=0.1, l2=0.2, l2_growth=3.0)
+    np.testing.assert_allclose(shrinkage(SpanBasis((2, 2)), np.array([1, 3]), np.array([1.0, -1.0])), [0.2, 0.4])

@@ -1,0 +1,75 @@
+"""Fits of the full-span model to counted codes, by the learners' own names for what tests compare."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import gibbsian as gb
+from gibbsian.domain import CategoryCoding
+from gibbsian.learners import FitResult, as_learner, run
+from gibbsian.learners.span_base import KINDS, SpanPoint, uniform_start
+from gibbsian.learners.span_problem import SpanProblem
+from gibbsian.models import FullSpanModel, SpanBasis
+
+
+class Step(NamedTuple):
+    kind: str
+    index: int
+    gain: float
+    cost: float
+    n_functions: int
+
+
+class Fit(NamedTuple):
+    model: Any
+    cost: float
+    divergence: float
+    steps: list[Step]
+    converged: bool
+    result: FitResult
+
+
+def counted(states, counts, cardinalities, missing=None) -> gb.Dataset:
+    """Rows of codes as a dataset; what stands in missing cells is not read."""
+    states = np.asarray(states, dtype=np.int8)
+    shown = states if missing is None else np.where(missing, np.int8(-1), states)
+    distinct, row_of = np.unique(shown, axis=0, return_inverse=True)
+    weights = np.bincount(row_of.ravel(), np.asarray(counts, float))
+    coding = CategoryCoding.of_labels([range(q) for q in cardinalities])
+    names = tuple(f"x{i}" for i in range(states.shape[1]))
+    holes = distinct < 0
+    return gb.Dataset(np.maximum(distinct, 0), weights, holes if holes.any() else None, coding, names, row_of.ravel())
+
+
+def problem_of(states, counts, cardinalities, dtype="float64", **penalties) -> SpanProblem:
+    return SpanProblem.build(SpanBasis(cardinalities), np.asarray(states), counts, dtype, **penalties)
+
+
+def learner_of(algorithm="greedy", **settings):
+    return as_learner(f"span-{algorithm}", **settings)
+
+
+def steps_of(trace) -> list[Step]:
+    names = ("kind", "index", "gain", "value", "n_functions")
+    if not len(trace):
+        return []
+    rows = zip(*(trace.column(name) for name in names), strict=True)
+    return [Step(KINDS[int(kind)], int(index), gain, cost, int(n)) for kind, index, gain, cost, n in rows]
+
+
+def fit(
+    states, counts, cardinalities, algorithm="greedy", *, missing=None, max_iter=100_000, callbacks=(), **settings
+) -> Fit:
+    """Learn from counted codes; the step that finds nothing to do is no step."""
+    learner = learner_of(algorithm, **settings)
+    data = counted(states, counts, cardinalities, missing)
+    result = run(learner, FullSpanModel.build(cardinalities), data, 0, callbacks, max_iter=max_iter)
+    costs = learner.costs(result.model, data)
+    steps = [step for step in steps_of(result.trace) if step.kind != "stop"]
+    return Fit(result.model, costs["cost"], costs.get("divergence", np.nan), steps, result.converged, result)
+
+
+def start_of(problem) -> SpanPoint:
+    return uniform_start(problem)

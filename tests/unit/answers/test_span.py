@@ -1,0 +1,256 @@
+"""Answers about full-span models against enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from gibbsian.answers.information import divergence, log_table, log_table_of_probabilities
+from gibbsian.answers.span import SpanAnswers
+from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.models import FullSpanModel, SpanBasis, span_completions
+from span_fits import counted
+from span_reference import all_functions
+
+SYSTEMS = [(2,) * 5, (3, 2, 4), (2, 1, 3, 2)]
+
+
+def random_span(cardinalities, rng, n_functions=8, scale=0.7):
+    basis = SpanBasis(cardinalities)
+    indices = rng.permutation(np.arange(1, basis.size))[:n_functions]
+    return FullSpanModel(basis, indices, scale * rng.normal(size=indices.size))
+
+
+def law(model):
+    """Every state and its probability, from the definition."""
+    states = np.array(list(itertools.product(*map(range, model.cardinalities))))
+    logs = model.theta @ all_functions(model.cardinalities)[model.indices]
+    return states, np.exp(logs - logsumexp(logs))
+
+
+@pytest.fixture(params=SYSTEMS, ids=str)
+def model(request, rng):
+    return random_span(request.param, rng)
+
+
+def random_holes(states, rng, share=0.4):
+    return rng.random(states.shape) < share
+
+
+def matching(states, row, hole):
+    return (states[:, ~hole] == row[~hole]).all(axis=1)
+
+
+def rows_of(model, codes, missing=None, counts=None):
+    codes = np.asarray(codes)
+    shown = model.cardinalities[: codes.shape[1]]
+    return counted(codes, np.ones(len(codes)) if counts is None else counts, shown, missing)
+
+
+class TestRows:
+    @pytest.mark.parametrize("most_listed", [span_completions.MOST_LISTED, 1])
+    def test_evidence_of_incomplete_rows(self, model, rng, monkeypatch, most_listed):
+        monkeypatch.setattr(span_completions, "MOST_LISTED", most_listed)
+        states, p = law(model)
+        holes = random_holes(states, rng)
+        holes[0], holes[1] = True, False
+        expected = [p[matching(states, row, hole)].sum() for row, hole in zip(states, holes, strict=True)]
+        data = rows_of(model, states, holes)
+        found = SpanAnswers(model).log_evidence(data)[data.row_of] - model.log_partition
+        np.testing.assert_allclose(found, np.log(expected), rtol=0, atol=1e-12)
+
+    def test_cells_given_the_present_ones(self, model, rng):
+        states, p = law(model)
+        holes = random_holes(states, rng)
+        data = rows_of(model, states, holes)
+        found = SpanAnswers(model).cell_probabilities(data)[data.row_of]
+        for row, hole, cells in zip(states, holes, found, strict=True):
+            match = matching(states, row, hole)
+            for i, q in enumerate(model.cardinalities):
+                expected = np.bincount(states[match, i], p[match], minlength=q) / p[match].sum()
+                np.testing.assert_allclose(cells[i, :q], expected, rtol=0, atol=1e-12)
+                assert not cells[i, q:].any()
+
+    def test_pseudolikelihood(self, model):
+        states, p = law(model)
+        expected = np.zeros(len(states))
+        for i in range(states.shape[1]):
+            hole = np.arange(states.shape[1]) == i
+            expected += [np.log(p[k] / p[matching(states, row, hole)].sum()) for k, row in enumerate(states)]
+        for k, row in enumerate(states):
+            found = SpanAnswers(model).log_pseudolikelihood(rows_of(model, row[None, :]))
+            assert found == pytest.approx(expected[k], abs=1e-12)
+        weights = np.arange(1.0, 1.0 + len(states))
+        found = SpanAnswers(model).log_pseudolikelihood(rows_of(model, states, counts=weights))
+        assert found == pytest.approx(np.average(expected, weights=weights), abs=1e-12)
+
+    def test_few_missing_cells_of_a_large_system_need_no_table(self, monkeypatch):
+        monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.1")
+        large = FullSpanModel.build((2,) * 40, [3, 1 << 39, 5 << 20], [0.5, -0.25, 1.0])
+        row, hole = np.zeros((1, 40), np.int8), np.zeros((1, 40), bool)
+        hole[0, [38, 39]] = True
+        cells = SpanAnswers(large).cell_probabilities(rows_of(large, row, hole))
+        assert cells[0, 39, 0] == pytest.approx(0.5)
+        hole[0, 38] = False
+        assert SpanAnswers(large).cell_probabilities(rows_of(large, row, hole))[0, 39, 0] == pytest.approx(
+            1 / (1 + np.exp(-1))
+        )
+        with pytest.raises(TooExpensiveError, match="40 missing cells"):
+            SpanAnswers(large).cell_probabilities(rows_of(large, row, np.ones((1, 40), bool)))
+
+    def test_condition_is_the_conditional_distribution(self, model, rng):
+        states, p = law(model)
+        nodes = [model.n_variables - 1, 0]
+        codes = [int(rng.integers(model.cardinalities[i])) for i in nodes]
+        rest, constant = model.condition(nodes, codes)
+        match = (states[:, nodes] == codes).all(axis=1)
+        np.testing.assert_allclose(rest.probabilities(), p[match] / p[match].sum(), rtol=0, atol=1e-12)
+        assert constant + rest.log_partition - model.log_partition == pytest.approx(np.log(p[match].sum()), abs=1e-12)
+
+
+class TestDistribution:
+    def test_marginals_in_any_order(self, model):
+        _, p = law(model)
+        joint = p.reshape(model.cardinalities)
+        for nodes in ([0], [2], [2, 0], [1, 2], [0, 1, 2]):
+            others = tuple(i for i in range(joint.ndim) if i not in nodes)
+            expected = joint.sum(axis=others).transpose(np.argsort(np.argsort(nodes)))
+            np.testing.assert_allclose(SpanAnswers(model).marginal(nodes), expected, rtol=0, atol=1e-13)
+        with pytest.raises(ArgumentError, match="twice"):
+            SpanAnswers(model).marginal([0, 0])
+
+    def test_many_one_valued_variables_do_not_exceed_the_axes_of_an_array(self):
+        wide = FullSpanModel.build((1,) * 70 + (2, 2), [3], [0.5])
+        assert SpanAnswers(wide).marginal([3, 71]).shape == (1, 2)
+
+    def test_entropy_and_mutual_information(self, model):
+        _, p = law(model)
+        answers, joint = SpanAnswers(model), p.reshape(model.cardinalities)
+        assert answers.entropy() == pytest.approx(-(p * np.log(p)).sum(), abs=1e-12)
+        pair = joint.sum(axis=(1, *range(3, joint.ndim)))
+        product = np.outer(pair.sum(axis=1), pair.sum(axis=0))
+        expected = (pair * np.log(pair / product)).sum()
+        assert answers.mutual_information([0], [2]) == pytest.approx(expected, abs=1e-12)
+        assert answers.mutual_information([2], [0]) == pytest.approx(expected, abs=1e-12)
+
+    def test_most_probable_states_over_many_blocks(self, model, monkeypatch):
+        states, p = law(model)
+        monkeypatch.setattr("gibbsian.answers.span.STATES_AT_ONCE", 4)
+        monkeypatch.setattr("gibbsian.blocks.LEAST_ROWS", 1)
+        order = np.argsort(-p, kind="stable")[:5]
+        codes, probabilities = SpanAnswers(model).most_probable(5)
+        np.testing.assert_allclose(probabilities, p[order], rtol=0, atol=1e-13)
+        assert np.array_equal(codes, states[order])
+        assert len(SpanAnswers(model).most_probable(10**6)[0]) == len(p)
+
+    def test_samples_follow_the_law(self, model, rng, monkeypatch):
+        _, p = law(model)
+        monkeypatch.setattr(
+            "gibbsian.answers.span._blocks",
+            lambda size: (slice(start, min(start + 5, size)) for start in range(0, size, 5)),
+        )
+        drawn, hidden = SpanAnswers(model).sample(20_000, rng)
+        assert hidden.shape == (20_000, 0)
+        counts = np.bincount(model.basis.indices(drawn), minlength=len(p))
+        often = 20_000 * p > 5
+        chi_square = ((counts - 20_000 * p)[often] ** 2 / (20_000 * p[often])).sum()
+        assert chi_square < often.sum() + 6 * np.sqrt(2 * often.sum())
+
+    def test_divergence_of_tables(self, model, rng):
+        _, p = law(model)
+        q = rng.dirichlet(np.ones(len(p)))
+        found = divergence(log_table(model), log_table_of_probabilities(model.basis, q.reshape(model.cardinalities)))
+        assert found.forward == pytest.approx((p * np.log(p / q)).sum(), abs=1e-12)
+        assert found.backward == pytest.approx((q * np.log(q / p)).sum(), abs=1e-12)
+        q[0] = 0.0
+        assert divergence(log_table(model), log_table_of_probabilities(model.basis, q / q.sum())).forward == np.inf
+
+    def test_a_large_table_is_not_kept(self, model, monkeypatch):
+        assert model.probability_table() is model.probability_table()
+        monkeypatch.setattr("gibbsian.models.full_span.MOST_KEPT_BYTES", 1)
+        other = model.replace(model.theta)
+        assert other.probability_table() is not other.probability_table()
+
+    def test_chains_come_near_the_means(self, rng):
+        model = random_span((3, 2, 2), rng)
+        exact = SpanAnswers(model).expect(rng)
+        assert not exact.stderr.any()
+        sampled = SpanAnswers(model).expect(rng, "monte-carlo", n_samples=20_000)
+        assert np.abs(sampled.mean - exact.mean).max() < 0.05
+
+
+class TestHidden:
+    """A model with a hidden variable answers as the joint distribution, summed over it."""
+
+    @pytest.fixture
+    def joint(self, rng):
+        model = random_span((2, 3, 2, 3), rng, n_functions=15)
+        return FullSpanModel(model.basis, model.indices, model.theta, model.domain, n_hidden=1)
+
+    def test_rows(self, joint, rng):
+        states, p = law(joint)
+        visible = np.unique(states[:, :3], axis=0)
+        shares = p.reshape(len(visible), 3)
+        data = rows_of(joint, visible)
+        answers = SpanAnswers(joint)
+        found = answers.log_evidence(data) - answers.log_partition()
+        np.testing.assert_allclose(np.exp(found), shares.sum(axis=1), atol=1e-12)
+        expected = shares / shares.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(answers.hidden_probabilities(data), expected, atol=1e-12)
+        drawn, hidden = answers.sample(50, rng)
+        assert drawn.shape == (50, 3)
+        assert hidden.shape == (50, 1)
+        q = shares.sum(axis=1)
+        assert answers.entropy() == pytest.approx(-(q * np.log(q)).sum(), abs=1e-12)
+
+    def test_pseudolikelihood(self, joint):
+        states, p = law(joint)
+        visible, shares = np.unique(states[:, :3], axis=0), p.reshape(-1, 3).sum(axis=1)
+        expected = 0.0
+        for i in range(3):
+            hole = np.arange(3) == i
+            expected += np.log(shares[4] / shares[matching(visible, visible[4], hole)].sum())
+        found = SpanAnswers(joint).log_pseudolikelihood(rows_of(joint, visible[4:5]))
+        assert found == pytest.approx(expected, abs=1e-12)
+
+    def test_logarithms_do_not_saturate(self):
+        joint = FullSpanModel.build((2, 2), [2], [1000.0], n_hidden=1)
+        answers, data = SpanAnswers(joint), rows_of(joint, [[0], [1]])
+        found = answers.log_evidence(data) - answers.log_partition()
+        np.testing.assert_allclose(found, [0.0, -2000.0], atol=1e-12)
+        np.testing.assert_allclose(answers.hidden_probabilities(data)[1], [0.5, 0.5])
+
+
+def dense_model(rng, cardinalities=(2, 3, 4, 2)):
+    basis = SpanBasis(cardinalities)
+    used = np.arange(1, basis.size)
+    return FullSpanModel(basis, used, rng.normal(size=used.size) * 0.5 ** basis.orders(used))
+
+
+def questions(codes, missing):
+    return (
+        lambda model: SpanAnswers(model).log_evidence(rows_of(model, codes, missing)),
+        lambda model: SpanAnswers(model).cell_probabilities(rows_of(model, codes, missing)),
+        lambda model: SpanAnswers(model).log_pseudolikelihood(rows_of(model, codes)),
+    )
+
+
+def test_answers_from_a_table_are_those_of_the_functions(rng, monkeypatch):
+    model = dense_model(rng)
+    codes = model.basis.digits(rng.integers(0, model.basis.size, 30))
+    asked = questions(codes, rng.random(codes.shape) < 0.4)
+    by_table = [ask(model) for ask in asked]
+    monkeypatch.setattr(FullSpanModel, "table_pays", lambda self, n_rows: False)
+    for ask, answer in zip(asked, by_table, strict=True):
+        np.testing.assert_allclose(answer, ask(model), atol=1e-12)
+
+
+def test_many_functions_are_not_listed_for_every_row(rng, monkeypatch):
+    model = dense_model(rng, (2,) * 12)
+    codes = model.basis.digits(rng.integers(0, 4096, 3000))
+    monkeypatch.setattr(SpanBasis, "values", None)
+    for ask in questions(codes, rng.random(codes.shape) < 0.2):
+        assert np.isfinite(ask(model)).all()
