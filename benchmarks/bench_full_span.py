@@ -16,8 +16,11 @@ import numba
 import numpy as np
 
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
-from gibbsian.full_span import Greedy, SpanBasis, SpanProblem, fit_full_span, predict_memory
-from gibbsian.models.full_span import FullSpanModel
+from gibbsian.data import Dataset
+from gibbsian.learners import FitResult, as_learner, run
+from gibbsian.learners.span_base import CompleteRows, LearnerState, SpanProgress
+from gibbsian.learners.span_problem import SpanProblem
+from gibbsian.models import FullSpanModel, SpanBasis
 from gibbsian.resources import format_bytes
 
 FLOATS = {"float64": np.float64, "float32": np.float32}
@@ -61,14 +64,18 @@ class Steps:
     """Greedy steps of one fit, started anew when it has converged."""
 
     def __init__(self, x: np.ndarray, cardinalities: tuple[int, ...], dtype: type) -> None:
-        self.problem = SpanProblem.build(x, np.ones(len(x)), cardinalities, dtype)
-        self.greedy = Greedy()
-        self.state = self.greedy.init(self.problem)
+        self.rows = CompleteRows(SpanProblem.build(SpanBasis(cardinalities), x, np.ones(len(x)), dtype))
+        self.greedy = as_learner("span-greedy", dtype=np.dtype(dtype).name)
+        self.state = self.start()
+
+    def start(self) -> LearnerState:
+        """The uniform distribution."""
+        return LearnerState(self.rows, SpanProgress(self.rows.begin(self.greedy, np.empty(0, np.int64), np.empty(0))))
 
     def __call__(self) -> None:
-        self.state, step = self.greedy.step(self.state)
-        if step.kind == "stop":
-            self.state = self.greedy.init(self.problem)
+        self.state, info = self.greedy.step(self.state)
+        if info.verdict:
+            self.state = self.start()
 
     def times(self, n_steps: int) -> np.ndarray:
         """Seconds of each of the next steps."""
@@ -78,6 +85,15 @@ class Steps:
             self()
             seconds[k] = time.perf_counter() - start
         return seconds
+
+
+def learned(
+    x: np.ndarray, counts: np.ndarray, algorithm: str, max_iter: int = 100_000, **settings: object
+) -> FitResult:
+    """Fit binary rows."""
+    data = Dataset.read(x, coding="binary", sample_weight=counts)
+    learner = as_learner(f"span-{algorithm}", **settings)
+    return run(learner, FullSpanModel.build((2,) * x.shape[1]), data, max_iter=max_iter)
 
 
 def ratios() -> None:
@@ -127,13 +143,13 @@ def peak_memory() -> float:
 
 def measure_memory(n: int, name: str) -> None:
     x = noisy_network(n, 2000)
-    fit_full_span(x[:, :10], np.ones(2000), (2,) * 10, dtype=FLOATS[name])  # compiles
+    learned(x[:, :10], np.ones(2000), "greedy", dtype=name)  # compiles
     before = peak_memory()
     start = time.perf_counter()
-    fit = fit_full_span(x, np.ones(2000), (2,) * n, dtype=FLOATS[name], max_steps=10)
+    fit = learned(x, np.ones(2000), "greedy", max_iter=10, dtype=name)
     seconds = time.perf_counter() - start
     used = peak_memory() - before
-    predicted = predict_memory(SpanBasis((2,) * n), FLOATS[name])
+    predicted = as_learner("span-greedy", dtype=name).memory(SpanBasis((2,) * n))
     print(
         f"predicted {format_bytes(predicted)}, measured {format_bytes(used)} ({used / predicted:.3f} of it), "
         f"{len(fit.trace)} steps in {seconds:.1f} s"
@@ -150,14 +166,16 @@ def fits() -> None:
     }
     for name, x in data.items():
         states, counts = np.unique(x, axis=0, return_counts=True)
-        for epsilon in (1e-4, 1e-6):
+        for tol in (1e-4, 1e-6):
             for algorithm in ("greedy", "newton"):
                 start = time.perf_counter()
-                fit = fit_full_span(states, counts, (2,) * 20, algorithm=algorithm, epsilon=epsilon)
+                fit = learned(states, counts, algorithm, tol=tol)
                 seconds = time.perf_counter() - start
+                data = Dataset.read(states, coding="binary", sample_weight=counts)
+                costs = as_learner(f"span-{algorithm}", tol=tol).costs(fit.model, data)
                 print(
-                    f"  {name:10s} epsilon {epsilon:.0e} {algorithm}: cost {fit.cost:.6f}, "
-                    f"divergence {fit.divergence:.3f}, {fit.model.indices.size} functions, "
+                    f"  {name:10s} tol {tol:.0e} {algorithm}: cost {costs['cost']:.6f}, "
+                    f"divergence {costs['divergence']:.3f}, {fit.model.indices.size} functions, "
                     f"{len(fit.trace)} steps, {seconds:.2f} s"
                 )
 

@@ -1082,8 +1082,8 @@ def hidden_span_answers(algorithm: str, max_iter: int = 100, **settings: Any) ->
     fits = [span_run(hidden, rows, rng, n_hidden=1, max_iter=max_iter) for _ in range(2)]
     fit = min(fits, key=lambda fit: fit.trace.rows[-1][1])
     shares = gb.answers.answers_about(fit.model).hidden_probabilities(gb.Dataset.read(states[:4]))
-    answers = {"costs": fit.trace.column("value")[-3:], "shares": shares, **law_answers(fit.model.visible(), states)}
-    return {**parameters(fit.model.theta), **answers}
+    answers = {"costs": fit.trace.column("value")[-3:], "shares": shares}
+    return {**parameters(fit.model.theta), **answers, **law_answers(fit.model.without_hidden(), states)}
 
 
 @frozen

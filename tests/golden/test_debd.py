@@ -3,19 +3,12 @@
 import numpy as np
 import pytest
 
-from gibbsian.full_span import select_on
-from gibbsian.full_span.selection import fit_with, mean_log_likelihood
-
-PLAIN = {"algorithm": "greedy", "epsilon": 1e-6}
+import gibbsian as gb
 
 
 def splits(path):
-    def counted(rows):
-        states, counts = np.unique(rows, axis=0, return_counts=True)
-        return states.astype(np.int64), counts
-
     with np.load(path) as file:
-        return tuple(counted(file[split]) for split in ("train", "valid", "test"))
+        return tuple(gb.Dataset.read(file[split], coding="binary") for split in ("train", "valid", "test"))
 
 
 @pytest.mark.parametrize(
@@ -27,11 +20,10 @@ def splits(path):
 )
 def test_log_likelihood_of_the_test_split(name, strengths, plain, least, shared_data):
     train, valid, test = splits(shared_data(f"debd/{name}.npz"))
-    cardinalities = (2,) * train[0].shape[1]
-    greedy = fit_with(train, cardinalities, PLAIN)
-    grid = [{"algorithm": "dense", "l2": l2, "l2_growth": growth} for l2, growth in strengths]
-    dense = select_on(train, valid, cardinalities, grid)
-    assert dense.best.settings == grid[0]
-    assert dense.best.log_likelihood > mean_log_likelihood(greedy, valid, cardinalities) + 0.02
-    assert mean_log_likelihood(greedy, test, cardinalities) == pytest.approx(plain, abs=0.015)
-    assert mean_log_likelihood(dense.model, test, cardinalities) > least
+    greedy = gb.FullSpan(tol=1e-6).fit(train)
+    dense = [gb.FullSpan("span-dense", l2=l2, l2_growth=growth).fit(train) for l2, growth in strengths]
+    scores = [machine.score(valid) for machine in dense]
+    assert np.argmax(scores) == 0
+    assert scores[0] > greedy.score(valid) + 0.02
+    assert greedy.score(test) == pytest.approx(plain, abs=0.015)
+    assert dense[0].score(test) > least

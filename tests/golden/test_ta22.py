@@ -6,21 +6,21 @@ import pytest
 from gibbsian.datasets import TA22_NAMES, make_ta22
 from gibbsian.datasets.ta22 import ising_probabilities, network_probabilities
 from gibbsian.errors import ArgumentError
-from gibbsian.full_span import SpanBasis, SpanProblem, fit_full_span
-from gibbsian.full_span.greedy import refreshed
-from gibbsian.full_span.newton import refit
-from gibbsian.models.full_span import FullSpanModel
+from gibbsian.learners.span_base import refreshed
+from gibbsian.learners.span_newton import refit
+from gibbsian.models import FullSpanModel, SpanBasis
+from span_fits import fit, problem_of
 
 BINARY_20 = (2,) * 20
 BITS = 2 ** np.arange(20)
 
 
 def learned(sample, **settings):
-    fit = fit_full_span(*sample.counted(), BINARY_20, **settings)
-    p = fit.model.probabilities()
-    assert fit.converged
-    assert sample.empirical_divergence(p) == pytest.approx(fit.divergence, abs=1e-9)
-    return fit.model, sample.divergence(p)
+    found = fit(*sample.counted(), BINARY_20, **settings)
+    p = found.model.probabilities()
+    assert found.converged
+    assert sample.empirical_divergence(p) == pytest.approx(found.divergence, abs=1e-9)
+    return found.model, sample.divergence(p)
 
 
 # -- the generators ---------------------------------------------------------------------------------------------------
@@ -87,10 +87,10 @@ def test_few_ising_rows_show_the_edges():
     assert len(grid_edges() & set(model.supports)) >= 29
 
 
-def test_many_ising_rows_show_exactly_the_edges_at_a_small_epsilon():
+def test_many_ising_rows_show_exactly_the_edges_at_a_small_tolerance():
     sample = make_ta22("Ising5x4L", random_state=0)
-    coarse, coarse_divergence = learned(sample, epsilon=1e-4)
-    fine, fine_divergence = learned(sample, epsilon=1e-6)
+    coarse, coarse_divergence = learned(sample, tol=1e-4)
+    fine, fine_divergence = learned(sample, tol=1e-6)
     assert 31 <= coarse.indices.size <= 55  # TA22: 37
     assert coarse_divergence < 0.012  # TA22: 0.004
     assert set(fine.supports) == grid_edges()
@@ -105,7 +105,7 @@ def test_networks_are_learned_as_well_as_in_the_paper_and_better_than_by_pairs(n
     model, divergence = learned(sample)
     assert sizes[0] <= model.indices.size <= sizes[1]
     assert divergence < most
-    problem = SpanProblem.build(*sample.counted(), BINARY_20)
+    problem = problem_of(*sample.counted(), BINARY_20)
     pairs = np.concatenate([BITS, (BITS[:, None] + BITS)[np.triu_indices(20, 1)]])
     machine = refit(problem, refreshed(problem, problem.uniform_dual(), pairs, np.zeros(210)))
     assert np.allclose(machine.dual[pairs], problem.targets(pairs), rtol=0, atol=1e-7)  # the pairwise maximum

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gibbsian.answers import answers_about
 from gibbsian.answers.information import (
@@ -70,6 +70,13 @@ class SpanQuestions:
         data = self._read(X)
         return self._answers.hidden_probabilities(data)[data.row_of]
 
+    @available_if(lambda self: self.n_components > 1)
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns that `transform` gives, one for each value of the hidden variable."""
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features)
+        return np.array([f"hidden={value}" for value in range(self.model_.cardinalities[-1])], dtype=object)
+
     # -- the distribution ---------------------------------------------------------------------------------------------
     def most_probable(self, n_states: int = 1) -> Any:
         """Return the most probable states as a frame: a column for each variable, and their probability.
@@ -84,7 +91,7 @@ class SpanQuestions:
 
         check_is_fitted(self)
         check_value("n_states", n_states, _N_STATES)
-        states, probabilities = answers_about(self.model_.visible()).most_probable(n_states)
+        states, probabilities = answers_about(self.model_.without_hidden()).most_probable(n_states)
         table = pandas.DataFrame(self.coding_.decode(states), columns=list(self.names_))
         return table.assign(probability=probabilities)
 
@@ -294,7 +301,7 @@ class SpanQuestions:
     @property
     def _visible(self) -> FullSpanModel:
         """The distribution of the columns, a hidden variable summed out."""
-        return self.model_.visible()
+        return self.model_.without_hidden()
 
     def _spin_coding(self) -> Coding:
         pairs = {self._labels(j) for j in range(len(self.names_))}

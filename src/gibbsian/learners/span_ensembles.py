@@ -18,7 +18,7 @@ from gibbsian.models.span_average import SpanAverage
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.models.span_completions import log_evidence
 from gibbsian.optimizers import StepInfo
-from gibbsian.settings import check, choice, declared, free, number, whole
+from gibbsian.settings import check, choice, declared, free, non_defaults, number, whole
 
 # Rounds of EM over the shares of a mixture, whose likelihood is concave: no start matters, and nor does the end.
 _MOST_ROUNDS = 500
@@ -143,7 +143,8 @@ class SpanBagging(Learner):
         result: Any = run(self.learner, model, rows, rng, max_iter=self.max_iter)
         n_steps = before.n_steps + 1
         verdict = f"converged: {n_steps} fits are averaged" if n_steps == self.n_averages else ""
-        progress = EnsembleProgress(before.members.added(result.model.visible()), before.scores, n_steps, bool(verdict))
+        members = before.members.added(result.model.without_hidden())
+        progress = EnsembleProgress(members, before.scores, n_steps, bool(verdict))
         value = float(result.trace.column("value")[-1])
         return LearnerState(state.problem, progress), _told(value, result.model.theta.size, n_steps, verdict)
 
@@ -153,11 +154,11 @@ class SpanBagging(Learner):
 
     def average(self, model: Any, state: LearnerState) -> SpanAverage:
         """Return the average of the fits so far."""
-        return SpanAverage(state.progress.members.models(model.visible()))
+        return SpanAverage(state.progress.members.models(model.without_hidden()))
 
     def fitted(self, model: Any, state: LearnerState) -> FullSpanModel:
         """Return the average of the fits so far as one model."""
-        return self.average(model, state).to_model() if state.progress.n_steps else model.visible()
+        return self.average(model, state).to_model() if state.progress.n_steps else model.without_hidden()
 
 
 # -- chosen or mixed on unseen rows -----------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ class SpanSelection(Learner):
         learner = self.candidates[int(np.argmax(before.scores)) if again else before.n_steps]
         rows = problem.data if again else problem.kept
         result: Any = run(learner, problem.model, rows, copy.deepcopy(problem.rng), max_iter=self.max_iter)
-        model, n_steps = result.model.visible(), before.n_steps + 1
+        model, n_steps = result.model.without_hidden(), before.n_steps + 1
         scores, value = before.scores, float("nan")
         if not again:
             value = -mean_log_likelihood(model, problem.unseen)
@@ -235,14 +236,16 @@ class SpanSelection(Learner):
             return f"converged: {n_candidates} candidates are mixed" if n_steps == n_candidates else ""
         if n_steps <= n_candidates:
             return ""
-        return f"converged: {self.candidates[int(np.argmax(scores))]} is the best of {n_candidates} candidates"
+        best = self.candidates[int(np.argmax(scores))]
+        settings = ", ".join(f"{name}={value}" for name, value in non_defaults(best).items())
+        return f"converged: {type(best).__name__}({settings}) is the best of {n_candidates} candidates"
 
     def fitted(self, model: Any, state: LearnerState) -> FullSpanModel:
         """Return the mixture, the best candidate on all rows, or the best so far."""
         progress = state.progress
-        models = progress.members.models(model.visible())
+        models = progress.members.models(model.without_hidden())
         if not models:
-            return model.visible()
+            return model.without_hidden()
         if self.combine == "stack":
             return stack(models, state.problem.unseen).to_model()
         return models[-1] if progress.n_steps > len(self.candidates) else models[int(np.argmax(progress.scores))]

@@ -493,7 +493,7 @@ class FullSpanModel(ExponentialFamily):
         fixed, held = checked_fixed(self, nodes, values)
         return np.array(fixed, dtype=np.int64), self.domain.to_codes(held)[None, :]
 
-    def visible(self) -> Self:
+    def without_hidden(self) -> Self:
         """Return the distribution of the visible variables, the hidden ones summed out: again a full-span model."""
         if not self.n_hidden:
             return self

@@ -55,7 +55,7 @@ def test_cost_is_that_of_the_definition(algorithm, rng):
     data = counted(states, counts, (2,) * 6)
     learner, result = fit_hidden(data, (2,) * 6, algorithm, **settings)
     model, shares = result.model, counts / 400
-    divergence = shares @ (np.log(shares) - model.visible().log_probabilities(states))
+    divergence = shares @ (np.log(shares) - model.without_hidden().log_probabilities(states))
     length, shrinkage = learner.learner.penalties(model.basis, 400)
     penalties = length(model.basis, model.indices).sum() + shrinkage(model.basis, model.indices, model.theta).sum()
     assert costs_of(result)[-1] == pytest.approx(divergence + penalties, abs=1e-10)

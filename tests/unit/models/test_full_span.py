@@ -117,8 +117,8 @@ def test_hidden_variables_are_summed_out(rng):
     model = dense_model(rng, (2, 3, 2))
     hidden = FullSpanModel(model.basis, model.indices, model.theta, n_hidden=1)
     expected = model.probabilities().reshape(6, 2).sum(axis=1)
-    np.testing.assert_allclose(hidden.visible().probabilities(), expected, atol=1e-14)
-    assert model.visible() is model
+    np.testing.assert_allclose(hidden.without_hidden().probabilities(), expected, atol=1e-14)
+    assert model.without_hidden() is model
 
 
 def test_codes_that_are_none_are_named():

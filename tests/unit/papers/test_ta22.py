@@ -7,10 +7,9 @@ from matplotlib.figure import Figure
 from gibbsian.data import Dataset
 from gibbsian.datasets.ta22 import TA22_NAMES, TrueSample, network_probabilities
 from gibbsian.domain import SPIN
-from gibbsian.full_span import SpanBasis
 from gibbsian.graphs import complete
 from gibbsian.learners import as_learner, run
-from gibbsian.models import PairwiseModel
+from gibbsian.models import PairwiseModel, SpanBasis
 from gibbsian.papers import ta22
 from gibbsian.papers.experiment import Results
 from gibbsian.papers.ta22_methods import METHODS, direct_integration, persistent_chains
