@@ -141,10 +141,9 @@ class ModelCommand(Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            model = " ".join(f"--{part.role} {part.name}" for part in ctx.meta[_PARTS])
-            raise click.NoSuchOption(
-                error.option_name, f"{error.option_name} does not belong to {model}", error.possibilities, ctx
-            ) from None
+            named = " ".join(f"--{part.role} {part.name}" for part in parts_in(ctx))
+            meant = f": did you mean {' or '.join(error.possibilities)}?" if error.possibilities else ""
+            raise click.UsageError(f"{error.option_name} does not belong to {named}{meant}", ctx) from None
 
     def _generated(self, part: Part, known: Sequence[click.Parameter]) -> Iterator[click.Option]:
         """Make the options of a part, but those that the command has already or leaves out."""

@@ -34,8 +34,12 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
-        with manners():
-            return super().parse_args(ctx, args)
+        try:
+            with manners():
+                return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # to name the command in the sentence
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""

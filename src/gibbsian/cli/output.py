@@ -92,7 +92,7 @@ def print_facts(facts: Mapping[str, str], leave_out: Sequence[str] = ()) -> None
     """Print one fact a line, without the empty ones."""
     for name, fact in facts.items():
         if fact and name not in leave_out:
-            print(printable(f"{name + ':':13}{fact}"))
+            print(printable(f"{name}: ".ljust(13) + fact))
 
 
 # -- to files ---------------------------------------------------------------------------------------------------------

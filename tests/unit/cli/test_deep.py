@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from gibbsian.layered import deep_likelihood
 
 import gibbsian as gb
 from cli_runner import answer, printed, refused
+from gibbsian.answers import layers
 
 NAMES = ["a", "b", "c", "d"]
 ESTIMATORS = {"dbn": gb.DeepBeliefNetwork, "dbm": gb.DeepBoltzmannMachine}
@@ -68,7 +68,7 @@ def test_scores_say_what_they_are(folder, model):
 
 def test_a_bound_alone_is_said_to_be_one(folder, monkeypatch):
     answer(*fit(folder, "dbm"))
-    monkeypatch.setattr(deep_likelihood, "_MOST_TERMS", 0)
+    monkeypatch.setattr(layers, "MOST_TERMS", 0)
     where = folder / "m.gibbs", folder / "rows.csv", "--method", "ais", "--samples", 50, "--betas", 200
     assert "at least" in printed("score", *where)
     assert answer("score", *where)["mean_log_likelihood"]["upper"] is None

@@ -30,6 +30,11 @@ def test_flags_that_a_model_does_not_have_are_refused(name, tmp_path):
     assert "see gibbsian fit --help" in sentence
 
 
+def test_a_mistyped_flag_is_put_right(tmp_path):
+    command = ("fit", tmp_path / "absent.csv", "--out", tmp_path / "m.gibbs", "--lerner", "mle")
+    assert "--lerner does not belong to --model pairwise: did you mean --learner?" in refused(*command, code=2)
+
+
 def test_an_unknown_model_is_refused_with_the_choices(tmp_path):
     sentence = refused("fit", tmp_path / "x.csv", "--out", tmp_path / "m", "--model", "magic")
     assert sentence.startswith("error: --model magic is not known: use one of ")

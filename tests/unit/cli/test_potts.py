@@ -62,14 +62,13 @@ def test_fit_gives_the_library_s_own_answer(folder, survey):
     loaded = gb.load(folder / "new.gibbs")
     np.testing.assert_array_equal(loaded.model_.theta, machine.model_.theta)
     assert (loaded.learner, loaded.l2) == ("auto", 0.01)
-    assert told["provenance"]["learner"] == "mple"
+    assert told["provenance"]["learner"] == "mle"
     assert told["strongest_couplings"] == machine.strongest_couplings(10).to_dict("records")
     assert told["coding"]["labels"] == [LABELS.tolist()] * 3
 
 
 def test_missing_cells_are_summed_out_by_the_exact_likelihood(folder):
     assert answer(*fit(folder, "--learner", "mle", data="holes.csv"))["provenance"]["missing_cells"] == 9
-    assert "--complete-rows" in refused(*fit(folder, data="holes.csv"))
 
 
 def test_show_says_the_gauge_and_names_the_values(model):
