@@ -99,6 +99,8 @@ class MachineMixture(MixtureEstimator):
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return the weights of the classes, and for each the values that set it apart most, or its machine's."""
+        import pandas
+
         tables = super().tables(n)
         if hasattr(self, "machines_"):
             return tables | {
@@ -107,10 +109,10 @@ class MachineMixture(MixtureEstimator):
                 if isinstance(machine, Estimator)
                 for title, table in machine.tables(n).items()
             }
-        names, values = self.statistics()["probabilities"], self.probabilities_
-        strongest = np.argsort(self.weights_ @ values - values, axis=1, kind="stable")[:, :n]
-        chosen = (strongest + np.arange(len(values))[:, None] * values.shape[1]).ravel()
-        found = names.iloc[chosen].assign(probability=values.ravel()[chosen]).reset_index(drop=True)
+        values = [(name, label) for j, name in enumerate(self.names_) for label in self.coding_.labels_of(j)]
+        apart = np.argsort(self.weights_ @ self.probabilities_ - self.probabilities_, axis=1, kind="stable")[:, :n]
+        rows = [(a, *values[j], self.probabilities_[a, j]) for a, chosen in enumerate(apart) for j in chosen]
+        found = pandas.DataFrame(rows, columns=["class", "column", "value", "probability"])
         return {**tables, "what sets the classes apart": found}
 
     # -- files --------------------------------------------------------------------------------------------------------

@@ -195,20 +195,9 @@ class ClassEstimator(TransformerMixin, Estimator):
     # -- what it is ---------------------------------------------------------------------------------------------------
     def figures(self) -> dict[str, Any]:
         """Return a few numbers that say what the fitted mixture is, by name."""
-        known = {"classes": self.model_.n_components, "columns": len(self.names_)}
-        known |= {self._value_name: float(self.free_energies_[-1])} if len(self.free_energies_) else {}
-        return {**known, **({"beware:": self.model_.trouble} if self.model_.trouble else {})}
-
-    def statistics(self) -> dict[str, Any]:
-        """Return tables that name the entries of ``model_.theta``, one after the other."""
-        import pandas
-
-        return {title: pandas.DataFrame(named) for title, named in self.model_.named_parts(self._labels()).items()}
-
-    def _labels(self) -> list[tuple[str, Any]]:
-        """Column and value of each entry where cells are labels; column alone where they are numbers."""
-        labels = [self.coding_.labels_of(j) for j in range(len(self.names_))]
-        return [(name, label) for name, known in zip(self.names_, labels, strict=True) for label in known or (None,)]
+        last = {self._value_name: float(self.free_energies_[-1])} if len(self.free_energies_) else {}
+        trouble = {"beware:": self.model_.trouble} if self.model_.trouble else {}
+        return {"classes": self.model_.n_components, "columns": len(self.names_), **last, **trouble}
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return weight, variance or concentration of each class, and its largest means.
@@ -345,7 +334,7 @@ class GaussianMixture(MixtureEstimator):
 
 
 class UnitNorm:
-    """Estimators whose rows are directions: scaled to unit norm, those of norm zero told of and not counted."""
+    """Estimators whose rows are directions: scaled to unit norm; those of norm zero do not count, with a warning."""
 
     normalize: bool
 

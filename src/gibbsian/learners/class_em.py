@@ -56,13 +56,13 @@ def step(state: LearnerState) -> tuple[LearnerState, StepInfo]:
     steps, before = state.problem, state.progress
     if before.e_steps == 0:
         after = replace(before, e_steps=1)
-        return LearnerState(steps, after), _told(after)
+        return LearnerState(steps, after), _info(after)
     model = steps.maximise(before.expected, before.model.value)
     free_energy, expected = _expect(steps, model, before.expected, before.e_steps)
     weight = steps.total_weight
     if free_energy > before.free_energy + ROUNDING * (abs(before.free_energy) + weight):
         words = f"stopped at step {before.e_steps}: the free energy rose, so a component's own fit is not a maximum"
-        return state, _told(before)._replace(failure=words)
+        return state, _info(before)._replace(failure=words)
     lowest = min(free_energy, before.free_energy)
     after = ClassProgress(
         model.theta,
@@ -73,7 +73,7 @@ def step(state: LearnerState) -> tuple[LearnerState, StepInfo]:
         before.e_steps + 1,
         Rebuilt(model),
     )
-    return LearnerState(steps, after), _told(after)
+    return LearnerState(steps, after), _info(after)
 
 
 def fitted(state: LearnerState) -> Any:
@@ -96,7 +96,7 @@ def restored(state: LearnerState, progress: ClassProgress) -> LearnerState:
     return LearnerState(state.problem, replace(progress, model=Rebuilt(model)))
 
 
-def _told(progress: ClassProgress) -> StepInfo:
+def _info(progress: ClassProgress) -> StepInfo:
     return StepInfo(progress.free_energy, progress.fall, 1.0, progress.e_steps, noise=progress.noise)
 
 

@@ -65,5 +65,5 @@ def going_on(info: StepInfo, **details: float) -> StepInfo:
 def after_the_last(info: StepInfo, converged: bool, reason: str, **details: float) -> StepInfo:
     """Return the last step of all, with the reason why the whole has ended."""
     verdict, failure = (reason, "") if converged else ("", reason)
-    told = {**info.details, **details}
-    return info._replace(stalled=False, noise=0.0, verdict=verdict, failure=failure, details=told)
+    every = {**info.details, **details}
+    return info._replace(stalled=False, noise=0.0, verdict=verdict, failure=failure, details=every)

@@ -20,7 +20,7 @@ from gibbsian.resources import require_memory
 BLOCK_CELLS = 2**16
 # Products of a cell with a class, below which (some 20 milliseconds) a pool of threads costs more than it saves.
 WORTH_THREADS = 2**26
-# Narrow rows are cut as if they had this many columns: their scores and shares take room too.
+# Narrow rows are cut as if they had this many columns: their scores and shares take memory too.
 LEAST_WIDTH = 32
 # Share of all weight below which a class has no rows.
 EMPTY = 1e-14

@@ -104,12 +104,6 @@ class MachineMixtureModel(Mixture):
             start += own.size
         return replace(self, weights=theta[: self.n_components], machines=tuple(machines))
 
-    def named_parts(self, labels: Any) -> dict[str, list[dict[str, Any]]]:
-        """Return what each entry of theta is of: the weights, then the parameters of each machine by number."""
-        sizes = [0 if own is None else own.size for own in map(_theta, self.machines)]
-        own = [{"class": a, "parameter": k} for a, size in enumerate(sizes) for k in range(size)]
-        return {"weights": [{"class": a} for a in range(self.n_components)], "machines": own}
-
     @property
     def n_parameters(self) -> int | None:
         """The number of parameters of all machines, and the weights; None where the machines do not say."""

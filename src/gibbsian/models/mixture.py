@@ -9,7 +9,6 @@ label needs no inference, and the density no partition function.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -76,18 +75,6 @@ class Mixture(ABC):
             values[name] = np.reshape(theta[start:end], shape)
             start = end
         return replace(self, **values)  # type: ignore[type-var]
-
-    def named_parts(self, labels: Sequence[tuple[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-        """Return what each entry of theta is of: the class, and of parts with entries by column the column and value.
-
-        `labels` are the column and the value of each entry of a class; the value is None where there is none.
-        """
-        named = {}
-        for part in self.parts:
-            wide = np.ndim(getattr(self, part)) > 1
-            own = [{"column": c} | ({} if v is None else {"value": v}) for c, v in labels] if wide else [{}]
-            named[part] = [{"class": a, **cell} for a in range(self.n_components) for cell in own]
-        return named
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what a file keeps: plain values and arrays."""

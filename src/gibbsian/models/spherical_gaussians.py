@@ -234,7 +234,7 @@ def _overall_variance(rows: Rows, centre: np.ndarray) -> float:
         cells = rows.weights[:, None] * ~rows.missing
         variance = float((cells * np.where(rows.missing, 0.0, squares)).sum() / cells.sum())
     if variance < np.finfo(float).tiny:
-        raise DataError("the rows differ by too little for squares to be told from zero", "scale the columns first")
+        raise DataError("the rows differ by too little for squares to differ from zero", "scale the columns first")
     return variance
 
 

@@ -85,8 +85,8 @@ def never_rises(results: Results, name: str, what: str) -> Verdict:
     holds (2 of 2 trials, largest rise of the energy 1.0e-16 of it)
     """
     rises = np.maximum(results[name], 0.0)
-    told = f"{(rises < ROUNDING).sum()} of {len(rises)} trials, largest rise of the {what} {rises.max():.1e} of it"
-    return Verdict(bool((rises < ROUNDING).all()), told)
+    words = f"{(rises < ROUNDING).sum()} of {len(rises)} trials, largest rise of the {what} {rises.max():.1e} of it"
+    return Verdict(bool((rises < ROUNDING).all()), words)
 
 
 # -- k-means ----------------------------------------------------------------------------------------------------------
@@ -218,16 +218,16 @@ def _at_minimum(results: Results) -> Verdict:
 
 def _several(results: Results) -> Verdict:
     above = results["ends"] > 1.01 * results["ends"][:, :1]
-    told = (
+    words = (
         f"{above.mean():.0%} of the starts end over 1% above the best, in {above.any(axis=1).mean():.0%} of the trials"
     )
-    return Verdict(bool(above.any()), told)
+    return Verdict(bool(above.any()), words)
 
 
 def _online(results: Results) -> Verdict:
     ratio = results["online"] / results["ends"][:, 0]
-    told = f"median energy {np.median(ratio):.3f} of that of the best batch run, mean {ratio.mean():.3f}"
-    return Verdict(bool(np.median(ratio) < 1.1), told)
+    words = f"median energy {np.median(ratio):.3f} of that of the best batch run, mean {ratio.mean():.3f}"
+    return Verdict(bool(np.median(ratio) < 1.1), words)
 
 
 # -- soft k-means -----------------------------------------------------------------------------------------------------
@@ -339,8 +339,8 @@ def _posterior(results: Results) -> Verdict:
 
 def _softness(results: Results) -> Verdict:
     entropy = results.mean("entropy")
-    told = f"mean entropy from {entropy[-1]:.4f} at {VARIANCES[-1]} to {entropy[0]:.2f} at {VARIANCES[0]}"
-    return Verdict(bool((np.diff(entropy) < 0).all()), told)
+    words = f"mean entropy from {entropy[-1]:.4f} at {VARIANCES[-1]} to {entropy[0]:.2f} at {VARIANCES[0]}"
+    return Verdict(bool((np.diff(entropy) < 0).all()), words)
 
 
 def _binary(results: Results) -> Verdict:
@@ -350,11 +350,11 @@ def _binary(results: Results) -> Verdict:
 
 def _becomes_hard(results: Results) -> Verdict:
     same = results["to hard"] < 0.01 * WIDTH
-    told = ", ".join(f"{same[:, k].sum()} at {VARIANCES[k]:g}" for k in (-1, -3, -5))
-    return Verdict(bool(same[:, -1].mean() > 0.9), f"same means in {told} of {len(same)} trials")
+    words = ", ".join(f"{same[:, k].sum()} at {VARIANCES[k]:g}" for k in (-1, -3, -5))
+    return Verdict(bool(same[:, -1].mean() > 0.9), f"same means in {words} of {len(same)} trials")
 
 
 def _printed(results: Results) -> Verdict:
     printed, weighted = results["printed"], results["weighted"]
-    told = f"up to {printed.max():.0f} times the largest point; divided by sum P at most {weighted.max():.2f}"
-    return Verdict(bool((printed <= 1.0).all()), told)
+    words = f"up to {printed.max():.0f} times the largest point; divided by sum P at most {weighted.max():.2f}"
+    return Verdict(bool((printed <= 1.0).all()), words)

@@ -29,7 +29,7 @@ N_SHOWN = 150
 
 @EXPERIMENTS.register("yk15-vmf")
 def von_mises_fisher() -> Experiment:
-    """Return mixtures of von Mises-Fisher laws on the sphere (YK15).
+    """Return mixtures of von Mises-Fisher distributions on the sphere (YK15).
 
     Examples
     --------
@@ -40,14 +40,14 @@ def von_mises_fisher() -> Experiment:
     return Experiment(
         paper="YK15",
         item="Von Mises-Fisher",
-        title="mixtures of von Mises-Fisher laws on the sphere",
+        title="mixtures of von Mises-Fisher distributions on the sphere",
         trial=_trial,
         tables=_tables,
         draw=_draw,
         claims=(
             Claim("EM never lowers the likelihood", "Soft K-means (3)", _likelihood_rises, trials=1),
             Claim(
-                "with lambda = 1 / sigma^2 the laws share points out as spherical Gaussians do",
+                "with lambda = 1 / sigma^2 the classes share points out as spherical Gaussians do",
                 "Mixture of Von Mises Fisher",
                 _as_gaussians,
                 trials=1,
@@ -67,7 +67,7 @@ def von_mises_fisher() -> Experiment:
             ),
         ),
         size=(8.0, 3.6),
-        scale=f"one mixture of {N_CLASSES} laws with kappa {', '.join(f'{kappa:.0f}' for kappa in KAPPAS)} at each N",
+        scale=f"one mixture of {N_CLASSES} classes with kappa {', '.join(f'{kappa:.0f}' for kappa in KAPPAS)} at each N",
     )
 
 
