@@ -17,6 +17,8 @@ from gibbsian.models.von_mises_fisher import unit_rows, without_direction
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = ["circle", "free_energy_trace", "sphere"]
+
 # Distinguishable also without colour vision (Okabe and Ito).
 CLASS_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 MOST_POINTS = 5000  # more cannot be told apart

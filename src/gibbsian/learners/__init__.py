@@ -14,7 +14,9 @@ from gibbsian.learners.run import Run, StopRun, run
 
 # public name -> module that defines it
 _NAMES = {
+    "Annealed": "annealing",
     "CD": "contrastive_divergence",
+    "ChunkEM": "chunk_em",
     "EM": "em",
     "FirstOrderSMCI": "spatial",
     "Growing": "growing",
@@ -36,6 +38,7 @@ _NAMES = {
     "RPLE": "nodewise",
     "RatioMatching": "objective",
     "Recipe": "recipe",
+    "Restarts": "restarts",
     "SMCI": "spatial",
     "SemiSecondOrderPCD": "spatial",
     "SemiSecondOrderSMCI": "spatial",
@@ -50,6 +53,7 @@ _NAMES = {
     "Stacking": "stacking",
     "TAP": "mean_field",
     "TrainingReport": "trained",
+    "WinnerTakeAll": "winner_take_all",
     "break_symmetry": "hidden",
     "warm_start": "mean_field",
 }

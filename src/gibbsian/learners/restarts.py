@@ -46,7 +46,7 @@ class Restarts(Learner):
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.learners.restarts import Restarts
+    >>> from gibbsian.learners import Restarts
     >>> few, many = (Restarts(gb.learners.EM(), n_init=n) for n in (1, 5))
     >>> few.n_init, many.n_init
     (1, 5)

@@ -4,6 +4,7 @@ Models are immutable, know nothing of learning, threads or devices, and import o
 (errors, domain, graphs, backends).
 """
 
+from gibbsian.lazy import attach
 from gibbsian.models.base import MODELS, Model
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
@@ -17,6 +18,16 @@ from gibbsian.models.restricted import RestrictedModel
 from gibbsian.models.span_average import SpanAverage
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.models.tables import MarkovRandomField
+
+# Mixtures are loaded when they are asked for.
+_MIXTURES = {
+    "GaussianMixtureModel": "gibbsian.models.spherical_gaussians",
+    "IndependentColumnsMixture": "gibbsian.models.independent_columns",
+    "KMeansModel": "gibbsian.models.spherical_gaussians",
+    "MachineMixtureModel": "gibbsian.models.machine_mixture",
+    "VonMisesFisherMixtureModel": "gibbsian.models.von_mises_fisher",
+}
+__getattr__ = attach(__name__, _MIXTURES)[0]
 
 __all__ = [
     "MODELS",
@@ -36,4 +47,5 @@ __all__ = [
     "SpanAverage",
     "SpanBasis",
     "SpinLayer",
+    *_MIXTURES,
 ]
