@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.errors import ConvergenceWarning
+from gibbsian.errors import ConvergenceWarning, MissingValuesError
 from gibbsian.expectations import ClampedChains
 from gibbsian.learners import as_learner, run
 from gibbsian.learners.completing import AllCompletions
@@ -161,6 +161,19 @@ def test_data_as_samples_are_completed_in_all_ways(name, domain, rng):
     )
     result = learn(as_learner(name), truth, data, tol=1e-10)
     np.testing.assert_allclose(result.model.theta, truth.theta, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [*OBJECTIVES, *NODEWISE, "1-smci", "online"])
+def test_a_column_that_no_row_shows_is_refused(name, rng):
+    """The expected score of its bias vanishes identically, so that nothing would determine it."""
+    truth = random_model(gb.graphs.complete(3), rng)
+    data = sampled_data(truth, 50, rng)
+    hidden = dataset(data.states, truth.domain, missing=np.tile([False, False, True], (data.n_states, 1)))
+    with pytest.raises(MissingValuesError, match="no row shows 'x2'"):
+        as_learner(name).init(truth, hidden, rng)
+    for objective in (as_learner(name).objective for name in OBJECTIVES):
+        _, gradient = value_and_gradient(objective, truth, AllCompletions.of(hidden).under(truth))
+        assert gradient[2] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_completions_keep_the_weight_of_their_row(rng):

@@ -17,7 +17,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct_codes
-from gibbsian.errors import ArgumentError
+from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.expectations.base import Estimate, Rebuilt
 from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
 from gibbsian.inference.completions import Completions, complete_in_all_ways, count_completions
@@ -117,6 +117,18 @@ def are_few(data: Dataset, most: int = MOST_COMPLETIONS) -> bool:
     return float(count_completions(data)[data.weights > 0].sum()) <= most
 
 
+def require_shown(data: Dataset) -> None:
+    """Refuse columns that no row shows: given all others, the expected score of a variable's own bias is zero."""
+    if data.missing is None or not data.missing[data.weights > 0].all(axis=0).any():
+        return
+    column = data.names[int(np.argmax(data.missing[data.weights > 0].all(axis=0)))]
+    raise MissingValuesError(
+        f"no row shows {column!r}, and conditional distributions of one variable given the others say nothing of one "
+        "that is never seen: the equations of its bias hold whatever it is",
+        "learn by `learner='mle'`, 'em' or 'pcd'",
+    )
+
+
 def completed(model: Model, data: Dataset, rng: np.random.Generator) -> Dataset:
     """Complete the rows once: in all ways with their probabilities, or by chains that start afresh."""
     if are_few(data, MOST_AT_ONCE):
@@ -127,6 +139,7 @@ def completed(model: Model, data: Dataset, rng: np.random.Generator) -> Dataset:
 
 def as_completing(completions: str | ClampedChains | None, data: Dataset) -> ClampedChains | None:
     """Settle how rows are completed: None lists all completions, chains draw some."""
+    require_shown(data)
     if isinstance(completions, ClampedChains):
         return completions
     if completions not in (None, "exact", "chains"):

@@ -22,7 +22,7 @@ from gibbsian.expectations import (
 from gibbsian.expectations.clamped import fill_at_random
 from gibbsian.expectations.in_spins import InSpins
 from gibbsian.inference.missing import PATIENT_SECONDS
-from gibbsian.learners.completing import CompletedRows, are_few
+from gibbsian.learners.completing import CompletedRows, are_few, require_shown
 from gibbsian.models import Model
 from gibbsian.settings import Setting, check_value
 
@@ -125,6 +125,7 @@ def choose_clamped(clamped: str | Expectation | None, expectation: Any, model: M
 
 
 def _all_completions(data: Dataset) -> Expectation:
+    require_shown(data)
     if not are_few(data):
         raise MissingValuesError(
             "with the data as samples every way to complete the rows is one, and there are too many",

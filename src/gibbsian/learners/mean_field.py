@@ -17,7 +17,14 @@ from gibbsian import graphs
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import data_moments
 from gibbsian.domain import SPIN
-from gibbsian.errors import ArgumentError, ConstantColumnError, DataError, DegenerateDataWarning, notify
+from gibbsian.errors import (
+    ArgumentError,
+    ConstantColumnError,
+    DataError,
+    DegenerateDataWarning,
+    MissingValuesError,
+    notify,
+)
 from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.potts_mean_field import LEAST_UNEXPLAINED, solve_potts
 from gibbsian.learners.recipe import Penalised
@@ -192,7 +199,9 @@ def _spin_moments(graph: graphs.Graph, model: PairwiseModel, data: Dataset, pseu
     assert present is not None  # every moment of a pairwise model can be taken over present cells
     moments = present.mean / (1.0 + pseudocount)
     if np.isnan(moments).any():
-        raise DataError("some pair of columns is never present together", "drop one of them, or use `learner='mle'`")
+        raise MissingValuesError(
+            "some pair of columns is never present together", "drop one of them, or use `learner='mle'`"
+        )
     raw = carrier.replace(moments)
     symmetric = model.domain == SPIN and not model.bias
     mean = np.zeros(data.n_variables) if symmetric else raw.biases

@@ -14,7 +14,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.learners.base import LEARNERS, LearnerState
-from gibbsian.learners.completing import AllCompletions, Rounds, are_few
+from gibbsian.learners.completing import AllCompletions, Rounds, are_few, require_shown
 from gibbsian.learners.directed import LOSSES, DirectedModel
 from gibbsian.learners.objective import Minimisation, ridge
 from gibbsian.learners.recipe import Penalised, as_optimizer, optimizer_setting
@@ -95,6 +95,7 @@ class Nodewise(Penalised):
         if not data.has_missing:
             problem: Any = Minimisation(bind(data), self.optimizer, l1)
         else:
+            require_shown(data)
             if not are_few(data):
                 raise MissingValuesError(
                     "the regressions need every way to complete the rows, and there are too many",

@@ -18,7 +18,7 @@ from gibbsian.data.minibatches import MinibatchSource, ShuffledPass, draw_seed, 
 from gibbsian.errors import CodingError, DataError
 from gibbsian.expectations.clamped import present_means
 from gibbsian.learners.base import LEARNERS, LearnerState
-from gibbsian.learners.completing import completed
+from gibbsian.learners.completing import completed, require_shown
 from gibbsian.learners.moment_matching import as_gradient_step
 from gibbsian.learners.pace import DEFAULT_OPTIMIZER
 from gibbsian.learners.recipe import Penalised
@@ -163,6 +163,8 @@ class Online(Penalised):
     def init(self, model: Model, data: Dataset | MinibatchSource, rng: np.random.Generator) -> LearnerState:
         """Draw the seed of the shuffling and look at the first minibatch."""
         _check_data(data)
+        if isinstance(data, Dataset) and not getattr(self.objective, "takes_missing", False):
+            require_shown(data)
         seed = draw_seed(rng)
         problem = self._problem(model, data)
         return LearnerState(problem, self._begun(model, problem.pass_of(seed, 0)[0], seed))

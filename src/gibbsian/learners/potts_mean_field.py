@@ -11,7 +11,7 @@ import numpy as np
 
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
-from gibbsian.errors import DataError
+from gibbsian.errors import DataError, MissingValuesError
 from gibbsian.models import PottsModel
 from gibbsian.resources import require_memory
 
@@ -98,7 +98,9 @@ def _pair_frequencies(data: Dataset, starts: np.ndarray, pseudocount: float) -> 
 def _per_row_shown(pairs: np.ndarray, shown: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Divide the counts of pairs of values by the share of the rows that show both columns."""
     if not (shown > 0).all():
-        raise DataError("some pair of columns is never present together", "drop one of them, or use `learner='mple'`")
+        raise MissingValuesError(
+            "some pair of columns is never present together", "drop one of them, or use `learner='mple'`"
+        )
     return pairs / np.repeat(np.repeat(shown, sizes, axis=0), sizes, axis=1)
 
 
