@@ -59,7 +59,7 @@ def recognition_bounds(
     states : ndarray of shape (n_states, n_units)
         Visible states, none missing.
     n_samples : int
-        Draws K, at least 2: their spread tells the error.
+        Draws K, at least 2: their spread gives the error.
     rng : None, int or Generator
         Source of randomness.
     common : bool

@@ -99,9 +99,9 @@ class CutSets:
         fields = _fields_over_temperature(spin, means)
         present = np.einsum("ri,ri->r", means, fields + spin.natural_biases) / 2.0
         indptr, heads, ids = spin.graph.csr
-        road = (indptr, heads, ids, spin.natural_couplings[ids], BLOCK, spin.graph.n_edges)
+        graph = (indptr, heads, ids, spin.natural_couplings[ids], BLOCK, spin.graph.n_edges)
         with threads_for(self._sum_seconds * OPERATIONS_PER_SECOND):
-            sums, extra = kernels.sum_rows(means, fields, shares, self.pointers, self.cells, self.n_cut, *road)
+            sums, extra = kernels.sum_rows(means, fields, shares, self.pointers, self.cells, self.n_cut, *graph)
         return constant + present + sums, means, extra.sum(axis=0)
 
 

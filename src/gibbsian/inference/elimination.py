@@ -51,9 +51,9 @@ def _price(graph: Graph) -> Cost:
 class Elimination(Engine):
     """Exact answers by variable elimination.
 
-    One pass up the tree of cliques gives log Z and the law of each variable given its separator; one pass down gives
-    all means and the moments of all edges. Joint marginals of other variables come by conditioning, one pass for each
-    state of all but the last of them.
+    One pass up the tree of cliques gives log Z and the conditional of each variable given its separator; one pass down
+    gives all means and the moments of all edges. Joint marginals of other variables come by conditioning, one pass for
+    each state of all but the last of them.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class FactorEnumeration(FactorAnswers):
         return sum(float(np.abs(part).max()) for part in self._tables.tables.values())
 
     @cached_property
-    def _law(self) -> tuple[np.ndarray, float, int]:
+    def _distribution(self) -> tuple[np.ndarray, float, int]:
         """Probabilities of all states, log Z without the constant, and the first of the most probable states."""
         table = self._log_weights()
         top = float(table.max())
@@ -88,31 +88,31 @@ class FactorEnumeration(FactorAnswers):
     @cached_property
     def _known(self) -> dict[Axes, np.ndarray]:
         singles: list[Axes] = [(variable,) for variable in range(len(self._tables.cardinalities))]
-        return marginals(self._law[0], [*singles, *self._tables.tables])
+        return marginals(self._distribution[0], [*singles, *self._tables.tables])
 
     def _joint(self, scope: Axes) -> np.ndarray:
-        return marginals(self._law[0], [scope])[scope]
+        return marginals(self._distribution[0], [scope])[scope]
 
     def log_partition(self) -> float:
         """Return log Z."""
-        return self._law[1] + self._tables.constant
+        return self._distribution[1] + self._tables.constant
 
     def _second_moments(self, levels: list[np.ndarray]) -> np.ndarray:
         pairs: list[Axes] = list(itertools.combinations(range(len(levels)), 2))
         second = np.empty((len(levels), len(levels)))
-        for (i, j), joint in marginals(self._law[0], pairs).items():
+        for (i, j), joint in marginals(self._distribution[0], pairs).items():
             second[i, j] = second[j, i] = levels[i] @ joint @ levels[j]
         return second
 
     def _most_probable(self) -> tuple[np.ndarray, float]:
-        table, _, best = self._law
+        table, _, best = self._distribution
         return digits(np.array([best]), table.shape)[0], float(np.log(table.flat[best]))
 
     def _sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Draw a row of the table by its mass, then the column within the row."""
         shape = self._tables.cardinalities
         half = int(np.searchsorted(np.cumsum(np.log2(shape)), np.log2(shape).sum() / 2))
-        rows = self._law[0].reshape(int(np.prod(shape[:half], dtype=np.int64)), -1)
+        rows = self._distribution[0].reshape(int(np.prod(shape[:half], dtype=np.int64)), -1)
         uniforms = rng.random((2, n_samples))
         drawn = _place(np.cumsum(rows.sum(axis=1)), uniforms[0])
         by_row = np.argsort(drawn, kind="stable")

@@ -64,4 +64,4 @@ class WalshTables(FactorEnumeration):
 
     def moments(self) -> Moments:
         """Return log Z and the expected statistics in the layout of theta."""
-        return Moments(self.log_partition(), self.model.statistics_from_table(self._law[0].ravel()))
+        return Moments(self.log_partition(), self.model.statistics_from_table(self._distribution[0].ravel()))

@@ -73,6 +73,7 @@ class HigherOrderModel(ExponentialFamily):
 
     n_hidden = 0
     answers = "gibbsian.answers.base:Answers"
+    sweeps = "gibbsian.samplers.clique_gibbs:clique_sweeps"
     sums_present_cells = False
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ def is_two_valued(model: RestrictedModel) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class FlipSums:
-    """Conditional laws of single visible units and of pairs, at rows of samples.
+    """Conditional distributions of single visible units and of pairs, at rows of samples.
 
     Parameters
     ----------

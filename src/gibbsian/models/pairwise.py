@@ -71,6 +71,7 @@ class PairwiseModel(ExponentialFamily):
     n_hidden: int = 0
 
     answers = "gibbsian.answers.base:Answers"
+    sweeps = "gibbsian.samplers.gibbs:spin_sweeps"
     sums_present_cells = True
 
     def __post_init__(self) -> None:

@@ -131,6 +131,7 @@ class TableModel(ExponentialFamily):
 
     n_hidden = 0
     answers = "gibbsian.answers.base:Answers"
+    sweeps = "gibbsian.samplers.table_gibbs:table_sweeps"
     sums_present_cells = False
 
     def _on(self, layout: Layout, theta: np.ndarray) -> Self:

@@ -3,7 +3,6 @@
 A sampler knows how to move chains and nothing of learning. Depends on models, backends, rng and resources.
 """
 
-from gibbsian.samplers import clique_gibbs, table_gibbs  # noqa: F401  # they register roads for their models
 from gibbsian.samplers.annealing import AnnealedRun, Annealing
 from gibbsian.samplers.base import SAMPLERS, ChainState, Sampler, SweepInfo, as_sampler, draw
 from gibbsian.samplers.block_gibbs import BlockGibbs, draw_layers

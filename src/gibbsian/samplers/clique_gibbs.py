@@ -1,4 +1,4 @@
-"""Gibbs sampling of higher-order machines: registers their road with `gibbs_sweeps`."""
+"""Gibbs sampling of higher-order machines."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from gibbsian.backends.numba import clique_gibbs as kernels
 from gibbsian.backends.parallel import threads_for
 from gibbsian.models.higher_order import HigherOrderModel
 from gibbsian.samplers.base import ChainState, SweepInfo
-from gibbsian.samplers.gibbs import Gibbs, gibbs_sweeps
+from gibbsian.samplers.gibbs import Gibbs
 from gibbsian.samplers.plans import SweepPlan
 
 
-@gibbs_sweeps.register
 def clique_sweeps(
     model: HigherOrderModel, sampler: Gibbs, state: ChainState, n_sweeps: int
 ) -> tuple[ChainState, SweepInfo]:

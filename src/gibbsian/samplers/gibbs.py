@@ -1,13 +1,15 @@
-"""Gibbs sampling: each update draws one variable from its conditional law given all others.
+"""Gibbs sampling: each update draws one variable from its conditional distribution given all others.
 
-The conditional law of a spin with field U (over T) is ``P(x = +1) = 1 / (1 + exp(-2 U))``. Pairwise models are brought
+The conditional of a spin with field U (over T) is ``P(x = +1) = 1 / (1 + exp(-2 U))``. Pairwise models are brought
 to spin form once per call and handed to the kernels in `backends.numba.gibbs`.
 """
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, singledispatch
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +100,7 @@ class Gibbs:
             raise ArgumentError(
                 f"the chains have {state.states.shape[1]} variables but the model has {model.n_variables}"
             )
-        return gibbs_sweeps(model, self, state, n_sweeps)
+        return sweeps_of(model)(model, self, state, n_sweeps)
 
     def _run(self, form: _SpinForm, sweeps: _Sweeps, dense: bool) -> int:
         if dense:
@@ -177,23 +179,17 @@ class ChromaticGibbs(Gibbs):
         return flips
 
 
-@singledispatch
-def gibbs_sweeps(model: Any, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
-    """Run a Gibbs sampler on a model; each kind of model registers its own road here.
-
-    Examples
-    --------
-    >>> from gibbsian.samplers.gibbs import gibbs_sweeps
-    >>> gibbs_sweeps("no model", None, None, 1)
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.ArgumentError: model is a str, for which there is no Gibbs sampler
-    """
-    raise ArgumentError(f"model is a {type(model).__name__}, for which there is no Gibbs sampler")
+def sweeps_of(model: Any) -> Callable[..., tuple[ChainState, SweepInfo]]:
+    """Return how chains of a model are swept; the model says which function that is, as ``"module:function"``."""
+    place = getattr(type(model), "sweeps", None)
+    if place is None:
+        raise ArgumentError(f"model is a {type(model).__name__}, for which there is no Gibbs sampler")
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
-@gibbs_sweeps.register
-def _(model: PairwiseModel, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
+def spin_sweeps(model: PairwiseModel, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
+    """Run a Gibbs sampler on a pairwise model, as spins."""
     common = state.clamped.ndim == 1
     low, scale = np.int8(model.domain.low), np.int8(SPIN.gap // model.domain.gap)
     spins = (state.states - low) * scale + np.int8(SPIN.low)

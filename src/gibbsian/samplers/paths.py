@@ -118,7 +118,7 @@ class Groups:
 
 
 class SteppedPath(Path):
-    """A path that is told by its weights and its steps, for walkers that are rows of a matrix of values."""
+    """A path given by its weights and its steps, for walkers that are rows of a matrix of values."""
 
     @abstractmethod
     def draw_base(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""Gibbs sampling of models made of tables: registers their roads with `gibbs_sweeps`."""
+"""Gibbs sampling of models made of tables."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.potts import PottsModel
 from gibbsian.models.tables import MarkovRandomField
 from gibbsian.samplers.base import ChainState, SweepInfo
-from gibbsian.samplers.gibbs import Gibbs, gibbs_sweeps
+from gibbsian.samplers.gibbs import Gibbs
 from gibbsian.samplers.plans import SweepPlan
 
 
@@ -28,25 +28,24 @@ class _Entries(NamedTuple):
     other_strides: np.ndarray
 
 
-@gibbs_sweeps.register
-def field_sweeps(
-    model: MarkovRandomField, sampler: Gibbs, state: ChainState, n_sweeps: int
+def table_sweeps(
+    model: MarkovRandomField | PottsModel, sampler: Gibbs, state: ChainState, n_sweeps: int
 ) -> tuple[ChainState, SweepInfo]:
-    """Run any Gibbs sampler on a Markov random field; a chromatic one visits the colours of its graph in turn."""
-    return _sweeps(model, _Entries(model.theta / model.temperature, *model.layout.entries), sampler, state, n_sweeps)
+    """Run any Gibbs sampler on a model of tables; a chromatic one visits the colours of its graph in turn."""
+    return _sweeps(model, _entries_of(model), sampler, state, n_sweeps)
 
 
-@gibbs_sweeps.register
-def potts_sweeps(model: PottsModel, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
-    """Run any Gibbs sampler on a Potts model, with each coupling table turned to the variable that is drawn."""
-    return _sweeps(model, _oriented_entries(model), sampler, state, n_sweeps)
-
-
-@gibbs_sweeps.register
 def span_sweeps(model: FullSpanModel, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
     """Run any Gibbs sampler on a full-span model, as the tables of the variables that share functions."""
     tables = {factor.nodes: factor.table for factor in model.factors().factors}
-    return field_sweeps(MarkovRandomField.build(tables, model.n_variables, model.domain), sampler, state, n_sweeps)
+    return table_sweeps(MarkovRandomField.build(tables, model.n_variables, model.domain), sampler, state, n_sweeps)
+
+
+def _entries_of(model: Any) -> _Entries:
+    """The tables of each variable: those of a Potts model turned to the variable that is drawn."""
+    if hasattr(model, "oriented"):
+        return _oriented_entries(model)
+    return _Entries(model.theta / model.temperature, *model.layout.entries)
 
 
 def _oriented_entries(model: PottsModel) -> _Entries:

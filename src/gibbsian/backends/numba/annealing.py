@@ -1,7 +1,7 @@
 """Annealed importance sampling: whole runs over a ladder of inverse temperatures.
 
-The path joins a law of independent variables p_0 to a model f by ``f_b(x) = f(x)^b p_0(x)^(1 - b)``. Some variables, no
-two of them neighbours, may be summed out; the weights are then those of the marginal law of the others, and the sweeps
+The path joins independent variables p_0 to a model f by ``f_b(x) = f(x)^b p_0(x)^(1 - b)``. Some variables, no
+two of them neighbours, may be summed out; the weights are then those of the others alone, and the sweeps
 draw the summed-out variables first, as `sites` lists them. With none summed out this is the plain method.
 
 A run goes through `betas` in the order given. Forwards it takes a step of the weight and then sweeps at the new
