@@ -102,8 +102,8 @@ def compare(
     --------
     >>> import gibbsian as gb
     >>> votes = gb.datasets.load_house_votes()
-    >>> rows = gb.comparison.compare(votes, ["mle", "mple"], gb.BoltzmannMachine(l2=0.01), random_state=0)
-    >>> rows[1].failure.startswith("pseudolikelihood needs complete rows")
+    >>> rows = gb.comparison.compare(votes, ["mle", "minibatch"], gb.BoltzmannMachine(l2=0.01), random_state=0)
+    >>> rows[1].failure.startswith("learning by layers needs biases")
     True
     """
     if not 0 < validation_fraction < 1:

@@ -116,12 +116,12 @@ class TestComparison:
     def test_learner_objects_are_taken_too(self, data):
         named, given = gb.comparison.compare(data, ["mple", gb.learners.as_learner("mple")], random_state=0)
         assert given.distance == named.distance
-        assert given.learner == "ObjectiveLearner"
+        assert given.learner == "MPLE"
 
     def test_a_failing_learner_keeps_its_reason(self):
         rows = gb.comparison.compare(
-            gb.datasets.load_house_votes(), ["mple", "mle"], gb.BoltzmannMachine(l2=0.01), random_state=0
+            gb.datasets.load_house_votes(), ["minibatch", "mle"], gb.BoltzmannMachine(l2=0.01), random_state=0
         )
         assert rows[0].machine is None
-        assert "missing cells" in rows[0].verdict
+        assert "needs biases" in rows[0].verdict
         assert rows[1].machine.result_.converged

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gibbsian.cli import options
-from gibbsian.cli.flags import BriefOption, ModelCommand, Part, assembled, parts_in
+from gibbsian.cli.flags import BriefOption, ModelCommand, Owner, assembled, parts_in
 from gibbsian.cli.guard import INTERRUPTED
 from gibbsian.cli.output import check_distinct, check_target, print_facts, print_json, print_tables, table_record
 from gibbsian.cli.show import facts_of, record_of
@@ -49,7 +49,7 @@ def fit(
     resume: bool,
     **flags: Any,
 ) -> None:
-    """Learn a model from a table: DATA is a .csv, .tsv, .txt, .parquet, .npy or .npz file, a column a variable."""
+    """Learn a model from DATA, a .csv, .tsv, .txt, .parquet, .npy or .npz file."""
     from gibbsian.cli.compilation import announce_compilation
 
     reading, settings = split_flags(flags)
@@ -81,12 +81,12 @@ def fit(
 
 
 def split_flags(flags: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
-    """Part the flags that say how a table is read from those that are settings and were given."""
+    """Owner the flags that say how a table is read from those that are settings and were given."""
     reading = Reading(**{name: flags[name] for name in READING})
     return reading, {name: value for name, value in flags.items() if name not in READING and value is not None}
 
 
-def built(parts: list[Part], settings: dict[str, Any], reading: Reading) -> Any:
+def built(parts: list[Owner], settings: dict[str, Any], reading: Reading) -> Any:
     """Return the estimator that the flags ask for, not fitted."""
     model, coding = parts[0], reading.declared()
     if coding and "coding" not in model.settings:

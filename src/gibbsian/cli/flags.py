@@ -30,7 +30,7 @@ _OPTIONS = "gibbsian.options"
 
 # -- who declares settings --------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Part:
+class Owner:
     """A model, or a learner or optimiser inside it.
 
     Parameters
@@ -77,19 +77,19 @@ def registry_of(role: str) -> Registry:
     return OPTIMIZERS
 
 
-def parts_of(args: Sequence[str], roles: Sequence[str] = ROLES) -> Iterator[Part]:
+def parts_of(args: Sequence[str], roles: Sequence[str] = ROLES) -> Iterator[Owner]:
     """Find the model that the arguments name, and the learner and optimiser inside it."""
     name = _typed(args, "--model", "-m") or DEFAULT_MODEL
-    part = Part("model", name, ESTIMATORS.factory(name))
+    part = Owner("model", name, ESTIMATORS.factory(name))
     yield part
     for role in roles:
         if role not in part.settings:
             return
         chosen = _typed(args, f"--{role}") or part.default(role)
         if dataclasses.is_dataclass(chosen):
-            part = Part(role, type(chosen).__name__, type(chosen), chosen)
+            part = Owner(role, type(chosen).__name__, type(chosen), chosen)
         elif isinstance(chosen, str) and chosen != "auto":
-            part = Part(role, chosen, registry_of(role).factory(chosen))
+            part = Owner(role, chosen, registry_of(role).factory(chosen))
         else:
             return
         yield part
@@ -105,7 +105,7 @@ def _typed(args: Sequence[str], *flags: str) -> str | None:
         return None
 
 
-def assembled(parts: Sequence[Part], given: dict[str, Any]) -> dict[str, Any]:
+def assembled(parts: Sequence[Owner], given: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of the model; parts inside it are names, or built where flags of their own were given."""
     inner: dict[str, Any] = {}
     for place in range(len(parts) - 1, 0, -1):
@@ -145,7 +145,7 @@ class ModelCommand(Command):
             meant = f": did you mean {' or '.join(error.possibilities)}?" if error.possibilities else ""
             raise click.UsageError(f"{error.option_name} does not belong to {named}{meant}", ctx) from None
 
-    def _generated(self, part: Part, known: Sequence[click.Parameter]) -> Iterator[click.Option]:
+    def _generated(self, part: Owner, known: Sequence[click.Parameter]) -> Iterator[click.Option]:
         """Make the options of a part, but those that the command has already or leaves out."""
         taken = {*(option.name for option in known), *self.left_out}
         for name, setting in part.settings.items():
@@ -182,7 +182,7 @@ class ModelCommand(Command):
                 formatter.write_dl([record for option in options if (record := option.get_help_record(ctx))])
 
 
-def parts_in(ctx: click.Context) -> list[Part]:
+def parts_in(ctx: click.Context) -> list[Owner]:
     """Return the parts that the arguments of a command named."""
     return ctx.meta[_PARTS]
 
@@ -196,7 +196,7 @@ class BriefOption(click.Option):
 class SettingOption(click.Option):
     """An option that is a declared setting of a part."""
 
-    def __init__(self, part: Part, **attributes: Any):
+    def __init__(self, part: Owner, **attributes: Any):
         super().__init__(**attributes)
         self.part = part
 
@@ -239,7 +239,7 @@ def _number(text: str) -> Any:
     return text
 
 
-def _option(name: str, setting: Setting, part: Part) -> SettingOption:
+def _option(name: str, setting: Setting, part: Owner) -> SettingOption:
     """Return the option of a setting."""
     flag = name.replace("_", "-")
     common: dict[str, Any] = {"part": part, "default": None, "help": _help(name, setting, part)}
@@ -255,7 +255,7 @@ def _metavar(name: str, setting: Setting) -> str:
     return "|".join([*kind[setting.kind], *map(str, setting.words)])
 
 
-def _help(name: str, setting: Setting, part: Part) -> str:
+def _help(name: str, setting: Setting, part: Owner) -> str:
     text = spelled(setting.help, speller())
     if name in ROLES:
         text += f" One of {', '.join(registry_of(name).names())}."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,40 +17,53 @@ from gibbsian.cli.show import partition_record
 from gibbsian.errors import ArgumentError
 
 
+def question(of_rows: bool) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a command that asks a fitted model, about rows of a table or without any.
+
+    The function gets the model and the rows; files are checked and read before.
+    """
+    common = [options.out_table, options.seed, options.json]
+    common = [options.model_file, *([options.data_file, options.convert] if of_rows else []), *common]
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @functools.wraps(function)
+        def ask(model: Path, out: Path | None, seed: int | None, data: Path | None = None, **own: Any) -> None:
+            check_target(out, TABLE_FORMATS)
+            check_distinct(model=model, out=out)
+            check_distinct(data=data, out=out)
+            machine, reading = load_model(model, seed), ("weights", "convert")
+            how = {name: own.pop(name) for name in reading if name in own}
+            rows = [] if data is None else [machine.read(data, **how)]
+            function(machine, *rows, out=out, **own)
+
+        for option in reversed(common):
+            ask = option(ask)
+        return click.command(cls=Command)(ask)
+
+    return decorate
+
+
 # -- score ------------------------------------------------------------------------------------------------------------
-@click.command(cls=Command)
-@options.model_file
-@options.data_file
+@question(of_rows=True)
 @click.option("--per-row", is_flag=True, help="Give the log-likelihood of each row.")
 @click.option("--pseudo", is_flag=True, help="Log-pseudolikelihood instead, which suits a model of any size.")
 @click.option("--method", help="exact, or ais (between two sides by annealed importance sampling); exact if in reach.")
 @options.samples
 @click.option("--betas", type=int, metavar="K", help="Temperatures of `--method ais`.")
-@options.out_table
 @options.weights
-@options.convert
-@options.seed
-@options.json
 def score(
-    model: Path,
-    data: Path,
+    machine: Any,
+    rows: Any,
     per_row: bool,
     pseudo: bool,
     method: str | None,
     n_samples: int | None,
     betas: int | None,
     out: Path | None,
-    weights: str | None,
-    convert: bool,
-    seed: int | None,
     json: bool,
 ) -> None:
     """Print the mean log-likelihood per row, in nats; missing cells are summed out."""
     _check_score(per_row, pseudo, method, n_samples, betas, out)
-    check_distinct(model=model, out=out)
-    check_distinct(data=data, out=out)
-    machine = load_model(model, seed)
-    rows = machine.read(data, weights=weights, convert=convert)
     if pseudo:
         _print_mean("log_pseudolikelihood", machine.pseudo_score(rows), rows.n_rows, json)
         return
@@ -93,7 +107,6 @@ def _check_score(
         raise ArgumentError("--samples and --betas belong to --method ais", "leave them out")
     if out is not None and not per_row:
         raise ArgumentError("--out writes the log-likelihood of each row", "add --per-row")
-    check_target(out, TABLE_FORMATS)
 
 
 def _print_mean(kind: str, mean: float, n_rows: int, json: bool) -> None:
@@ -127,21 +140,12 @@ def _print_interval(found: Any, n_rows: int, json: bool) -> None:
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
-@click.command(cls=Command)
-@options.model_file
+@question(of_rows=False)
 @click.option("--samples", "--n-samples", "-n", "n_samples", type=int, default=1, help="How many rows.")
-@options.out_table
 @click.option("--method", default="auto", help="auto, exact, or a sampler (gibbs, ...); a wrong name lists them all.")
 @click.option("--hidden", is_flag=True, help="Add the hidden units, or the class, of each row.")
-@options.seed
-@options.json
-def sample(
-    model: Path, n_samples: int, out: Path | None, method: str, hidden: bool, seed: int | None, json: bool
-) -> None:
+def sample(machine: Any, n_samples: int, method: str, hidden: bool, out: Path | None, json: bool) -> None:
     """Draw rows from a model, in the coding of the data it was fitted on."""
-    check_target(out, TABLE_FORMATS)
-    check_distinct(model=model, out=out)
-    machine = load_model(model, seed)
     names, rows = list(machine.names_), machine.sample(n_samples, method=method, return_hidden=hidden)
     if hidden:
         rows, units = rows
@@ -157,60 +161,29 @@ def _beside(rows: Any, hidden: Any) -> Any:
     return np.column_stack([rows.astype(object), hidden.astype(object)])
 
 
-@click.command(cls=Command)
-@options.model_file
-@options.data_file
-@options.out_table
+@question(of_rows=True)
 @click.option(
     "--probabilities", is_flag=True, help="Write the probability of each cell's upper value, or of its many values."
 )
-@options.convert
-@options.seed
-@options.json
-def impute(
-    model: Path,
-    data: Path,
-    out: Path | None,
-    probabilities: bool,
-    convert: bool,
-    seed: int | None,
-    json: bool,
-) -> None:
+def impute(machine: Any, rows: Any, probabilities: bool, out: Path | None, json: bool) -> None:
     """Fill the missing cells given the present ones of their row; the model's columns, all rows in order."""
-    machine, table = _asked(model, data, out, convert, seed)
     names: Sequence[str] = machine.names_
-    if probabilities and table.domain.name == "real":
+    if probabilities and rows.domain.name == "real":
         raise ArgumentError("real numbers have densities and no --probabilities", "leave it out")
     if probabilities:
         asked = getattr(machine, "cell_probabilities", machine.predict_proba)
-        names, rows = _flat(machine, asked(table))
+        names, filled = _flat(machine, asked(rows))
     else:
-        rows = machine.impute(table)
-    _write_rows(json, out, names, rows, filled=int(table.missing[table.row_of].sum()) if table.has_missing else 0)
+        filled = machine.impute(rows)
+    _write_rows(json, out, names, filled, n_filled=int(rows.missing[rows.row_of].sum()) if rows.has_missing else 0)
 
 
-@click.command(cls=Command)
-@options.model_file
-@options.data_file
-@options.out_table
-@options.convert
-@options.seed
-@options.json
-def transform(model: Path, data: Path, out: Path | None, convert: bool, seed: int | None, json: bool) -> None:
+@question(of_rows=True)
+def transform(machine: Any, rows: Any, out: Path | None, json: bool) -> None:
     """Write the probabilities of the hidden units, or of the classes, given each row."""
-    machine, table = _asked(model, data, out, convert, seed)
     if not machine.model_.n_hidden:
         raise ArgumentError(f"a {machine.registered_name} model has no hidden units", "fit one that has")
-    _write_rows(json, out, list(machine.get_feature_names_out()), machine.transform(table))
-
-
-def _asked(model: Path, data: Path, out: Path | None, convert: bool, seed: int | None) -> tuple[Any, Any]:
-    """Return a model and the rows that a question is about."""
-    check_target(out, TABLE_FORMATS)
-    check_distinct(model=model, out=out)
-    check_distinct(data=data, out=out)
-    machine = load_model(model, seed)
-    return machine, machine.read(data, convert=convert)
+    _write_rows(json, out, list(machine.get_feature_names_out()), machine.transform(rows))
 
 
 def _flat(machine: Any, probabilities: Any) -> tuple[Sequence[str], Any]:
@@ -224,32 +197,25 @@ def _flat(machine: Any, probabilities: Any) -> tuple[Sequence[str], Any]:
     return names, np.hstack([probabilities[:, j, : len(known)] for j, known in enumerate(labels)])
 
 
-def _write_rows(json: bool, out: Path | None, names: Sequence[str], rows: Any, filled: int | None = None) -> None:
+def _write_rows(json: bool, out: Path | None, names: Sequence[str], rows: Any, n_filled: int | None = None) -> None:
     """Write rows to the file or to stdout, and say so; the rows are in the JSON unless they went to a file."""
     if out is not None or not json:
         write_table(out, names, rows)
     if json:
-        count = {} if filled is None else {"filled_cells": filled}
+        count = {} if n_filled is None else {"filled_cells": n_filled}
         where = {"columns": names, "values": rows} if out is None else {"out": out}
         print_json({"rows": len(rows), **count, **where})
     elif out is not None:
-        note = "" if filled is None else f", {filled} cells filled"
+        note = "" if n_filled is None else f", {n_filled} cells filled"
         print(f"{len(rows)} rows{note}: written to {out}")
 
 
 # -- expect -----------------------------------------------------------------------------------------------------------
-@click.command(cls=Command)
-@options.model_file
+@question(of_rows=False)
 @click.option("--method", default="auto", help="auto, exact, monte-carlo, s2-smci, ...; a wrong name lists them all.")
 @options.samples
-@options.out_table
-@options.seed
-@options.json
-def expect(model: Path, method: str, n_samples: int | None, out: Path | None, seed: int | None, json: bool) -> None:
+def expect(machine: Any, method: str, n_samples: int | None, out: Path | None, json: bool) -> None:
     """Print what a model expects of columns and of the pairs or cliques it couples, with standard errors (0: exact)."""
-    check_target(out, TABLE_FORMATS)
-    check_distinct(model=model, out=out)
-    machine = load_model(model, seed)
     estimate = machine.expect(method, n_samples)
     rough = bool(estimate.diagnostics.get("approximate"))
     errors = estimate.stderr + float("nan") if rough else estimate.stderr  # a zero would say that it is exact

@@ -77,7 +77,7 @@ class HiddenUnits(TransformerMixin):
         return -self.model_.temperature * evidence[data.row_of]
 
 
-@ESTIMATORS.register("hidden", about="two values a column, and hidden units that couple to the columns or each other")
+@ESTIMATORS.register("hidden", about="two values a column, hidden units coupled to columns or each other")
 @declared
 class HiddenBoltzmannMachine(HiddenUnits, PairwiseTables, Convertible, Machine):
     """A pairwise Boltzmann machine with hidden units on any graph (YK15), learned from two-valued data.
