@@ -115,3 +115,21 @@ def dbn(*sizes, fine_tune=10, **settings) -> gb.DeepBeliefNetwork:
 def dbm(*sizes, pretrain=10, **settings) -> gb.DeepBoltzmannMachine:
     """A deep Boltzmann machine, `pretrain` epochs for each layer and `max_iter` together."""
     return gb.DeepBoltzmannMachine(*sizes, **by_minibatches(settings, pretrain=pretrain))
+
+
+# -- learning ---------------------------------------------------------------------------------------------------------
+def data_rows(states: np.ndarray, weights=None, missing=None) -> Dataset:
+    """Rows as data, each by itself and as it is."""
+    return Dataset.of_states(np.asarray(states), "real", sample_weight=weights, missing=missing, distinct=False)
+
+
+def start_model(visible: Layer, hidden: Layer, rows: Dataset, rng, scale=None, temperature=1.0) -> RestrictedModel:
+    """Where a restricted machine starts to learn."""
+    blank = RestrictedModel.build(visible, hidden, temperature=temperature)
+    return gb.learners.Minibatch().start(blank, rows, rng, scale)
+
+
+def trained(learner, start, rows: Dataset, rng, callbacks=(), held_out=None):
+    """The result of a fit, with its history."""
+    callbacks = [*learner.monitors(rows, held_out), *callbacks]
+    return gb.learners.run(learner, start, rows, rng, callbacks, max_iter=learner.most_steps(start, 1))

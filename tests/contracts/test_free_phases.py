@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gibbsian.layered.phases import FREE_PHASES, FreeMoments, FreePhase
-from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.start import start_model
-from gibbsian.layered.training import RestrictedLearner, train_restricted
 from scipy.optimize import minimize
 
+from gibbsian.data import Dataset
+from gibbsian.expectations.block_chains import FREE_PHASES, FreeMoments, FreePhase
 from gibbsian.inference import exact
+from gibbsian.learners import Minibatch
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.storage import pack, unpack
-from layered_systems import joint_law, layer_of, likelihood_gradient, log_likelihood, random_machine, statistics_of
+from layered_systems import (
+    data_rows,
+    joint_law,
+    layer_of,
+    likelihood_gradient,
+    log_likelihood,
+    random_machine,
+    start_model,
+    statistics_of,
+    trained,
+)
 
 KINDS = ("binary", "spin")
 # Calls after which the chains of these small machines have forgotten where they started.
@@ -38,9 +47,9 @@ def model(request) -> RestrictedModel:
     return random_machine(request.param, request.param, np.random.default_rng(1), 4, 3, scale, temperature=1.2)
 
 
-def rows_of(model: RestrictedModel, n_rows: int, rng: np.random.Generator) -> LayerRows:
+def rows_of(model: RestrictedModel, n_rows: int, rng: np.random.Generator) -> Dataset:
     """Rows with the law of a machine."""
-    return LayerRows(exact(model).sample(n_rows, rng))
+    return data_rows(exact(model).sample(n_rows, rng))
 
 
 def flat(moments: FreeMoments) -> np.ndarray:
@@ -107,22 +116,22 @@ def test_moments_are_unbiased_at_the_law_of_the_model(phase, model):
 
 # -- learning ---------------------------------------------------------------------------------------------------------
 @pytest.fixture
-def lesson(model) -> tuple[RestrictedModel, LayerRows]:
+def lesson(model) -> tuple[RestrictedModel, Dataset]:
     """A start, and rows of a machine of spins in which two groups of columns agree, in either coding."""
     rng = np.random.default_rng(2)
     weights = [[0.9, 0.1], [0.8, -0.2], [0.1, 0.9], [-0.2, 0.8], [0.6, 0.6]]
     rows = rows_of(RestrictedModel.build(layer_of("spin", 5), layer_of("spin", 2), weights=weights), 600, rng)
     if model.visible.kind == "binary":
-        rows = LayerRows((rows.states + 1) // 2)
+        rows = data_rows((rows.states + 1) // 2)
     layers = layer_of(model.visible.kind, 5), layer_of(model.visible.kind, 2)
     return start_model(*layers, rows, rng), rows
 
 
-def mean_likelihood(model: RestrictedModel, rows: LayerRows) -> float:
+def mean_likelihood(model: RestrictedModel, rows: Dataset) -> float:
     return float(log_likelihood(model, rows.states).mean())
 
 
-def ascended(start: RestrictedModel, rows: LayerRows) -> RestrictedModel:
+def ascended(start: RestrictedModel, rows: Dataset) -> RestrictedModel:
     """The maximum that the exact gradient leads to."""
 
     def descent(theta):
@@ -135,8 +144,8 @@ def ascended(start: RestrictedModel, rows: LayerRows) -> RestrictedModel:
 def test_learning_comes_near_to_exact_ascent(name, lesson):
     start, rows = lesson
     rate = 1.0 if start.visible.kind == "binary" else 0.3  # the same machine in 0/1 has weights four times as large
-    learner = RestrictedLearner(n_epochs=40, learning_rate=rate, batch_size=50, free_phase=name)
-    learned = train_restricted(learner, start, rows, np.random.default_rng(0)).model
+    learner = Minibatch(max_iter=40, learning_rate=rate, batch_size=50, free_phase=name)
+    learned = trained(learner, start, rows, np.random.default_rng(0)).model
     begun, reached, best = (mean_likelihood(m, rows) for m in (start, learned, ascended(start, rows)))
     assert best > begun + 0.2
     share = 0.97 if FREE_PHASES.trait(name, "consistent", True) else 0.5
@@ -145,7 +154,7 @@ def test_learning_comes_near_to_exact_ascent(name, lesson):
 
 def test_learning_keeps_single_precision(name, lesson):
     start, rows = lesson
-    learner = RestrictedLearner(n_epochs=2, free_phase=name, dtype="float32")
-    learned = train_restricted(learner, start, rows, np.random.default_rng(0)).model
+    learner = Minibatch(max_iter=2, learning_rate=0.2, free_phase=name, dtype="float32")
+    learned = trained(learner, start, rows, np.random.default_rng(0)).model
     assert learned.theta.dtype == np.float32
     assert mean_likelihood(learned, rows) > mean_likelihood(start, rows)

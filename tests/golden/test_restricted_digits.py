@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
-from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.start import start_model
-from gibbsian.layered.training import RestrictedLearner, train_restricted
 from sklearn.datasets import load_digits
 from sklearn.neural_network import BernoulliRBM
 
 from gibbsian.inference import exact
+from gibbsian.learners import Minibatch
 from gibbsian.models.layers import BinaryLayer
 from gibbsian.models.restricted import RestrictedModel
+from layered_systems import data_rows, start_model, trained
 
 LAYERS = BinaryLayer(64), BinaryLayer(20)
 
@@ -30,8 +29,9 @@ def score(model, states):
 def test_better_than_scikit_learn_at_equal_epochs(digits, rate):
     """0.1 is scikit-learn's default, and its best rate after 10 epochs; 0.03 comes second."""
     training, test = digits
-    rng, rows = np.random.default_rng(0), LayerRows(training)
-    ours = train_restricted(RestrictedLearner(n_epochs=10), start_model(*LAYERS, rows, rng), rows, rng).model
-    rbm = BernoulliRBM(20, learning_rate=rate, max_iter=10, random_state=0).fit(training.astype(np.float64))
+    rng, rows = np.random.default_rng(0), data_rows(training)
+    learner = Minibatch(max_iter=10, learning_rate=0.2, batch_size=14)
+    ours = trained(learner, start_model(*LAYERS, rows, rng), rows, rng).model
+    rbm = BernoulliRBM(20, learning_rate=rate, n_iter=10, random_state=0).fit(training.astype(np.float64))
     parts = rbm.intercept_visible_, rbm.intercept_hidden_, np.ascontiguousarray(rbm.components_.T)
     assert score(ours, test) > score(RestrictedModel.build(*LAYERS, *parts), test) + 1.0

@@ -92,7 +92,7 @@ class MinibatchProblem:
         return data if self.scale is None else self.scale.standard(data)
 
 
-@LEARNERS.register("minibatch", epochs=True)
+@LEARNERS.register("minibatch", models="layers", epochs=True)
 @declared(frozen=True)
 class Minibatch(Learner):
     """Follow the gradient of the log-likelihood on shuffled minibatches; a step of the fit is an epoch.

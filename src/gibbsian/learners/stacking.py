@@ -218,7 +218,7 @@ class Stacking(Learner):
         return [Monitor(lambda run: run.learner.figures(run.state))]
 
 
-@LEARNERS.register("stacking", epochs=True)
+@LEARNERS.register("stacking", models="layers", epochs=True)
 def stacking(max_iter: int = 10, l1: float = 0.0, l2: float = 0.0, carried: str = "samples") -> Stacking:
     """Return stacking with as many epochs for each layer alone as for all together.
 

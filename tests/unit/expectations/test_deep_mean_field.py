@@ -9,7 +9,8 @@ import pytest
 from scipy.special import logsumexp
 
 from gibbsian.errors import ArgumentError, MissingValuesError
-from gibbsian.layered.deep_mean_field import MeanField, log_weight_bound, mean_statistics
+from gibbsian.expectations import DeepMeanField
+from gibbsian.expectations.deep_mean_field import log_weight_bound
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
 
@@ -34,7 +35,7 @@ def machine_and_rows(name, seed, scale=1.0):
 def test_free_energy_never_rises_and_bounds_the_log_weight(name, seed):
     model, rows = machine_and_rows(name, seed, scale=1.5)
     truth = model.value_log_weights(rows)
-    bounds = np.array([log_weight_bound(model, MeanField(k, tol=0.0)(model, rows)) for k in range(1, 15)])
+    bounds = np.array([log_weight_bound(model, DeepMeanField(max_iter=k, tol=0.0)(model, rows)) for k in range(1, 15)])
     assert (np.diff(bounds, axis=0) >= -1e-10).all()
     assert (bounds <= truth + 1e-10).all()
 
@@ -42,13 +43,13 @@ def test_free_energy_never_rises_and_bounds_the_log_weight(name, seed):
 def test_bound_is_exact_with_one_hidden_layer():
     model, rows = machine_and_rows("two", 0)
     np.testing.assert_allclose(
-        log_weight_bound(model, MeanField()(model, rows)), model.value_log_weights(rows), atol=1e-12
+        log_weight_bound(model, DeepMeanField()(model, rows)), model.value_log_weights(rows), atol=1e-12
     )
 
 
 def test_bound_is_the_expected_log_ratio_under_the_posterior():
     model, rows = machine_and_rows("spin-4", 1)
-    posterior = MeanField(3)(model, rows[:1])
+    posterior = DeepMeanField(max_iter=3)(model, rows[:1])
     every = [layer.enumerate(0, int(layer.n_states)) for layer in model.layers[1:]]
     total = 0.0
     for states in itertools.product(*every):
@@ -72,39 +73,32 @@ def test_missing_cells_are_hidden_units(name):
     truth = [
         logsumexp(weights[(every == row)[:, ~holes].all(axis=1)]) for row, holes in zip(rows, missing, strict=True)
     ]
-    bounds = np.array([log_weight_bound(model, MeanField(k, tol=0.0)(model, rows, missing)) for k in (1, 2, 5, 30)])
+    bounds = np.array(
+        [log_weight_bound(model, DeepMeanField(max_iter=k, tol=0.0)(model, rows, missing)) for k in (1, 2, 5, 30)]
+    )
     assert (np.diff(bounds, axis=0) >= -1e-10).all()
     assert (bounds <= np.array(truth) + 1e-10).all()
     whole = ~missing.any(axis=1)
-    plain = log_weight_bound(model, MeanField(30, tol=0.0)(model, rows[whole]))
+    plain = log_weight_bound(model, DeepMeanField(max_iter=30, tol=0.0)(model, rows[whole]))
     np.testing.assert_allclose(bounds[-1][whole], plain, atol=1e-10)
     np.testing.assert_array_equal(
-        MeanField()(model, rows, missing).means[0][~missing], rows[~missing].astype(np.float64)
+        DeepMeanField()(model, rows, missing).means[0][~missing], rows[~missing].astype(np.float64)
     )
 
 
 def test_what_stands_in_missing_cells_does_not_matter():
     model, rows = machine_and_rows("binary-3", 3)
     missing = np.random.default_rng(1).random(rows.shape) < 0.4
-    one = MeanField()(model, rows, missing)
-    other = MeanField()(model, np.where(missing, 7.0, rows), missing)
+    one = DeepMeanField()(model, rows, missing)
+    other = DeepMeanField()(model, np.where(missing, 7.0, rows), missing)
     np.testing.assert_array_equal(one.means[1], other.means[1])
-
-
-def test_clamped_moments_weigh_the_rows():
-    model, rows = machine_and_rows("binary-3", 4)
-    means = MeanField()(model, rows).means
-    doubled = mean_statistics(model, [np.vstack([part, part[:1]]) for part in means])
-    shares = np.ones(len(rows))
-    shares[0] = 2.0
-    np.testing.assert_allclose(mean_statistics(model, means, shares), doubled, atol=1e-12)
 
 
 def test_mistakes_are_named():
     model, rows = machine_and_rows("gaussian", 0)
     with pytest.raises(MissingValuesError, match="fill them first"):
-        MeanField()(model, rows, np.ones(rows.shape, bool))
+        DeepMeanField()(model, rows, np.ones(rows.shape, bool))
     with pytest.raises(ArgumentError, match="max_iter=0 must be at least 1"):
-        MeanField(0)
-    with pytest.raises(ArgumentError, match="tol=-1 must not be negative"):
-        MeanField(tol=-1)
+        DeepMeanField(max_iter=0)
+    with pytest.raises(ArgumentError, match="tol=-1 must be at least 0"):
+        DeepMeanField(tol=-1)

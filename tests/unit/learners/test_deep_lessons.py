@@ -6,21 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gibbsian.layered.deep_mean_field import MeanField, log_weight_bound
-from gibbsian.layered.deep_training import DeepLearner, centred_gradient
-from gibbsian.layered.epochs import minibatches, train_epochs
-from gibbsian.layered.phases import FreeMoments, NoChains
-from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.wake_sleep import WakeSleep, up_down_gradient
 from scipy.special import logsumexp
 
 import layered_systems as exact_sums
 from gibbsian.errors import ArgumentError, DataError, MissingValuesError
+from gibbsian.expectations import DeepMeanField
+from gibbsian.expectations.block_chains import FreeMoments, NoChains
+from gibbsian.expectations.deep_mean_field import log_weight_bound
+from gibbsian.learners import Minibatch
+from gibbsian.learners.callbacks import EachStep
+from gibbsian.learners.deep_lessons import DeepLessons, centred_gradient
+from gibbsian.learners.filling import FilledRows
+from gibbsian.learners.wake_sleep import up_down_gradient
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
-from gibbsian.optimizers import Decay
 from gibbsian.storage import Checkpoint
+from layered_systems import data_rows, trained
 
 STACKS = {
     "binary-3": (BinaryLayer(3), BinaryLayer(2), BinaryLayer(2)),
@@ -51,11 +53,11 @@ def random_machine(layers, seed=0, temperature=1.3, scale=0.7):
 def random_rows(layer, n_rows, seed=0, missing=0.0):
     rng = np.random.default_rng(seed)
     states = layer.decode(layer.draw(np.zeros((n_rows, layer.width)), rng))
-    return LayerRows(states, missing=rng.random(states.shape) < missing if missing else None)
+    return data_rows(states, missing=rng.random(states.shape) < missing if missing else None)
 
 
 def mean_bound(model, rows):
-    mean_field = MeanField(max_iter=3000, tol=1e-13)
+    mean_field = DeepMeanField(max_iter=3000, tol=1e-13)
     missing = rows.missing
     if missing is not None:
         missing = missing[:, getattr(model.visible, "unit_of_column", np.arange(model.visible.width))]
@@ -77,9 +79,11 @@ def test_gradient_is_that_of_the_bound(name, missing):
     if name == "gaussian" and missing:
         pytest.skip("Gaussian units need every number")
     model, rows = random_machine(STACKS[name]), random_rows(STACKS[name][0], 6, missing=missing)
-    learner = DeepLearner(free_phase=ExactPhase(), centred=False, mean_field=MeanField(3000, 1e-13))
-    rng = np.random.default_rng(0)
-    found = learner.direction(model, learner.start(model, rows, rng), rows, rng).gradient
+    rng, learner = np.random.default_rng(0), Minibatch(free_phase=ExactPhase(), centred=False)
+    lessons = DeepLessons(learner, model, FilledRows(rows))
+    lessons.mean_field = DeepMeanField(max_iter=3000, tol=1e-13)
+    memory, filled = lessons.start(model, rng)
+    found = lessons.teach(model, memory, filled, np.arange(rows.n_rows), rng).gradient
     truth = finite_differences(lambda theta: mean_bound(model.replace(theta), rows), model.theta)
     np.testing.assert_allclose(found, truth, atol=2e-7)
 
@@ -163,12 +167,12 @@ def digits_like(n_rows=120, n_units=8, seed=0):
     rng = np.random.default_rng(seed)
     prototypes = rng.random((3, n_units)) < 0.5
     flips = rng.random((n_rows, n_units)) < 0.1
-    return LayerRows((prototypes[rng.integers(3, size=n_rows)] ^ flips).astype(np.int8))
+    return data_rows((prototypes[rng.integers(3, size=n_rows)] ^ flips).astype(np.int8))
 
 
 LEARNERS = {
-    "dbm": (DeepLearner(n_epochs=6, learning_rate=0.1, batch_size=20, momentum=0.5), DeepModel.build),
-    "wake-sleep": (WakeSleep(n_epochs=6, learning_rate=0.1, batch_size=20, momentum=0.5), BeliefNetwork.zeros),
+    "dbm": (Minibatch(max_iter=6, learning_rate=0.1, batch_size=20, momentum=0.5), DeepModel.build),
+    "wake-sleep": (Minibatch(max_iter=6, learning_rate=0.1, batch_size=20, momentum=0.5), BeliefNetwork.zeros),
 }
 
 
@@ -177,7 +181,7 @@ def test_a_resumed_fit_has_the_same_bits(name, tmp_path):
     learner, build = LEARNERS[name]
     rows, start = digits_like(), build([BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)])
     start = start.replace(0.1 * np.random.default_rng(5).standard_normal(start.theta.size))
-    whole = train_epochs(learner, start, rows, np.random.default_rng(0))
+    whole = trained(learner, start, rows, np.random.default_rng(0))
     path = tmp_path / "fit.checkpoint"
 
     class Interrupted(Exception):
@@ -188,14 +192,14 @@ def test_a_resumed_fit_has_the_same_bits(name, tmp_path):
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        train_epochs(learner, start, rows, np.random.default_rng(0), callback=stop, callbacks=[Checkpoint(path, 1)])
+        trained(learner, start, rows, np.random.default_rng(0), [EachStep(stop), Checkpoint(path, 1)])
     checkpoint = Checkpoint(path, every=1, resume=True)
-    again = train_epochs(learner, start, rows, np.random.default_rng(0), checkpoint=checkpoint)
+    again = trained(learner, start, rows, np.random.default_rng(0), [checkpoint])
     assert again.provenance["resumed_at_step"] == 3
     np.testing.assert_array_equal(again.model.theta, whole.model.theta)
     assert again.reason == whole.reason == "trained for 6 epochs"
     assert len(again.trace) == 6
-    done = train_epochs(learner, start, rows, np.random.default_rng(0), checkpoint=checkpoint)
+    done = trained(learner, start, rows, np.random.default_rng(0), [checkpoint])
     np.testing.assert_array_equal(done.model.theta, whole.model.theta)
 
 
@@ -205,14 +209,14 @@ def test_training_raises_the_exact_likelihood(free_phase):
     rng = np.random.default_rng(1)
     layers = [BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)]
     start = DeepModel(layers, 0.05 * rng.standard_normal(DeepModel.build(layers).theta.size))
-    learner = DeepLearner(n_epochs=60, learning_rate=0.2, batch_size=20, free_phase=free_phase)
+    learner = Minibatch(max_iter=60, learning_rate=0.2, batch_size=20, free_phase=free_phase)
     values = rows.states.astype(float)
 
     def likelihood(model):
         return model.value_log_weights(values).mean() - model.log_partition()
 
     independent = np.log(np.where(values == 1, values.mean(0), 1 - values.mean(0))).sum(axis=1).mean()
-    model = train_epochs(learner, start, rows, rng).model
+    model = trained(learner, start, rows, rng).model
     assert likelihood(model) > independent + 0.3
     assert likelihood(start) < independent
 
@@ -227,13 +231,13 @@ def test_wake_sleep_raises_the_bound():
     def likelihood(network):
         return network.value_log_weights(values).mean() - exact_sums.log_partition(network.top)
 
-    trained = train_epochs(WakeSleep(n_epochs=60, learning_rate=0.2, batch_size=20), start, rows, rng).model
-    assert likelihood(trained) > likelihood(start) + 1.0
+    learned = trained(Minibatch(max_iter=60, learning_rate=0.2, batch_size=20), start, rows, rng).model
+    assert likelihood(learned) > likelihood(start) + 1.0
 
 
 def test_weights_of_rows_stand_for_repeated_rows():
-    rows = LayerRows(np.array([[0], [1], [2]]), weights=np.array([2.0, 0.0, 3.0]))
-    seen = np.concatenate([batch.states.ravel() for batch in minibatches(rows, 2, np.random.default_rng(0))])
+    rows = FilledRows(data_rows(np.array([[0], [1], [2]]), weights=np.array([2.0, 0.0, 3.0])))
+    seen = rows.states(rows.data.draws(np.random.default_rng(0)), np.empty(0)).ravel()
     assert sorted(seen) == [0, 0, 2, 2, 2]
 
 
@@ -241,12 +245,12 @@ def test_penalties_act_on_weights_only():
     rows, rng = digits_like(), np.random.default_rng(3)
     start = DeepModel.build([BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)])
     start = start.replace(0.1 * rng.standard_normal(start.theta.size))
-    learner = DeepLearner(n_epochs=10, learning_rate=0.1, batch_size=20)
-    sparse = train_epochs(replace(learner, l1=5.0), start, rows, np.random.default_rng(0)).model
+    learner = Minibatch(max_iter=10, learning_rate=0.1, batch_size=20)
+    sparse = trained(replace(learner, l1=5.0), start, rows, np.random.default_rng(0)).model
     assert all((matrix == 0).all() for matrix in sparse.weights)
     assert (sparse.biases[0] != 0).all()
-    small = train_epochs(replace(learner, l2=5.0), start, rows, np.random.default_rng(0)).model
-    free = train_epochs(learner, start, rows, np.random.default_rng(0)).model
+    small = trained(replace(learner, l2=5.0), start, rows, np.random.default_rng(0)).model
+    free = trained(learner, start, rows, np.random.default_rng(0)).model
     assert np.abs(small.weights[0]).max() < np.abs(free.weights[0]).max()
 
 
@@ -255,8 +259,8 @@ def test_single_precision_stays_single():
     layers = [BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)]
     for learner, build in LEARNERS.values():
         template = build(layers)
-        start = template.replace(template.theta.astype(np.float32))
-        fitted = train_epochs(replace(learner, n_epochs=2, l1=0.01, l2=0.01), start, rows, np.random.default_rng(0))
+        single = replace(learner, max_iter=2, l1=0.01, l2=0.01, dtype="float32")
+        fitted = trained(single, template, rows, np.random.default_rng(0))
         assert fitted.model.theta.dtype == np.float32
 
 
@@ -264,16 +268,15 @@ def test_mistakes_are_named():
     rows, rng = digits_like(), np.random.default_rng(0)
     model = DeepModel.build([BinaryLayer(7), BinaryLayer(4)])
     with pytest.raises(DataError, match="7 visible units but the rows have 8"):
-        DeepLearner().init(model, rows, rng)
+        Minibatch().init(model, rows, rng)
     with pytest.raises(ArgumentError, match="momentum=1 must be"):
-        DeepLearner(momentum=1)
+        Minibatch(momentum=1)
     with pytest.raises(ArgumentError, match="schedule='fast' must be"):
-        WakeSleep(schedule="fast")
+        Minibatch(schedule="fast")
     with pytest.raises(ArgumentError, match="free_phase=3 must be"):
-        DeepLearner(free_phase=3)
-    with pytest.raises(ArgumentError, match="learning_rate=0 must be positive"):
-        DeepLearner(learning_rate=0)
+        Minibatch(free_phase=3)
+    with pytest.raises(ArgumentError, match="learning_rate=0 must be above 0"):
+        Minibatch(learning_rate=0)
     holes = replace(rows, missing=np.ones(rows.states.shape, bool))
     with pytest.raises(MissingValuesError, match="fill them first"):
-        WakeSleep().init(BeliefNetwork.zeros([BinaryLayer(8), BinaryLayer(4)]), holes, rng)
-    assert DeepLearner(schedule=Decay(1.0, 10)).rate_after(10, 100) == pytest.approx(0.025)
+        Minibatch().init(BeliefNetwork.zeros([BinaryLayer(8), BinaryLayer(4)]), holes, rng)

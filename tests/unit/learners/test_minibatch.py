@@ -4,31 +4,41 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gibbsian.layered.filling import Filling
-from gibbsian.layered.monitors import HeldOutRows, unit_log_probabilities
-from gibbsian.layered.phases import PersistentChains
-from gibbsian.layered.pseudolikelihood import log_pseudolikelihood
-from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.start import start_model
-from gibbsian.layered.training import RestrictedLearner, train_restricted, update
 
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.learners import Learner, run
+from gibbsian.expectations import PersistentBlockChains
+from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
+from gibbsian.learners import Learner, Minibatch, run
+from gibbsian.learners.filling import FilledRows
+from gibbsian.learners.layer_monitors import unit_log_probabilities
 from gibbsian.models.layers import BinaryLayer, GaussianLayer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.optimizers import Decay
 from gibbsian.storage import Checkpoint
-from layered_systems import DISCRETE, all_values, joint_law, layer_of, log_partition, random_machine
+from layered_systems import (
+    DISCRETE,
+    all_values,
+    data_rows,
+    joint_law,
+    layer_of,
+    log_partition,
+    random_machine,
+    start_model,
+    trained,
+)
+
+# About a hundred minibatches an epoch.
+SETTINGS = {"learning_rate": 0.2, "batch_size": 30}
 
 
 def sampled_rows(machine, n_rows, rng):
     """Rows of the exact law of a small discrete machine."""
     v, _, law, _ = joint_law(machine)
-    return LayerRows(machine.visible.decode(v[rng.choice(len(v), n_rows, p=law.sum(axis=1))]))
+    return data_rows(machine.visible.decode(v[rng.choice(len(v), n_rows, p=law.sum(axis=1))]))
 
 
 def log_likelihood(model, rows):
-    return float(rows.shares @ model.log_weights(rows.states)) - log_partition(model)
+    return float(rows.shares @ model.log_weights(rows.rows()[0])) - log_partition(model)
 
 
 def strong_machine(visible, hidden, rng, n_visible=6, n_hidden=2):
@@ -52,7 +62,7 @@ def rows(truth, rng):
 
 def started(rows, rng, visible="binary", n_hidden=3, hidden="binary", **settings):
     """A start with weights large enough to leave the saddle at zero in few steps."""
-    layers = layer_of(visible, rows.n_units), layer_of(hidden, n_hidden)
+    layers = layer_of(visible, rows.n_variables), layer_of(hidden, n_hidden)
     return start_model(*layers, rows, rng, scale=0.3, **settings)
 
 
@@ -62,7 +72,7 @@ def test_comes_close_to_the_law_that_made_the_rows(visible, hidden, rng):
     truth = strong_machine(visible, hidden, rng, n_visible=5)
     rows = sampled_rows(truth, 3000, rng)
     start = started(rows, rng, visible, 3, hidden)
-    fit = train_restricted(RestrictedLearner(n_epochs=40, learning_rate=0.5, batch_size=50), start, rows, rng)
+    fit = trained(Minibatch(max_iter=40, learning_rate=0.5, batch_size=50), start, rows, rng)
     best, reached, begun = (log_likelihood(model, rows) for model in (truth, fit.model, start))
     assert begun < best - 0.1
     assert reached > best - 0.03
@@ -70,9 +80,9 @@ def test_comes_close_to_the_law_that_made_the_rows(visible, hidden, rng):
 
 def test_gaussian_units_learn_two_clusters(rng):
     which = rng.random(2000) < 0.3
-    rows = LayerRows(np.where(which[:, None], 2.0, -1.0) + rng.normal(size=(2000, 2)))
+    rows = data_rows(np.where(which[:, None], 2.0, -1.0) + rng.normal(size=(2000, 2)))
     start = start_model(GaussianLayer(2), BinaryLayer(1), rows, rng)
-    fit = train_restricted(RestrictedLearner(n_epochs=60, learning_rate=0.05, batch_size=50), start, rows, rng)
+    fit = trained(Minibatch(max_iter=60, learning_rate=0.05, batch_size=50), start, rows, rng)
     means = fit.model.visible_means(np.array([[0.0], [1.0]]))
     means = means[np.argsort(means[:, 0])]
     np.testing.assert_allclose(means, [[-1.0, -1.0], [2.0, 2.0]], atol=0.4)
@@ -84,8 +94,8 @@ def test_gaussian_units_learn_two_clusters(rng):
 @pytest.mark.parametrize("centred", [True, False])
 def test_phases_and_gradients_raise_the_likelihood(rows, rng, phase, centred):
     start = started(rows, rng)
-    learner = RestrictedLearner(n_epochs=15, learning_rate=0.2, free_phase=phase, n_steps=2, centred=centred)
-    fit = train_restricted(learner, start, rows, rng)
+    learner = Minibatch(max_iter=15, **SETTINGS, free_phase=phase, n_steps=2, centred=centred)
+    fit = trained(learner, start, rows, rng)
     assert log_likelihood(fit.model, rows) > log_likelihood(start, rows) + 0.1
 
 
@@ -94,7 +104,7 @@ def test_temperature_changes_the_scale_of_the_parameters_alone(rows, rng):
     cold = started(rows, rng)
     hot = replace(cold, theta=3.0 * cold.theta, temperature=3.0)
     learned = [
-        train_restricted(RestrictedLearner(n_epochs=3, learning_rate=rate), start, rows, np.random.default_rng(0)).model
+        trained(Minibatch(max_iter=3, learning_rate=rate, batch_size=30), start, rows, np.random.default_rng(0)).model
         for start, rate in ((cold, 0.5), (hot, 4.5))
     ]
     np.testing.assert_allclose(learned[1].theta, 3.0 * learned[0].theta, rtol=1e-8)
@@ -110,11 +120,11 @@ def test_missing_cells_are_drawn_given_the_rest(truth, rng):
     """Cells that are missing at random leave the optimum of the likelihood where it is, unlike zeros in their place."""
     full = sampled_rows(truth, 4000, rng)
     missing = rng.random(full.states.shape) < 0.3
-    holed = LayerRows(np.where(missing, 0, full.states).astype(np.int8), missing=missing)
-    zeros = LayerRows(holed.states)
-    learner = RestrictedLearner(n_epochs=40, learning_rate=0.2, batch_size=50)
+    holed = data_rows(np.where(missing, 0, full.states).astype(np.int8), missing=missing)
+    zeros = data_rows(np.where(missing, 0, full.states).astype(np.int8))
+    learner = Minibatch(max_iter=40, learning_rate=0.2, batch_size=50)
     scores = [
-        log_likelihood(train_restricted(learner, started(rows, rng, n_hidden=6), rows, rng).model, full)
+        log_likelihood(trained(learner, started(rows, rng, n_hidden=6), rows, rng).model, full)
         for rows in (full, holed, zeros)
     ]
     assert scores[1] > scores[0] - 0.05
@@ -126,7 +136,7 @@ def test_renewed_cells_stay_at_the_conditional_law(truth, rng):
     present = np.array([1, 0, 1, 1, 0, 0], np.int8)
     missing = np.zeros((3000, 6), bool)
     missing[:, 3:] = True
-    filling = Filling(LayerRows(np.tile(present, (3000, 1)), missing=missing))
+    filling = FilledRows(data_rows(np.tile(present, (3000, 1)), missing=missing))
     filled, places = filling.start(truth, rng), np.arange(3000)
     for _ in range(60):
         filling.renew(truth, places, filled, rng)
@@ -140,7 +150,7 @@ def test_renewed_cells_stay_at_the_conditional_law(truth, rng):
 
 def test_filled_cells_belong_to_their_rows(rng):
     missing = rng.random((20, 4)) < 0.4
-    filling = Filling(LayerRows(np.zeros((20, 4), np.int16), missing=missing))
+    filling = FilledRows(data_rows(np.zeros((20, 4), np.int16), missing=missing))
     filled = np.arange(missing.sum(), dtype=np.int16) + 1
     whole = np.zeros((20, 4), np.int16)
     whole[missing] = filled
@@ -152,28 +162,29 @@ def test_filled_cells_belong_to_their_rows(rng):
 @pytest.mark.parametrize("phase", ["pcd", "cd", "tempering", "smci"])
 def test_a_resumed_fit_ends_at_the_same_bits(rows, rng, tmp_path, dtype, phase):
     missing = rng.random(rows.states.shape) < 0.1
-    rows = LayerRows(rows.states[:200], rng.random(200), missing[:200])
+    rows = data_rows(rows.states[:200], rng.random(200), missing[:200])
     start = started(rows, rng)
-    learner = RestrictedLearner(n_epochs=6, batch_size=20, momentum=0.5, dtype=dtype, free_phase=phase)
-    whole = train_restricted(learner, start, rows, np.random.default_rng(3))
+    learner = Minibatch(max_iter=6, batch_size=20, momentum=0.5, dtype=dtype, free_phase=phase)
+    whole = trained(learner, start, rows, np.random.default_rng(3))
     assert whole.model.theta.dtype == dtype
     checkpoint = Checkpoint(tmp_path / "fit.checkpoint", every=1, resume=True)
-    run(learner, start, rows, np.random.default_rng(3), max_iter=4, checkpoint=checkpoint)
-    resumed = train_restricted(learner, start, rows, np.random.default_rng(99), checkpoint=checkpoint)
-    assert resumed.result.provenance == {"resumed_at_step": 4}
+    run(learner, start, rows, np.random.default_rng(3), [*learner.monitors(rows, None), checkpoint], max_iter=4)
+    resumed = trained(learner, start, rows, np.random.default_rng(99), [checkpoint])
+    assert resumed.provenance == {"resumed_at_step": 4}
     np.testing.assert_array_equal(resumed.model.theta, whole.model.theta)
-    np.testing.assert_array_equal(resumed.progress.filled, whole.progress.filled)
+    np.testing.assert_array_equal(resumed.state.progress.filled, whole.state.progress.filled)
     for name, figures in whole.history.items():
         np.testing.assert_array_equal(resumed.history[name], figures)
-    assert resumed.result.reason == whole.result.reason == "trained for 6 epochs"
-    again = train_restricted(learner, start, rows, np.random.default_rng(5), checkpoint=checkpoint)
+    assert resumed.reason == whole.reason == "trained for 6 epochs"
+    again = trained(learner, start, rows, np.random.default_rng(5), [checkpoint])
+    assert again.converged
     np.testing.assert_array_equal(again.model.theta, whole.model.theta)
 
 
 def test_the_same_seed_gives_the_same_machine_and_another_another(rows, rng):
-    start, learner = started(rows, rng), RestrictedLearner(n_epochs=2)
+    start, learner = started(rows, rng), Minibatch(max_iter=2)
     first, second, other = (
-        train_restricted(learner, start, rows, np.random.default_rng(seed)).model.theta for seed in (0, 0, 1)
+        trained(learner, start, rows, np.random.default_rng(seed)).model.theta for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first, second)
     assert (first != other).any()
@@ -182,45 +193,46 @@ def test_the_same_seed_gives_the_same_machine_and_another_another(rows, rng):
 def test_the_start_is_left_as_it_was(rows, rng):
     start = started(rows, rng)
     before = start.theta.copy()
-    train_restricted(RestrictedLearner(n_epochs=2), start, rows, rng)
+    trained(Minibatch(max_iter=2), start, rows, rng)
     np.testing.assert_array_equal(start.theta, before)
 
 
 def test_single_precision_learns(rows, rng):
     start = started(rows, rng, n_hidden=6)
-    learner = RestrictedLearner(n_epochs=20, learning_rate=0.5, dtype="float32")
-    fit = train_restricted(learner, start, rows, rng)
-    assert fit.progress.free.hidden.dtype == np.float32
+    learner = Minibatch(max_iter=20, learning_rate=0.5, batch_size=30, dtype="float32")
+    fit = trained(learner, start, rows, rng)
+    assert fit.state.progress.memory.free.hidden.dtype == np.float32
     assert log_likelihood(fit.model, rows) > log_likelihood(start, rows) + 0.5
 
 
 def test_chunks_that_arrive_are_learned_from(rows, rng):
-    model, progress = started(rows, rng), None
-    begun = log_likelihood(model, rows)
-    learner = RestrictedLearner(learning_rate=0.2, batch_size=20)
+    start, state = started(rows, rng), None
+    learner = Minibatch(learning_rate=0.2, batch_size=20).by_chunks(20)
+    assert learner.schedule == "constant"
     for _ in range(10):
         chunk = rows.take(rng.permutation(rows.n_rows)[:500])
-        model, progress = update(learner, progress, model, chunk, rng)
-    assert progress.epoch == 10
-    assert log_likelihood(model, rows) > begun + 0.1
+        state, _ = learner.update(state, start, chunk, rng)
+    assert state.progress.epoch == 10
+    assert log_likelihood(learner.fitted(start, state), rows) > log_likelihood(start, rows) + 0.1
 
 
 def test_history_has_the_start_and_every_epoch(rows, rng):
     training, held_out = rows.take(np.arange(2000)), rows.take(np.arange(2000, 3000))
-    monitor = HeldOutRows(training, held_out, exact=True)
-    fit = train_restricted(RestrictedLearner(n_epochs=5, monitor=monitor), started(rows, rng), training, rng)
+    fit = trained(Minibatch(max_iter=5), started(rows, rng), training, rng, held_out=held_out)
     assert list(fit.history) == [
         "log_pseudolikelihood",
+        "held_out_log_pseudolikelihood",
         "free_energy_gap",
         "log_likelihood",
         "held_out_log_likelihood",
     ]
     assert all(len(figures) == 6 for figures in fit.history.values())
-    seen, unseen = log_likelihood(fit.model, training), log_likelihood(fit.model, held_out)
+    some = training.take(np.arange(0, 2000, 2))  # of many rows an even selection is followed
+    seen, unseen = log_likelihood(fit.model, some), log_likelihood(fit.model, held_out)
     assert fit.history["log_likelihood"][-1] == pytest.approx(seen)
     assert fit.history["held_out_log_likelihood"][-1] == pytest.approx(unseen)
     assert fit.history["free_energy_gap"][-1] == pytest.approx(seen - unseen)
-    np.testing.assert_allclose(fit.result.trace.column("value"), -fit.history["log_pseudolikelihood"][1:])
+    np.testing.assert_allclose(fit.trace.column("value"), -fit.history["log_pseudolikelihood"][1:])
 
 
 @pytest.mark.parametrize("kind", DISCRETE)
@@ -232,26 +244,27 @@ def test_unit_probabilities_add_up_to_the_pseudolikelihood(kind, rng):
 
 
 def test_schedules():
-    rates = [
-        RestrictedLearner(learning_rate=0.4, schedule=schedule).rate_after(50, 100)
-        for schedule in ("linear", "constant", Decay(power=1.0, delay=50))
-    ]
-    np.testing.assert_allclose(rates, [0.2, 0.4, 0.2])
+    """The rate after half of the minibatches, as a trace tells it."""
+    machine, rows = random_machine("binary", "binary", np.random.default_rng(0)), data_rows(np.eye(5))
+    for schedule, rate in (("linear", 0.2), ("constant", 0.4), (Decay(power=1.0, delay=50), 0.2)):
+        learner = Minibatch(max_iter=102, learning_rate=0.4, batch_size=5, schedule=schedule)
+        trace = trained(learner, machine, rows, np.random.default_rng(0)).trace
+        assert trace.column("step_size")[51] == pytest.approx(rate, rel=0.02)
 
 
 def test_it_is_a_learner_and_settings_of_the_phase_have_one_home():
-    learner = RestrictedLearner(n_chains=7, n_steps=2)
+    learner = Minibatch(n_chains=7, n_steps=2)
     assert isinstance(learner, Learner)
-    assert learner.free_phase == PersistentChains(n_chains=7, n_steps=2)
-    assert replace(learner, l2=0.1).free_phase == learner.free_phase
+    assert learner.phase() == PersistentBlockChains(n_chains=7, n_steps=2)
+    assert replace(learner, l2=0.1).phase() == learner.phase()
     with pytest.raises(ArgumentError, match="brings its own settings"):
-        RestrictedLearner(free_phase=PersistentChains(), n_chains=7)
+        Minibatch(free_phase=PersistentBlockChains(), n_chains=7)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_epochs": 0}, "n_epochs=0"),
+        ({"max_iter": 0}, "max_iter=0"),
         ({"batch_size": 0}, "batch_size=0"),
         ({"learning_rate": 0.0}, "learning_rate=0.0"),
         ({"momentum": 1.0}, "momentum=1.0"),
@@ -266,20 +279,18 @@ def test_it_is_a_learner_and_settings_of_the_phase_have_one_home():
 )
 def test_wrong_settings_are_named(settings, message):
     with pytest.raises(ArgumentError, match=message):
-        RestrictedLearner(**settings)
+        Minibatch(**settings)
 
 
 def test_rows_that_do_not_fit_are_refused(rng):
     machine = random_machine("spin", "spin", rng, n_visible=3, n_hidden=2)
-    with pytest.raises(DataError, match="column 2 has the value 0, but spin units take -1 and 1"):
-        RestrictedLearner().init(machine, LayerRows(np.array([[1, -1, 0]])), rng)
+    with pytest.raises(DataError, match="column 'x2' has the value 0, but spin units take -1 and 1"):
+        Minibatch().init(machine, data_rows(np.array([[1, -1, 0]])), rng)
     with pytest.raises(DataError, match="3 visible units but the rows have 2 columns"):
-        RestrictedLearner().init(machine, LayerRows(np.ones((4, 2))), rng)
-    with pytest.raises(DataError, match="weights has shape"):
-        LayerRows(np.ones((4, 2)), weights=np.ones(3))
+        Minibatch().init(machine, data_rows(np.ones((4, 2))), rng)
 
 
 def test_a_column_that_never_varies_keeps_finite_biases(rng):
-    rows = LayerRows(np.column_stack([np.ones(50), np.zeros(50), rng.integers(0, 2, 50)]))
+    rows = data_rows(np.column_stack([np.ones(50), np.zeros(50), rng.integers(0, 2, 50)]))
     start = start_model(BinaryLayer(3), BinaryLayer(2), rows, rng)
     np.testing.assert_allclose(start.visible_biases[:2], [np.log(101), -np.log(101)])

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from gibbsian.layered.gradient import GradientMaker, Offsets
-from gibbsian.layered.phases import ContrastiveDivergence, FreeMoments, NoChains, PersistentChains, Samples
-from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.training import RestrictedLearner, update
 
-from gibbsian.learners import run
-from layered_systems import PAIRS, log_partition, moments, random_machine
+from gibbsian.expectations import PersistentBlockChains, RestartedBlockChains
+from gibbsian.expectations.block_chains import BlockSamples, FreeMoments, NoChains
+from gibbsian.learners import Minibatch
+from gibbsian.learners.layer_gradient import GradientMaker, Offsets
+from layered_systems import PAIRS, data_rows, log_partition, moments, random_machine
 
 FLOATS = ("float64", "float32")
 
@@ -36,7 +35,7 @@ def machine(request, rng):
 @pytest.fixture
 def rows(machine, rng):
     states = machine.visible.decode(machine.visible.draw(rng.normal(size=(12, machine.visible.width)), rng))
-    return LayerRows(states)
+    return data_rows(states)
 
 
 def mean_log_likelihood(model, rows):
@@ -55,13 +54,17 @@ def numerical_gradient(model, rows, step=1e-5):
 
 def step_of(learner, model, rows):
     """What one epoch with one minibatch of all rows adds to the parameters."""
-    return run(learner, model, rows, np.random.default_rng(0), max_iter=1).model.theta - model.theta
+    state = learner.begin(model, rows, np.random.default_rng(0))
+    return learner.step(state)[0].progress.theta - model.theta
+
+
+def parts(gradient, machine):
+    """The parts of a gradient: visible biases, hidden biases and weights."""
+    return machine.replace(gradient.copy()).lowest_parts
 
 
 def plain(**settings):
-    return RestrictedLearner(
-        n_epochs=1, schedule="constant", batch_size=1000, learning_rate=0.01, centred=False, **settings
-    )
+    return Minibatch(max_iter=1, schedule="constant", batch_size=1000, learning_rate=0.01, centred=False, **settings)
 
 
 def test_a_plain_step_is_the_gradient_of_the_log_likelihood(machine, rows):
@@ -77,40 +80,36 @@ def test_a_step_in_single_precision_is_the_same_to_its_rounding(machine, rows):
 def test_a_centred_step_is_the_gradient_in_centred_coordinates(machine, rows, rng):
     """With ``b' = b + W nu`` and ``c' = c + W^T mu``, steps of b', c' and W carry over to b and c."""
     mu, nu = rng.random(machine.visible.width), rng.random(machine.hidden.width)
-    data = Samples(machine.visible.encode(rows.states), machine.hidden_means(machine.visible.encode(rows.states)))
+    data = BlockSamples(machine.visible.encode(rows.states), machine.hidden_means(machine.visible.encode(rows.states)))
     free, _ = ExactPhase()(machine, None, None, None)
-    exact = GradientMaker()(data, free, None)
-    g_b, g_c, g_w = exact.visible, exact.hidden, exact.weights.copy()
-    made = GradientMaker()(data, free, Offsets(mu, nu))
+    g_b, g_c, g_w = parts(GradientMaker()(data, free, None)[0], machine)
+    d_b, d_c, made = parts(GradientMaker()(data, free, Offsets(mu, nu))[0], machine)
     d_w = g_w - np.outer(g_b, nu) - np.outer(mu, g_c)  # chain rule, b and c as functions of b', c' and W
-    np.testing.assert_allclose(made.weights, d_w, atol=1e-12)
-    np.testing.assert_allclose(made.visible, g_b - d_w @ nu, atol=1e-12)
-    np.testing.assert_allclose(made.hidden, g_c - d_w.T @ mu, atol=1e-12)
+    np.testing.assert_allclose(made, d_w, atol=1e-12)
+    np.testing.assert_allclose(d_b, g_b - d_w @ nu, atol=1e-12)
+    np.testing.assert_allclose(d_c, g_c - d_w.T @ mu, atol=1e-12)
 
 
 def test_centred_steps_go_uphill(machine, rows):
-    learner = RestrictedLearner(
-        n_epochs=1, schedule="constant", batch_size=1000, learning_rate=1e-4, free_phase=ExactPhase()
-    )
+    learner = Minibatch(max_iter=1, schedule="constant", batch_size=1000, learning_rate=1e-4, free_phase=ExactPhase())
     step = step_of(learner, machine, rows)
     assert step @ numerical_gradient(machine, rows) > 0
 
 
 def test_samples_and_their_moments_give_the_same_gradient(machine, rows, rng):
     values = machine.visible.encode(rows.states)
-    data = Samples(values, machine.hidden_means(values))
+    data = BlockSamples(values, machine.hidden_means(values))
     drawn = machine.draw_visible(machine.draw_hidden(values, rng), rng)
-    free = Samples(drawn, machine.hidden_means(drawn))
+    free = BlockSamples(drawn, machine.hidden_means(drawn))
     offsets = Offsets(rng.random(machine.visible.width), rng.random(machine.hidden.width))
     for about in (None, offsets):
-        by_samples, by_moments = GradientMaker()(data, free, about), GradientMaker()(data, free.moments(), about)
-        for one, other in zip(by_samples[:3], by_moments[:3], strict=True):
-            np.testing.assert_allclose(one, other, atol=1e-12)
+        by_samples, by_moments = (GradientMaker()(data, given, about)[0] for given in (free, free.moments()))
+        np.testing.assert_allclose(by_samples, by_moments, atol=1e-12)
 
 
-@pytest.mark.parametrize("phase", [ContrastiveDivergence(n_steps=30), PersistentChains(n_chains=4000, n_steps=30)])
+@pytest.mark.parametrize("phase", [RestartedBlockChains(n_steps=30), PersistentBlockChains(n_chains=4000, n_steps=30)])
 def test_chains_that_run_long_have_the_moments_of_the_model(machine, phase, rng):
-    rows = LayerRows(machine.visible.decode(machine.visible.draw(np.zeros((4000, machine.visible.width)), rng)))
+    rows = data_rows(machine.visible.decode(machine.visible.draw(np.zeros((4000, machine.visible.width)), rng)))
     found, _ = phase(machine, phase.init(machine, rows, rng), machine.visible.encode(rows.states), rng)
     exact, _ = ExactPhase()(machine, None, None, None)
     scale = 1.0 if machine.visible.kind != "gaussian" and machine.hidden.kind != "gaussian" else 4.0
@@ -120,7 +119,7 @@ def test_chains_that_run_long_have_the_moments_of_the_model(machine, phase, rng)
 
 def test_penalties_pull_the_weights_alone(rng):
     machine = random_machine("binary", "binary", rng, n_visible=4, n_hidden=3)
-    rows = LayerRows(rng.integers(0, 2, (10, 4)))
+    rows = data_rows(rng.integers(0, 2, (10, 4)))
     bare, decayed = (step_of(plain(free_phase=ExactPhase(), l2=l2), machine, rows) for l2 in (0.0, 0.3))
     pull = np.concatenate([np.zeros(7), -0.01 * 0.3 * machine.theta[7:]])
     np.testing.assert_allclose(decayed - bare, pull, atol=1e-14)
@@ -132,29 +131,30 @@ def test_penalties_pull_the_weights_alone(rng):
 
 def test_momentum_adds_up(rng):
     machine = random_machine("spin", "spin", rng, n_visible=3, n_hidden=2)
-    rows = LayerRows(2 * rng.integers(0, 2, (10, 3)) - 1)
+    rows = data_rows(2 * rng.integers(0, 2, (10, 3)) - 1)
     settings = {"schedule": "constant", "batch_size": 1000, "learning_rate": 1e-6, "centred": False}
     settings["free_phase"] = ExactPhase()
-    learner = RestrictedLearner(n_epochs=300, momentum=0.9, **settings)
-    moved = run(learner, machine, rows, np.random.default_rng(0), max_iter=300).model.theta - machine.theta
-    alone = step_of(RestrictedLearner(n_epochs=1, **settings), machine, rows)
+    learner = Minibatch(max_iter=300, momentum=0.9, **settings)
+    state = learner.begin(machine, rows, np.random.default_rng(0))
+    for _ in range(300):
+        state, _ = learner.step(state)
+    moved = state.progress.theta - machine.theta
+    alone = step_of(Minibatch(max_iter=1, **settings), machine, rows)
     # 300 steps, each of which goes on to ten times its length, but for the last ones
     np.testing.assert_allclose(moved / alone, 10 * 300 - 90, rtol=0.01)
 
 
 def test_whole_weights_are_repeated_rows(machine, rows):
     weights = np.array([1, 2, 3, 1, 1, 1, 4, 1, 1, 1, 1, 2], dtype=np.float64)
-    repeated = LayerRows(np.repeat(rows.states, weights.astype(int), axis=0))
+    repeated = data_rows(np.repeat(rows.states, weights.astype(int), axis=0))
     learner = plain(free_phase=ExactPhase())
     np.testing.assert_allclose(
-        step_of(learner, machine, LayerRows(rows.states, weights)), step_of(learner, machine, repeated), atol=1e-14
+        step_of(learner, machine, data_rows(rows.states, weights)), step_of(learner, machine, repeated), atol=1e-14
     )
 
 
 def test_shares_that_sum_to_one_make_a_whole_epoch(rng):
     machine = random_machine("binary", "binary", rng, n_visible=3, n_hidden=2)
     states, weights = rng.integers(0, 2, (40, 3)), rng.random(40)
-    _, progress = update(
-        RestrictedLearner(batch_size=10), None, machine, LayerRows(states, weights / weights.sum()), rng
-    )
-    assert progress.steps == 4
+    state, _ = Minibatch(batch_size=10).update(None, machine, data_rows(states, weights / weights.sum()), rng)
+    assert state.progress.steps == 4

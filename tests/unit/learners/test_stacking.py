@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gibbsian.layered.deep_likelihood import mean_field_bounds, recognition_bounds
-from gibbsian.layered.deep_training import DeepLearner
-from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.stacking import Stacking, halved_stack, train_stack
-from gibbsian.layered.start import start_model
-from gibbsian.layered.training import RestrictedLearner, train_restricted
-from gibbsian.layered.wake_sleep import WakeSleep
 from sklearn.datasets import load_digits
 
 import layered_systems as exact_sums
 from gibbsian.errors import ArgumentError
+from gibbsian.expectations.layer_bounds import mean_field_bounds, recognition_bounds
+from gibbsian.learners import Minibatch, Stacking
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.joined_layer import joined
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
 from gibbsian.models.restricted import RestrictedModel
+from layered_systems import data_rows, start_model, trained
 
 
 def random_restricted(visible, hidden, rng):
@@ -39,7 +35,7 @@ def test_a_deep_start_has_half_of_every_machine(visible, sizes):
         lower = joined([lower, lower]) if place == 0 else lower
         upper = joined([upper, upper]) if place == len(sizes) - 1 else upper
         machines.append(random_restricted(lower, upper, rng))
-    deep = halved_stack(layers, machines, 1.4)
+    deep = DeepModel.build(layers, temperature=1.4).stacked(machines)
     values = [layer.draw(np.zeros((5, layer.width)), rng) for layer in layers]
     ends = [np.hstack([values[0]] * 2), *values[1:-1], np.hstack([values[-1]] * 2)]
     total = sum(machine.energy(ends[k], ends[k + 1]) for k, machine in enumerate(machines))
@@ -49,16 +45,17 @@ def test_a_deep_start_has_half_of_every_machine(visible, sizes):
 def test_one_hidden_layer_is_the_restricted_machine():
     rng = np.random.default_rng(1)
     machine = random_restricted(BinaryLayer(3), BinaryLayer(2), rng)
-    deep = halved_stack([BinaryLayer(3), BinaryLayer(2)], [machine], 1.4)
+    deep = DeepModel.build([BinaryLayer(3), BinaryLayer(2)], temperature=1.4).stacked([machine])
     np.testing.assert_array_equal(deep.theta, machine.theta)
 
 
 def test_the_lowest_machine_of_a_network_learns_from_the_rows_alone():
-    rows = LayerRows(np.random.default_rng(2).integers(0, 2, (80, 5)).astype(np.int8))
-    learner = RestrictedLearner(n_epochs=4, batch_size=20)
-    shallow = train_stack(Stacking(learner), BeliefNetwork.zeros([BinaryLayer(5), BinaryLayer(3)]), rows, rng_of(0))
+    rows = data_rows(np.random.default_rng(2).integers(0, 2, (80, 5)).astype(np.int8))
+    learner = Minibatch(max_iter=4, batch_size=20)
+    learner = Stacking(alone=learner, together=None)
+    shallow = trained(learner, BeliefNetwork.zeros([BinaryLayer(5), BinaryLayer(3)]), rows, rng_of(0))
     layers = [BinaryLayer(5), BinaryLayer(3), BinaryLayer(2)]
-    deep = train_stack(Stacking(learner), BeliefNetwork.zeros(layers), rows, rng_of(0)).model
+    deep = trained(learner, BeliefNetwork.zeros(layers), rows, rng_of(0)).model
     lowest = deep.pairs[0]
     np.testing.assert_array_equal(lowest.downward_weights, shallow.model.top.weights)
     np.testing.assert_array_equal(lowest.upward_weights, shallow.model.top.weights)
@@ -73,10 +70,10 @@ def rng_of(seed):
 def test_machines_above_learn_the_law_of_the_units_below(carried):
     """One hidden unit copies the column; the machine above it must find its share."""
     rng = np.random.default_rng(3)
-    rows = LayerRows(np.repeat(rng.random((2000, 1)) < 0.8, 6, axis=1).astype(np.int8))
+    rows = data_rows(np.repeat(rng.random((2000, 1)) < 0.8, 6, axis=1).astype(np.int8))
     layers = [BinaryLayer(6), BinaryLayer(1), BinaryLayer(1)]
-    learner = Stacking(RestrictedLearner(n_epochs=60, batch_size=50, learning_rate=0.3), carried=carried)
-    network = train_stack(learner, BeliefNetwork.zeros(layers), rows, rng).model
+    learner = Stacking(alone=Minibatch(max_iter=60, batch_size=50, learning_rate=0.3), together=None, carried=carried)
+    network = trained(learner, BeliefNetwork.zeros(layers), rows, rng).model
     up = network.upward_means(np.array([[1.0] * 6, [0.0] * 6]))[1].ravel()
     assert abs(up[0] - up[1]) > 0.9
     moments = exact_sums.moments(network.top).statistics
@@ -88,13 +85,18 @@ def test_missing_cells_are_filled_for_the_layers_above():
     rng = np.random.default_rng(4)
     groups = np.repeat(rng.random((300, 1)) < 0.5, 4, axis=1) ^ (rng.random((300, 4)) < 0.1)
     states = groups.astype(np.int8) * 2 - 1
-    rows = LayerRows(states, missing=rng.random(states.shape) < 0.2)
+    rows = data_rows(states, missing=rng.random(states.shape) < 0.2)
     layers = [SpinLayer(4), SpinLayer(3), SpinLayer(2)]
     for model, joint in (
-        (BeliefNetwork.zeros(layers), WakeSleep(n_epochs=3, batch_size=20)),
-        (DeepModel.build(layers), DeepLearner(n_epochs=3, batch_size=20)),
+        (BeliefNetwork.zeros(layers), Minibatch(max_iter=3, batch_size=20)),
+        (DeepModel.build(layers), Minibatch(max_iter=3, batch_size=20)),
     ):
-        fit = train_stack(Stacking(RestrictedLearner(n_epochs=20, batch_size=20), joint), model, rows, rng_of(0))
+        fit = trained(
+            Stacking(alone=Minibatch(max_iter=20, batch_size=20, learning_rate=0.2), together=joint),
+            model,
+            rows,
+            rng_of(0),
+        )
         assert len(fit.trace) == 43
         whole = model.replace(fit.model.theta)
         log_z = exact_sums.log_partition(whole.folded() if isinstance(whole, DeepModel) else whole.top)
@@ -105,11 +107,11 @@ def test_missing_cells_are_filled_for_the_layers_above():
 def digits():
     images, _ = load_digits(return_X_y=True)
     cells = (images > 7).astype(np.int8)
-    return LayerRows(cells[:900]), LayerRows(cells[900:1200])
+    return data_rows(cells[:900]), data_rows(cells[900:1200])
 
 
 LAYERS = (BinaryLayer(64), BinaryLayer(12), BinaryLayer(8))
-GREEDY = RestrictedLearner(n_epochs=15, batch_size=20)
+GREEDY = Minibatch(max_iter=15, batch_size=20, learning_rate=0.2)
 
 
 def test_learning_together_raises_the_bound_of_a_deep_boltzmann_machine(digits):
@@ -118,11 +120,11 @@ def test_learning_together_raises_the_bound_of_a_deep_boltzmann_machine(digits):
     def bound(model):
         return mean_field_bounds(model, test).mean() - exact_sums.log_partition(model.folded())
 
-    start = train_stack(Stacking(GREEDY), DeepModel.build(LAYERS), rows, rng_of(0)).model
-    joint = DeepLearner(n_epochs=15, learning_rate=0.1, batch_size=20)
-    end = train_stack(Stacking(GREEDY, joint), DeepModel.build(LAYERS), rows, rng_of(0)).model
+    start = trained(Stacking(alone=GREEDY, together=None), DeepModel.build(LAYERS), rows, rng_of(0)).model
+    joint = Minibatch(max_iter=15, learning_rate=0.1, batch_size=20)
+    end = trained(Stacking(alone=GREEDY, together=joint), DeepModel.build(LAYERS), rows, rng_of(0)).model
     assert bound(end) > bound(start) + 0.2
-    shallow = train_restricted(GREEDY, start_model(*LAYERS[:2], rows, rng_of(0)), rows, rng_of(0)).model
+    shallow = trained(GREEDY, start_model(*LAYERS[:2], rows, rng_of(0)), rows, rng_of(0)).model
     assert bound(start) > exact_sums.log_likelihood(shallow, test.states).mean() - 1.0
 
 
@@ -130,18 +132,18 @@ def test_fine_tuning_raises_the_bound_of_a_belief_network(digits):
     rows, test = digits
 
     def bound(network):
-        return recognition_bounds(network, test, 20, rng=0)[0].mean() - exact_sums.log_partition(network.top)
+        return recognition_bounds(network, test.states, 20, rng=0)[0].mean() - exact_sums.log_partition(network.top)
 
-    start = train_stack(Stacking(GREEDY), BeliefNetwork.zeros(LAYERS), rows, rng_of(0)).model
-    joint = WakeSleep(n_epochs=15, learning_rate=0.1, batch_size=20)
-    end = train_stack(Stacking(GREEDY, joint), BeliefNetwork.zeros(LAYERS), rows, rng_of(0)).model
+    start = trained(Stacking(alone=GREEDY, together=None), BeliefNetwork.zeros(LAYERS), rows, rng_of(0)).model
+    joint = Minibatch(max_iter=15, learning_rate=0.1, batch_size=20)
+    end = trained(Stacking(alone=GREEDY, together=joint), BeliefNetwork.zeros(LAYERS), rows, rng_of(0)).model
     assert bound(end) > bound(start) + 0.2
 
 
 def test_mistakes_are_named():
-    rows = LayerRows(np.array([[1, -1], [-1, 1]]))
+    rows = data_rows(np.array([[1, -1], [-1, 1]]))
     layers = [SpinLayer(2), SpinLayer(2), SpinLayer(2)]
     with pytest.raises(ArgumentError, match="carried='all' is not known"):
         Stacking(carried="all")
     with pytest.raises(ArgumentError, match="can be probabilities"):
-        train_stack(Stacking(carried="means"), BeliefNetwork.zeros(layers), rows, rng_of(0))
+        trained(Stacking(carried="means"), BeliefNetwork.zeros(layers), rows, rng_of(0))

@@ -4,14 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from gibbsian.layered.flips import FlipSums
-from gibbsian.layered.phases import FREE_PHASES
-from gibbsian.layered.pseudolikelihood import log_pseudolikelihood
-from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.spatial import SpatialPhase, spatial_moments
 
 from gibbsian.errors import ArgumentError
-from layered_systems import joint_law, log_likelihood, random_machine, statistics_of
+from gibbsian.expectations import FREE_PHASES, SpatialBlockChains
+from gibbsian.expectations.block_spatial import spatial_moments
+from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
+from gibbsian.models.layer_flips import FlipSums
+from layered_systems import data_rows, joint_law, log_likelihood, random_machine, statistics_of
 
 TWO_VALUED = [("binary", "binary"), ("spin", "spin"), ("binary", "spin"), ("spin", "binary")]
 
@@ -106,8 +105,8 @@ def test_phase_is_registered_and_follows_the_model(rng):
     model = random_machine("binary", "binary", rng, 5, 4)
     v, h, law, _ = joint_law(model)
     phase = FREE_PHASES.create("smci", n_chains=4000, n_steps=2)
-    assert phase == SpatialPhase(n_steps=2, n_chains=4000)
-    state = phase.init(model, LayerRows(np.eye(5)), rng)
+    assert phase == SpatialBlockChains(n_steps=2, n_chains=4000)
+    state = phase.init(model, data_rows(np.eye(5)), rng)
     for _ in range(30):
         moments, state = phase(model, state, np.eye(5), rng)
     found = np.concatenate([moments.visible, moments.hidden, moments.products.ravel()])
@@ -119,7 +118,7 @@ def test_other_layers_and_regions_are_refused(rng):
     with pytest.raises(ArgumentError, match="categorical"):
         spatial_moments(categorical, categorical.visible.enumerate(0, 2))
     with pytest.raises(ArgumentError, match="region='square'"):
-        SpatialPhase(region="square")
+        SpatialBlockChains(region="square")
     model = random_machine("spin", "spin", rng)
     with pytest.raises(ArgumentError, match="hidden="):
         spatial_moments(model, np.ones((1, 5)), region="pair")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gibbsian.errors import ArgumentError
-from gibbsian.layered.rows import LayerRows
-from gibbsian.layered.stacking import Stacking
-from gibbsian.layered.start import glorot_spread, start_deep, start_model
-from gibbsian.layered.training import RestrictedLearner
+from gibbsian.learners import Minibatch, Stacking
 from gibbsian.models.belief_network import BeliefNetwork
+from gibbsian.models.deep import DeepModel
+from gibbsian.models.layer_stack import glorot_spread
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, SpinLayer
+from layered_systems import data_rows, start_model
 
-ROWS = LayerRows(np.random.default_rng(0).integers(0, 2, (50, 60)).astype(np.int8))
+ROWS = data_rows(np.random.default_rng(0).integers(0, 2, (50, 60)).astype(np.int8))
 
 
 def spread_is(weights: np.ndarray, expected: float) -> bool:
@@ -34,20 +33,19 @@ def test_categories_count_by_their_columns(rng):
 
 
 def test_every_two_layers_of_a_deep_machine_have_a_spread_of_their_own(rng):
-    start = start_deep([BinaryLayer(60), BinaryLayer(40), BinaryLayer(10)], ROWS, rng, temperature=2.0)
+    blank = DeepModel.build([BinaryLayer(60), BinaryLayer(40), BinaryLayer(10)], temperature=2.0)
+    start = Minibatch().start(blank, ROWS, rng)
     assert spread_is(start.weights[0], 2.0 * np.sqrt(2 / 100))
     assert spread_is(start.weights[1], 2.0 * np.sqrt(2 / 50))
 
 
 def test_a_stack_starts_by_the_same_rule(rng):
     layers = [BinaryLayer(60), BinaryLayer(40), BinaryLayer(10)]
-    state = Stacking(RestrictedLearner(n_epochs=1)).init(BeliefNetwork.zeros(layers), ROWS, rng)
-    assert spread_is(state.progress.greedy.theta[100:], np.sqrt(2 / 100))
+    state = Stacking(alone=Minibatch(max_iter=1)).init(BeliefNetwork.zeros(layers), ROWS, rng)
+    assert spread_is(state.progress.alone.theta[100:], np.sqrt(2 / 100))
 
 
 def test_a_spread_that_is_given_is_taken(rng):
     layers = [BinaryLayer(60), BinaryLayer(40), BinaryLayer(10)]
     assert spread_is(start_model(*layers[:2], ROWS, rng, scale=0.01, temperature=2.0).weights, 0.01)
-    assert spread_is(start_deep(layers, ROWS, rng, scale=0.01).weights[1], 0.01)
-    with pytest.raises(ArgumentError, match=r"scale=-1.0 must be zero or positive"):
-        start_model(*layers[:2], ROWS, rng, scale=-1.0)
+    assert spread_is(Minibatch().start(DeepModel.build(layers), ROWS, rng, 0.01).weights[1], 0.01)
