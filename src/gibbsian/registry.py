@@ -115,7 +115,7 @@ def check_settings(what: str, factory: Callable[..., Any], settings: Collection[
     >>> check_settings("learner='1-smci'", LEARNERS.factory("1-smci"), {"regions": 2})
     Traceback (most recent call last):
         ...
-    gibbsian.errors.ArgumentError: learner='1-smci' has no setting regions: it takes optimizer, l1, l2, centred
+    gibbsian.errors.ArgumentError: learner='1-smci' has no setting regions: it takes l1, l2, optimizer, centred
     """
     parameters = inspect.signature(factory).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):

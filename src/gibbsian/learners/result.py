@@ -91,7 +91,7 @@ class HeldOut(NamedTuple):
     --------
     >>> import gibbsian as gb
     >>> votes = gb.datasets.load_house_votes()
-    >>> gb.BoltzmannMachine(learner="mle", l2=0.01, held_out=0.2, random_state=0).fit(votes).result_.held_out.n_rows
+    >>> gb.BoltzmannMachine(learner="mle", l2=0.01, validation_fraction=0.2, random_state=0).fit(votes).result_.held_out.n_rows
     87
     """
 
