@@ -63,7 +63,7 @@ class HardKMeans(MeansEstimator):
     tol: float = number(0.0, "Converged when the energy per row falls by no more.", least=0.0)
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
-        return Restarts(EM(assignment="hard"), self.n_init, max_iter=self.max_iter, tol=self.tol)
+        return Restarts(learner=EM(assignment="hard"), n_init=self.n_init, max_iter=self.max_iter, tol=self.tol)
 
 
 @ESTIMATORS.register(

@@ -139,7 +139,7 @@ class HiddenBoltzmannMachine(HiddenUnits, PairwiseTables, Convertible, Machine):
         if self.n_init == 1:
             return learner
         limits = {"max_iter": self.max_iter, "tol": self.tol}
-        return Restarts(learner, self.n_init, **limits, loss=MinusLogLikelihood())
+        return Restarts(learner=learner, n_init=self.n_init, **limits, spawn=False, loss=MinusLogLikelihood())
 
     def _shown(self, model: Any, data: Dataset) -> Dataset:
         """Hidden units are columns that are always missing."""

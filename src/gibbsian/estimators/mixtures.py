@@ -130,7 +130,6 @@ class ClassEstimator(TransformerMixin, Estimator):
 
     def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
         super()._set_fitted(result, coding, names)
-        self.n_iter_ = max(1, len(self.free_energies_))
         self.converged_ = result.converged
         for part in self.model_.shown:
             setattr(self, f"{part}_", getattr(self.model_, part))
@@ -139,14 +138,7 @@ class ClassEstimator(TransformerMixin, Estimator):
     @property
     def free_energies_(self) -> np.ndarray:
         """The free energy, or the energy of k-means, at every step of the start that was kept; it never rises."""
-        return self._steps_kept("value")
-
-    def _steps_kept(self, column: str) -> np.ndarray:
-        trace = self.result_.trace
-        values = trace.column(column)
-        if "best" not in trace.details or not len(values):
-            return values
-        return values[trace.column("start") == trace.column("best")[-1]]
+        return self.result_.trace.kept("value")
 
     # -- questions ----------------------------------------------------------------------------------------------------
     def predict(self, X: Any) -> np.ndarray:
@@ -239,7 +231,7 @@ class MixtureEstimator(ClassEstimator):
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
         hard = {"assignment": self.assignment} if hasattr(self, "assignment") else {}
-        return Restarts(EM(**hard), self.n_init, max_iter=self.max_iter, tol=self.tol)
+        return Restarts(learner=EM(**hard), n_init=self.n_init, max_iter=self.max_iter, tol=self.tol)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-density per row."""
@@ -295,14 +287,14 @@ class SoftKMeans(MixtureEstimator):
     def _learner(self, model: Any, data: Dataset) -> Learner:
         if not self.anneal:
             return super()._learner(model, data)
-        stages = Annealed(EM(), cooling=self.cooling, max_iter=self.max_iter, tol=self.tol)
-        return Restarts(stages, self.n_init, max_iter=None, tol=self.tol)
+        stages = Annealed(learner=EM(), cooling=self.cooling, max_iter=self.max_iter, tol=self.tol)
+        return Restarts(learner=stages, n_init=self.n_init, max_iter=None, tol=self.tol)
 
     @property
     def stages_(self) -> np.ndarray:
         """The variance at every step of the start that was kept."""
         if "stage" in self.result_.trace.details:
-            return self._steps_kept("stage")
+            return self.result_.trace.kept("stage")
         return np.full(self.n_iter_, float(self.variance))
 
 

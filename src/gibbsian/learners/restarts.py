@@ -11,7 +11,7 @@ from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.nested import ENDLESS, Within, after_the_last, going_on, inner_step
 from gibbsian.optimizers import StepInfo
 from gibbsian.rng import as_pcg64, generator_of, generator_words
-from gibbsian.settings import check, declared, free, number, whole
+from gibbsian.settings import check, declared, flag, free, number, whole
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ class Restarts(Learner):
         1000, "Most steps of each start; None where the learner says itself when it is done.", least=1, optional=True
     )
     tol: float = number(1e-6, "When a start has converged: no entry of the gradient is larger.", least=0)
+    spawn: bool = flag(True, "Give each start a generator of its own; otherwise one serves them all in turn.")
     loss: Any = free(
         None,
         "Judges starts whose learner has no value: a function of model, data and generator.",
@@ -94,7 +95,9 @@ class Restarts(Learner):
 
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Prepare the first start."""
-        streams = np.array([generator_words(child) for child in as_pcg64(rng).spawn(self.n_init)])
+        rng = as_pcg64(rng)
+        generators = rng.spawn(self.n_init) if self.spawn else [rng] * self.n_init
+        streams = np.array([generator_words(one) for one in generators])
         first = generator_of(streams[0])
         inner = self.learner.init(self.learner.start(model, data, first), data, first)
         progress = RestartsProgress(
@@ -108,9 +111,16 @@ class Restarts(Learner):
             best_degenerate=True,
             best_converged=False,
             best_reason=np.zeros(0, np.uint8),
-            streams=streams,
+            streams=self._streams_after(streams, 0, first),
         )
         return LearnerState(Within(model, data, inner), progress)
+
+    def _streams_after(self, streams: np.ndarray, start: int, rng: np.random.Generator) -> np.ndarray:
+        """Return the generators of the starts after one has begun: where they share one it has moved on."""
+        if self.spawn:
+            return streams
+        later = np.arange(self.n_init)[:, None] > start
+        return np.where(later, generator_words(rng), streams)
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take a step of the present start; after its last one compare it with the best and begin the next."""
@@ -132,7 +142,8 @@ class Restarts(Learner):
         rng = generator_of(progress.streams[progress.start + 1])
         begun = self.learner.start(problem.model, problem.data, rng)
         inner = self.learner.restarted(problem.state, begun, problem.data, rng)
-        progress = replace(progress, present=inner.progress, start=progress.start + 1, n_steps=0)
+        streams = self._streams_after(progress.streams, progress.start + 1, rng)
+        progress = replace(progress, present=inner.progress, start=progress.start + 1, n_steps=0, streams=streams)
         return LearnerState(replace(problem, state=inner), progress), going_on(
             taken.info._replace(gradient_norm=np.inf), **place
         )

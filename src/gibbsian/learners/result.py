@@ -56,6 +56,13 @@ class Trace:
         """Return one column as an array."""
         return np.array([row[self.columns.index(name)] for row in self.rows])
 
+    def kept(self, name: str) -> np.ndarray:
+        """Return one column over the steps of the start that was kept; over all of them where there was one."""
+        values = self.column(name)
+        if "best" not in self.details or not len(values):
+            return values
+        return values[self.column("start") == self.column("best")[-1]]
+
     def to_array(self) -> np.ndarray:
         """Return all rows as an array of shape (n_steps, n_columns)."""
         return np.array(self.rows, dtype=np.float64).reshape(-1, len(self.columns))
@@ -159,8 +166,8 @@ class FitResult:
 
     @property
     def n_steps(self) -> int:
-        """Number of steps taken."""
-        return len(self.trace)
+        """Number of steps taken, of several starts by the one that was kept."""
+        return len(self.trace.kept("step"))
 
     @property
     def seconds(self) -> float:
