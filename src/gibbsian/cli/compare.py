@@ -76,10 +76,11 @@ def compare(
         random_state=0 if seed is None else seed,
         callback=None if quiet else lambda name: say(f"fitting {name} ..."),
     )
+    records = [_record(row) for row in rows]
     if json:
-        print_json([_record(row) for row in rows])
+        print_json(records)
     else:
-        _print(rows)
+        _print(records)
     if all(row.machine is None for row in rows):
         raise ArgumentError("no learner could fit these data", "see the reasons above")
 
@@ -98,22 +99,11 @@ def _record(row: Comparison) -> dict[str, Any]:
     }
 
 
-def _print(rows: list[Comparison]) -> None:
-    kinds = {row.held_out.kind for row in rows if row.held_out is not None}
-    columns = ("learner", "held-out score", "rms to mle", "largest |z|", "seconds", "steps", "verdict")
+def _print(records: list[dict[str, Any]]) -> None:
+    kinds = {record["score_kind"] for record in records} - {None}
+    columns = [name for name in records[0] if name not in ("score_kind", "converged")]
     print_table(
         f"held-out {' / '.join(sorted(kinds)) or 'score'} in nats a row (higher is better)",
-        columns,
-        [
-            (
-                row.learner,
-                "" if row.held_out is None else f"{row.held_out.score:.4f}",
-                "" if row.distance is None else f"{row.distance:.4f}",
-                "" if row.largest_z is None else f"{row.largest_z:.2f}",
-                "" if row.seconds is None else f"{row.seconds:.2f}",
-                "" if row.n_steps is None else row.n_steps,
-                row.verdict,
-            )
-            for row in rows
-        ],
+        [name.replace("_", " ") for name in columns],
+        [[record[name] for name in columns] for record in records],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from gibbsian.cli.table import Reading, from_files
 from gibbsian.errors import ArgumentError, ConvergenceWarning
 
 N_STRONGEST = 10
-READING = ("coding", "binarize", "categories", "values", "one_hot", "complete_rows", "drop", "weights")
 
 
 @click.command(cls=ModelCommand)
@@ -82,8 +82,8 @@ def fit(
 
 def split_flags(flags: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
     """Owner the flags that say how a table is read from those that are settings and were given."""
-    reading = Reading(**{name: flags[name] for name in READING})
-    return reading, {name: value for name, value in flags.items() if name not in READING and value is not None}
+    reading = Reading(**{field.name: flags.pop(field.name) for field in fields(Reading)})
+    return reading, {name: value for name, value in flags.items() if value is not None}
 
 
 def built(parts: list[Owner], settings: dict[str, Any], reading: Reading) -> Any:

@@ -40,7 +40,7 @@ def _plain(value: Any) -> Any:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table under its title, numbers to the right; floats get four decimals, and NaN is a dash.
+    """Print a table under its title, numbers to the right; floats get four decimals, None and NaN are a dash.
 
     Text is never read as markup."""
     from rich import box
@@ -63,9 +63,9 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
 def _cell(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(_cell, value))
-    if not isinstance(value, float):
-        return printable(str(value))
-    return "-" if math.isnan(value) else f"{value:.4f}"
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    return f"{value:.4f}" if isinstance(value, float) else printable(str(value))
 
 
 def print_tables(tables: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ import click
 from gibbsian.cli import options
 from gibbsian.cli.guard import Command
 from gibbsian.cli.output import check_distinct, check_target, print_json, print_tables, table_record
-from gibbsian.cli.table import parse_coding
+from gibbsian.cli.table import Reading
 from gibbsian.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -24,12 +24,9 @@ if TYPE_CHECKING:
 @click.option("--out", "-o", type=options.PATH, metavar="MODEL", help="Write the refitted model.")
 @click.option("--learner", default="mple", help="The learner of the refit on the edges that were kept.")
 @click.option("--l2", type=float, default=0.0, help="Penalty of the refit, (l2/2) sum parameter^2.")
-@options.coding
-@options.drop
-@options.weights
-@options.complete_rows
 @options.json
 @options.quiet
+@options.reading
 def structure(
     data: Path,
     method: str,
@@ -37,22 +34,19 @@ def structure(
     out: Path | None,
     learner: str,
     l2: float,
-    coding: str | None,
-    drop: tuple[str, ...],
-    weights: str | None,
-    complete_rows: bool,
     json: bool,
     quiet: bool,
+    **flags: Any,
 ) -> None:
     """Find which columns interact, and refit a machine on those edges."""
     from gibbsian.cli.compilation import announce_compilation
-    from gibbsian.data import Dataset
+    from gibbsian.estimators import BoltzmannMachine
     from gibbsian.structure import learn_structure
 
     check_target(out)
     check_distinct(data=data, out=out)
-    table = Dataset.read(data, coding=parse_coding(coding or "auto"), drop=drop, weight_column=weights)
-    table = table.complete_rows() if complete_rows else table
+    reading = Reading(**flags)
+    table = reading.read(BoltzmannMachine(**reading.declared()), data)
     if not quiet:
         announce_compilation()
     settings: dict[str, Any] = {} if rule is None else {"rule": rule}

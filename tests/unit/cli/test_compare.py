@@ -11,7 +11,7 @@ COMPARE = (*TABLE, "--learners", "mle,mple", "--l2", "0.01")
 def test_compare_prints_one_table(folder):
     result = run("compare", folder / "data.csv", *COMPARE, "--seed", "1")
     assert result.exit_code == 0, result.stderr
-    for words in ("mle", "mple", "rms to mle", "converged after"):
+    for words in ("mle", "mple", "distance to mle", "converged after"):
         assert words in result.stdout
 
 

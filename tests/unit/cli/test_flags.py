@@ -62,6 +62,11 @@ def test_the_help_names_a_learner_s_own_settings():
     assert "Settings of --learner pcd" in printed("fit", "--model", "pairwise", "--learner", "pcd", "--help")
 
 
+@pytest.mark.parametrize("name", gb.learners.LEARNERS)
+def test_every_learner_can_be_named(name):
+    assert run("fit", "--model", "pairwise", "--learner", name, "--help").exit_code == 0
+
+
 def test_a_learner_stays_a_name_unless_its_own_flags_are_given():
     parts = list(parts_of(["data.csv", "--learner", "mple", "--l2", "0.1"]))
     assert assembled(parts, {"learner": "mple", "l2": 0.1}) == {"learner": "mple", "l2": 0.1}
