@@ -36,8 +36,8 @@ _NAMES = {
 }
 _MODULES = (
     "answers", "comparison", "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations",
-    "graphs", "inference", "learners", "models", "objectives", "optimizers", "plots",
-    "plots_layers", "plots_mixtures", "rng", "samplers", "storage", "structure", "uncertainty",
+    "graphs", "inference", "learners", "models", "objectives", "optimizers", "plots", "rng",
+    "samplers", "storage", "structure", "uncertainty",
 )  # fmt: skip
 
 __getattr__, __dir__, __all__ = attach(__name__, _NAMES, _MODULES)

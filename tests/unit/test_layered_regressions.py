@@ -11,7 +11,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import gibbsian as gb
-from gibbsian import plots_layers
+from gibbsian import plots
 from gibbsian.errors import (
     ArgumentError,
     DataError,
@@ -329,20 +329,20 @@ class TestPictures:
     def test_what_a_deep_machine_cannot_show_is_said(self):
         dbm = machine("dbm").fit(bits())
         with pytest.raises(ArgumentError, match="a DeepBoltzmannMachine has no reconstruct"):
-            plots_layers.reconstructions(dbm, bits())
+            plots.reconstructions(dbm, bits())
         with pytest.raises(ArgumentError, match="a DeepBoltzmannMachine has no free_energy"):
-            plots_layers.free_energies(dbm, {"fit": bits()})
+            plots.free_energies(dbm, {"fit": bits()})
 
     def test_layers_that_never_learned_together_have_no_curve(self):
         with pytest.raises(ArgumentError, match="never learned together"):
-            plots_layers.training_curves(machine("dbn", fine_tune=0).fit(bits()))
+            plots.training_curves(machine("dbn", fine_tune=0).fit(bits()))
 
     @pytest.mark.parametrize("shape", [8, (-2, -2), (2, 2, 1), (2.0, 2.0)])
     def test_shapes_are_height_and_width(self, shape):
         with pytest.raises(ArgumentError, match=r"shape=.* must be the height and the width"):
-            plots_layers.filters(machine("rbm").fit(bits()), shape)
+            plots.filters(machine("rbm").fit(bits()), shape)
 
     def test_categories_are_no_image(self):
         X = [["a", "x"], ["b", "y"], ["c", "z"]] * 5
         with pytest.raises(ArgumentError, match="2 columns of categories have a weight for each of 6 values"):
-            plots_layers.filters(RBM(2, random_state=0).fit(X))
+            plots.filters(RBM(2, random_state=0).fit(X))

@@ -156,13 +156,13 @@ def _write_picture(machine: Any, kind: str, path: Path, draw: str | None, shape:
 
 
 def _drawn(machine: Any, what: str, shape: tuple[int, int] | None) -> Any:
-    from gibbsian import plots, plots_layers
+    from gibbsian import plots
 
     if what == "couplings":
         return plots.heat_map(machine)
     if what == "curves":
-        return plots_layers.training_curves(machine)
-    return plots_layers.filters(machine, shape) if what == "filters" else plots_layers.samples(machine, shape)
+        return plots.training_curves(machine)
+    return plots.filters(machine, shape) if what == "filters" else plots.samples(machine, shape)
 
 
 def parse_shape(text: str) -> tuple[int, int]:

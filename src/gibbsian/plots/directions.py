@@ -1,7 +1,4 @@
-"""Pictures of mixtures: directions on the circle and on the sphere, and the trace of the free energy.
-
-As in `gibbsian.plots`, each function draws on the `Axes` it is given, or on a figure of its own, and returns it.
-"""
+"""Classes of directions: on the circle and on the sphere."""
 
 from __future__ import annotations
 
@@ -9,19 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.errors import ArgumentError
 from gibbsian.models.von_mises_fisher import unit_rows, without_direction
+from gibbsian.plots.canvas import axes, colour, counted, legend_below, plain, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["circle", "free_energy_trace", "sphere"]
-
-# Distinguishable also without colour vision (Okabe and Ito).
-CLASS_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
-MOST_POINTS = 5000  # more cannot be told apart
+MOST_POINTS = 5000  # more cannot be distinguished
 N_ANGLES = 721
 GRID = (181, 91)  # longitudes and latitudes of the density on the sphere
 # Places added around each mean, in units of its width 1/sqrt(kappa): a narrow peak would fall between the others.
@@ -43,32 +36,28 @@ def circle(mixture: Any, X: Any, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-        >>> from gibbsian.plots_mixtures import circle
     >>> angles = np.random.default_rng(0).normal(size=60) / 3 + np.pi * (np.arange(60) % 2)
     >>> X = np.column_stack([np.cos(angles), np.sin(angles)])
-    >>> circle(gb.VonMisesFisherMixture(random_state=0).fit(X), X).get_title()
+    >>> gb.plots.circle(gb.VonMisesFisherMixture(random_state=0).fit(X), X).get_title()
     '2 classes on the circle, 60 rows'
     """
     _check(mixture, 2, "circle")
-    ax = _axes(ax, (6.4, 6.4))
+    ax = axes(ax, (6.4, 6.4))
     rows, labels = _shown(mixture, X)
     own = np.arctan2(mixture.means_[:, 1], mixture.means_[:, 0])
     angles = _refined(np.linspace(-np.pi, np.pi, N_ANGLES), _around(own, mixture), np.pi)
     grid = np.column_stack([np.cos(angles), np.sin(angles)])
-    log_density = _log_density(mixture, grid)
+    log_density = mixture.model_.log_weights(grid)
     radius = 1.0 + 0.6 * np.exp(log_density - log_density.max())
     ax.plot(grid[:, 0], grid[:, 1], color="0.8", linewidth=1, zorder=1)
     ax.plot(radius * grid[:, 0], radius * grid[:, 1], color="0.25", linewidth=1.5, zorder=2, label="density")
     for a, mean in enumerate(mixture.means_):
         x, y = rows[labels == a].T
-        ax.scatter(x, y, s=14, c=_colour(a), alpha=0.6, linewidths=0, zorder=3, label=_class_label(mixture, a))
-        ax.annotate("", xy=tuple(mean), xytext=(0, 0), arrowprops={"arrowstyle": "->", "color": _colour(a), "lw": 2})
+        ax.scatter(x, y, s=14, c=colour(a), alpha=0.6, linewidths=0, zorder=3, label=_class_label(mixture, a))
+        ax.annotate("", xy=tuple(mean), xytext=(0, 0), arrowprops={"arrowstyle": "->", "color": colour(a), "lw": 2})
     ax.set_title(_title(mixture, X, "circle"))
-    ax.set_xlim(-1.75, 1.75)
-    ax.set_ylim(-1.75, 1.75)
-    ax.set_aspect("equal")
-    ax.set_axis_off()
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=2, frameon=False, markerscale=2)
+    plain(ax, 1.75, 1.75)
+    legend_below(ax, 2, markerscale=2)
     return ax
 
 
@@ -87,13 +76,12 @@ def sphere(mixture: Any, X: Any, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-        >>> from gibbsian.plots_mixtures import sphere
     >>> X = np.random.default_rng(0).normal(size=(60, 3)) + 5 * np.eye(3)[np.arange(60) % 3]
-    >>> sphere(gb.VonMisesFisherMixture(n_components=3, random_state=0).fit(X), X).get_title()
+    >>> gb.plots.sphere(gb.VonMisesFisherMixture(n_components=3, random_state=0).fit(X), X).get_title()
     '3 classes on the sphere, 60 rows'
     """
     _check(mixture, 3, "sphere")
-    ax = _axes(ax, (9.0, 5.4), projection="mollweide")
+    ax = axes(ax, (9.0, 5.4), projection="mollweide")
     own = _map_places(mixture.means_)
     longitudes, latitudes = np.meshgrid(
         _refined(np.linspace(-np.pi, np.pi, GRID[0]), _around(own[:, 0], mixture), np.pi),
@@ -102,71 +90,23 @@ def sphere(mixture: Any, X: Any, ax: Axes | None = None) -> Axes:
     grid = np.stack(
         [np.cos(latitudes) * np.cos(longitudes), np.cos(latitudes) * np.sin(longitudes), np.sin(latitudes)], axis=-1
     )
-    density = np.exp(_log_density(mixture, grid.reshape(-1, 3))).reshape(longitudes.shape)
+    density = np.exp(mixture.model_.log_weights(grid.reshape(-1, 3))).reshape(longitudes.shape)
     picture = ax.pcolormesh(longitudes, latitudes, density, cmap="Greys", shading="gouraud", rasterized=True, zorder=0)
     rows, labels = _shown(mixture, X)
     for a, mean in enumerate(mixture.means_):
         x, y = _map_places(rows[labels == a]).T
-        ax.scatter(x, y, s=9, c=_colour(a), alpha=0.6, linewidths=0, label=_class_label(mixture, a))
-        ax.plot(*_map_places(mean[None]).T, "X", markersize=11, color=_colour(a), markeredgecolor="white")
+        ax.scatter(x, y, s=9, c=colour(a), alpha=0.6, linewidths=0, label=_class_label(mixture, a))
+        ax.plot(*_map_places(mean[None]).T, "X", markersize=11, color=colour(a), markeredgecolor="white")
     ax.figure.colorbar(picture, ax=ax, shrink=0.6, label="density")
     ax.set_title(_title(mixture, X, "sphere"))
     ax.grid(color="0.85", linewidth=0.5)
     ax.tick_params(labelsize=7, colors="0.4")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.05), ncols=3, frameon=False, markerscale=2)
+    legend_below(ax, 3, y=-0.05, markerscale=2)
     return ax
-
-
-def free_energy_trace(mixture: Any, ax: Axes | None = None) -> Axes:
-    """Draw the free energy of each step; the stages of an annealed fit are set apart.
-
-    Parameters
-    ----------
-    mixture : fitted mixture
-        The estimator that keeps it.
-    ax : Axes, optional
-        Where to draw.
-
-    Examples
-    --------
-        >>> import gibbsian as gb
-    >>> from gibbsian.plots_mixtures import free_energy_trace
-    >>> km = gb.HardKMeans(random_state=0).fit([[0.0], [1.0], [10.0], [11.0]])
-    >>> free_energy_trace(km).get_xlabel()
-    'step'
-    """
-    if not hasattr(mixture, "free_energies_") and not hasattr(mixture, "fit"):
-        raise ArgumentError("has no trace", "give a fitted mixture", argument="mixture", value=type(mixture).__name__)
-    check_is_fitted(mixture)
-    ax = _axes(ax, (7.0, 4.2))
-    energies = mixture.free_energies_
-    stages, steps = getattr(mixture, "stages_", np.zeros(len(energies))), np.arange(len(energies))
-    for stage in dict.fromkeys(stages.tolist()):
-        part = stages == stage
-        ax.plot(steps[part], energies[part], color=CLASS_COLOURS[0], marker=".", markersize=4)
-    ax.set_xlabel("step")
-    ax.set_ylabel("free energy")
-    ax.set_title(mixture.result_.reason, fontsize=10)
-    ax.grid(color="0.93")
-    return ax
-
-
-# -- parts ------------------------------------------------------------------------------------------------------------
-def _axes(ax: Axes | None, size: tuple[float, float], projection: str | None = None) -> Axes:
-    if ax is not None:
-        return ax
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure.add_subplot(projection=projection)
 
 
 def _check(mixture: Any, n_columns: int, what: str) -> None:
-    if getattr(mixture, "registered_name", "") != "vmf-mixture":
-        raise ArgumentError(f"a {what} shows a VonMisesFisherMixture, but mixture is a {type(mixture).__name__}")
-    check_is_fitted(mixture)
+    require(mixture, "concentrations_", "VonMisesFisherMixture")
     if mixture.n_features_in_ != n_columns:
         raise ArgumentError(f"a {what} shows {n_columns} columns, but the mixture has {mixture.n_features_in_}")
 
@@ -178,10 +118,6 @@ def _shown(mixture: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
     kept = np.setdiff1d(np.arange(len(rows)), without_direction(rows))
     kept = kept[:: max(1, -(-len(kept) // MOST_POINTS))]
     return unit_rows(rows[kept]), labels[kept]
-
-
-def _log_density(mixture: Any, grid: np.ndarray) -> np.ndarray:
-    return mixture.model_.log_weights(grid)
 
 
 def _around(places: np.ndarray, mixture: Any) -> np.ndarray:
@@ -200,15 +136,10 @@ def _map_places(rows: np.ndarray) -> np.ndarray:
     return np.column_stack([np.arctan2(rows[:, 1], rows[:, 0]), np.arcsin(np.clip(rows[:, 2], -1, 1))])
 
 
-def _colour(a: int) -> str:
-    return CLASS_COLOURS[a % len(CLASS_COLOURS)]
-
-
 def _class_label(mixture: Any, a: int) -> str:
     return f"class {a}: weight {mixture.weights_[a]:.2f}, $\\kappa$ {mixture.concentrations_[a]:.3g}"
 
 
 def _title(mixture: Any, X: Any, what: str) -> str:
-    n_classes, n_rows = len(mixture.means_), np.shape(X)[0]
-    classes, rows = "class" if n_classes == 1 else "classes", "row" if n_rows == 1 else "rows"
-    return f"{n_classes} {classes} on the {what}, {n_rows:,} {rows}"
+    classes = counted(len(mixture.means_), "class", "classes")
+    return f"{classes} on the {what}, {counted(np.shape(X)[0], 'row')}"

@@ -1,4 +1,4 @@
-"""Pictures of mixtures: what is drawn is what was learned."""
+"""Directions on the circle and on the sphere: what is drawn is what was learned."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from gibbsian import GaussianMixture, HardKMeans, SoftKMeans, VonMisesFisherMixture
+from gibbsian import HardKMeans, VonMisesFisherMixture
 from gibbsian.errors import ArgumentError, MissingValuesWarning
-from gibbsian.plots import save_figure
-from gibbsian.plots_mixtures import CLASS_COLOURS, MOST_POINTS, circle, free_energy_trace, sphere
+from gibbsian.plots import circle, save_figure, sphere
+from gibbsian.plots.canvas import COLOURS
+from gibbsian.plots.directions import MOST_POINTS
 
 
 @pytest.fixture(scope="module")
@@ -19,12 +20,6 @@ def plane():
     angles = np.random.default_rng(0).normal(size=80) / 4 + np.pi * (np.arange(80) % 2)
     rows = np.column_stack([np.cos(angles), np.sin(angles)])
     return VonMisesFisherMixture(2, random_state=0).fit(rows), rows
-
-
-@pytest.fixture(scope="module")
-def space():
-    rows = np.random.default_rng(0).normal(size=(90, 3)) / 2 + 2 * np.eye(3)[np.arange(90) % 3]
-    return VonMisesFisherMixture(3, random_state=0).fit(rows), rows
 
 
 def test_circle_shows_every_row_once_in_its_class(plane, tmp_path):
@@ -52,7 +47,7 @@ def test_sphere_puts_means_at_their_longitude_and_latitude(space, tmp_path):
         (longitude,), (latitude,) = ax.lines[a].get_data()
         back = [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)]
         np.testing.assert_allclose(back, mean, atol=1e-12)
-        assert ax.lines[a].get_color() == CLASS_COLOURS[a]
+        assert ax.lines[a].get_color() == COLOURS[a]
     save_figure(ax, tmp_path / "sphere.png")
     assert (tmp_path / "sphere.png").stat().st_size > 20_000
 
@@ -71,20 +66,7 @@ def test_other_dimensions_are_refused(plane, space):
         circle(*space)
 
 
-def test_trace_has_one_line_per_stage(space):
-    soft = SoftKMeans(3, variance=0.01, anneal=True, n_init=1, random_state=0).fit(space[1])
-    lines = free_energy_trace(soft).lines
-    assert len(lines) == len(np.unique(soft.stages_))
-    assert sum(len(line.get_xdata()) for line in lines) == soft.n_iter_
-
-
-@pytest.fixture(scope="module")
-def blobs() -> np.ndarray:
-    rng = np.random.default_rng(3)
-    return np.concatenate([rng.normal(size=(n, 2)) * s + m for n, s, m in ((60, 0.5, 2), (90, 1.0, 9), (30, 2.0, -9))])
-
-
-class TestPlots:
+class TestDirections:
     @pytest.fixture
     def narrow(self) -> VonMisesFisherMixture:
         angles = 1.234567 + 1e-6 * np.random.default_rng(0).normal(size=50)
@@ -121,15 +103,7 @@ class TestPlots:
         assert sum(len(part.get_offsets()) for part in ax.collections) == len(blobs)
 
     def test_other_estimators(self, blobs):
-        with pytest.raises(ArgumentError, match="a circle shows a VonMisesFisherMixture, but mixture is a HardKMeans"):
+        with pytest.raises(ArgumentError, match="a HardKMeans has no concentrations_: draw this picture of a VonMises"):
             circle(HardKMeans().fit(blobs), blobs)
         with pytest.raises(NotFittedError):
             sphere(VonMisesFisherMixture(), blobs)
-
-    def test_traces_of_estimators(self, blobs):
-        fitted = GaussianMixture(2, random_state=0).fit(blobs)
-        assert free_energy_trace(fitted).get_title() == fitted.result_.reason
-        with pytest.raises(NotFittedError):
-            free_energy_trace(GaussianMixture())
-        with pytest.raises(ArgumentError, match="mixture='list' has no trace"):
-            free_energy_trace([1.0, 2.0])

@@ -1,4 +1,4 @@
-"""Pictures of machines with hidden layers show what they say."""
+"""Rows and weights as images."""
 
 from __future__ import annotations
 
@@ -6,18 +6,8 @@ import numpy as np
 import pytest
 
 from gibbsian.errors import ArgumentError
-from gibbsian.plots_layers import filters, free_energies, reconstructions, samples, training_curves
+from gibbsian.plots import filters, reconstructions, samples
 from layered_systems import rbm as RBM
-
-
-@pytest.fixture(scope="module")
-def rows() -> np.ndarray:
-    return np.random.default_rng(0).integers(0, 2, (60, 6))
-
-
-@pytest.fixture(scope="module")
-def rbm(rows):
-    return RBM(5, max_iter=5, validation_fraction=0.2, random_state=0).fit(rows)
 
 
 def tiles(ax, shape):
@@ -57,30 +47,6 @@ def test_reconstructions_stand_below_their_rows(rbm, rows):
     above, below = tiles(reconstructions(rbm, rows, (2, 3), n=4), (2, 3))
     np.testing.assert_array_equal([tile.ravel() for tile in above], rows[:4])
     np.testing.assert_allclose([tile.ravel() for tile in below], rbm.reconstruct(rows[:4]))
-
-
-def test_free_energies_are_histograms_of_their_rows(rbm, rows):
-    ax = free_energies(rbm, {"fit": rows, "held out": rows[:10]}, sampled=False)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["fit: 60 rows", "held out: 10 rows"]
-    low, high = ax.dataLim.intervalx
-    energies = rbm.free_energy(rows)
-    assert low == pytest.approx(energies.min())
-    assert high == pytest.approx(energies.max())
-    with pytest.raises(ArgumentError, match="data holds no rows"):
-        free_energies(rbm, {}, sampled=False)
-
-
-def test_curves_are_the_history(rbm):
-    lines = training_curves(rbm).get_lines()
-    np.testing.assert_array_equal(lines[0].get_ydata(), rbm.history_["log_likelihood"])
-    np.testing.assert_array_equal(lines[1].get_ydata(), rbm.history_["held_out_log_likelihood"])
-    assert len(lines[0].get_xdata()) == 6
-
-
-def test_numbers_have_curves_of_their_reconstruction():
-    machine = RBM(2, visible="gaussian", max_iter=3, random_state=0).fit(np.random.default_rng(0).normal(size=(40, 4)))
-    assert training_curves(machine).get_ylabel() == "reconstruction error"
-    assert filters(machine).get_title() == "filters of 2 hidden units"
 
 
 def test_shapes_that_do_not_fit_are_refused(rbm):
