@@ -133,6 +133,6 @@ def test_the_cheapest_is_chosen_and_once(name, rng, monkeypatch):
     assert predict_cost(model).seconds == min(price.seconds for price in prices if price is not None)
     chosen, plan = exact(model), plan_exact(model)
     assert chosen.cost == predict_cost(model)
-    monkeypatch.setattr(sys.modules["gibbsian.inference.exact"], "_offers", None)
+    monkeypatch.setattr(sys.modules["gibbsian.inference.choice"], "_offers", None)
     assert type(plan(model)) is type(chosen)
     assert plan(model).log_partition() == chosen.log_partition()

@@ -23,7 +23,7 @@ from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.models.joined_layer import joined
 from gibbsian.models.layers import CategoricalLayer, Layer
 from gibbsian.samplers import BlockGibbs, draw_layers, layer_path
-from gibbsian.samplers.layer_path import IndependentUnits, filled_values
+from gibbsian.samplers.layer_paths import IndependentUnits, filled_values
 from gibbsian.settings import Setting, check_value
 
 # "auto" samples exactly where listing a layer takes no longer.

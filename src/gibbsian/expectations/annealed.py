@@ -14,7 +14,7 @@ from gibbsian.expectations.samples import correction_for_mean
 from gibbsian.models.base import Model
 from gibbsian.samplers.annealing import AnnealedRun, Annealing
 from gibbsian.samplers.independent import IndependentVariables, as_independent, check_base
-from gibbsian.samplers.variable_path import variable_path
+from gibbsian.samplers.variable_paths import variable_path
 
 
 class AnnealedState(NamedTuple):

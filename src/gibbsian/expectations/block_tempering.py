@@ -8,7 +8,7 @@ import numpy as np
 
 from gibbsian.expectations.block_chains import FREE_PHASES, BlockSamples, FreeMoments
 from gibbsian.models.restricted import RestrictedModel
-from gibbsian.samplers.layer_path import IndependentUnits, LayerPath, as_units
+from gibbsian.samplers.layer_paths import IndependentUnits, LayerPath, as_units
 from gibbsian.samplers.tempering import TemperedState, Tempering
 from gibbsian.settings import check, declared, free, whole
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.inference.layer_missing import RowSums, check_discrete, incomplete_states
+from gibbsian.inference.layer_missing import LayerRowSums, check_discrete, incomplete_states
 from gibbsian.models.restricted import RestrictedModel
 
 # Steps of the chains that fill what is out of reach: as many again are left aside before, and rows share the chains.
@@ -26,7 +26,7 @@ def expected_layers(model: RestrictedModel, data: Dataset, rng: np.random.Genera
     hidden = model.hidden_means(visible)
     if not holes.size:
         return visible, hidden
-    sums, missing = RowSums(model), np.asarray(data.missing)
+    sums, missing = LayerRowSums(model), np.asarray(data.missing)
     near = np.array([sums.in_reach(missing[state]) for state in holes])
     for state in holes[near]:
         visible[state], hidden[state] = sums.means(data.states[state], missing[state])

@@ -5,29 +5,25 @@ serve it. `exact` picks the cheapest and refuses with the numbers when none fits
 parameters. Depends on models and the compiled backends only.
 """
 
-from gibbsian.inference.base import ENGINES, Cost, ExactInference, Moments
-from gibbsian.inference.elimination import Elimination
-from gibbsian.inference.enumeration import Enumeration
-from gibbsian.inference.exact import conditional, exact, is_affordable, plan_exact, predict_cost
-from gibbsian.inference.factor_elimination import FactorElimination
-from gibbsian.inference.factor_enumeration import FactorEnumeration
-from gibbsian.inference.layer_sums import LayerSums
-from gibbsian.inference.walsh_tables import WalshTables
+from gibbsian.lazy import attach
 
-__all__ = [
-    "ENGINES",
-    "Cost",
-    "Elimination",
-    "Enumeration",
-    "ExactInference",
-    "FactorElimination",
-    "FactorEnumeration",
-    "LayerSums",
-    "Moments",
-    "WalshTables",
-    "conditional",
-    "exact",
-    "is_affordable",
-    "plan_exact",
-    "predict_cost",
-]
+__getattr__, __dir__, __all__ = attach(
+    __name__,
+    {
+        "ENGINES": "gibbsian.inference.base",
+        "Cost": "gibbsian.inference.base",
+        "Elimination": "gibbsian.inference.elimination",
+        "Enumeration": "gibbsian.inference.enumeration",
+        "ExactInference": "gibbsian.inference.base",
+        "FactorElimination": "gibbsian.inference.factor_elimination",
+        "FactorEnumeration": "gibbsian.inference.factor_enumeration",
+        "LayerSums": "gibbsian.inference.layer_sums",
+        "Moments": "gibbsian.inference.base",
+        "WalshTables": "gibbsian.inference.walsh_tables",
+        "conditional": "gibbsian.inference.choice",
+        "exact": "gibbsian.inference.choice",
+        "is_affordable": "gibbsian.inference.choice",
+        "plan_exact": "gibbsian.inference.choice",
+        "predict_cost": "gibbsian.inference.choice",
+    },
+)

@@ -33,7 +33,7 @@ def layer_evidence(model: RestrictedModel, data: Dataset) -> np.ndarray:
     if not holes.size:
         return evidence
     check_discrete(model.visible)
-    sums, missing = RowSums(model), np.asarray(data.missing)
+    sums, missing = LayerRowSums(model), np.asarray(data.missing)
     for state in holes:
         if not sums.in_reach(missing[state]):
             row = int(np.flatnonzero(data.row_of == state)[0])
@@ -58,7 +58,7 @@ def check_discrete(layer: Layer) -> None:
 
 
 @dataclass
-class RowSums:
+class LayerRowSums:
     """Sums over the missing cells and the hidden units of single rows."""
 
     model: RestrictedModel

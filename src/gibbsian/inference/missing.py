@@ -10,9 +10,9 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.inference.base import has_spin_form
+from gibbsian.inference.choice import exact, predict_cost
 from gibbsian.inference.completions import complete_in_all_ways, count_completions
 from gibbsian.inference.cut_sets import split_by_cut
-from gibbsian.inference.exact import exact, predict_cost
 from gibbsian.inference.layer_missing import layer_evidence
 from gibbsian.models import Model
 

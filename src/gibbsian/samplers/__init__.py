@@ -3,31 +3,27 @@
 A sampler knows how to move chains and nothing of learning. Depends on models, backends, rng and resources.
 """
 
-from gibbsian.samplers.annealing import AnnealedRun, Annealing
-from gibbsian.samplers.base import SAMPLERS, ChainState, Sampler, SweepInfo, as_sampler, draw
-from gibbsian.samplers.block_gibbs import BlockGibbs, draw_layers
-from gibbsian.samplers.gibbs import ChromaticGibbs, Gibbs, RandomScanGibbs
-from gibbsian.samplers.independent import IndependentVariables
-from gibbsian.samplers.layer_path import layer_path
-from gibbsian.samplers.tempering import Tempering
-from gibbsian.samplers.variable_path import variable_path
+from gibbsian.lazy import attach
 
-__all__ = [
-    "SAMPLERS",
-    "AnnealedRun",
-    "Annealing",
-    "BlockGibbs",
-    "ChainState",
-    "ChromaticGibbs",
-    "Gibbs",
-    "IndependentVariables",
-    "RandomScanGibbs",
-    "Sampler",
-    "SweepInfo",
-    "Tempering",
-    "as_sampler",
-    "draw",
-    "draw_layers",
-    "layer_path",
-    "variable_path",
-]
+__getattr__, __dir__, __all__ = attach(
+    __name__,
+    {
+        "SAMPLERS": "gibbsian.samplers.base",
+        "AnnealedRun": "gibbsian.samplers.annealing",
+        "Annealing": "gibbsian.samplers.annealing",
+        "BlockGibbs": "gibbsian.samplers.block_gibbs",
+        "ChainState": "gibbsian.samplers.base",
+        "ChromaticGibbs": "gibbsian.samplers.gibbs",
+        "Gibbs": "gibbsian.samplers.gibbs",
+        "IndependentVariables": "gibbsian.samplers.independent",
+        "RandomScanGibbs": "gibbsian.samplers.gibbs",
+        "Sampler": "gibbsian.samplers.base",
+        "SweepInfo": "gibbsian.samplers.base",
+        "Tempering": "gibbsian.samplers.tempering",
+        "as_sampler": "gibbsian.samplers.base",
+        "draw": "gibbsian.samplers.base",
+        "draw_layers": "gibbsian.samplers.block_gibbs",
+        "layer_path": "gibbsian.samplers.layer_paths",
+        "variable_path": "gibbsian.samplers.variable_paths",
+    },
+)

@@ -189,9 +189,9 @@ def as_path(model: Any, rng: np.random.Generator) -> Path:
     if isinstance(model, Path):
         return model
     if hasattr(model, "folded"):
-        from gibbsian.samplers.layer_path import layer_path
+        from gibbsian.samplers.layer_paths import layer_path
 
         return layer_path(model, rng=rng)
-    from gibbsian.samplers.variable_path import variable_path
+    from gibbsian.samplers.variable_paths import variable_path
 
     return variable_path(model)

@@ -16,7 +16,7 @@ from gibbsian.models.factors import Factor, FactorGraph
 from gibbsian.samplers import IndependentVariables, variable_path
 from gibbsian.samplers.annealing import AnnealedRun, Annealing
 from gibbsian.samplers.independent import as_independent
-from gibbsian.samplers.variable_path import Walkers, _spin_path, _table_path, variables_to_sum_out
+from gibbsian.samplers.variable_paths import Walkers, _spin_path, _table_path, variables_to_sum_out
 from gibbsian.storage import pack, unpack
 from systems import exact_law, random_model
 

@@ -7,7 +7,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.models.layers import SpinLayer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.samplers import BlockGibbs, Tempering, layer_path
-from gibbsian.samplers.layer_path import IndependentUnits
+from gibbsian.samplers.layer_paths import IndependentUnits
 from gibbsian.samplers.tempering import TemperedState
 from layered_systems import all_values, random_machine
 

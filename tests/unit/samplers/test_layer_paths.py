@@ -10,7 +10,7 @@ from gibbsian.errors import ArgumentError, MixingWarning
 from gibbsian.models.layers import BinaryLayer, SpinLayer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.samplers import Annealing, layer_path
-from gibbsian.samplers.layer_path import IndependentUnits
+from gibbsian.samplers.layer_paths import IndependentUnits
 from layered_systems import PAIRS, all_values, log_partition, random_machine
 
 
