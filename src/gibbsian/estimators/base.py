@@ -163,7 +163,7 @@ class Estimator(DensityMixin, BaseEstimator):
             data = drop_empty_rows(data) if data.has_missing else data
             result = self._run(learner, start, data, rng, unseen)
             self._set_fitted(replace(result, state=None), data.coding, data.names)
-            self._state = learner.kept(result.state)
+            self._state = result.state
         if unseen is not None:
             self.result_ = replace(self.result_, held_out=self.score_or_pseudo_score(unseen))
         return self

@@ -13,7 +13,7 @@ from gibbsian.data import Dataset
 from gibbsian.domain import BINARY, SPIN, Coding
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
 from gibbsian.estimators.base import ESTIMATORS, Estimator
-from gibbsian.estimators.span_questions import SpanQuestions
+from gibbsian.estimators.span_questions import SpanQuestions, has_hidden_variable
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.span_penalty import DescriptionLength
@@ -112,6 +112,7 @@ class FullSpan(SpanQuestions, Estimator):
         flag=False,
     )
     n_components: int = whole(1, "Values of a hidden variable besides the columns; 1 for none.", least=1)
+    n_init: int = whole(1, "Starts of a hidden variable; the one of lowest cost is kept.", least=1)
     n_averages: int = whole(0, "Fits to resampled rows to average; 0 for one fit to all rows.", least=0)
     candidates: Any = free(
         None,
@@ -126,7 +127,7 @@ class FullSpan(SpanQuestions, Estimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         tags.input_tags.three_d_array = True
-        if self.n_components > 1:
+        if has_hidden_variable(self):
             tags.transformer_tags = TransformerTags()
         return tags
 
@@ -158,26 +159,35 @@ class FullSpan(SpanQuestions, Estimator):
         return FullSpanModel(given.basis, given.indices, given.scaled_theta, data.domain)
 
     def _learner(self, model: FullSpanModel, data: Dataset) -> Learner:
-        """Return the learner, with what is asked for around it: a hidden variable, averages, a choice."""
-        from gibbsian.learners.span_ensembles import SpanBagging, SpanSelection
-        from gibbsian.learners.span_hidden import SpanHidden
+        """Return the learner, or the choice among several, each with what is asked for around it."""
+        from gibbsian.learners.span_ensembles import SpanSelection, as_candidates
 
         if self.candidates is not None:
-            learner: Learner = SpanSelection(self.candidates, combine=self.combine, max_iter=self.max_iter)  # type: ignore[call-arg]
-        else:
-            given = {name: value for name, value in non_defaults(self).items() if name in OF_THE_LEARNER}
-            learner = as_learner(self.learner, **given)
+            candidates = [self._around(candidate) for candidate in as_candidates(self.candidates)]
+            return SpanSelection(candidates, combine=self.combine, max_iter=self.max_iter)  # type: ignore[call-arg]
+        given = {name: value for name, value in non_defaults(self).items() if name in OF_THE_LEARNER}
+        return self._around(as_learner(self.learner, **given))
+
+    def _around(self, learner: Learner) -> Learner:
+        """Put a hidden variable, several starts and averages around a learner, as they are asked for."""
+        from gibbsian.learners.restarts import Restarts
+        from gibbsian.learners.span_ensembles import SpanBagging
+        from gibbsian.learners.span_hidden import SpanHidden
+
         if self.n_components > 1:
             learner = SpanHidden(learner, tol=0.1 * self.tol)
+            if self.n_init > 1:
+                learner = Restarts(learner, self.n_init, max_iter=self.max_iter, tol=0.0)  # type: ignore[call-arg]
         if self.n_averages:
             learner = SpanBagging(learner, n_averages=self.n_averages, max_iter=self.max_iter)
         return learner
 
     def _preflight(self, data: Dataset, model: FullSpanModel, learner: Any) -> None:
         """Refuse tables that do not fit; say which columns hold one value only."""
-        if not hasattr(learner, "require_memory"):
+        fits = learner.learner if hasattr(learner, "n_init") else learner
+        if not hasattr(fits, "require_memory"):
             raise ArgumentError("does not learn full-span models", argument="learner", value=self.learner)
-        learner.require_memory(model.basis, self.checkpoint is not None, data.has_missing)
+        fits.require_memory(model.basis, self.checkpoint is not None, data.has_missing)
         present = np.ones(data.states.shape, bool) if data.missing is None else ~data.missing
         for j, name in enumerate(data.names):
             seen = np.unique(data.states[present[:, j], j])
@@ -195,15 +205,18 @@ class FullSpan(SpanQuestions, Estimator):
 
     def _judged(self, result: FitResult, data: Dataset, learner: Any) -> FitResult:
         model: Any = result.model
-        inner = getattr(learner, "learner", learner)
+        fits = learner.learner if hasattr(learner, "n_init") else learner
+        inner = getattr(fits, "learner", fits)
         provenance = {
             "distinct_rows": data.n_states,
             **{name: getattr(inner, name) for name in ("mdl_scale", "l1", "l2", "l2_growth") if hasattr(inner, name)},
             "samples": data.total_weight,
             "functions": int(model.theta.size),
-            **(learner.costs(model, data) if hasattr(learner, "costs") else {}),
+            **(fits.costs(model, data) if hasattr(fits, "costs") else {}),
         }
-        moments = result.moments if result.moments is not None else self._moments(model, data)
+        moments = result.moments
+        if moments is None and not model.n_hidden:
+            moments = self._moments(model, data)
         return replace(result, provenance={**result.provenance, **provenance}, moments=moments)
 
     def _moments(self, model: FullSpanModel, data: Dataset) -> Any:

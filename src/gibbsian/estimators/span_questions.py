@@ -36,6 +36,11 @@ OF_THE_FIT = ("cost", "divergence", "steps", "seconds", "resumed_at_step")
 _N_STATES = Setting("How many states.", "whole", low=1)
 
 
+def has_hidden_variable(estimator: Any) -> bool:
+    """Whether a fit leaves a hidden variable in the model; averages and choices are of the columns alone."""
+    return estimator.n_components > 1 and not estimator.n_averages and estimator.candidates is None
+
+
 class SpanQuestions:
     """What can be asked of a `FullSpan` beyond other estimators; columns by name, values by label."""
 
@@ -54,11 +59,11 @@ class SpanQuestions:
         def get_params(self, deep: bool = True) -> dict[str, Any]:
             """Return the settings, as scikit-learn does."""
 
-    @available_if(lambda self: self.n_components > 1)
+    @available_if(has_hidden_variable)
     def transform(self, X: Any) -> np.ndarray:
         """Return the probabilities of the values of the hidden variable given the present cells of each row.
 
-        There is one with ``n_components`` above 1.
+        There is one with ``n_components`` above 1, unless models are averaged or chosen.
 
         Examples
         --------
@@ -70,7 +75,7 @@ class SpanQuestions:
         data = self._read(X)
         return self._answers.hidden_probabilities(data)[data.row_of]
 
-    @available_if(lambda self: self.n_components > 1)
+    @available_if(has_hidden_variable)
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns that `transform` gives, one for each value of the hidden variable."""
         check_is_fitted(self)

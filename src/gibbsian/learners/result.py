@@ -134,7 +134,7 @@ class FitResult:
     remedy : str
         What to do where the fit did not converge, with code between backticks.
     state : LearnerState, optional
-        Where the learner stood at the end; no part of files.
+        What a learner keeps of its end for `partial_fit`; no part of files.
 
     Examples
     --------

@@ -124,7 +124,7 @@ class Run:
             moments=self.learner.moments(self.model, self.state),
             history={name: np.asarray(values) for name, values in self.history.items()},
             remedy="" if converged else reason.partition(": ")[2],
-            state=self.state,
+            state=self.learner.kept(self.state),
         )
 
 

@@ -130,6 +130,10 @@ class SpanBagging(Learner):
         check(self)
         object.__setattr__(self, "learner", as_learner(self.learner))
 
+    def start(self, model: Any, data: Dataset, rng: np.random.Generator) -> Any:
+        """Return the model itself: hidden values differ by the rows around which they start."""
+        return model
+
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Draw the rows of all fits."""
         n_rows, shares = round(data.total_weight), data.weights / data.total_weight
@@ -202,6 +206,10 @@ class SpanSelection(Learner):
     def __post_init__(self) -> None:
         check(self)
         object.__setattr__(self, "candidates", as_candidates(self.candidates))
+
+    def start(self, model: Any, data: Dataset, rng: np.random.Generator) -> Any:
+        """Return the model itself: hidden values differ by the rows around which they start."""
+        return model
 
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Keep some rows back."""

@@ -87,6 +87,10 @@ class SpanHidden(Learner):
         if not isinstance(self.learner, SpanLearner):
             raise ArgumentError("must choose functions of a full-span model", argument="learner", value=self.learner)
 
+    def start(self, model: Any, data: Dataset, rng: np.random.Generator) -> Any:
+        """Return the model itself: hidden values differ by the rows around which they start."""
+        return model
+
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Start around rows drawn at random, one for each combination of hidden values."""
         self.learner.require(model)

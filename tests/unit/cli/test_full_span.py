@@ -144,3 +144,24 @@ def test_dense_needs_l2(folder, table):
     answer(*fit(folder, "--learner", "span-dense", "--l2", "0.01", "--l2-growth", "3"))
     expected = gb.FullSpan("span-dense", l2=0.01, l2_growth=3.0).fit(table)
     assert np.array_equal(gb.load(folder / "new.gibbs").model_.theta, expected.model_.theta)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"n_components": 2},
+        {"n_averages": 3},
+        {"candidates": "span-greedy, span-dense:l2=0.01"},
+        {"candidates": "span-greedy, span-dense:l2=0.01", "combine": "stack"},
+    ],
+    ids=lambda settings: " ".join(settings),
+)
+def test_hidden_variables_averages_and_choices(folder, table, settings):
+    flags = [text for name, value in settings.items() for text in (f"--{name.replace('_', '-')}", value)]
+    answer(*fit(folder, *flags, "--seed", 0))
+    expected = gb.FullSpan(**settings, random_state=0).fit(table)
+    loaded = gb.load(folder / "new.gibbs")
+    assert np.array_equal(loaded.model_.theta, expected.model_.theta)
+    assert answer("score", folder / "new.gibbs", folder / "data.csv")["mean_log_likelihood"] == pytest.approx(
+        expected.score(table)
+    )

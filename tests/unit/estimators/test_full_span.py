@@ -948,3 +948,23 @@ def test_a_learner_object_brings_its_own_settings(rng):
     assert np.array_equal(given.model_.theta, named.model_.theta)
     with pytest.raises(ArgumentError, match="a learner object brings its own settings"):
         gb.FullSpan(gb.learners.SpanGreedy(), mdl_scale=0.5).fit(rows)
+
+
+def test_more_starts_of_a_hidden_variable_end_no_higher(rng):
+    rows = two_classes(rng)
+    one, many = (gb.FullSpan(n_components=3, n_init=n, random_state=0).fit(rows) for n in (1, 4))
+    assert many.result_.converged
+    assert "the best of 4 starts" in many.result_.reason
+    assert many.cost_ <= one.cost_ + 1e-3
+    assert np.isfinite(many.basis_["dual"]).all()
+    assert many.transform(rows).shape == (400, 3)
+
+
+def test_averages_and_choices_of_models_with_a_hidden_variable(rng):
+    rows = two_classes(rng, 200)
+    averaged = gb.FullSpan(n_components=2, n_averages=2, random_state=0).fit(rows)
+    chosen = gb.FullSpan(n_components=2, candidates="span-greedy, span-newton", random_state=0).fit(rows)
+    for machine in (averaged, chosen):
+        assert machine.model_.cardinalities == (2,) * 5
+        assert not hasattr(machine, "transform")
+        assert machine.score(rows) > gb.FullSpan(mdl_scale=100.0).fit(rows).score(rows)
