@@ -175,11 +175,11 @@ class FullSpan(SpanQuestions, Estimator):
         from gibbsian.learners.span_hidden import SpanHidden
 
         if self.n_components > 1:
-            learner = SpanHidden(learner, tol=0.1 * self.tol)
+            learner = SpanHidden(learner=learner, tol=0.1 * self.tol)
             if self.n_init > 1:
                 learner = Restarts(learner, self.n_init, max_iter=self.max_iter, tol=0.0)  # type: ignore[call-arg]
         if self.n_averages:
-            learner = SpanBagging(learner, n_averages=self.n_averages, max_iter=self.max_iter)
+            learner = SpanBagging(learner=learner, n_averages=self.n_averages, max_iter=self.max_iter)
         return learner
 
     def _preflight(self, data: Dataset, model: FullSpanModel, learner: Any) -> None:

@@ -10,6 +10,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.learners import as_learner, run
 from gibbsian.learners.span_ensembles import SpanBagging, SpanSelection, mean_log_likelihood, split_weights, stack
 from gibbsian.models import FullSpanModel, SpanAverage, SpanBasis
+from gibbsian.storage import Checkpoint
 from span_fits import counted, fit, learner_of
 
 
@@ -205,3 +206,25 @@ def test_rows_that_cannot_be_split_are_named(rng):
     ):
         with pytest.raises(ArgumentError, match=message):
             split_weights(np.array(counts), fraction, rng)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        SpanBagging(n_averages=6),
+        SpanSelection("span-greedy, span-newton, span-dense:l2=0.01, span-dense:l2=1, span-greedy:l2=0.1"),
+        SpanSelection(
+            "span-greedy, span-dense:l2=0.01, span-dense:l2=1, span-newton, span-newton:l2=1", combine="stack"
+        ),
+    ],
+    ids=["average", "best", "stack"],
+)
+def test_a_resumed_fit_has_the_bits_of_an_uninterrupted_one(learner, tmp_path, rng):
+    data, start = counted(noisy_chain(120, rng, 4), np.ones(120), (2,) * 4), FullSpanModel.build((2,) * 4)
+    whole = run(learner, start, data, 3)
+    path = tmp_path / "fit.checkpoint"
+    run(learner, start, data, 3, [Checkpoint(path, every=2)], max_iter=4)
+    rest = run(learner, start, data, 3, [Checkpoint(path, resume=True)])
+    assert rest.provenance["resumed_at_step"] == 4
+    assert np.array_equal(rest.model.theta, whole.model.theta)
+    assert np.array_equal(rest.trace.column("value"), whole.trace.column("value"), equal_nan=True)
