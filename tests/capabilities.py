@@ -96,7 +96,8 @@ CAPABILITIES: dict[str, Callable[[str], None]] = {
 # -- an estimator with a learner --------------------------------------------------------------------------------------
 def learns(name: str, learner: str, holes: float = 0.0) -> None:
     """Take some steps of a learner."""
-    small(name, learner=learner, max_iter=STEPS).fit(table(name, holes=holes))
+    penalty = {} if "l2" in settings_of(LEARNERS.factory(learner)) else {"l2": 0.0}
+    small(name, learner=learner, max_iter=STEPS, **penalty).fit(table(name, holes=holes))
 
 
 @cache

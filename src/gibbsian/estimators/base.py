@@ -159,6 +159,8 @@ class Estimator(DensityMixin, BaseEstimator):
             data, unseen = self._split(data, rng)
             start = self._start(data, rng)
             learner = self._learner(start, data)
+            if refusal := learner.refusal(start):
+                raise ArgumentError(refusal, argument="learner", value=getattr(learner, "registered_name", learner))
             self._preflight(data, start, learner)
             data = drop_empty_rows(data) if data.has_missing else data
             result = self._run(learner, start, data, rng, unseen)

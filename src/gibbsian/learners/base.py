@@ -11,6 +11,7 @@ from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
 from gibbsian.optimizers import StepInfo
 from gibbsian.registry import Registry
+from gibbsian.settings import settings_of
 
 LEARNERS = Registry("learner", "gibbsian.learners", "LEARNERS")
 
@@ -50,6 +51,10 @@ class Learner:
     >>> all(isinstance(LEARNERS.create(name), Learner) for name in LEARNERS)
     True
     """
+
+    def refusal(self, model: Any) -> str:
+        """Say why the learner cannot learn a kind of model; the empty string where it can."""
+        return ""
 
     def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
         """Return where learning begins when nothing is said: hidden units must not all be alike."""
@@ -138,7 +143,9 @@ def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settin
     if isinstance(learner, str):
         if epochs is not None and LEARNERS.trait(learner, "epochs", False):
             settings["max_iter"] = epochs
-        return LEARNERS.create(learner, **settings)
+        known = settings_of(LEARNERS.factory(learner))
+        # a penalty of zero is none, also to a learner that has no penalties
+        return LEARNERS.create(learner, **{name: value for name, value in settings.items() if value or name in known})
     if not isinstance(learner, Learner) or isinstance(learner, type):
         raise ArgumentError(
             f"must be one of {', '.join(LEARNERS)} or a learner object", argument="learner", value=learner

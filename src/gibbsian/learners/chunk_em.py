@@ -53,6 +53,10 @@ class ChunkEM(Learner):
     def __post_init__(self) -> None:
         check(self)
 
+    def refusal(self, model: Any) -> str:
+        """Only mixtures have classes to learn."""
+        return "" if hasattr(model, "em_steps") else "learns classes, and the model has no hidden label"
+
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Place the classes by the first chunk, where the model has none yet."""
         if not hasattr(model, "class_sums"):

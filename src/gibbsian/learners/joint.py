@@ -36,6 +36,10 @@ class OnJoint(Learner):
         joint = _joint(model)
         return model.from_joint(self.learner.start(joint, data, rng))
 
+    def refusal(self, model: Any) -> str:
+        """Ask the learner."""
+        return self.learner.refusal(_joint(model))
+
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Prepare to learn with hidden units as columns that are always missing."""
         return self.learner.init(_joint(model), with_hidden(data, model.n_hidden), rng)

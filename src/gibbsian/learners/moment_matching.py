@@ -5,7 +5,7 @@ Where cells are missing the data's statistics are an expectation too, given the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from gibbsian.models import Model
 from gibbsian.optimizers import Ascent, GradientStep, StepInfo
 from gibbsian.settings import check, declared, flag, free, whole
 
+# Steps on one chunk of rows; Adam forgets the first ones within some chunks.
+STEPS_A_CHUNK = 10
 OPTIMIZER = (
     "How to move; None is Adam at a rate of at most 0.05 that falls with the number of interactions of a variable."
 )
@@ -177,6 +179,24 @@ class MomentMatching(Penalised):
         if self.runaway is not None:
             info = info._replace(failure=self.runaway.failure(model, walk.iterate, walk.evaluations))
         return LearnerState(problem, _Progress(walk, samples, posterior)), info
+
+    def rebound(self, state: LearnerState, data: Dataset) -> LearnerState:
+        """Go on with the statistics of other rows; chains that start at the rows start at the new ones."""
+        walk = state.progress.walk
+        # a stream of its own for every chunk, known from what was done before
+        fresh = self.init(state.problem.model.replace(walk.iterate), data, np.random.default_rng(walk.evaluations))
+        restarts = hasattr(self.expectation, "restarted_at")
+        samples = fresh.progress.samples if restarts else state.progress.samples
+        return LearnerState(fresh.problem, replace(fresh.progress, walk=walk, samples=samples))
+
+    def update(
+        self, state: LearnerState | None, model: Model, data: Dataset, rng: np.random.Generator
+    ) -> tuple[LearnerState, StepInfo]:
+        """Learn from one chunk of rows as it arrives, in a few steps on its statistics."""
+        state, info = super().update(state, model, data, rng)
+        for _ in range(STEPS_A_CHUNK - 1):
+            state, info = self.step(state)
+        return state, info
 
     def _clamped_phase(self, problem: _Problem, model: Model, progress: _Progress) -> tuple[Estimate, Any, Any]:
         """Return the data's statistics, the state of their expectation, and the samples of the free phase.

@@ -98,7 +98,8 @@ class HeldOut(NamedTuple):
     --------
     >>> import gibbsian as gb
     >>> votes = gb.datasets.load_house_votes()
-    >>> gb.BoltzmannMachine(learner="mle", l2=0.01, validation_fraction=0.2, random_state=0).fit(votes).result_.held_out.n_rows
+    >>> machine = gb.BoltzmannMachine(learner="mle", l2=0.01, validation_fraction=0.2, random_state=0).fit(votes)
+    >>> machine.result_.held_out.n_rows
     87
     """
 

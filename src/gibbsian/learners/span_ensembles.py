@@ -134,6 +134,10 @@ class SpanBagging(Learner):
         """Return the model itself: hidden values differ by the rows around which they start."""
         return model
 
+    def refusal(self, model: Any) -> str:
+        """Only full-span models have functions to choose."""
+        return "" if hasattr(model, "basis") else "chooses functions of a full-span model"
+
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Draw the rows of all fits."""
         n_rows, shares = round(data.total_weight), data.weights / data.total_weight
@@ -210,6 +214,10 @@ class SpanSelection(Learner):
     def start(self, model: Any, data: Dataset, rng: np.random.Generator) -> Any:
         """Return the model itself: hidden values differ by the rows around which they start."""
         return model
+
+    def refusal(self, model: Any) -> str:
+        """Only full-span models have functions to choose."""
+        return "" if hasattr(model, "basis") else "chooses functions of a full-span model"
 
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Keep some rows back."""

@@ -91,6 +91,10 @@ class SpanHidden(Learner):
         """Return the model itself: hidden values differ by the rows around which they start."""
         return model
 
+    def refusal(self, model: Any) -> str:
+        """Only full-span models have functions to choose."""
+        return "" if hasattr(model, "basis") else "chooses functions of a full-span model"
+
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Start around rows drawn at random, one for each combination of hidden values."""
         self.learner.require(model)

@@ -120,6 +120,10 @@ class Stacking(Learner):
         """The L2 penalty of the last stage."""
         return (self.together or self.alone).l2
 
+    def refusal(self, model: DeepMachine) -> str:
+        """Only models of layers in a row can be stacked."""
+        return "" if hasattr(model, "n_hidden_layers") else "learns layers one by one, and the model has none in a row"
+
     def most_steps(self, model: DeepMachine, max_iter: int) -> int:
         """Return the epochs of all stages."""
         last = 0 if self.together is None else self.together.max_iter

@@ -66,6 +66,10 @@ class WinnerTakeAll(Learner):
     def __post_init__(self) -> None:
         check(self)
 
+    def refusal(self, model: Any) -> str:
+        """Only mixtures have classes to learn."""
+        return "" if hasattr(model, "em_steps") else "learns classes, and the model has no hidden label"
+
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Put the units on rows that lie far apart."""
         problem = self._problem(model, data)
