@@ -239,9 +239,9 @@ class SpanLearner(Learner):
         """Return the data as the steps take them."""
         if not data.has_missing:
             return CompleteRows(self.problem_of(model.basis, data.domain.to_codes(data.states), data.weights))
-        from gibbsian.learners.span_filling import FilledRows
+        from gibbsian.learners.span_filling import SpreadRows
 
-        return FilledRows.of(self, model.basis, data)
+        return SpreadRows.of(self, model.basis, data)
 
     def problem_of(self, basis: SpanBasis, codes: np.ndarray, counts: np.ndarray) -> SpanProblem:
         """Return the problem of counted rows under the penalties of this learner."""

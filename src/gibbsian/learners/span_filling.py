@@ -76,7 +76,7 @@ class FillProgress:
 
 
 @dataclass(frozen=True, eq=False)
-class FilledRows:
+class SpreadRows:
     """Rows with missing cells, as a model has filled them.
 
     Parameters

@@ -21,7 +21,7 @@ from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
 from gibbsian.learners.span_base import Change, SpanLearner, refreshed, step_info
-from gibbsian.learners.span_filling import FilledRows
+from gibbsian.learners.span_filling import SpreadRows
 from gibbsian.learners.span_problem import negative_entropy
 from gibbsian.models.full_span import FullSpanModel, fill_probabilities
 from gibbsian.models.span_basis import SpanBasis
@@ -104,7 +104,7 @@ class SpanHidden(Learner):
         codes = np.column_stack([shown, np.zeros((len(shown), model.n_hidden), shown.dtype)])
         missing = np.ones(codes.shape, bool)
         missing[:, : data.n_variables] = False if data.missing is None else data.missing
-        rows = FilledRows.unfilled(self.learner, model.basis, codes, missing, data.weights)
+        rows = SpreadRows.unfilled(self.learner, model.basis, codes, missing, data.weights)
         rows = rows.filled(_near_some_rows(model, shown, missing[:, : data.n_variables], data.weights, rng))
         nothing = np.empty(0, np.int64), np.empty(0)
         constant = negative_entropy(data)
