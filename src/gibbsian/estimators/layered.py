@@ -148,7 +148,7 @@ class LayeredMachine(TransformerMixin, Estimator):
         known = {"temperature": model.temperature, "visible": visible.kind, "hidden": hidden[0].kind}
         asked = {name: getattr(self, name) for name in known}
         if self._sizes() != sizes:
-            known, asked = {"n_components": ", ".join(map(str, sizes))}, {"n_components": self.n_components}  # type: ignore[attr-defined]
+            known, asked = {"n_components": ", ".join(map(str, sizes))}, {"n_components": self.n_components}
         for name, value in asked.items():
             if value not in ("auto", known[name]):
                 raise ArgumentError(

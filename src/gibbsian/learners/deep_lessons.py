@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gibbsian.expectations.deep_mean_field import DeepMeanField, Posterior
-from gibbsian.learners.filling import FilledRows, plain_rows
+from gibbsian.learners.filling import EpochRows, plain_rows
 from gibbsian.learners.layer_gradient import OFFSET_SHARE, centred_products
 from gibbsian.learners.lessons import Lesson
 from gibbsian.models.deep import DeepModel
@@ -41,7 +41,7 @@ class DeepLessons:
     goes_on = False
     divisor = 1.0
 
-    def __init__(self, learner: Minibatch, model: DeepModel, rows: FilledRows):
+    def __init__(self, learner: Minibatch, model: DeepModel, rows: EpochRows):
         self.phase: Any = learner.phase()
         self.learner, self.rows = learner, rows
         self.mean_field = DeepMeanField(max_iter=learner.mean_field_steps, tol=_MEAN_FIELD_TOL)

@@ -12,7 +12,7 @@ from gibbsian.models.layers import Layer
 from gibbsian.models.restricted import RestrictedModel
 
 
-class FilledRows:
+class EpochRows:
     """The rows that count, in their order.
 
     What stands in missing cells is one flat array of states, row by row, that a learner keeps: a Markov chain for every

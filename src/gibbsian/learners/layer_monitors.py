@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 
 from gibbsian.data import Dataset
 from gibbsian.inference import exact, is_affordable
-from gibbsian.learners.filling import FilledRows
+from gibbsian.learners.filling import EpochRows
 from gibbsian.models.layers import CategoricalLayer, Layer
 from gibbsian.models.restricted import RestrictedModel
 
@@ -25,7 +25,7 @@ class Watched:
     The pseudolikelihood is estimated from one observed unit of each row, always the same, so that curves are smooth.
     """
 
-    def __init__(self, rows: FilledRows, layer: Layer):
+    def __init__(self, rows: EpochRows, layer: Layer):
         # a generator of its own: what is watched must not change what is learned, nor differ in a resumed run
         rng = np.random.default_rng(0)
         self.rows = rows
@@ -64,7 +64,7 @@ class HeldOutCurves:
         if None in self.shown:
             return {}
         problem, model = run.state.problem, run.state.problem.here(run.state.progress)
-        parts = [FilledRows(problem.in_units(part)) for part in self.shown]
+        parts = [EpochRows(problem.in_units(part)) for part in self.shown]
         if self.watched is None:
             self.watched = Watched(parts[1], model.visible)
         seen, unseen = (

@@ -38,7 +38,7 @@ class Lessons(Protocol):
         """Return what the rows at some places teach; what stands in their missing cells may change in place."""
 
     def value(self, model: Any, filled: np.ndarray, misfit: float) -> float:
-        """Return what is told after an epoch, given its mean misfit."""
+        """Return what is reported after an epoch, given its mean misfit."""
 
     def figures(self, value: float, n_epochs: int) -> dict[str, float]:
         """Return the same by name, for the history of a fit."""

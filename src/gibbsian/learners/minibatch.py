@@ -19,7 +19,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.expectations.block_chains import FreePhase, as_free_phase
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.callbacks import Callback, Monitor
-from gibbsian.learners.filling import FilledRows, check_states
+from gibbsian.learners.filling import EpochRows, check_states
 from gibbsian.learners.layer_monitors import WATCHED_ROWS, HeldOutCurves
 from gibbsian.learners.lessons import Lessons, lessons_for
 from gibbsian.learners.standard_units import ColumnScale
@@ -51,7 +51,7 @@ class MinibatchProgress:
     epoch, steps, last : int
         Epochs and minibatches so far, and epochs after which the model counts as trained.
     value, gradient_norm : float
-        As told after the last epoch.
+        As reported after the last epoch.
     """
 
     theta: np.ndarray
@@ -78,7 +78,7 @@ class MinibatchProblem:
     """The layers and the rows, in the units of learning: made once, never saved."""
 
     model: Any
-    rows: FilledRows
+    rows: EpochRows
     lessons: Lessons
     scale: ColumnScale | None
     phase: str
@@ -165,7 +165,7 @@ class Minibatch(Learner):
 
     def start_here(self, model: Any, data: Dataset, rng: np.random.Generator, scale: float | None = None) -> Any:
         """Return the same in the units of learning."""
-        n_rows = FilledRows(data).n_rows
+        n_rows = EpochRows(data).n_rows
         nothing = model.tempered[0].means(np.zeros((1, model.visible.width)))[0]
         return model.started((n_rows * mean_values(model.visible, data) + nothing) / (n_rows + 1), rng, scale)
 
@@ -199,7 +199,7 @@ class Minibatch(Learner):
         return LearnerState(problem, progress)
 
     def _problem(self, model: Any, data: Dataset, scale: ColumnScale | None) -> MinibatchProblem:
-        rows = FilledRows(data)
+        rows = EpochRows(data)
         self._require_memory(model, rows.n_rows)
         model = model.replace(model.theta.astype(self.dtype))
         return MinibatchProblem(model, rows, lessons_for(model, self, model, rows), scale, repr(self.phase()))

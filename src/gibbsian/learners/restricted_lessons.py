@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gibbsian.expectations.block_chains import BlockSamples, SampledPhase
-from gibbsian.learners.filling import FilledRows
+from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_gradient import GradientMaker, Offsets
 from gibbsian.learners.layer_monitors import Watched
 from gibbsian.learners.lessons import Lesson
@@ -31,7 +31,7 @@ class RestrictedLessons:
     fills_missing = True
     goes_on = True
 
-    def __init__(self, learner: Minibatch, model: RestrictedModel, rows: FilledRows):
+    def __init__(self, learner: Minibatch, model: RestrictedModel, rows: EpochRows):
         self.phase: Any
         self.learner, self.rows, self.phase = learner, rows, learner.phase()
         self.sampled = isinstance(self.phase, SampledPhase)

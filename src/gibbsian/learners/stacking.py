@@ -15,7 +15,7 @@ from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.callbacks import Callback, Monitor
-from gibbsian.learners.filling import FilledRows, check_states, plain_rows
+from gibbsian.learners.filling import EpochRows, check_states, plain_rows
 from gibbsian.learners.minibatch import Minibatch, MinibatchProgress, scale_of
 from gibbsian.learners.standard_units import ColumnScale
 from gibbsian.models.belief_network import BeliefNetwork
@@ -289,7 +289,7 @@ class _Problem:
     def _completed(self, filled: np.ndarray) -> Dataset:
         if self.data.missing is None:
             return self.data
-        rows = FilledRows(self._lowest)
+        rows = EpochRows(self._lowest)
         states = rows.states(np.arange(rows.n_rows), filled)[:, : self.data.n_variables]
         return plain_rows(states, rows.data.row_weights)
 
@@ -309,7 +309,7 @@ class _Problem:
         """The rows as the hidden units below a machine show them."""
         if place == 0:
             return self._lowest
-        rows = FilledRows(self._completed(filled))
+        rows = EpochRows(self._completed(filled))
         states = np.hstack([rows.states(np.arange(rows.n_rows), np.empty(0))] * self._copies)
         for k in range(place):
             machine, rng = self.machine(k, machines), seeded(self.seed, _UP, k)

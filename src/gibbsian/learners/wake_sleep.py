@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gibbsian.errors import MissingValuesError
-from gibbsian.learners.filling import FilledRows
+from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_gradient import centred_products
 from gibbsian.learners.lessons import Lesson
 from gibbsian.models.belief_network import BeliefNetwork
@@ -39,7 +39,7 @@ class WakeSleepLessons:
     goes_on = False
     divisor = 1.0
 
-    def __init__(self, learner: Minibatch, model: BeliefNetwork, rows: FilledRows):
+    def __init__(self, learner: Minibatch, model: BeliefNetwork, rows: EpochRows):
         if rows.data.missing is not None:
             raise MissingValuesError(
                 "wake-sleep needs rows without missing cells",

@@ -35,7 +35,7 @@ class DirectedPair(NamedTuple):
     downward_biases, downward_weights : ndarray
         Of ``P(lower | upper)``: one number for each column of the lower layer, one row of weights too.
     upward_biases, upward_weights : ndarray
-        Of the recognition law ``Q(upper | lower)``; the weights have the same shape.
+        Of the recognition distribution ``Q(upper | lower)``; the weights have the same shape.
 
     Examples
     --------
@@ -255,7 +255,7 @@ class BeliefNetwork(LayerStack):
         return (np.asarray(upper, self.theta.dtype) @ pair.downward_weights.T + pair.downward_biases) / self.temperature
 
     def upward_fields(self, place: int, lower: np.ndarray) -> np.ndarray:
-        """Return the fields of the layer ``place + 1`` under the recognition law, given the one at a place."""
+        """Return the fields of the layer ``place + 1`` under the recognition distribution, given the one at a place."""
         pair = self.pairs[place]
         return (np.asarray(lower, self.theta.dtype) @ pair.upward_weights + pair.upward_biases) / self.temperature
 
@@ -277,7 +277,7 @@ class BeliefNetwork(LayerStack):
         return [*values, self.top.hidden_means(values[-1])]
 
     def draw_up(self, v: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-        """Draw the layers up to the second highest from the recognition law, given visible values, which come first."""
+        """Draw the layers up to the second highest by recognition, given visible values, which come first."""
         values = [np.asarray(v, dtype=self.theta.dtype)]
         for place in range(len(self.pairs)):
             values.append(self.tempered[place + 1].draw(self.upward_fields(place, values[-1]), rng))

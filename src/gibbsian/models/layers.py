@@ -329,7 +329,7 @@ class GaussianLayer:
         return (fields * self.variances).astype(fields.dtype)
 
     def draw(self, fields: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw from the normal laws."""
+        """Draw from the normal distributions."""
         noise = rng.standard_normal(fields.shape) * np.asarray(self.deviations)
         return (fields * self.variances + noise).astype(fields.dtype)
 

@@ -16,7 +16,7 @@ from gibbsian.expectations.deep_mean_field import log_weight_bound
 from gibbsian.learners import Minibatch
 from gibbsian.learners.callbacks import EachStep
 from gibbsian.learners.deep_lessons import DeepLessons, centred_gradient
-from gibbsian.learners.filling import FilledRows
+from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.wake_sleep import up_down_gradient
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
@@ -80,7 +80,7 @@ def test_gradient_is_that_of_the_bound(name, missing):
         pytest.skip("Gaussian units need every number")
     model, rows = random_machine(STACKS[name]), random_rows(STACKS[name][0], 6, missing=missing)
     rng, learner = np.random.default_rng(0), Minibatch(free_phase=ExactPhase(), centred=False)
-    lessons = DeepLessons(learner, model, FilledRows(rows))
+    lessons = DeepLessons(learner, model, EpochRows(rows))
     lessons.mean_field = DeepMeanField(max_iter=3000, tol=1e-13)
     memory, filled = lessons.start(model, rng)
     found = lessons.teach(model, memory, filled, np.arange(rows.n_rows), rng).gradient
@@ -236,7 +236,7 @@ def test_wake_sleep_raises_the_bound():
 
 
 def test_weights_of_rows_stand_for_repeated_rows():
-    rows = FilledRows(data_rows(np.array([[0], [1], [2]]), weights=np.array([2.0, 0.0, 3.0])))
+    rows = EpochRows(data_rows(np.array([[0], [1], [2]]), weights=np.array([2.0, 0.0, 3.0])))
     seen = rows.states(rows.data.draws(np.random.default_rng(0)), np.empty(0)).ravel()
     assert sorted(seen) == [0, 0, 2, 2, 2]
 

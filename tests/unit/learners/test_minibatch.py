@@ -9,7 +9,7 @@ from gibbsian.errors import ArgumentError, DataError
 from gibbsian.expectations import PersistentBlockChains
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.learners import Learner, Minibatch, run
-from gibbsian.learners.filling import FilledRows
+from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_monitors import unit_log_probabilities
 from gibbsian.models.layers import BinaryLayer, GaussianLayer
 from gibbsian.models.restricted import RestrictedModel
@@ -136,7 +136,7 @@ def test_renewed_cells_stay_at_the_conditional_law(truth, rng):
     present = np.array([1, 0, 1, 1, 0, 0], np.int8)
     missing = np.zeros((3000, 6), bool)
     missing[:, 3:] = True
-    filling = FilledRows(data_rows(np.tile(present, (3000, 1)), missing=missing))
+    filling = EpochRows(data_rows(np.tile(present, (3000, 1)), missing=missing))
     filled, places = filling.start(truth, rng), np.arange(3000)
     for _ in range(60):
         filling.renew(truth, places, filled, rng)
@@ -150,7 +150,7 @@ def test_renewed_cells_stay_at_the_conditional_law(truth, rng):
 
 def test_filled_cells_belong_to_their_rows(rng):
     missing = rng.random((20, 4)) < 0.4
-    filling = FilledRows(data_rows(np.zeros((20, 4), np.int16), missing=missing))
+    filling = EpochRows(data_rows(np.zeros((20, 4), np.int16), missing=missing))
     filled = np.arange(missing.sum(), dtype=np.int16) + 1
     whole = np.zeros((20, 4), np.int16)
     whole[missing] = filled
