@@ -70,10 +70,8 @@ def chunks(name: str) -> None:
 
 def rows_on_disk(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.csv"
-        header = ",".join(f"x{i}" for i in range(4))
-        np.savetxt(path, table(name), delimiter=",", header=header, comments="", fmt="%g")
-        small(name, max_iter=STEPS).fit(DataStream.open(path))
+        np.save(Path(folder) / "rows.npy", table(name))
+        small(name, max_iter=STEPS).fit(DataStream.open(Path(folder) / "rows.npy", coding=small(name)._coding()))
 
 
 def files(name: str) -> None:

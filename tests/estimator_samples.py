@@ -18,6 +18,8 @@ def small(name, **settings):
     kind = ESTIMATORS.factory(name)
     known = settings_of(kind)
     chosen = {key: value for key, value in SMALL.items() if key in known}
+    if getattr(kind, "n_components", 2) == 1:  # what is one by default need not be more
+        chosen.pop("n_components", None)
     if ESTIMATORS.trait(name, "layers"):
         chosen["n_components"] = (3, 2)
     if ESTIMATORS.trait(name, "epochs"):

@@ -48,6 +48,8 @@ class BoltzmannMachine(PairwiseTables, Convertible, Machine):
     graph: Any = free("complete", GRAPH, doc="str, Graph, networkx graph or list of pairs", kw_only=False)
     bias: bool = flag(True, "Whether the model has biases.")
 
+    _learns_from_disk = True
+
     def _zeros(self, data: Dataset) -> PairwiseModel:
         domain = require_two_values(data.domain)
         return PairwiseModel.zeros(as_graph(self.graph, data.names), domain, self.temperature, self.bias)

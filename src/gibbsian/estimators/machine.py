@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -53,6 +53,9 @@ class Machine(Estimator):
         doc="str, Model or fitted estimator, optional",
     )
 
+    # Whether rows on disk stay there; else their distinct rows are read into memory.
+    _learns_from_disk: ClassVar[bool] = False
+
     def _coding(self) -> Any:
         return self.coding
 
@@ -100,7 +103,8 @@ class Machine(Estimator):
 
     # -- rows on disk -------------------------------------------------------------------------------------------------
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Any:
-        if not (fitting and getattr(X, "on_disk", False)) or sample_weight is not None:
+        stays = fitting and self._learns_from_disk and getattr(X, "on_disk", False)
+        if not stays or sample_weight is not None:
             return super()._read(X, fitting, sample_weight)
         if not isinstance(self.coding, str) or self.coding not in ("auto", X.coding.name):
             raise CodingError(

@@ -49,7 +49,7 @@ class ClassEstimator(TransformerMixin, Estimator):
         return "real"
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
-        if not isinstance(X, Dataset | str | os.PathLike):
+        if not isinstance(X, Dataset | str | os.PathLike) and not getattr(X, "on_disk", False):
             X = self._table(X, fitting)
         return self._prepared(super()._read(X, fitting, sample_weight))
 

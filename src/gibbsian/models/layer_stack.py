@@ -128,6 +128,9 @@ class LayerStack(LayeredModel):
                 f"theta has shape {self.theta.shape}, but layers of {widths} columns need {size} parameters"
             )
 
+    # Why parameters have no errors of their own.
+    unidentified: ClassVar[str] = "hidden units can be exchanged, so that their parameters are not identified"
+
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return plain values and arrays that make up the model, for a file."""
         return (

@@ -61,6 +61,9 @@ class Mixture(ABC):
     weights: np.ndarray
     trouble: str
 
+    # Why parameters have no errors of their own.
+    unidentified: ClassVar[str] = "classes can be exchanged, so that their parameters are not identified"
+
     @property
     def theta(self) -> np.ndarray:
         """All parameters: weights of the classes first, then those of the components, side by side."""

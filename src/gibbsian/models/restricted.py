@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -50,6 +50,9 @@ class RestrictedModel(LayeredModel):
     temperature: float = 1.0
 
     lessons = "gibbsian.learners.restricted_lessons:RestrictedLessons"
+
+    # Why parameters have no errors of their own.
+    unidentified: ClassVar[str] = "hidden units can be exchanged, so that their parameters are not identified"
 
     def __post_init__(self) -> None:
         check_temperature(self.temperature)

@@ -190,8 +190,8 @@ def fitted_learner(machine: Machine) -> Learner:
     ('Likelihood', 0.1)
     """
     told = machine.result_.provenance
-    if not hasattr(machine, "learner"):
-        raise ArgumentError(f"standard errors are not known for a {type(machine).__name__}", "use a machine")
+    if reason := getattr(machine.model_, "unidentified", ""):
+        raise ArgumentError(reason, "compare scores, or what is asked of the model, over bootstrap samples")
     if "converted_from" in told:
         raise ArgumentError(
             f"the machine was converted from the coding {told['converted_from']}, in which its "
