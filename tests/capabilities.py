@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import gibbsian as gb
+from cli_runner import run as run_command
 from estimator_samples import small, table
 from gibbsian.data.stream import DataStream
 from gibbsian.errors import GibbsianError
@@ -80,6 +81,19 @@ def files(name: str) -> None:
         gb.load(Path(folder) / "m.gibbs")
 
 
+def command_line(name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.npy"
+        np.save(path, table(name))
+        size = ["--n-components", "3,2" if ESTIMATORS.trait(name, "layers") else "2"]
+        known = settings_of(ESTIMATORS.factory(name))
+        flags = [*(size if "n_components" in known else []), *(["--l2", "0.1"] if "l2" in known else [])]
+        result = run_command("fit", path, "--model", name, *flags, "--seed", 0, "--out", Path(folder) / "m.gibbs")
+        assert result.exit_code == 0, result.stderr
+        result = run_command("score", Path(folder) / "m.gibbs", path)
+        assert result.exit_code == 0, result.stderr
+
+
 CAPABILITIES: dict[str, Callable[[str], None]] = {
     "missing cells": missing_cells,
     "weights": weights,
@@ -88,6 +102,7 @@ CAPABILITIES: dict[str, Callable[[str], None]] = {
     "chunks": chunks,
     "rows on disk": rows_on_disk,
     "files": files,
+    "command line": command_line,
 }
 
 

@@ -186,7 +186,11 @@ class FullSpan(SpanQuestions, Estimator):
         """Refuse tables that do not fit; say which columns hold one value only."""
         fits = learner.learner if hasattr(learner, "n_init") else learner
         if not hasattr(fits, "require_memory"):
-            raise ArgumentError("does not learn full-span models", argument="learner", value=self.learner)
+            raise ArgumentError(
+                "learns the parameters of given functions, and a full-span model begins without any",
+                argument="learner",
+                value=self.learner,
+            )
         fits.require_memory(model.basis, self.checkpoint is not None, data.has_missing)
         present = np.ones(data.states.shape, bool) if data.missing is None else ~data.missing
         for j, name in enumerate(data.names):

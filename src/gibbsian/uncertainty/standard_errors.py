@@ -226,7 +226,8 @@ def _covariance(
     equations_of = getattr(learner, "equations", None)
     if equations_of is None:
         raise ArgumentError(
-            f"standard errors are known for exact likelihood and for objectives on flip costs, not for {learner!r}",
+            f"{getattr(learner, 'registered_name', type(learner).__name__)} solves no equations of which errors could be "
+            "taken",
             "use `gibbsian.uncertainty.bootstrap`",
         )
     information.check_cost(model.theta.size, data.n_states, max_seconds)

@@ -1,0 +1,38 @@
+"""The page of capabilities is what comes out when everything is tried, and every refusal is a fact of mathematics."""
+
+from __future__ import annotations
+
+import re
+
+from capabilities import PAGE, capabilities, learners, page
+
+# Why something can be refused, whatever is built: a new reason needs a place here, and a second thought.
+FACTS = (
+    "are not identified",
+    "unit norm ties all cells of a row together",
+    "say nothing of one that is never seen",
+    "no exponential family",
+    "begins without any",
+    "needs every unit to be visible",
+    "never present together",
+    "has no formula for",
+    "has no hidden label",
+    "one coupling for each pair",
+    "needs rows without missing cells",
+    "every column to couple to every hidden unit and to nothing else",
+    "is for machines of layers",
+    "chooses functions of a full-span model",
+    "no hidden variable",
+    "has none in a row",
+    "solves no equations",
+)
+
+
+def test_the_page_says_what_was_tried():
+    assert PAGE.read_text() == page(), "run python tests/capabilities.py --write"
+
+
+def test_every_refusal_is_a_fact():
+    refused = {reason for found in (capabilities(), learners(), learners(0.1)) for reason in found.values() if reason}
+    strange = [reason for reason in refused if not any(re.search(fact, reason) for fact in FACTS)]
+    assert not strange
