@@ -23,6 +23,7 @@ from gibbsian.inference.missing import log_evidence
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.samplers import draw
 from gibbsian.samplers.annealing import Annealing
+from gibbsian.settings import Setting, check_value
 
 # A number of samples is shared among as many chains as each has draws, but at most so many: many chains make the
 # standard error reliable, many draws R-hat.
@@ -149,6 +150,8 @@ class Answers:
 
 def annealing_of(n_samples: int | None, betas: int | None) -> Annealing:
     """Return annealing with the numbers that are given and its own for the others."""
+    if n_samples is not None:
+        check_value("n_samples", n_samples, Setting("Walkers.", "whole", low=2))
     settings: dict[str, Any] = {"n_walkers": n_samples, "betas": betas}
     return Annealing(**{name: value for name, value in settings.items() if value is not None})
 
