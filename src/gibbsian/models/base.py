@@ -164,6 +164,10 @@ class ExponentialFamily:
     ([[1.0, -1.0, -1.0]], [True, False, True])
     """
 
+    # Who answers questions about it, and how its variables are drawn in turn.
+    answers: ClassVar[str] = "gibbsian.answers.base:Answers"
+    sweeps: ClassVar[str] = "gibbsian.samplers.table_gibbs:factor_sweeps"
+    sums_present_cells: ClassVar[bool] = False
     # Whether it is pairs of two-valued variables with one coupling each, for which there are compiled sweeps.
     is_pairwise: ClassVar[bool] = False
     # Whether it is a table of biases for each variable and one of couplings for each edge.

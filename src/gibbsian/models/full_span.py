@@ -87,7 +87,6 @@ class FullSpanModel(ExponentialFamily):
     """
 
     answers: ClassVar[str] = "gibbsian.answers.span:SpanAnswers"
-    sweeps: ClassVar[str] = "gibbsian.samplers.table_gibbs:span_sweeps"
     sums_present_cells: ClassVar[bool] = False
 
     basis: SpanBasis

@@ -8,7 +8,7 @@ import numpy as np
 
 from gibbsian.backends.numba import table_gibbs as kernels
 from gibbsian.backends.parallel import threads_for
-from gibbsian.models.full_span import FullSpanModel
+from gibbsian.models.base import Model
 from gibbsian.models.potts import PottsModel
 from gibbsian.models.tables import MarkovRandomField
 from gibbsian.samplers.base import ChainState, SweepInfo
@@ -35,8 +35,8 @@ def table_sweeps(
     return _sweeps(model, _entries_of(model), sampler, state, n_sweeps)
 
 
-def span_sweeps(model: FullSpanModel, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
-    """Run any Gibbs sampler on a full-span model, as the tables of the variables that share functions."""
+def factor_sweeps(model: Model, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
+    """Run any Gibbs sampler on a model of factors, by their tables."""
     tables = {factor.nodes: factor.table for factor in model.factors().factors}
     return table_sweeps(MarkovRandomField.build(tables, model.n_variables, model.domain), sampler, state, n_sweeps)
 
