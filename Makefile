@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench reproduce format clean setup
+.PHONY: demo test lint bench capabilities reproduce format clean setup
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gibbsian needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -29,6 +29,9 @@ lint: $(READY)  ## style, types, import layers
 format: $(READY)
 	$(BIN)/ruff check --fix src tests benchmarks
 	$(BIN)/ruff format src tests benchmarks
+
+capabilities: $(READY)  ## docs/capabilities.md, by trying
+	PYTHONPATH=tests $(BIN)/python tests/capabilities.py --write
 
 reproduce: $(READY)  ## every figure and table of the papers, and docs/reproduce.md with them
 	$(BIN)/gibbsian reproduce all --out results
