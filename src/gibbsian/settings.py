@@ -143,9 +143,18 @@ def number(
         ...
     gibbsian.errors.ArgumentError: pace=0.0 must be above 0
     """
-    bounds = {"low": least if above is None else above, "high": most if below is None else below}
-    opened = {"open_low": above is not None, "open_high": below is not None}
-    setting = Setting(help, "number", **bounds, **opened, words=words, optional=optional, flag=flag, doc=doc)
+    setting = Setting(
+        help,
+        "number",
+        low=least if above is None else above,
+        high=most if below is None else below,
+        open_low=above is not None,
+        open_high=below is not None,
+        words=words,
+        optional=optional,
+        flag=flag,
+        doc=doc,
+    )
     return _field(default, setting, kw_only)
 
 

@@ -262,7 +262,7 @@ class Estimator(DensityMixin, BaseEstimator):
             )
         return data.split(1 - share, rng)
 
-    def _provenance(self, learner: Learner, data: Dataset) -> dict[str, Any]:
+    def _provenance(self, learner: Learner, data: Any) -> dict[str, Any]:
         """Return what a later reader of the model wants to know of its making."""
         return {
             "gibbsian": __version__,
@@ -277,7 +277,7 @@ class Estimator(DensityMixin, BaseEstimator):
     def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
         for kept in ("_state", "_log_z"):  # what belongs to the model that was there before
             self.__dict__.pop(kept, None)
-        self.result_ = result
+        self.result_: Any = result
         self.model_: Any = result.model
         self.coding_: Any = coding
         self.names_ = names
@@ -820,4 +820,5 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise FileFormatError(
             f"{path} holds a {kind}, which no estimator learned", "read it with gibbsian.storage.read_model"
         )
-    return ESTIMATORS.factory(stored.estimator).from_stored(stored)
+    estimator: Any = ESTIMATORS.factory(stored.estimator)
+    return estimator.from_stored(stored)

@@ -138,7 +138,7 @@ class HiddenBoltzmannMachine(HiddenUnits, PairwiseTables, Convertible, Machine):
         learner = super()._learner(model, self._shown(model, data))
         if self.n_init == 1:
             return learner
-        limits = {"max_iter": self.max_iter, "tol": self.tol}
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         return Restarts(learner=learner, n_init=self.n_init, **limits, spawn=False, loss=MinusLogLikelihood())
 
     def _shown(self, model: Any, data: Dataset) -> Dataset:

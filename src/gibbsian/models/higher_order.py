@@ -16,7 +16,7 @@ from gibbsian.backends.numba.factor_tables import subset_sums, superset_sums
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.blocks import row_blocks
-from gibbsian.domain import DOMAINS, SPIN, AnyDomain, Categories, Domain
+from gibbsian.domain import DOMAINS, SPIN, AnyDomain, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
@@ -142,7 +142,7 @@ class HigherOrderModel(ExponentialFamily):
         """Return plain values and arrays that make up the model, for a file."""
         return (
             {"n": self.n_variables, "temperature": self.temperature},
-            {"theta": self.theta, **self.cliques.to_arrays()},
+            {"theta": self.theta, **self.scopes.to_arrays()},
         )
 
     @classmethod
@@ -507,7 +507,7 @@ class HigherOrderModel(ExponentialFamily):
         target = DOMAINS[domain] if isinstance(domain, str) else domain
         if target == self.domain:
             return self, 0.0
-        if isinstance(self.domain, Categories) or isinstance(target, Categories):
+        if not (isinstance(self.domain, Domain) and isinstance(target, Domain)):
             raise ArgumentError("only models of two-valued variables (spin, binary) can be converted")
         # x = scale * y + shift, with y in the target domain
         scale = self.domain.gap / target.gap

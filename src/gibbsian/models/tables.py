@@ -126,7 +126,7 @@ class MarkovRandomField(TableModel):
         """Return plain values and arrays that make up the model, for a file."""
         return (
             {"n": self.n_variables, "temperature": self.temperature},
-            {"theta": self.theta, **self.scopes.to_arrays()},
+            {"theta": self.theta, **self.layout.scopes.to_arrays()},
         )
 
     @classmethod

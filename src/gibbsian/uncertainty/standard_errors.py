@@ -225,9 +225,9 @@ def _covariance(
     """Of the parameters that are reported; NaN at couplings that an L1 penalty set to zero."""
     equations_of = getattr(learner, "equations", None)
     if equations_of is None:
+        name = getattr(learner, "registered_name", type(learner).__name__)
         raise ArgumentError(
-            f"{getattr(learner, 'registered_name', type(learner).__name__)} solves no equations of which errors could be "
-            "taken",
+            f"{name} solves no equations of which errors could be taken",
             "use `gibbsian.uncertainty.bootstrap`",
         )
     information.check_cost(model.theta.size, data.n_states, max_seconds)
