@@ -25,6 +25,12 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20061)
 
 
+@pytest.fixture
+def x(rng: np.random.Generator) -> np.ndarray:
+    """Rows of four columns that are independent."""
+    return rng.integers(0, 2, (300, 4))
+
+
 @pytest.fixture(autouse=True)
 def heeded_interrupts() -> Iterator[None]:
     """Ctrl-C raises, as at a terminal: a run in the background inherits that it is ignored."""

@@ -27,3 +27,14 @@ def holed(data: Dataset, rng: np.random.Generator, share: float = 0.0, hidden: S
         data.names,
         row_of.reshape(-1),
     )
+
+
+def rows_with_holes(
+    rng: np.random.Generator, n_rows: int, n_columns: int, share: float, coding: str = "binary"
+) -> np.ndarray:
+    """Draw independent cells, a share of them missing."""
+    rows = rng.integers(0, 2, (n_rows, n_columns)).astype(float)
+    if coding == "spin":
+        rows = 2 * rows - 1
+    rows[rng.random(rows.shape) < share] = np.nan
+    return rows

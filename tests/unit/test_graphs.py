@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gibbsian as gb
-from gibbsian.errors import GraphError
+from gibbsian.errors import GraphError, TooExpensiveError
 from gibbsian.graphs import as_graph
 
 edge_lists = st.integers(2, 9).flatmap(
@@ -105,3 +105,8 @@ def test_named_graphs(word):
 def test_bad_graphs_are_named(make, words):
     with pytest.raises(GraphError, match=words):
         make()
+
+
+def test_a_graph_that_is_too_large():
+    with pytest.raises(TooExpensiveError, match=r"complete graph on 3,000,000 nodes needs .* nodes would fit"):
+        gb.graphs.complete(3_000_000)

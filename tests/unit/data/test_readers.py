@@ -293,3 +293,11 @@ def test_an_array_of_an_archive_is_named_after_a_colon(tmp_path):
     assert gb.Dataset.read(str(tmp_path / "t.npz:flat")).n_rows == 3
     with pytest.raises(DataError, match=r"holds no array 'grey' \(x, flat\)"):
         gb.Dataset.read(tmp_path / "t.npz:grey")
+
+
+def test_names_are_stripped_and_headless_words_refused(tmp_path):
+    (tmp_path / "spaces.csv").write_text("a , b\n0, 1\n1, 1\n")
+    assert gb.Dataset.read(tmp_path / "spaces.csv").names == ("a", "b")
+    (tmp_path / "headless.csv").write_text("yes,no\nyes,yes\nno,no\n")
+    with pytest.raises(DataError, match="first line"):
+        gb.Dataset.read(tmp_path / "headless.csv")

@@ -1,5 +1,9 @@
 """The estimator: scikit-learn's own checks, every answer against enumeration, bad input."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -20,6 +24,8 @@ from gibbsian.errors import (
     MaximumDoesNotExistError,
     TooExpensiveError,
 )
+from gibbsian.optimizers import Ascent
+from holes import rows_with_holes
 from systems import exact_law, random_model, sampled_data
 
 
@@ -102,6 +108,22 @@ class TestAnswers:
         refit = gb.BoltzmannMachine(learner="mle", tol=1e-9).fit(x)
         np.testing.assert_allclose(refit.expect().mean, refit.model_.mean_statistics(x), atol=1e-8)
 
+    def test_own_samples_are_not_cut_again(self, rng):
+        machine = gb.BoltzmannMachine(coding=gb.data.Threshold(5.0), random_state=0).fit(rng.normal(size=(200, 4)) * 10)
+        drawn = machine.sample(50)
+        plain = gb.Dataset.read(drawn, coding="binary")
+        np.testing.assert_array_equal(machine.score_samples(drawn), machine.score_samples(plain))
+        assert len(np.unique(machine.score_samples(drawn))) > 3
+
+    def test_sampled_answers_do_not_depend_on_other_rows(self, rng):
+        model = random_model(gb.graphs.complete(40), rng, gb.domain.BINARY, scale=0.1)
+        names = tuple(f"x{i}" for i in range(40))
+        stored = gb.storage.StoredModel(model, gb.domain.as_coding("binary"), names, {"random_state": 0})
+        machine = gb.BoltzmannMachine.from_stored(stored)
+        rows = np.where(rng.random((3, 40)) < 0.1, rng.integers(0, 2, (3, 40)), np.nan)
+        together, alone = machine.predict_proba(rows), machine.predict_proba(rows[1:2])
+        np.testing.assert_array_equal(together[1:2], alone)
+
 
 def test_many_missing_cells_are_predicted_exactly_on_sparse_graphs(rng):
     """30 missing cells of a chain: too many to list, easy to sum by elimination."""
@@ -158,6 +180,38 @@ class TestMissingCellsInFit:
         with pytest.raises(TooExpensiveError, match="60 variables"):
             gb.BoltzmannMachine(learner="mle").fit(x)
 
+    def test_columns_never_seen_together(self):
+        nan = np.nan
+        rows = np.array([[1, nan], [0, nan], [1, nan], [nan, 1], [nan, 0]] * 5)
+        with pytest.raises(MaximumDoesNotExistError, match="never observed in the same row"):
+            gb.BoltzmannMachine().fit(rows)
+        assert gb.BoltzmannMachine(l2=0.1).fit(rows).result_.converged
+
+    def test_rows_without_weight_do_not_count(self, rng):
+        x = rng.integers(0, 2, (600, 4)).astype(float)
+        weights = np.zeros(600)
+        weights[:60] = 1
+        x[300, 0] = np.nan  # a hole where it does not matter
+        machine = gb.BoltzmannMachine(learner="mple", validation_fraction=0.2, l2=0.1, random_state=1).fit(
+            x, sample_weight=weights
+        )
+        assert machine.result_.held_out.n_rows == 12
+
+    def test_missing_cells_out_of_reach_name_the_learners_that_complete_them(self, rng):
+        x = rng.integers(0, 2, (200, 60)).astype(float)
+        x[0, 0] = np.nan
+        with pytest.raises(TooExpensiveError, match=r"learner='mple' or 'pcd', which complete.*complete_rows"):
+            gb.BoltzmannMachine(learner="mle").fit(x)
+
+    def test_held_out_rows_with_missing_cells_do_not_cost_a_large_machine_its_fit(self, rng):
+        rows = rows_with_holes(rng, 60, 40, 0.02)
+        machine = gb.BoltzmannMachine(learner="pcd", l2=0.1, max_iter=3, validation_fraction=0.1, random_state=0)
+        with pytest.warns(ConvergenceWarning):
+            machine.fit(rows)
+        held_out = machine.result_.held_out
+        assert held_out.kind == "lower side of the log-likelihood"
+        assert -60 < held_out.score < 0
+
 
 class TestTables:
     frame = pd.DataFrame(
@@ -206,6 +260,14 @@ class TestTables:
     def test_graph_by_column_names(self):
         machine = gb.BoltzmannMachine(graph=[("drinks", "smokes")]).fit(self.frame)
         assert machine.model_.graph.edges.tolist() == [[0, 1]]
+
+    def test_columns_called_by_numbers(self, x):
+        machine = gb.BoltzmannMachine(graph=[(1, 0)]).fit(pd.DataFrame(x, columns=[3, 2, 1, 0]))
+        assert machine.model_.graph.edges.tolist() == [[2, 3]]
+        far = gb.BoltzmannMachine(graph=[(10, 11)]).fit(pd.DataFrame(x, columns=[10, 11, 12, 13]))
+        assert far.model_.graph.edges.tolist() == [[0, 1]]
+        with pytest.raises(GraphError, match="99"):
+            gb.BoltzmannMachine(graph=[(10, 99)]).fit(pd.DataFrame(x, columns=[10, 11, 12, 13]))
 
 
 def test_works_in_pipelines_and_grid_searches(rng):
@@ -308,6 +370,50 @@ class TestBadInput:
             machine = gb.BoltzmannMachine(learner="mple", max_iter=2).fit(data)
         assert not machine.result_.converged
 
+    def test_weights_with_an_infinite_sum(self, x):
+        with pytest.raises(DataError, match="sum"):
+            gb.BoltzmannMachine().fit(x, sample_weight=np.full(300, 1e307))
+
+    def test_a_refused_refit_leaves_the_machine_as_it_was(self, x):
+        machine = gb.BoltzmannMachine().fit(x)
+        before = machine.score(x)
+        constant = np.column_stack([x, np.ones(300, int)])
+        with pytest.raises(ConstantColumnError):
+            machine.fit(constant)
+        assert machine.score(x) == before
+
+    def test_streams_and_lazy_frames_are_named(self, x, tmp_path):
+        import polars
+
+        np.save(tmp_path / "x.npy", x)
+        machine = gb.BoltzmannMachine().fit(x)
+        with pytest.raises(DataError, match="DataStream is learned by fit"):
+            machine.score(gb.data.DataStream.open(tmp_path / "x.npy"))
+        with pytest.raises(DataError, match="collect"):
+            machine.score(polars.DataFrame({"a": [0, 1]}).lazy())
+
+    @pytest.mark.parametrize(
+        "setting",
+        [
+            {"l2": "x"},
+            {"temperature": "a"},
+            {"max_iter": 2.5},
+            {"tol": None},
+            {"validation_fraction": "x"},
+            {"l1": True},
+        ],
+    )
+    def test_settings_that_are_no_numbers(self, x, setting):
+        ((name, value),) = setting.items()
+        with pytest.raises(ArgumentError, match=f"{name}={value!r} must be a"):
+            gb.BoltzmannMachine(**setting).fit(x)
+
+    def test_a_fit_that_is_too_large(self, rng, monkeypatch):
+        x = rng.integers(0, 2, (50, 200))
+        monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.002")
+        with pytest.raises(TooExpensiveError, match=r"fitting 200 variables .* needs .* MiB .* about \d+ variables"):
+            gb.BoltzmannMachine(learner="mple", l2=0.1).fit(x)
+
 
 class TestStart:
     @pytest.mark.parametrize("learner", ["mle", "mple"])
@@ -327,3 +433,37 @@ class TestStart:
         for start, words in (("magic", "start='magic'"), (other, "another graph"), (3, "start=3")):
             with pytest.raises(ArgumentError, match=words):
                 gb.BoltzmannMachine(start=start).fit(data)
+
+
+@pytest.mark.parametrize("learner", ["cd", "pcd", "mle", "mple"])
+def test_bits_do_not_depend_on_blas_threads(learner):
+    code = (
+        "import sys, warnings, hashlib, numpy as np, gibbsian as gb\n"
+        "warnings.simplefilter('ignore')\n"
+        "x = np.random.default_rng(0).integers(0, 2, (2000, 12))\n"
+        f"bm = gb.BoltzmannMachine(learner={learner!r}, l2=0.01, random_state=0, max_iter=30).fit(x)\n"
+        "print(hashlib.sha256(bm.model_.theta.tobytes()).hexdigest())\n"
+    )
+    digests = set()
+    for threads in "12":
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": threads, "NUMBA_NUM_THREADS": threads}
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+        digests.add(ran.stdout)
+    assert len(digests) == 1
+
+
+def test_a_conversion_makes_biases_and_says_so():
+    machine = gb.BoltzmannMachine(bias=False).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+    converted = machine.convert("binary")
+    assert converted.model_.bias
+    assert converted.bias
+    assert not machine.bias
+    assert not machine.convert("spin").bias
+
+
+def test_steps_that_are_too_large_are_blamed_on_an_argument():
+    rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]
+    learner = gb.learners.MomentMatching("exact", Ascent(learning_rate=50.0))
+    with pytest.warns(ConvergenceWarning, match=r"optimizer=Adam\(learning_rate=\.\.\.\) of the learner"):
+        machine = gb.BoltzmannMachine(learner=learner, max_iter=20).fit(rows)
+    assert machine.result_.remedy.startswith("lower the rate of the steps (`optimizer=")

@@ -372,6 +372,18 @@ class TestLearning:
         assert (held.kind, held.n_rows) == ("log-likelihood", 20)
         assert held.score > -1.6
 
+    @pytest.mark.filterwarnings("ignore::gibbsian.errors.ConvergenceWarning")
+    def test_persistent_chains_with_hidden_units_do_not_diverge(self, rng):
+        factors = rng.integers(0, 2, (1000, 5)) - 0.5
+        columns = factors @ rng.normal(scale=4.0, size=(5, 60))
+        rows = (rng.random((1000, 60)) < 1 / (1 + np.exp(-columns))).astype(np.int8)
+        independent = -60 * np.log(2)
+        for max_iter, gain in ((30, 8.0), (100, 10.0)):
+            machine = gb.HiddenBoltzmannMachine(
+                10, "restricted", learner="pcd", l2=0.01, max_iter=max_iter, random_state=0
+            )
+            assert machine.fit(rows).score(rows) > independent + gain
+
 
 class TestRefusals:
     def test_settings(self):
@@ -405,6 +417,21 @@ class TestRefusals:
         with pytest.raises(ValueError, match="feature names"):
             machine.score(pd.DataFrame(XOR, columns=["a", "c", "b"]))
 
+    def test_false_is_no_number_of_hidden_units(self, rng):
+        with pytest.raises(ArgumentError, match="n_components=False must be a whole number"):
+            gb.HiddenBoltzmannMachine(False).fit(rng.integers(0, 2, (8, 3)))
+
+    def test_a_grid_of_another_size_is_told_of_columns_and_hidden_units(self, rng):
+        with pytest.raises(GraphError, match="has 4 nodes but the machine has 6 units, 4 columns and then 2 hidden"):
+            gb.HiddenBoltzmannMachine(2, "grid:2x2").fit(rng.integers(0, 2, (20, 4)))
+
+    def test_too_many_hidden_units_are_refused_before_the_fit_is_planned(self, rng, monkeypatch):
+        monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.05")
+        machine = gb.HiddenBoltzmannMachine(500, l2=0.1)
+        monkeypatch.setattr(type(machine), "_learner", lambda *_: pytest.fail("planned before memory was asked for"))
+        with pytest.raises(TooExpensiveError, match=r"504 variables .*about \d+ variables"):
+            machine.fit(rng.integers(0, 2, (60, 4)))
+
 
 # -- neighbours -------------------------------------------------------------------------------------------------------
 class TestFilesAndPipelines:
@@ -428,3 +455,14 @@ class TestFilesAndPipelines:
         assert pipeline[:-1].get_feature_names_out().tolist() == ["h0"]
         frame = machine.set_output(transform="pandas").fit_transform(rows)
         assert list(frame.columns) == ["h0"]
+
+    def test_a_setting_changed_after_the_fit_does_not_change_the_fitted_units(self, rng, tmp_path):
+        rows = rng.integers(0, 2, (80, 4))
+        machine = gb.HiddenBoltzmannMachine(1, l2=0.1, random_state=0).fit(rows)
+        before = machine.transform(rows)
+        machine.set_params(n_components=3)
+        converted = machine.convert("spin")
+        assert (converted.names_, converted.hidden_names_) == (("x0", "x1", "x2", "x3"), ("h0",))
+        np.testing.assert_allclose(converted.transform(2 * rows - 1), before, atol=1e-12)
+        machine.save(tmp_path / "model.gibbs")
+        np.testing.assert_allclose(gb.load(tmp_path / "model.gibbs").transform(rows), before, atol=1e-12)

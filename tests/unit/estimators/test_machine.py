@@ -16,6 +16,7 @@ from gibbsian.errors import (
     CodingError,
     ConstantColumnError,
     DataError,
+    DegenerateDataWarning,
     FileFormatError,
     GraphError,
     MaximumDoesNotExistError,
@@ -248,6 +249,16 @@ class TestHigherOrder:
         with pytest.raises(CodingError, match=r"'x1' holds 2, which the model has not seen \(it knows -1, 0, 1\)"):
             machine.score([[0, 2]])
 
+    @pytest.mark.parametrize("clique", [(0.5, 1), np.int64(0), (None, 1), (True, 1), "ab"])
+    def test_cliques_that_are_not_columns_are_refused(self, clique):
+        rows = np.random.default_rng(0).integers(0, 2, (40, 3))
+        with pytest.raises(ArgumentError, match="clique"):
+            gb.HigherOrderBoltzmannMachine(cliques=[clique], l2=0.1).fit(rows)
+
+    def test_three_values_point_to_the_machines_that_take_them(self):
+        with pytest.raises(DataError, match="HigherOrderBoltzmannMachine with coding='values'"):
+            gb.HigherOrderBoltzmannMachine().fit([[-1, 0], [1, 1], [0, -1]])
+
 
 class TestPotts:
     def test_parameters_are_in_the_zero_sum_gauge(self, rng):
@@ -356,6 +367,17 @@ class TestPotts:
         frame = potts_rows(rng, 120)
         search = GridSearchCV(gb.PottsMachine(), {"l2": [0.01, 100.0]}, cv=3).fit(frame)
         assert search.best_params_["l2"] == 0.01
+
+    def test_truth_values_beside_numbers_keep_their_names_in_the_couplings(self):
+        frame = pd.DataFrame({"n": [0, 1, 2] * 20, "k": [True, False] * 30})
+        machine = gb.PottsMachine(l2=0.1).fit(frame)
+        assert machine.couplings_.columns.tolist() == [("n", 0), ("n", 1), ("n", 2), ("k", "False"), ("k", "True")]
+
+    def test_columns_of_names_or_measurements_are_no_categories(self):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame({"height": rng.normal(size=60), "shoe": rng.integers(0, 3, 60)})
+        with pytest.warns(DegenerateDataWarning, match="column 'height' has a value of its own in most rows"):
+            gb.PottsMachine(l2=0.01).fit(frame)
 
 
 def test_a_model_without_a_machine_is_read_by_storage(tmp_path):

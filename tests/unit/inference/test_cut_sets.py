@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian.errors import ArgumentError
 from gibbsian.expectations import ClampedExact
 from gibbsian.inference import cut_sets
 from gibbsian.inference.completions import complete_in_all_ways
+from gibbsian.inference.cut_sets import split_by_cut
 from gibbsian.inference.missing import clamped_moments, log_evidence, split_rows
 from holes import holed
 from systems import random_model
@@ -115,3 +117,10 @@ def test_models_without_biases_and_many_hidden_units(domain, rng):
     np.testing.assert_allclose(log_evidence(model, data)[order], expected.sum(axis=1), rtol=1e-13)
     means = levels[0] + domain.gap / (1 + np.exp(-domain.gap * fields))
     np.testing.assert_allclose(expectation(model, data).mean, (present[:, None] * means).mean(axis=0), atol=1e-13)
+
+
+@pytest.mark.parametrize("n_columns", [2, 4])
+def test_rows_of_another_width_than_the_model_are_refused_before_any_kernel_sees_them(n_columns):
+    data = gb.Dataset.read([[1.0] * (n_columns - 1) + [np.nan]], coding="spin")
+    with pytest.raises(ArgumentError, match=f"the data has {n_columns} variables but the model has 3"):
+        split_by_cut(gb.PairwiseModel.zeros(gb.graphs.complete(3)), data)

@@ -13,7 +13,7 @@ from gibbsian.inference.missing import is_quick
 from gibbsian.learners import MomentMatching, as_learner, break_symmetry, run
 from gibbsian.objectives import Likelihood
 from gibbsian.storage import Checkpoint
-from holes import holed
+from holes import holed, rows_with_holes
 from systems import models_with_domains, random_model, random_model_of, sampled_data
 
 
@@ -191,3 +191,10 @@ def test_hidden_units_are_named_in_any_way(rng):
         break_symmetry(model, [4], rng)
     with pytest.raises(ArgumentError, match="scale=-1"):
         break_symmetry(model, [3], rng, scale=-1)
+
+
+def test_beside_a_sampled_free_phase_slow_exact_sums_give_way_to_chains(rng):
+    data = gb.Dataset.read(rows_with_holes(rng, 5000, 60, 0.1, "spin"), coding="spin")
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(60))
+    assert isinstance(as_learner("pcd").init(model, data, rng).problem.clamped, ClampedChains)
+    assert isinstance(as_learner("pcd").init(model, data.take(np.arange(50)), rng).problem.clamped, ClampedExact)

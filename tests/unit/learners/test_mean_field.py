@@ -232,3 +232,10 @@ def test_warm_start_is_finite_on_any_data(name):
     rows = [[1, 1, -1, 1], [1, 1, -1, -1], [1, -1, 1, 1]]
     start = warm_start(name, gb.PairwiseModel.zeros(gb.graphs.complete(4)), gb.Dataset.read(rows))
     assert np.abs(start.theta).max() < 5
+
+
+def test_sessak_monasson_biases_leave_pairs_without_an_edge_alone(rng):
+    data = sampled_data(random_model(gb.graphs.complete(4), rng, scale=0.5), 500, rng)
+    machine = gb.BoltzmannMachine("empty", learner="sessak-monasson").fit(data)
+    means = np.average(data.states, axis=0, weights=data.weights)
+    np.testing.assert_allclose(machine.biases_, np.arctanh(means), atol=1e-12)

@@ -125,3 +125,10 @@ class TestComparison:
         assert rows[0].machine is None
         assert "needs biases" in rows[0].verdict
         assert rows[1].machine.result_.converged
+
+
+def test_report_of_a_model_without_parameters(x):
+    report = gb.BoltzmannMachine("empty", bias=False).fit(x).result_.training
+    assert report.is_trained
+    assert report.largest_z == 0.0
+    assert "of 0" in report.describe()

@@ -237,3 +237,10 @@ def test_a_fit_that_does_not_arrive_is_warned_of():
 
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
         minimise(valley, np.ones(2), np.zeros(2), max_iter=1)
+
+
+def test_remedies_that_would_not_help_are_not_given(x):
+    constant = np.column_stack([x, np.ones(300, int)])
+    with pytest.raises(ConstantColumnError) as error:
+        gb.structure.learn_structure(constant, l2=0.01)
+    assert "l2" not in str(error.value)

@@ -343,3 +343,20 @@ def test_scores_of_complete_rows_have_mean_zero_at_the_optimum(data):
     machine = fit(data, "mple", tol=1e-10)
     total = sum(data.weights[block] @ s for block, s in Pseudolikelihood().scores(machine.model_, data))
     np.testing.assert_allclose(total / 300, 0.0, atol=1e-9)
+
+
+def test_errors_of_a_converted_machine_are_not_guessed(x):
+    machine = gb.BoltzmannMachine(learner="mle", l2=0.05, validation_fraction=0.2, random_state=0).fit(x)
+    converted = machine.convert("spin")
+    assert converted.result_.held_out == machine.result_.held_out
+    assert converted.result_.penalised
+    with pytest.raises(ArgumentError, match="converted from the coding binary"):
+        gb.uncertainty.standard_errors(converted, 2 * x - 1)
+    with pytest.raises(ArgumentError, match="converted from the coding binary"):
+        gb.uncertainty.bootstrap(converted, 2 * x - 1, 5)
+
+
+def test_penalty_of_the_fit_decides_the_errors(x):
+    machine = gb.BoltzmannMachine(learner="mle", l2=0.05).fit(x)
+    before = gb.uncertainty.standard_errors(machine, x).theta_se
+    np.testing.assert_array_equal(gb.uncertainty.standard_errors(machine.set_params(l2=5.0), x).theta_se, before)

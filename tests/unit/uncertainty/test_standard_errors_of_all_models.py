@@ -1,4 +1,4 @@
-"""Standard errors, intervals and bootstrap of models that are not pairwise: the same mathematics, asked of the model."""
+"""Standard errors, intervals and bootstrap of models that are not pairwise: the same mathematics for all."""
 
 import warnings
 
