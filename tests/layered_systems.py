@@ -133,3 +133,13 @@ def trained(learner, start, rows: Dataset, rng, callbacks=(), held_out=None):
     """The result of a fit, with its history."""
     callbacks = [*learner.monitors(rows, held_out), *callbacks]
     return gb.learners.run(learner, start, rows, rng, callbacks, max_iter=learner.most_steps(start, 1))
+
+
+def bits(n_rows: int = 40, n_columns: int = 4, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 2, (n_rows, n_columns))
+
+
+def small_machine(name: str, **settings):
+    """Build a restricted or deep machine that is fitted in no time."""
+    kind, sizes = {"rbm": (rbm, 3), "dbn": (dbn, (3, 2)), "dbm": (dbm, (3, 2))}[name]
+    return kind(sizes, **{"max_iter": 2, "random_state": 0, **settings})

@@ -262,3 +262,8 @@ def test_coding_with_a_rule_equals_the_coding_without():
 )
 def test_codings_survive_a_file(coding):
     assert read_coding(written_coding(coding)) == coding
+
+
+def test_columns_with_other_pairs_are_told_so():
+    with pytest.raises(DataError, match="two values, the same in every column, or numbers from 0 to 1"):
+        gb.Dataset.read(np.array([[0, 1], [255, 2]]), coding=gb.data.Units())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,9 +17,12 @@ from gibbsian.answers import layers as layer_answers
 from gibbsian.diagnostics.likelihood import LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.expectations.layer_bounds import recognition_bounds
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
+from gibbsian.models.layers import BinaryLayer, SpinLayer
 from gibbsian.storage import Checkpoint
+from layered_systems import bits, small_machine
 from layered_systems import dbm as DBM
 from layered_systems import dbn as DBN
 
@@ -342,3 +347,70 @@ def test_mistakes_are_named():
         machine.sample(method="exact", n_steps=3)
     with pytest.raises(ArgumentError, match="leave them out"):
         machine.log_partition("exact", betas=10)
+
+
+@pytest.mark.parametrize("sizes", [{4, 3}, {4: 1, 3: 1}, "43", 2.0])
+def test_sizes_without_an_order_are_refused(sizes):
+    with pytest.raises(ArgumentError, match="n_components="):
+        DBM(sizes).fit(bits())
+
+
+def test_chunks_of_a_deep_machine_tell_their_own_story():
+    X = np.where(bits(30) == 1, 1.0, 0.0)
+    X[0, 0] = np.nan
+    dbm = small_machine("dbm").partial_fit(X).partial_fit(X, sample_weight=[1] * 10 + [0] * 20)
+    told = dbm.result_.provenance
+    assert told["missing_cells"] == 2
+    assert told["learner"] == "minibatch"
+    assert dbm.result_.reason == "learned from 40 rows in 2 chunks"
+
+
+def test_the_history_of_a_deep_machine_is_that_of_its_fit_and_chunks():
+    X = bits()
+    dbm = small_machine("dbm", max_iter=4, pretrain=3).fit(X)
+    curve = dbm.history_["log_reconstruction"]
+    assert len(curve) == 4
+    dbm.set_params(learner="stacking", max_iter=7)
+    np.testing.assert_array_equal(dbm.history_["log_reconstruction"], curve)
+    dbm.partial_fit(X).partial_fit(X)
+    np.testing.assert_array_equal(dbm.history_["log_reconstruction"][:4], curve)
+    assert len(dbm.history_["log_reconstruction"]) == 6
+    assert dbm.result_.reason.endswith("2 chunks after a fit")
+
+
+def test_a_single_size_stays_a_number_in_files(tmp_path):
+    for sizes in (3, (3,), (3, 2)):
+        DBM(sizes, max_iter=1, random_state=0).fit(bits()).save(tmp_path / "m.gibbs")
+        loaded = gb.load(tmp_path / "m.gibbs").n_components
+        assert loaded == sizes
+
+
+class TestBeliefNetworkScores:
+    X = bits(60, 4)
+    EVERY = np.array(list(itertools.product((0, 1), repeat=4)))
+
+    def test_small_networks_are_summed(self):
+        dbn = DBN((5, 4), max_iter=30, learning_rate=1.0, random_state=0).fit(self.X)
+        np.testing.assert_allclose(np.exp(dbn.score_samples(self.EVERY)).sum(), 1.0)
+        assert dbn.score(self.X) == pytest.approx(dbn.log_likelihood(self.X).lower)
+
+    def test_large_ones_stay_below_one(self):
+        dbn = DBN((14, 4), max_iter=30, learning_rate=1.0, random_state=0).fit(self.X)
+        assert np.exp(dbn.score_samples(self.EVERY)).sum() < 1.0
+        assert dbn.score(self.X) < dbn.log_likelihood(self.X, exact=True).lower
+
+    def test_rows_are_scored_alike_alone_and_together(self):
+        layers = [BinaryLayer(4), SpinLayer(6), SpinLayer(3), BinaryLayer(2)]
+        zeros = BeliefNetwork.zeros(layers)
+        network = zeros.replace(np.random.default_rng(0).normal(scale=0.2, size=zeros.theta.size))
+        together, errors = recognition_bounds(network, self.EVERY, 50, 0, common=True)
+        alone = [recognition_bounds(network, row[None], 50, 0, common=True)[0][0] for row in self.EVERY]
+        np.testing.assert_allclose(together, alone)
+        assert (np.abs(together - network.value_log_weights(self.EVERY)) < 5 * errors + 0.05).all()
+
+    def test_rows_held_out_that_all_lack_cells_are_scored(self):
+        X = np.where(self.X == 1, 1.0, 0.0)
+        X[:, 0] = np.nan
+        X[0, 0] = 1.0
+        dbn = DBN((3, 2), max_iter=2, validation_fraction=0.2, random_state=0).fit(X)
+        assert np.isfinite(dbn.result_.held_out.score)

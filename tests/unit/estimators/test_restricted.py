@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import BernoulliRBM
@@ -26,9 +27,10 @@ from gibbsian.errors import (
     TooExpensiveError,
 )
 from gibbsian.learners.standard_units import ColumnScale, residual_deviations
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer
+from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.storage import Checkpoint
+from layered_systems import bits, small_machine
 from layered_systems import rbm as RBM
 
 
@@ -514,3 +516,64 @@ class TestFiles:
             np.testing.assert_array_equal(resumed.history_[name], curve)
         with pytest.raises(FileFormatError, match="checkpoint of another fit"):
             RBM(4, **settings, checkpoint=Checkpoint(tmp_path / "c", resume=True)).fit(X)
+
+
+@pytest.mark.parametrize("labels", [(0, 255), (1, 2), (-3.5, 4)])
+@pytest.mark.parametrize("visible", ["auto", "binary", "spin"])
+def test_any_two_numbers_are_two_values(labels, visible):
+    X = np.where(bits() == 1, labels[1], labels[0])
+    found = gb.Dataset.read(X, coding=gb.data.Units(visible))
+    assert (found.coding.low, found.coding.high) == labels
+    np.testing.assert_array_equal(found.rows()[0] > 0, labels[1] == X)
+    assert set(np.unique(RBM(2, visible=visible, max_iter=1, random_state=0).fit(X).sample(20))) <= set(labels)
+
+
+@pytest.mark.parametrize("visible", ["binary", "gaussian"])
+def test_dates_are_refused_in_a_sentence(visible):
+    frame = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=4), "x": [0, 1, 0, 1]})
+    with pytest.raises(DataError, match="column 'day' holds"):
+        RBM(2, visible=visible).fit(frame)
+
+
+def test_machines_with_thousands_of_columns_can_be_asked():
+    X = bits(10, 1100)
+    rbm = RBM(3, max_iter=1, validation_fraction=0.2, random_state=0).fit(X)
+    assert rbm.sample(2).shape == (2, 1100)
+    assert np.isfinite(rbm.score(X))
+    wide = RBM(1100, max_iter=1, random_state=0).fit(X)
+    with pytest.raises(TooExpensiveError, match="method='gibbs'"):
+        wide.sample(2, method="exact")
+    for layer in (BinaryLayer(2000), SpinLayer(2000), CategoricalLayer([3] * 2000)):
+        assert np.isfinite(layer.n_states)
+
+
+@pytest.mark.parametrize(("first", "then"), [("pcd", "tempering"), ("tempering", "pcd"), ("cd", "smci")])
+def test_the_free_phase_may_change_after_a_fit(first, then):
+    rbm = RBM(3, free_phase=first, max_iter=1, random_state=0).fit(bits())
+    rbm.set_params(learner=gb.learners.Minibatch(free_phase=then)).partial_fit(bits())
+
+
+def test_other_chains_begin_anew_and_the_same_go_on():
+    rbm = RBM(3, n_chains=20, max_iter=1, random_state=0).fit(bits())
+    assert rbm.partial_fit(bits()).h_samples_.shape == (20, 3)
+    assert rbm.set_params(learner=gb.learners.Minibatch(n_chains=7)).partial_fit(bits()).h_samples_.shape == (7, 3)
+
+
+@pytest.mark.parametrize("settings", [{"validation_fraction": 0.2}, {"checkpoint": "c"}], ids=",".join)
+def test_what_belongs_to_a_fit_is_refused_by_the_first_chunk(settings, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArgumentError, match=rf"{next(iter(settings))}=.* is for fit"):
+        RBM(2, **settings).partial_fit(bits())
+
+
+def test_unfitted_machines_say_so():
+    with pytest.raises(NotFittedError):
+        RBM(2).free_energy([[0, 1]])
+
+
+def test_hidden_probabilities_must_be_numbers():
+    rbm = small_machine("rbm").fit(bits())
+    with pytest.raises(ArgumentError, match="H holds what is no number"):
+        rbm.inverse_transform([["a", "b", "c"]])
+    with pytest.raises(MissingValuesError, match="row 0, column 1 of H is NaN"):
+        rbm.inverse_transform([[0.5, np.nan, 0.5]])

@@ -8,7 +8,8 @@ from sklearn.exceptions import NotFittedError
 
 from gibbsian import GaussianMixture, SoftKMeans
 from gibbsian.errors import ArgumentError
-from gibbsian.plots import filters, free_energies, free_energy_trace, trace, training_curves
+from gibbsian.plots import filters, free_energies, free_energy_trace, reconstructions, trace, training_curves
+from layered_systems import bits, small_machine
 from layered_systems import rbm as RBM
 
 
@@ -57,3 +58,16 @@ def test_traces_of_estimators(blobs):
         free_energy_trace(GaussianMixture())
     with pytest.raises(ArgumentError, match="a list has no free_energies_: draw this picture of a mixture"):
         free_energy_trace([1.0, 2.0])
+
+
+def test_what_a_deep_machine_cannot_show_is_said():
+    dbm = small_machine("dbm").fit(bits())
+    with pytest.raises(ArgumentError, match="a DeepBoltzmannMachine has no reconstruct"):
+        reconstructions(dbm, bits())
+    with pytest.raises(ArgumentError, match="a DeepBoltzmannMachine has no free_energy"):
+        free_energies(dbm, {"fit": bits()})
+
+
+def test_layers_that_never_learned_together_have_no_curve():
+    with pytest.raises(ArgumentError, match="never learned together"):
+        training_curves(small_machine("dbn", fine_tune=0).fit(bits()))

@@ -7,6 +7,7 @@ import pytest
 
 from gibbsian.errors import ArgumentError
 from gibbsian.plots import filters, reconstructions, samples
+from layered_systems import bits, small_machine
 from layered_systems import rbm as RBM
 
 
@@ -54,3 +55,15 @@ def test_shapes_that_do_not_fit_are_refused(rbm):
         filters(rbm)
     with pytest.raises(ArgumentError, match="n=0"):
         samples(rbm, (2, 3), n=0)
+
+
+@pytest.mark.parametrize("shape", [8, (-2, -2), (2, 2, 1), (2.0, 2.0)])
+def test_shapes_are_height_and_width(shape):
+    with pytest.raises(ArgumentError, match=r"shape=.* must be the height and the width"):
+        filters(small_machine("rbm").fit(bits()), shape)
+
+
+def test_categories_are_no_image():
+    X = [["a", "x"], ["b", "y"], ["c", "z"]] * 5
+    with pytest.raises(ArgumentError, match="2 columns of categories have a weight for each of 6 values"):
+        filters(RBM(2, random_state=0).fit(X))

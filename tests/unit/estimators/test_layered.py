@@ -1,0 +1,161 @@
+"""What restricted and deep machines share: real columns, settings, chunks, exact and annealed answers."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, StorageError, TooExpensiveError
+from layered_systems import bits, small_machine
+from layered_systems import rbm as RBM
+
+PHASES = ("pcd", "cd", "smci", "tempering")
+
+
+class TestGaussianUnits:
+    X = np.random.default_rng(1).normal(3.0, 2.0, (300, 2))
+
+    @pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
+    def test_deviations_given_are_those_of_the_draws(self, temperature):
+        rbm = RBM(2, visible="gaussian", deviations=[0.5, 4.0], temperature=temperature, max_iter=1, random_state=0)
+        model = rbm.fit(self.X).model_
+        draws = model.draw_visible(np.zeros((20000, 2)), np.random.default_rng(0))
+        np.testing.assert_allclose(draws.std(axis=0), [0.5, 4.0], rtol=0.02)
+
+    def test_estimated_deviations_do_not_depend_on_the_temperature(self):
+        cool, warm = (RBM(2, visible="gaussian", temperature=t, max_iter=1).fit(self.X).model_ for t in (1.0, 9.0))
+        np.testing.assert_allclose(3.0 * np.asarray(warm.visible.deviations), cool.visible.deviations)
+
+    @pytest.mark.parametrize("deviations", [[1.0], [[1.0, 1.0]], ["a", "b"], "wide", None, -1.0, [1.0, np.nan]])
+    def test_wrong_deviations_are_shown_as_given(self, deviations):
+        with pytest.raises(
+            ArgumentError, match=r"deviations=.* must be 'residual', 'plain', a positive number, or one"
+        ):
+            RBM(2, visible="gaussian", deviations=deviations).fit(self.X)
+
+    def test_discrete_data_do_not_hide_wrong_deviations(self):
+        with pytest.raises(ArgumentError, match="deviations='foo'"):
+            RBM(2, deviations="foo").fit(bits())
+
+    @pytest.mark.parametrize("name", ["rbm", "dbn", "dbm"])
+    def test_a_constant_column_is_named_once(self, name):
+        X = np.column_stack([self.X, np.full(300, 7.0)])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            small_machine(name, visible="gaussian").fit(X)
+        assert [w.category for w in caught] == [DegenerateDataWarning]
+        assert "'x2'" in str(caught[0].message)
+
+    def test_given_deviations_need_no_warning(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            RBM(2, visible="gaussian", deviations=1.0, max_iter=1).fit(np.column_stack([self.X, np.ones(300)]))
+
+    def test_one_row_has_columns_that_never_vary(self):
+        with pytest.warns(DegenerateDataWarning, match="'x0', 'x1'"):
+            RBM(2, visible="gaussian", max_iter=1).fit(self.X[:1])
+
+    @pytest.mark.parametrize("factor", [1e200, 1e-300])
+    def test_numbers_without_a_square_are_refused_by_column(self, factor):
+        X = self.X * [1.0, factor]
+        with pytest.raises(DataError, match=r"column 'x1' .* square"):
+            RBM(2, visible="gaussian").fit(X)
+
+
+@pytest.mark.parametrize("name", ["rbm", "dbn", "dbm"])
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("n_steps", 2.5), ("n_steps", "a"), ("n_steps", True), ("n_chains", "a"), ("n_chains", True),
+        ("n_chains", 0), ("dtype", 3), ("dtype", None), ("centred", "a"), ("verbose", "a"), ("temperature", -1.0),
+        ("free_phase", "xx"),
+    ],
+)  # fmt: skip
+def test_settings_are_refused_by_their_own_name(name, setting, value):
+    with pytest.raises(ArgumentError, match=rf"^{setting}="):
+        small_machine(name, **{setting: value}).fit(bits())
+
+
+@pytest.mark.parametrize("name", ["rbm", "dbn", "dbm"])
+def test_a_checkpoint_in_no_folder_is_refused_before_training(name, tmp_path):
+    epochs = []
+    told = small_machine(name, checkpoint=tmp_path / "none" / "c", callbacks=lambda step, info: epochs.append(step))
+    with pytest.raises(StorageError, match="which is no folder"):
+        told.fit(bits())
+    assert not epochs
+
+
+@pytest.mark.parametrize("name", ["rbm", "dbn", "dbm"])
+def test_layers_too_wide_for_the_memory_are_refused(name, monkeypatch):
+    monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "4")
+    wide = small_machine(name).set_params(n_components=10**7 if name == "rbm" else (10**7, 2))
+    with pytest.raises(TooExpensiveError, match="10,000,000"):
+        wide.fit(bits(n_columns=1))
+
+
+@pytest.mark.parametrize("name", ["rbm", "dbn", "dbm"])
+def test_exact_is_true_or_false(name):
+    with pytest.raises(ArgumentError, match="exact='no' must be True, False or None"):
+        small_machine(name).fit(bits()).log_likelihood(bits(), exact="no")
+
+
+@pytest.mark.parametrize("name", ["rbm", "dbn", "dbm"])
+def test_a_table_without_a_cell_is_refused(name):
+    with pytest.raises(DataError, match="all cells of all 5 rows are missing: there is nothing to fit"):
+        small_machine(name).fit(np.full((5, 3), np.nan))
+
+
+@pytest.mark.parametrize("name", ["rbm", "dbn", "dbm"])
+def test_weights_of_one_change_nothing(name):
+    X = bits(60)
+    plain, weighted = small_machine(name).fit(X), small_machine(name).fit(X, sample_weight=np.ones(60))
+    np.testing.assert_array_equal(plain.model_.theta, weighted.model_.theta)
+    some = small_machine(name).fit(X, sample_weight=[0] * 30 + [1] * 30)
+    np.testing.assert_array_equal(small_machine(name).fit(X[30:]).model_.theta, some.model_.theta)
+
+
+@pytest.mark.parametrize("name", ["rbm", "dbm"])
+@pytest.mark.parametrize(("first", "then"), list(itertools.permutations(PHASES, 2)))
+def test_the_free_phase_may_change_between_chunks(name, first, then):
+    told = small_machine(name, learner=gb.learners.Minibatch(free_phase=first)).partial_fit(bits())
+    told.set_params(learner=gb.learners.Minibatch(free_phase=then)).partial_fit(bits())
+    assert told.result_.provenance["chunks"] == 2
+
+
+@pytest.mark.parametrize("name", ["rbm", "dbm"])
+@pytest.mark.parametrize("changed", [{"temperature": 2.0}, {"hidden": "spin"}, {"visible": "spin"}], ids=",".join)
+def test_settings_of_the_model_cannot_change_between_chunks(name, changed):
+    told = small_machine(name).partial_fit(bits()).set_params(**changed)
+    with pytest.raises(ArgumentError, match=rf"{next(iter(changed))}=.* but the machine has learned with"):
+        told.partial_fit(bits())
+
+
+@pytest.mark.parametrize("name", ["rbm", "dbn", "dbm"])
+class TestAnnealingAskedFor:
+    def test_by_its_settings(self, name):
+        told = small_machine(name).fit(bits())
+        assert isinstance(told.log_partition(), float)
+        assert not isinstance(told.log_partition(n_samples=20, betas=50), float)
+        assert not isinstance(told.log_likelihood(bits(), betas=50).log_partition, float)
+
+    def test_in_numbers_it_can_use(self, name):
+        with pytest.raises(ArgumentError, match=r"^n_samples=0"):
+            small_machine(name).fit(bits()).log_partition(n_samples=0)
+        with pytest.raises(ArgumentError, match=r"^n_samples=0"):
+            small_machine(name).fit(bits()).score_interval(bits(), n_samples=0)
+
+
+@pytest.mark.parametrize("name", ["rbm", "dbn", "dbm"])
+def test_exact_answers_out_of_reach_name_the_limit_and_the_way_out(name):
+    sizes = {"rbm": 30, "dbn": (30, 30), "dbm": (60, 30)}[name]
+    told = small_machine(name, max_iter=1).set_params(n_components=sizes).fit(bits(20, 30))
+    with pytest.raises(TooExpensiveError, match=r"more than 3.4e\+07 terms.*draw with method='gibbs'"):
+        told.sample(method="exact")
+    with pytest.raises(TooExpensiveError, match="set exact=False"):
+        told.log_likelihood(bits(5, 30), exact=True)
+    with pytest.raises(TooExpensiveError, match="method='ais'"):
+        told.log_partition("exact")
