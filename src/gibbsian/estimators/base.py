@@ -167,7 +167,8 @@ class Estimator(DensityMixin, BaseEstimator):
             self._set_fitted(replace(result, state=None), data.coding, data.names)
             self._state = result.state
         if unseen is not None:
-            self.result_ = replace(self.result_, held_out=self.score_or_pseudo_score(unseen))
+            held_out = self.score_or_pseudo_score(unseen)
+            self.result_ = replace(result, state=None, held_out=held_out)
         return self
 
     def _run(
@@ -277,7 +278,7 @@ class Estimator(DensityMixin, BaseEstimator):
     def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
         for kept in ("_state", "_log_z"):  # what belongs to the model that was there before
             self.__dict__.pop(kept, None)
-        self.result_: Any = result
+        self.result_ = result
         self.model_: Any = result.model
         self.coding_: Any = coding
         self.names_ = names
