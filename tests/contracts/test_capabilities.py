@@ -25,6 +25,7 @@ FACTS = (
     "no hidden variable",
     "has none in a row",
     "solves no equations",
+    "what it takes to describe a function depends on their number",
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -74,6 +74,9 @@ class Learner:
         """Return what the learner measures after a step besides its `StepInfo`, by name."""
         return {}
 
+    # Why it cannot learn from chunks, where that is a matter of mathematics.
+    why_all_rows: ClassVar[str] = ""
+
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Prepare to start from the model's parameters."""
         raise NotImplementedError
@@ -98,6 +101,8 @@ class Learner:
         self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
     ) -> tuple[LearnerState, StepInfo]:
         """Learn from one chunk of rows as it arrives; `state` is what the call before returned, None for the first."""
+        if type(self).rebound is Learner.rebound:
+            raise self._needs_all_rows()
         return self.step(self.init(model, data, rng) if state is None else self.rebound(state, data))
 
     def by_chunks(self, batch_size: int) -> Learner:
@@ -126,7 +131,7 @@ class Learner:
 
     def _needs_all_rows(self) -> ArgumentError:
         name = getattr(self, "registered_name", type(self).__name__)
-        return ArgumentError("needs all rows at once", "use `learner='online'`", argument="learner", value=name)
+        return ArgumentError(f"needs all rows at once{self.why_all_rows}", argument="learner", value=name)
 
 
 def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settings: Any) -> Learner:

@@ -179,6 +179,7 @@ class SpanLearner(Learner):
     l2: float = number(0.0, "Strength of the square of parameters of functions of one column.", least=0)
     l2_growth: float = number(1.0, "By what factor `l2` grows with every further column.", least=1)
 
+    why_all_rows: ClassVar[str] = ", because what it takes to describe a function depends on their number"
     # What a learner without the setting has.
     mdl_scale: ClassVar[float] = 0.0
     l1: ClassVar[float] = 0.0
