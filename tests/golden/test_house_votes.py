@@ -75,7 +75,7 @@ def test_all_rows_beat_complete_rows_and_the_majority(votes):
 def test_hidden_units_guess_as_well(votes):
     """Three hidden units and no coupling between votes: 71 parameters in place of 153."""
     hidden, shown = hide(votes, 0)
-    settings = {"graph": "restricted", "n_hidden": 3, "max_iter": 60, "random_state": 0}
+    settings = {"graph": "restricted", "n_components": 3, "max_iter": 60, "random_state": 0}
     units = losses(votes, hidden, learned(shown, gb.HiddenBoltzmannMachine, **settings).predict_proba(shown))
     columns = losses(votes, hidden, learned(shown).predict_proba(shown))
     assert units[0] < columns[0] + 0.01

@@ -5,7 +5,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.data.stream import DataStream
-from gibbsian.errors import ArgumentError, CodingError, ConstantColumnError
+from gibbsian.errors import ArgumentError, CodingError, ConstantColumnError, DataError
 from gibbsian.learners.online import Online
 from systems import random_model, sampled_data
 
@@ -67,9 +67,19 @@ def test_fit_forgets_the_chunks_and_chunks_go_on_from_a_fit(rows, tmp_path):
         assert kept.provenance["rows"] == 20_000
 
 
-def test_learners_that_need_all_rows_refuse_chunks(rows):
-    with pytest.raises(ArgumentError, match="learner='pcd' needs all rows at once"):
-        gb.BoltzmannMachine(learner="pcd").partial_fit(rows[1][:100])
+@pytest.mark.parametrize("learner", ["bethe", "em", "rise"])
+def test_learners_that_need_all_rows_refuse_chunks(rows, learner):
+    with pytest.raises(ArgumentError, match=f"learner='{learner}' needs all rows at once"):
+        gb.BoltzmannMachine(learner=learner).partial_fit(rows[1][:100])
+
+
+@pytest.mark.parametrize("learner", ["pcd", "cd"])
+def test_chains_go_on_from_chunk_to_chunk(rows, learner):
+    machine = gb.BoltzmannMachine(learner=learner, random_state=0)
+    for chunk in chunks(rows[1], 10):
+        machine.partial_fit(chunk)
+    whole = gb.BoltzmannMachine(learner="mle").fit(rows[1])
+    assert np.abs(machine.model_.theta - whole.model_.theta).max() < 3 / np.sqrt(4000)  # errors of one chunk
 
 
 @pytest.mark.parametrize("learner", ["mple", "rm", "mpf"])
@@ -133,9 +143,11 @@ class TestStream:
         with pytest.raises(ConstantColumnError, match="'x1'"):
             gb.BoltzmannMachine().fit(DataStream.open(tmp_path / "flat.npy"))
 
-    def test_other_learners_and_held_out_rows_are_refused(self, path):
+    def test_other_learners_are_refused(self, path):
         with pytest.raises(ArgumentError, match="learner='pcd'"):
             gb.BoltzmannMachine(learner="pcd").fit(DataStream.open(path))
+
+    def test_what_is_for_rows_in_memory_is_refused(self, path):
         stream = DataStream.open(path)
         with pytest.raises(ArgumentError, match="validation_fraction="):
             gb.BoltzmannMachine(validation_fraction=0.1).fit(stream)
@@ -143,5 +155,5 @@ class TestStream:
             gb.BoltzmannMachine().fit(stream, sample_weight=np.ones(stream.n_rows))
         with pytest.raises(CodingError, match="coding='spin'"):
             gb.BoltzmannMachine(coding="spin").fit(stream)
-        with pytest.raises(ArgumentError, match="learned by fit"):
+        with pytest.raises(DataError, match="learned by fit"):
             gb.BoltzmannMachine().partial_fit(stream)

@@ -102,7 +102,8 @@ def test_complete_rows_are_fitted_as_without_missing_cells(rng):
     shares = data.weights / data.total_weight
     assert found.converged
     assert np.array_equal(found.model.indices, plain.model.indices)
-    assert found.steps[-1].cost == pytest.approx(plain.cost - shares @ np.log(shares), abs=1e-4)
+    # the last move adds a function and fits all parameters, so that the fit of a fill has nothing left to gain
+    assert found.steps[-1].cost == pytest.approx(plain.cost - shares @ np.log(shares), abs=1e-12)
 
 
 def test_missing_cells_cost_less_than_dropping_their_rows(rng):
