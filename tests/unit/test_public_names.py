@@ -1,54 +1,95 @@
-"""Every public name is documented with a runnable example, and importing stays light."""
+"""Every public name is documented, its settings with their defaults, with a runnable example; importing stays light."""
 
+import doctest
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 
 import pytest
 
 import gibbsian as gb
+from gibbsian.settings import settings_of
 
-ROOMS = [name for name in gb.__all__ if name == name.lower() and name != "load"]
-
-
-def public_names():
-    for room in ROOMS:
-        module = importlib.import_module(f"gibbsian.{room}")
-        names = getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])
-        for name in names:
-            thing = getattr(module, name)
-            ours = getattr(thing, "__module__", "").startswith("gibbsian")
-            if ours and (inspect.isclass(thing) or inspect.isfunction(thing)):
-                yield f"{thing.__module__}.{thing.__qualname__}", thing
+PACKAGES = [name for name in gb.__all__ if inspect.ismodule(getattr(gb, name))]
+ALL = {}
+for module in [gb, *(importlib.import_module(f"gibbsian.{name}") for name in PACKAGES)]:
+    own = [name for name, thing in vars(module).items() if getattr(thing, "__module__", "") == module.__name__]
+    for name in getattr(module, "__all__", [name for name in own if not name.startswith("_")]):
+        thing = getattr(module, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            ALL[f"{thing.__module__}.{thing.__qualname__}"] = thing
+CLASSES = {name: thing for name, thing in ALL.items() if inspect.isclass(thing)}
 
 
-NAMES = dict(public_names())
-
-
-def test_the_list_is_not_empty():
-    assert len(NAMES) > 50
-
-
-@pytest.mark.parametrize("name", sorted(NAMES))
-def test_has_a_docstring_with_an_example(name):
-    thing = NAMES[name]
-    text = inspect.getdoc(thing) or ""
-    assert text, f"{name} has no docstring"
-    if inspect.isclass(thing) and issubclass(thing, Exception):
-        return  # their sentence is the documentation; the base classes carry the example
-    methods = (
-        [vars(thing)[m].__doc__ or "" for m in vars(thing) if callable(vars(thing)[m])]
-        if inspect.isclass(thing)
-        else []
+def is_contract(thing):
+    """Whether a class is there to be completed: a protocol, or a base that leaves methods to the classes below it."""
+    return inspect.isclass(thing) and (
+        getattr(thing, "_is_protocol", False)
+        or inspect.isabstract(thing)
+        or "raise NotImplementedError" in inspect.getsource(thing)
     )
-    assert any(">>>" in part for part in [text, *methods]), f"{name} has no runnable example"
 
 
-def test_public_face_is_complete():
+def is_sentence(thing):
+    """Whether a class is an error or a warning: its sentence is its documentation."""
+    return inspect.isclass(thing) and issubclass(thing, Exception)
+
+
+def documentation(thing):
+    """The docstrings of a function, or of a class and what it defines itself."""
+    parts = vars(thing).values() if inspect.isclass(thing) else ()
+    return [inspect.getdoc(each) or "" for each in (thing, *filter(callable, parts))]
+
+
+EXAMPLES = sorted(name for name, thing in ALL.items() if not is_contract(thing) and not is_sentence(thing))
+DECLARED = sorted(
+    name for name, thing in CLASSES.items() if settings_of(thing) and "__dataclass_fields__" in vars(thing)
+)
+
+
+def test_the_lists_are_not_empty():
+    assert len(ALL) > 150
+    assert len(EXAMPLES) > 0.7 * len(ALL)
+    assert len(DECLARED) > 50
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_has_a_docstring_of_its_own(name):
+    text = ALL[name].__doc__
+    assert text
+    assert not text.startswith(f"{ALL[name].__name__}("), "written by dataclass, not by hand"
+
+
+def examples(thing):
+    """All lines of all examples of a name."""
+    return [line for text in documentation(thing) for line in doctest.DocTestParser().get_examples(text)]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_has_an_example(name):
+    assert examples(ALL[name])
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_examples_run(name):
+    """They run as doctests of their modules, where none is left out."""
+    assert not [line.source for line in examples(ALL[name]) if line.options.get(doctest.SKIP)]
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_settings_are_documented_with_their_defaults(name):
+    thing, text = CLASSES[name], inspect.getdoc(CLASSES[name])
+    defaults = {setting: parameter.default for setting, parameter in inspect.signature(thing).parameters.items()}
+    for setting in settings_of(thing):
+        line = rf"^{setting} : .*default={re.escape(repr(defaults[setting]))}$"
+        assert re.search(line, text, re.MULTILINE), setting
+
+
+def test_every_name_that_is_listed_is_there():
     for name in gb.__all__:
         assert getattr(gb, name) is not None
-    assert set(ROOMS) <= set(gb.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         gb.nonsense  # noqa: B018
 

@@ -59,6 +59,14 @@ class Nodewise(Penalised):
     The penalties act on the directed parameters in the model's own coding; the L1 penalty leaves biases alone. A pair
     has one coupling in each of two regressions, which is what a pairwise model of two-valued variables has; other
     models are refused. Missing cells are completed under the averaged model (see `gibbsian.learners.completing`).
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> votes = gb.datasets.load_house_votes().complete_rows()
+    >>> model = gb.BoltzmannMachine(learner="rise", l1=0.1).fit(votes).model_
+    >>> int((model.couplings != 0).sum()), model.couplings.size
+    (26, 136)
     """
 
     loss: ClassVar[str]

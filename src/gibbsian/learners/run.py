@@ -28,10 +28,12 @@ class StopRun(Exception):
     >>> import numpy as np, gibbsian as gb
     >>> from gibbsian.learners.callbacks import EachStep
     >>> from gibbsian.learners.run import StopRun
-    >>> def impatient(step, info):
-    ...     raise StopRun("stopped after one step: it was enough")
-    >>> rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]
-    >>> gb.BoltzmannMachine(callbacks=[impatient]).fit(rows).result_.reason        # doctest: +SKIP
+    >>> class Impatient(gb.learners.callbacks.Callback):
+    ...     def on_step(self, run):
+    ...         raise StopRun("stopped after one step: it was enough")
+    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
+    >>> start = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> gb.learners.run(gb.learners.as_learner("mple"), start, data, callbacks=[Impatient()]).reason
     'stopped after one step: it was enough'
     """
 
@@ -62,6 +64,18 @@ class Run:
         The last step.
     stopped : str
         Why a callback ended the run before its time.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> class LastGradient(gb.learners.callbacks.Callback):
+    ...     def on_step(self, run):
+    ...         run.provenance["last gradient"] = run.info.gradient_norm
+    >>> data = gb.Dataset.read([[0, 1], [1, 1], [1, 0], [0, 0], [1, 1]])
+    >>> start = gb.PairwiseModel.zeros(gb.graphs.complete(2), data.domain)
+    >>> result = gb.learners.run(gb.learners.as_learner("mle"), start, data, callbacks=[LastGradient()])
+    >>> result.provenance["last gradient"] < 1e-5
+    True
     """
 
     learner: Learner

@@ -31,6 +31,15 @@ class Equations(NamedTuple):
         Blocks of states with the score of each.
     carry : ndarray of shape (n, n_parameters), optional
         How the model's parameters follow linearly from those that are estimated; None where they are these.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> data = gb.Dataset.read([[0, 1], [1, 1], [1, 0], [0, 0]])
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2), data.domain)
+    >>> equations = gb.learners.as_learner("mple").equations(model, data)
+    >>> equations.jacobian.shape, [scores.shape for _, scores in equations.scores]
+    ((3, 3), [(4, 3)])
     """
 
     jacobian: np.ndarray

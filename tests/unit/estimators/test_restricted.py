@@ -550,7 +550,10 @@ def test_machines_with_thousands_of_columns_can_be_asked():
 @pytest.mark.parametrize(("first", "then"), [("pcd", "tempering"), ("tempering", "pcd"), ("cd", "smci")])
 def test_the_free_phase_may_change_after_a_fit(first, then):
     rbm = RBM(3, free_phase=first, max_iter=1, random_state=0).fit(bits())
+    fitted = rbm.model_.theta
     rbm.set_params(learner=gb.learners.Minibatch(free_phase=then)).partial_fit(bits())
+    assert rbm.result_.reason.endswith("1 chunk after a fit")
+    assert not np.array_equal(rbm.model_.theta, fitted)
 
 
 def test_other_chains_begin_anew_and_the_same_go_on():
