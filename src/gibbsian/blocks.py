@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, pairwise
 
 # About this many cells at a time, and rows at least: long enough for BLAS, short enough to stay near the cache.
 BLOCK_CELLS = 2**18
@@ -25,3 +26,9 @@ def row_blocks(
     size = max(least_rows, max_cells // max(1, n_columns))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
+
+
+def spans(lengths: Iterable[int]) -> list[slice]:
+    """Return where parts of these lengths stand, one after the other."""
+    ends = [0, *accumulate(int(length) for length in lengths)]
+    return [slice(start, end) for start, end in pairwise(ends)]

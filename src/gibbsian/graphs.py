@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -72,6 +72,15 @@ class Graph:
     def is_complete(self) -> bool:
         """Whether every pair of nodes is joined."""
         return self.n_edges == self.n_nodes * (self.n_nodes - 1) // 2
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the edges, for a file."""
+        return {"edges": self.edges}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], n_nodes: int) -> Self:
+        """Rebuild from `to_arrays`."""
+        return cls(n_nodes, arrays["edges"])
 
     @cached_property
     def csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

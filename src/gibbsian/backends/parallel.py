@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 
 # Cheap operations (a spin update, a cell) that take about a millisecond on one thread.
 WORTH_THREADS = 2**16
@@ -50,6 +51,14 @@ def map_in_order(function: Callable[[Piece], Result], pieces: Iterable[Piece]) -
             return
         with ThreadPoolExecutor(n_threads()) as pool:
             yield from pool.map(function, waiting)
+
+
+def sum_in_order(function: Callable[[Piece], np.ndarray], pieces: Iterable[Piece], size: int) -> np.ndarray:
+    """Return the sum of what `function` gives for each piece, vectors of one size, always added in the same order."""
+    total = np.zeros(size)
+    for part in map_in_order(function, pieces):
+        total += part
+    return total
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -12,7 +14,8 @@ from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.centring import Centring
 from gibbsian.models.factors import FactorGraph, Marginal
-from gibbsian.models.scopes import spread_over_edges
+from gibbsian.models.scopes import Scopes, spread_over_edges
+from gibbsian.models.states import checked_states
 from gibbsian.registry import Registry
 
 MODELS = Registry("model", "gibbsian.models", "MODELS")
@@ -175,6 +178,63 @@ class ExponentialFamily:
     # Whether every statistic is a product of the values of some variables.
     statistics_are_products: ClassVar[bool] = False
 
+    n_hidden: int = 0
+    answers: ClassVar[str] = "gibbsian.answers.base:Answers"
+    sums_present_cells: ClassVar[bool] = False
+
+    # -- parts --------------------------------------------------------------------------------------------------------
+    def replace(self: Any, theta: np.ndarray) -> Any:
+        """Return the same structure with other parameters."""
+        return dataclasses.replace(self, theta=theta)
+
+    def to_parts(self: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return plain values and arrays that make up the model, for a file."""
+        plain: dict[str, Any] = {"n_variables": self.n_variables}
+        arrays: dict[str, np.ndarray] = {}
+        for part in dataclasses.fields(self):
+            value = getattr(self, part.name)
+            if isinstance(value, np.ndarray):
+                arrays[part.name] = value
+            elif isinstance(value, Graph | Scopes):
+                arrays |= value.to_arrays()
+            elif isinstance(value, bool | int | float):
+                plain[part.name] = value
+        return plain, arrays
+
+    @classmethod
+    def from_parts(cls: Any, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Any:
+        """Put a model together again; `domain` is that of the columns."""
+        structures: dict[str, Any] = {"graph": Graph, "scopes": Scopes, "cliques": Scopes}
+        given = {**header, **tensors, "domain": domain}
+        known = [part.name for part in dataclasses.fields(cls)]
+        values = {name: given[name] for name in known if name in given}
+        for name in structures.keys() & known:
+            values[name] = structures[name].from_arrays(tensors, header["n_variables"])
+        return cls(**values)
+
+    # -- distribution -------------------------------------------------------------------------------------------------
+    def log_weights(self: Any, x: np.ndarray) -> np.ndarray:
+        """Return ``-E(x) / T`` of each state."""
+        return self.energy(x) / -self.temperature
+
+    @cached_property
+    def flip_columns(self: Any) -> np.ndarray | None:
+        """None for two-valued variables, which have one column of flip costs each; else one for each value."""
+        if self.domain.two_valued:
+            return None
+        return np.concatenate([[0], np.cumsum(self.domain.cardinalities(self.n_variables))])
+
+    @property
+    def n_flip_columns(self: Any) -> int:
+        """Number of columns of the flip costs."""
+        return self.n_variables if self.flip_columns is None else int(self.flip_columns[-1])
+
+    def _codes(self: Any, x: np.ndarray) -> np.ndarray:
+        """Return the codes of states, which kernels index tables with."""
+        return np.ascontiguousarray(self.domain.to_codes(checked_states(self, x)))
+
+    # -- what learners and expectations ask ---------------------------------------------------------------------------
+
     def statistics(self: Any, x: np.ndarray) -> np.ndarray:
         """Return S(x) of each state, one row per state in the layout of theta."""
         rows = [self.mean_statistics(state[None, :]) for state in np.asarray(x)]
@@ -212,6 +272,8 @@ class ExponentialFamily:
 
     def parameter_names(self: Any, names: Sequence[str]) -> list[str]:
         """Return a label for each parameter, given the names of the variables."""
+        if self.statistics_are_products:
+            return ["*".join(names[i] for i in product) for product in self.products]
         return [f"theta[{number}]" for number in range(self.theta.size)]
 
     def log_odds(self: Any) -> np.ndarray:

@@ -9,6 +9,7 @@ weights up and down are the same.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ import numpy as np
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.models.base import MODELS
 from gibbsian.models.joined_layer import joined
-from gibbsian.models.layer_stack import LayerStack
+from gibbsian.models.layer_stack import LayerStack, split_parts
 from gibbsian.models.layers import Layer, log_probability
 from gibbsian.models.restricted import RestrictedModel
 
@@ -89,8 +90,8 @@ class BeliefNetwork(LayerStack):
     hides_missing = False
 
     def __post_init__(self) -> None:
-        self._settle()
-        self._check_size(sum(int(np.prod(shape)) for shape in self._shapes))
+        self._settle_layers()
+        self._settle(sum(math.prod(shape) for shape in self._shapes))
 
     @classmethod
     def zeros(cls, layers: Sequence[Layer], temperature: float = 1.0) -> Self:
@@ -149,8 +150,7 @@ class BeliefNetwork(LayerStack):
 
     def split(self, vector: np.ndarray) -> tuple[tuple[DirectedPair, ...], np.ndarray]:
         """Return views of a vector laid out as theta: the directed pairs, and the part of the top machine."""
-        ends = np.cumsum([np.prod(shape) for shape in self._shapes]).astype(int)
-        parts = [part.reshape(shape) for part, shape in zip(np.split(vector, ends[:-1]), self._shapes, strict=True)]
+        parts = split_parts(vector, self._shapes)
         return tuple(DirectedPair(*parts[k : k + 4]) for k in range(0, len(parts) - 1, 4)), parts[-1]
 
     @cached_property

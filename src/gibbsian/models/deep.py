@@ -8,6 +8,7 @@ it everything that is known of restricted machines: block Gibbs steps, exact sum
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,11 +16,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from gibbsian.blocks import spans
 from gibbsian.errors import TooExpensiveError
 from gibbsian.models.base import MODELS
 from gibbsian.models.joined_layer import joined
 from gibbsian.models.joint_form import JointModel, joint_model, parts_of
-from gibbsian.models.layer_stack import LayerStack, checked_parts, glorot_spread
+from gibbsian.models.layer_stack import LayerStack, checked_parts, glorot_spread, joined_parts, pair_shapes, split_parts
 from gibbsian.models.layers import Layer
 from gibbsian.models.restricted import RestrictedModel
 
@@ -65,9 +67,8 @@ class DeepModel(LayerStack):
     hides_missing = True
 
     def __post_init__(self) -> None:
-        self._settle()
-        widths = [layer.width for layer in self.layers]
-        self._check_size(sum(widths) + sum(a * b for a, b in itertools.pairwise(widths)))
+        self._settle_layers()
+        self._settle(sum(math.prod(shape) for shape in pair_shapes(self.layers)))
 
     @classmethod
     def build(cls, layers: Sequence[Layer], biases: Any = None, weights: Any = None, temperature: float = 1.0) -> Self:
@@ -91,11 +92,10 @@ class DeepModel(LayerStack):
         >>> DeepModel.build([SpinLayer(3), SpinLayer(2), SpinLayer(2)]).theta.size
         17
         """
-        widths = [layer.width for layer in layers]
-        pairs = list(itertools.pairwise(widths))
-        b = checked_parts(biases, [(width,) for width in widths], "biases")
-        w = checked_parts(weights, pairs, "weights")
-        return cls(tuple(layers), np.concatenate([part.ravel() for part in (*b, *w)]), temperature)
+        shapes = pair_shapes(layers)
+        b = checked_parts(biases, shapes[: len(layers)], "biases")
+        w = checked_parts(weights, shapes[len(layers) :], "weights")
+        return cls(tuple(layers), joined_parts([*b, *w]), temperature)
 
     # -- parts ----------------------------------------------------------------------------------------------------
     @cached_property
@@ -121,12 +121,8 @@ class DeepModel(LayerStack):
         (array([[3],
                [4]]),)
         """
-        widths = [layer.width for layer in self.layers]
-        shapes: list[tuple[int, ...]] = [(width,) for width in widths]
-        shapes += list(itertools.pairwise(widths))
-        ends = np.cumsum([np.prod(shape) for shape in shapes]).astype(int)
-        parts = [part.reshape(shape) for part, shape in zip(np.split(vector, ends[:-1]), shapes, strict=True)]
-        return tuple(parts[: len(widths)]), tuple(parts[len(widths) :])
+        parts = tuple(split_parts(vector, pair_shapes(self.layers)))
+        return parts[: len(self.layers)], parts[len(self.layers) :]
 
     @property
     def lowest_parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -255,12 +251,11 @@ class DeepModel(LayerStack):
     @cached_property
     def _sides(self) -> tuple[dict[int, slice], dict[int, slice]]:
         """The columns of each even layer on the visible side of the folded machine, of each odd one on the other."""
-        sides: list[dict[int, slice]] = []
-        for places in (self.even, self.odd):
-            ends = np.cumsum([self.layers[place].width for place in places]).tolist()
-            starts = [0, *ends[:-1]]
-            sides.append({place: slice(a, b) for place, a, b in zip(places, starts, ends, strict=True)})
-        return sides[0], sides[1]
+
+        def columns(places: tuple[int, ...]) -> dict[int, slice]:
+            return dict(zip(places, spans(self.layers[place].width for place in places), strict=True))
+
+        return columns(self.even), columns(self.odd)
 
     def folded(self) -> RestrictedModel:
         """Return the same distribution as a restricted machine: the even layers against the odd ones.
@@ -317,7 +312,7 @@ class DeepModel(LayerStack):
             products[rows[place], columns[place + 1]] if place % 2 == 0 else products[rows[place + 1], columns[place]].T
             for place in range(len(self.layers) - 1)
         ]
-        return np.concatenate([part.ravel() for part in (*biases, *weights)])
+        return joined_parts([*biases, *weights])
 
     def fold_values(self, values: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Put the values of the even layers side by side, and those of the odd ones."""

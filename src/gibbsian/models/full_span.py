@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from gibbsian.backends.numba.axes import exponentiate, scale, transform
 from gibbsian.backends.numba.walsh import aligned_zeros
-from gibbsian.blocks import row_blocks
+from gibbsian.blocks import row_blocks, spans
 from gibbsian.domain import BINARY, SPIN, AnyDomain, Categories
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
@@ -21,7 +21,7 @@ from gibbsian.models.factors import Factor, FactorGraph, Marginal, interaction_g
 from gibbsian.models.parameters import check_temperature
 from gibbsian.models.scopes import triangles
 from gibbsian.models.span_basis import SpanBasis
-from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
+from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes
 from gibbsian.resources import memory_limit, require_memory
 
 # A table of all states up to this size (2^23 states) is kept between two questions; a larger one is made for each
@@ -87,7 +87,6 @@ class FullSpanModel(ExponentialFamily):
     """
 
     answers: ClassVar[str] = "gibbsian.answers.span:SpanAnswers"
-    sums_present_cells: ClassVar[bool] = False
 
     basis: SpanBasis
     indices: np.ndarray
@@ -176,10 +175,6 @@ class FullSpanModel(ExponentialFamily):
         basis, n_hidden = SpanBasis(tuple(header["cardinalities"])), header["n_hidden"]
         own = None if n_hidden else domain  # the columns' domain does not hold the hidden variables
         return cls(basis, tensors["indices"], tensors["theta"], own, header["temperature"], n_hidden)  # type: ignore[arg-type]
-
-    def replace(self, theta: np.ndarray) -> Self:
-        """Return the same functions with other parameters."""
-        return replace(self, theta=theta)
 
     # -- layout -------------------------------------------------------------------------------------------------------
     @property
@@ -323,9 +318,6 @@ class FullSpanModel(ExponentialFamily):
         return aligned_zeros(size)
 
     # -- statistics and flips -----------------------------------------------------------------------------------------
-    def _codes(self, x: np.ndarray) -> np.ndarray:
-        return self.domain.to_codes(checked_states(self, x))
-
     def mean_statistics(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Return the weighted means of the functions over the states."""
         codes = self._codes(x)
@@ -338,11 +330,6 @@ class FullSpanModel(ExponentialFamily):
         for rows in row_blocks(len(codes), len(means)):
             means += shares[rows] @ self.basis.values(self.indices, codes[rows])
         return means
-
-    @cached_property
-    def flip_columns(self) -> np.ndarray | None:
-        """None for two-valued variables, which have one column of flip costs each; else one for each value."""
-        return None if self.domain.two_valued else np.concatenate([[0], np.cumsum(self.cardinalities)])
 
     def flip_costs(self, x: np.ndarray) -> np.ndarray:
         """Return ``log P(x) - log P(x with variable i changed)``, in the columns of `flip_columns`.
@@ -364,8 +351,7 @@ class FullSpanModel(ExponentialFamily):
     def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
         codes = self._codes(x)
-        width = self.n_variables if self.flip_columns is None else sum(self.cardinalities)
-        slopes = checked_slopes(c, len(codes), width)
+        slopes = checked_slopes(c, len(codes), self.n_flip_columns)
         if self.flip_columns is None:
             slopes = np.repeat(slopes, 2, axis=1)
         gradient = np.zeros(self.theta.size)
@@ -379,9 +365,8 @@ class FullSpanModel(ExponentialFamily):
 
     @cached_property
     def _columns(self) -> list[slice]:
-        """Where each variable's values stand among those of all."""
-        ends = np.cumsum(self.cardinalities).tolist()
-        return [slice(end - q, end) for end, q in zip(ends, self.cardinalities, strict=True)]
+        """The columns of each variable, one for each of its values."""
+        return spans(self.cardinalities)
 
     def _flips(self, codes: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
         """Give each variable, its codes, the functions that depend on it, and their factors at each of its values."""

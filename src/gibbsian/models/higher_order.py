@@ -7,25 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from gibbsian.backends.numba import cliques as kernels
 from gibbsian.backends.numba.factor_tables import subset_sums, superset_sums
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
-from gibbsian.backends.parallel import map_in_order
+from gibbsian.backends.parallel import map_in_order, sum_in_order
 from gibbsian.blocks import row_blocks
-from gibbsian.domain import DOMAINS, SPIN, AnyDomain, Domain
+from gibbsian.domain import SPIN, AnyDomain, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.centring import Centring, product_centring
 from gibbsian.models.clique_forms import expanded_products, padded_levels, product_ranges, product_tables
 from gibbsian.models.factors import FactorGraph, Marginal
-from gibbsian.models.parameters import check_temperature, checked_theta
+from gibbsian.models.parameters import change_of_domain, check_temperature, checked_theta
 from gibbsian.models.scopes import Scopes, spread_over_edges, triangles
-from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
+from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes
 from gibbsian.resources import require_memory
 
 # About this many products of a row block on one thread at a time: rows cost as much as there are cliques.
@@ -71,10 +71,7 @@ class HigherOrderModel(ExponentialFamily):
     domain: AnyDomain = SPIN
     temperature: float = 1.0
 
-    n_hidden = 0
-    answers = "gibbsian.answers.base:Answers"
     sweeps = "gibbsian.samplers.clique_gibbs:clique_sweeps"
-    sums_present_cells = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.cliques, Scopes) or self.cliques.n_variables != self.n_variables:
@@ -138,19 +135,6 @@ class HigherOrderModel(ExponentialFamily):
         cliques = itertools.chain.from_iterable(itertools.combinations(range(n_variables), k) for k in sizes)
         return cls(n_variables, Scopes(cliques, n_variables), np.zeros(n_cliques), domain, temperature)
 
-    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return plain values and arrays that make up the model, for a file."""
-        return (
-            {"n": self.n_variables, "temperature": self.temperature},
-            {"theta": self.theta, **self.scopes.to_arrays()},
-        )
-
-    @classmethod
-    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
-        """Put a model together again; `domain` is that of the columns."""
-        scopes = Scopes.from_arrays(tensors, header["n"])
-        return cls(header["n"], scopes, tensors["theta"], domain, header["temperature"])
-
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same structure with other parameters."""
         new = replace(self, theta=theta)
@@ -206,10 +190,6 @@ class HigherOrderModel(ExponentialFamily):
         """Which variables each statistic multiplies."""
         return list(self.cliques)
 
-    def parameter_names(self, names: Sequence[str]) -> list[str]:
-        """Return the variables of each statistic, joined by a star."""
-        return ["*".join(names[i] for i in product) for product in self.products]
-
     def statistics(self, x: np.ndarray) -> np.ndarray:
         """Return the products over the cliques of each state."""
         numbers = np.take_along_axis(self.level_table, self._codes(x).T.astype(np.intp), axis=1).T
@@ -244,15 +224,8 @@ class HigherOrderModel(ExponentialFamily):
         return spread_over_edges(self.graph, self.scopes, self.log_odds() / 2)
 
     # -- distribution -------------------------------------------------------------------------------------------------
-    def _codes(self, x: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(self.domain.to_codes(checked_states(self, x)))
-
     def _blocks(self, n_rows: int) -> list[slice]:
         return list(row_blocks(n_rows, self.n_variables + self.theta.size, BLOCK_PRODUCTS))
-
-    def log_weights(self, x: np.ndarray) -> np.ndarray:
-        """Return ``-E(x) / T`` of each state."""
-        return self.energy(x) / -self.temperature
 
     def energy(self, x: np.ndarray) -> np.ndarray:
         """Return ``E(x) = -sum_c theta_c prod_{i in c} x_i`` of each state."""
@@ -275,13 +248,11 @@ class HigherOrderModel(ExponentialFamily):
         """
         codes, levels = self._codes(x), self.level_table
         shares = checked_shares(weights, len(codes))
-        totals = np.zeros(self.theta.size)
-        for part in map_in_order(
+        return sum_in_order(
             lambda block: kernels.statistics(codes[block], levels, shares[block], self.scopes.runs, *self.clique_csr),
             self._blocks(len(codes)),
-        ):
-            totals += part
-        return totals
+            self.theta.size,
+        )
 
     def fields(self, x: np.ndarray) -> np.ndarray:
         """Return what multiplies each value in minus the energy, ``U_i = sum_{c with i} theta_c prod_{c but i} x_j``.
@@ -299,13 +270,6 @@ class HigherOrderModel(ExponentialFamily):
 
     def _fields(self, codes: np.ndarray) -> np.ndarray:
         return kernels.fields(codes, self.level_table, self.scopes.runs, *self.clique_csr, self.theta)
-
-    @cached_property
-    def flip_columns(self) -> np.ndarray | None:
-        """None for two-valued variables, which have one column of flip costs each; else one for each value."""
-        if self.domain.two_valued:
-            return None
-        return np.concatenate([[0], np.cumsum(self.domain.cardinalities(self.n_variables))])
 
     def _drops(self, codes: np.ndarray) -> np.ndarray:
         """By how much a value is above the one it changes to, over T, in the columns of the flip costs."""
@@ -364,7 +328,6 @@ class HigherOrderModel(ExponentialFamily):
             gradient += slope
         return value, gradient
 
-    # -- other forms of the same distribution -----------------------------------------------------------------------
     # -- all states at once -------------------------------------------------------------------------------------------
     @property
     def has_fast_transform(self) -> bool:
@@ -504,14 +467,9 @@ class HigherOrderModel(ExponentialFamily):
         >>> dict(zip(other.cliques, other.theta.tolist())), constant
         ({(0,): -1.0, (1,): -1.0, (0, 1): 2.0}, 0.5)
         """
-        target = DOMAINS[domain] if isinstance(domain, str) else domain
+        target, scale, shift = change_of_domain(self.domain, domain)
         if target == self.domain:
             return self, 0.0
-        if not (isinstance(self.domain, Domain) and isinstance(target, Domain)):
-            raise ArgumentError("only models of two-valued variables (spin, binary) can be converted")
-        # x = scale * y + shift, with y in the target domain
-        scale = self.domain.gap / target.gap
-        shift = self.domain.low - scale * target.low
         weights = expanded_products(self.scopes, self.theta, scale, shift)
         constant = weights.pop((), 0.0)
         return type(self).build(weights, self.n_variables, target, self.temperature), constant / self.temperature

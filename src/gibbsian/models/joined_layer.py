@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 
+from gibbsian.blocks import spans
 from gibbsian.domain import AnyDomain, Categories
 from gibbsian.models.layers import BinaryLayer, Layer, SpinLayer, product_of
 
@@ -36,14 +37,14 @@ class JoinedLayer:
     kind = "joined"
 
     @cached_property
-    def columns(self) -> tuple[slice, ...]:
+    def columns(self) -> list[slice]:
         """The columns of each part."""
-        return _runs([part.width for part in self.parts])
+        return spans(part.width for part in self.parts)
 
     @cached_property
-    def units(self) -> tuple[slice, ...]:
+    def units(self) -> list[slice]:
         """The units of each part."""
-        return _runs([part.n_units for part in self.parts])
+        return spans(part.n_units for part in self.parts)
 
     @property
     def n_units(self) -> int:
@@ -149,11 +150,6 @@ def joined(layers: Sequence[Layer]) -> Layer:
         if all(type(layer) is plain for layer in layers):
             return plain(sum(layer.n_units for layer in layers))
     return JoinedLayer(tuple(layers))
-
-
-def _runs(lengths: Sequence[int]) -> tuple[slice, ...]:
-    ends = np.cumsum(lengths).tolist()
-    return tuple(slice(end - length, end) for end, length in zip(ends, lengths, strict=True))
 
 
 __all__ = ["JoinedLayer", "joined"]

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gibbsian.blocks import spans
 from gibbsian.domain import DOMAINS, Categories
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
+from gibbsian.models.layer_stack import pair_shapes, split_parts
 from gibbsian.models.layers import Layer
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.models.potts import PottsModel
@@ -49,15 +51,14 @@ def joint_model(
 
 def parts_of(layers: Sequence[Layer], joint: JointModel) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return the biases of the layers and the weights between neighbours that make this joint distribution."""
-    ends = np.cumsum([layer.width for layer in layers])
     if isinstance(joint, PairwiseModel):
-        shapes = [(layer.width,) for layer in layers] + list(itertools.pairwise(layer.width for layer in layers))
-        cuts = np.cumsum([np.prod(shape) for shape in shapes])[:-1].astype(int)
-        parts = [part.reshape(shape) for part, shape in zip(np.split(joint.theta, cuts), shapes, strict=True)]
+        parts = split_parts(joint.theta, pair_shapes(layers))
         return parts[: len(layers)], parts[len(layers) :]
     columns = _columns(layers)
     readers = [_reader(feature) for layer in layers for feature in layer.features]
-    flat, matrix = np.zeros(ends[-1]), np.zeros((ends[-1], ends[-1]))
+    sides = spans(layer.width for layer in layers)
+    size = sides[-1].stop
+    flat, matrix = np.zeros(size), np.zeros((size, size))
     for i, (reader, table) in enumerate(zip(readers, joint.biases, strict=True)):
         flat[columns[i]] += (reader @ table)[-len(flat[columns[i]]) :]
     for (i, j), table in zip(joint.graph.edges, joint.couplings, strict=True):
@@ -69,8 +70,6 @@ def parts_of(layers: Sequence[Layer], joint: JointModel) -> tuple[list[np.ndarra
             flat[columns[j]] += found[0, -wide:]
         if found.shape[1] > wide:
             flat[columns[i]] += found[-high:, 0]
-    starts = ends - [layer.width for layer in layers]
-    sides = [slice(a, b) for a, b in zip(starts, ends, strict=True)]
     return [flat[side] for side in sides], [matrix[low, high] for low, high in itertools.pairwise(sides)]
 
 
@@ -86,18 +85,15 @@ def _graph(layers: Sequence[Layer]) -> Graph:
 
 def _columns(layers: Sequence[Layer]) -> list[slice]:
     """The columns of values of each unit."""
-    widths = [part.shape[1] for layer in layers for part in layer.features]
-    ends = np.cumsum(widths).tolist()
-    return [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
+    return spans(part.shape[1] for layer in layers for part in layer.features)
 
 
 def _square(layers: Sequence[Layer], weights: Sequence[np.ndarray]) -> np.ndarray:
     """All weights as one matrix over the columns of all layers."""
-    ends = np.cumsum([layer.width for layer in layers]).tolist()
-    starts = [0, *ends[:-1]]
-    matrix = np.zeros((ends[-1], ends[-1]))
-    for place, part in enumerate(weights):
-        matrix[starts[place] : ends[place], starts[place + 1] : ends[place + 1]] = part
+    sides = spans(layer.width for layer in layers)
+    matrix = np.zeros((sides[-1].stop, sides[-1].stop))
+    for (lower, upper), part in zip(itertools.pairwise(sides), weights, strict=True):
+        matrix[lower, upper] = part
     return matrix
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from gibbsian.blocks import spans
 from gibbsian.domain import AnyDomain
 from gibbsian.errors import ArgumentError
 from gibbsian.models.base import ExponentialFamily
@@ -33,15 +36,38 @@ class LayeredModel(ExponentialFamily):
     answers: ClassVar[str] = "gibbsian.answers.layers:LayerAnswers"
     lessons: ClassVar[str]
 
+    # Why parameters have no errors of their own.
+    unidentified: ClassVar[str] = "hidden units can be exchanged, so that their parameters are not identified"
+
     if TYPE_CHECKING:
         layers: Any
         visible: Any
 
-        def replace(self, theta: np.ndarray) -> Self:
-            """Return the same layers with other parameters."""
+        @classmethod
+        def of_layers(cls, layers: Sequence[Layer], theta: np.ndarray, temperature: float) -> Self:
+            """Return a model of these layers."""
 
         def value_log_weights(self, v: np.ndarray) -> np.ndarray:
             """Return ``log P + log Z`` of each row of visible values."""
+
+    def _settle(self, size: int) -> None:
+        """Check the temperature and theta, which is to hold so many parameters, in float64 or float32."""
+        check_temperature(self.temperature)
+        theta = as_floats(self.theta)
+        if theta.shape != (size,):
+            widths = [layer.width for layer in self.layers]
+            raise ArgumentError(f"theta has shape {theta.shape}, but layers of {widths} columns need {size} parameters")
+        object.__setattr__(self, "theta", theta)
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return plain values and arrays that make up the model, for a file."""
+        layers = [written_layer(layer) for layer in self.layers]
+        return {"layers": layers, "temperature": self.temperature}, {"theta": self.theta}
+
+    @classmethod
+    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
+        """Put a model together again; `domain` is that of the columns."""
+        return cls.of_layers([read_layer(layer) for layer in header["layers"]], tensors["theta"], header["temperature"])
 
     @property
     def n_variables(self) -> int:
@@ -49,7 +75,7 @@ class LayeredModel(ExponentialFamily):
         return self.visible.n_units
 
     @property
-    def n_hidden(self) -> int:
+    def n_hidden(self) -> int:  # type: ignore[override]
         """Number of hidden units, in all hidden layers."""
         return sum(layer.n_units for layer in self.layers[1:])
 
@@ -81,13 +107,6 @@ class LayeredModel(ExponentialFamily):
         return model
 
     # -- flips of the visible units, hidden ones summed out --------------------------------------------------------
-    @property
-    def flip_columns(self) -> np.ndarray | None:
-        """Where the flip costs of each visible unit begin and end; None for one column each, of two-valued units."""
-        if self.domain.two_valued:
-            return None
-        return np.concatenate([[0], np.cumsum(self.domain.cardinalities(self.n_variables))])
-
     def flip_costs(self, x: np.ndarray) -> np.ndarray:
         """Return ``log P(x) - log P(x with a unit changed)`` in the columns of `flip_columns`."""
         domain, here = self.domain, self.log_weights(x)
@@ -110,42 +129,21 @@ class LayerStack(LayeredModel):
 
         def __init__(self, layers: Sequence[Layer], theta: np.ndarray, temperature: float = 1.0): ...
 
-    def _settle(self) -> None:
-        """Check the layers and bring all fields into their form."""
-        check_temperature(self.temperature)
-        layers, theta = tuple(self.layers), np.asarray(self.theta)
+    def _settle(self, size: int) -> None:
+        if not all(np.isfinite(layer.n_states) for layer in self.layers[1:]):
+            raise ArgumentError("layers holds a hidden Gaussian layer", "hidden units are binary, spin or categorical")
+        super()._settle(size)
+
+    def _settle_layers(self) -> None:
+        layers = tuple(self.layers)
         if len(layers) < 2:
             raise ArgumentError(f"layers has {len(layers)} layers", "give the visible one and at least one hidden")
-        if not all(np.isfinite(layer.n_states) for layer in layers[1:]):
-            raise ArgumentError("layers holds a hidden Gaussian layer", "hidden units are binary, spin or categorical")
         object.__setattr__(self, "layers", layers)
-        object.__setattr__(self, "theta", theta if theta.dtype == np.float32 else theta.astype(np.float64, copy=False))
-
-    def _check_size(self, size: int) -> None:
-        if self.theta.shape != (size,):
-            widths = [layer.width for layer in self.layers]
-            raise ArgumentError(
-                f"theta has shape {self.theta.shape}, but layers of {widths} columns need {size} parameters"
-            )
-
-    # Why parameters have no errors of their own.
-    unidentified: ClassVar[str] = "hidden units can be exchanged, so that their parameters are not identified"
-
-    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return plain values and arrays that make up the model, for a file."""
-        return (
-            {"layers": [written_layer(layer) for layer in self.layers], "temperature": self.temperature},
-            {"theta": self.theta},
-        )
 
     @classmethod
-    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
-        """Put a model together again; `domain` is that of the columns."""
-        return cls(tuple(map(read_layer, header["layers"])), tensors["theta"], header["temperature"])
-
-    def replace(self, theta: np.ndarray) -> Self:
-        """Return the same layers with other parameters."""
-        return type(self)(self.layers, theta, self.temperature)
+    def of_layers(cls, layers: Sequence[Layer], theta: np.ndarray, temperature: float) -> Self:
+        """Return a model of these layers."""
+        return cls(tuple(layers), theta, temperature)
 
     @property
     def visible(self) -> Layer:
@@ -170,14 +168,38 @@ def glorot_spread(lower: Layer, upper: Layer, temperature: float = 1.0) -> float
 
 
 def checked_parts(given: Any, shapes: Sequence[tuple[int, ...]], name: str) -> list[np.ndarray]:
-    """Return parts of parameters as arrays of these shapes, zeros where none are given."""
-    if given is None:
-        return [np.zeros(shape) for shape in shapes]
-    parts = [np.asarray(part) for part in given]
-    parts = [part if part.dtype == np.float32 else part.astype(np.float64) for part in parts]
-    if [part.shape for part in parts] != list(shapes) or not all(np.isfinite(part).all() for part in parts):
-        raise ArgumentError(
-            f"{name} has parts of shapes {[part.shape for part in parts]}",
-            f"give finite numbers of shapes {list(shapes)}",
-        )
-    return parts
+    """Return parameters of these shapes, in float64 or float32; zeros where None is given for all or for one."""
+    parts = list(given) if given is not None else [None] * len(shapes)
+    if len(parts) != len(shapes):
+        raise ArgumentError(f"{name} has {len(parts)} parts", f"give {len(shapes)}, of shapes {list(shapes)}")
+    return [_checked_part(part, shape, name) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _checked_part(given: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
+    part = as_floats(np.zeros(shape) if given is None else given)
+    if part.shape != shape or not np.isfinite(part).all():
+        raise ArgumentError(f"{name} has shape {part.shape}", f"give finite numbers of shape {shape}")
+    return part
+
+
+def as_floats(numbers: Any) -> np.ndarray:
+    """Return numbers as an array of float32 where they are that, and else of float64."""
+    array = np.asarray(numbers)
+    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+
+
+def joined_parts(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """Return arrays one after the other as one vector."""
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def split_parts(vector: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+    """Cut a vector into arrays of these shapes; they are views."""
+    places = spans(math.prod(shape) for shape in shapes)
+    return [vector[at].reshape(shape) for at, shape in zip(places, shapes, strict=True)]
+
+
+def pair_shapes(layers: Sequence[Layer]) -> list[tuple[int, ...]]:
+    """Return the shapes of the biases of all layers, then of the weights between neighbours."""
+    widths = [layer.width for layer in layers]
+    return [*((width,) for width in widths), *itertools.pairwise(widths)]

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from gibbsian.backends.numba import local_states as local_kernels
 from gibbsian.backends.numba import pairwise as kernels
-from gibbsian.backends.parallel import map_in_order
+from gibbsian.backends.parallel import sum_in_order
 from gibbsian.blocks import row_blocks
-from gibbsian.domain import BINARY, DOMAINS, SPIN, Domain
+from gibbsian.domain import BINARY, SPIN, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.centring import Centring, pair_centring
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.local_states import LocalStates
+from gibbsian.models.parameters import change_of_domain, check_temperature, checked_theta
 from gibbsian.models.regressions import Regressions
 from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
 
@@ -70,25 +71,16 @@ class PairwiseModel(ExponentialFamily):
     bias: bool = True
     n_hidden: int = 0
 
-    answers = "gibbsian.answers.base:Answers"
     sweeps = "gibbsian.samplers.gibbs:spin_sweeps"
     sums_present_cells = True
 
     def __post_init__(self) -> None:
-        theta = np.array(self.theta, dtype=np.float64)
-        if theta.shape != (self.n_biases + self.graph.n_edges,):
-            raise ArgumentError(
-                f"theta has shape {theta.shape} but the model has {self.n_biases} biases and {self.graph.n_edges} "
-                "couplings"
-            )
-        if not np.isfinite(theta).all():
-            raise ArgumentError("theta holds NaN or infinite values")
-        if not (np.isfinite(self.temperature) and self.temperature > 0):
-            raise ArgumentError("must be a positive number", argument="temperature", value=self.temperature)
+        n_edges = self.graph.n_edges
+        theta = checked_theta(self.theta, self.n_biases + n_edges, f"{self.n_biases} biases and {n_edges} couplings")
+        object.__setattr__(self, "theta", theta)
+        check_temperature(self.temperature)
         if not isinstance(self.domain, Domain):
             raise ArgumentError("must be gibbsian.domain.SPIN or BINARY", argument="domain", value=self.domain)
-        theta.flags.writeable = False
-        object.__setattr__(self, "theta", theta)
 
     @classmethod
     def zeros(cls, graph: Graph, domain: Domain = SPIN, temperature: float = 1.0, bias: bool = True) -> Self:
@@ -115,23 +107,6 @@ class PairwiseModel(ExponentialFamily):
         """Return a model from its biases (None for none) and its couplings in edge order."""
         parts = ([] if biases is None else [np.asarray(biases, float)]) + [np.asarray(couplings, float)]
         return cls(graph, np.concatenate(parts), domain, temperature, bias=biases is not None)
-
-    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return plain values and arrays that make up the model, for a file."""
-        return (
-            {"n": self.n_variables, "temperature": self.temperature, "bias": self.bias, "n_hidden": self.n_hidden},
-            {"theta": self.theta, "edges": self.graph.edges},
-        )
-
-    @classmethod
-    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
-        """Put a model together again; `domain` is that of the columns."""
-        graph = Graph(header["n"], tensors["edges"])
-        return cls(graph, tensors["theta"], domain, header["temperature"], header["bias"], header["n_hidden"])
-
-    def replace(self, theta: np.ndarray) -> Self:
-        """Return the same structure with other parameters."""
-        return replace(self, theta=theta)
 
     def layered(self) -> RestrictedModel:
         """Return the same distribution as two dense layers, where every column couples to every hidden unit alone."""
@@ -193,11 +168,6 @@ class PairwiseModel(ExponentialFamily):
         return np.full(self.theta.size, float(self.domain.low)), np.ones(self.theta.size)
 
     @property
-    def flip_columns(self) -> None:
-        """One column of flip costs for each variable."""
-        return None
-
-    @property
     def is_dense(self) -> bool:
         """Whether full-matrix algebra is the faster road."""
         return self.n_variables <= ALWAYS_DENSE_UP_TO or self.graph.density > DENSE_ABOVE
@@ -219,10 +189,6 @@ class PairwiseModel(ExponentialFamily):
         """Which variables each statistic multiplies."""
         singles = [(i,) for i in range(self.n_biases)]
         return [*singles, *map(tuple, self.graph.edges.tolist())]
-
-    def parameter_names(self, names: Sequence[str]) -> list[str]:
-        """Return the variables of each statistic, joined by a star."""
-        return ["*".join(names[i] for i in product) for product in self.products]
 
     def statistics(self, x: np.ndarray) -> np.ndarray:
         """Return the values and the products along the edges of each state."""
@@ -294,10 +260,6 @@ class PairwiseModel(ExponentialFamily):
         # half the field plus half the bias counts each pair once
         return -0.5 * (np.einsum("mi,mi->m", x, self._fields(x)) + x @ self.biases)
 
-    def log_weights(self, x: np.ndarray) -> np.ndarray:
-        """Return ``-E(x) / T`` of each state."""
-        return self.energy(x) / -self.temperature
-
     def mean_statistics(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Return the weighted means of ``x_i`` and of ``x_i x_j`` over the edges, in the layout of theta.
 
@@ -318,10 +280,7 @@ class PairwiseModel(ExponentialFamily):
             weighted = numbers * shares[block, None]
             return self._in_layout(weighted.sum(axis=0), self._edge_sums(weighted, numbers))
 
-        totals = np.zeros(self.theta.size)
-        for part in map_in_order(sums, row_blocks(*states.shape)):
-            totals += part
-        return totals
+        return sum_in_order(sums, row_blocks(*states.shape), self.theta.size)
 
     def flip_costs(self, x: np.ndarray) -> np.ndarray:
         """Return the log-odds ``log P(x) - log P(x with variable i flipped)``; ``2 x_i U_i / T`` for spins."""
@@ -523,12 +482,9 @@ class PairwiseModel(ExponentialFamily):
         >>> other.biases.tolist(), other.couplings.tolist(), constant
         ([-1.0, -1.0], [2.0], 0.5)
         """
-        target = DOMAINS[domain] if isinstance(domain, str) else domain
+        target, scale, shift = change_of_domain(self.domain, domain)
         if target == self.domain:
             return self, 0.0
-        # x = scale * y + shift, with y in the target domain
-        scale = self.domain.gap / target.gap
-        shift = self.domain.low - scale * target.low
         pull = np.zeros(self.n_variables)
         np.add.at(pull, self.graph.edges.ravel(), np.repeat(self.couplings, 2))
         biases = scale * (self.biases + shift * pull)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.domain import DOMAINS, AnyDomain, Domain
 from gibbsian.errors import ArgumentError
 
 
@@ -27,6 +28,17 @@ def checked_theta(theta: np.ndarray, size: int, what: str) -> np.ndarray:
         raise ArgumentError("theta holds NaN or infinite values")
     checked.flags.writeable = False
     return checked
+
+
+def change_of_domain(domain: AnyDomain, wanted: AnyDomain | str) -> tuple[Any, float, float]:
+    """Return the wanted domain, and scale and shift in ``x = scale * y + shift`` with y in it."""
+    target = DOMAINS[wanted] if isinstance(wanted, str) else wanted
+    if target == domain:
+        return target, 1.0, 0.0
+    if not (isinstance(domain, Domain) and isinstance(target, Domain)):
+        raise ArgumentError("only models of two-valued variables (spin, binary) can be converted")
+    scale = domain.gap / target.gap
+    return target, scale, domain.low - scale * target.low
 
 
 def check_temperature(temperature: float) -> None:

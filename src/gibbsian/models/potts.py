@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS
 from gibbsian.models.parameters import check_temperature, checked_theta
 from gibbsian.models.scopes import Scopes
-from gibbsian.models.states import checked_slopes, checked_states
+from gibbsian.models.states import checked_slopes
 from gibbsian.models.table_model import Layout, TableModel
 
 # Flip costs of one variable are made and used this many at a time, beside its tables in the second-level cache.
@@ -127,22 +127,6 @@ class PottsModel(TableModel):
                 raise ArgumentError(f"the table of {scope} has shape {table.shape}, not {shape}")
         return cls(graph, np.concatenate([table.ravel() for table in tables]), domain, temperature, layout)
 
-    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return plain values and arrays that make up the model, for a file."""
-        return (
-            {"n": self.n_variables, "temperature": self.temperature},
-            {"theta": self.theta, "edges": self.graph.edges},
-        )
-
-    @classmethod
-    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
-        """Put a model together again; `domain` is that of the columns."""
-        return cls(Graph(header["n"], tensors["edges"]), tensors["theta"], domain, header["temperature"])
-
-    def replace(self, theta: np.ndarray) -> Self:
-        """Return the same structure with other parameters."""
-        return replace(self, theta=theta)
-
     def _on(self, layout: Layout, theta: np.ndarray) -> Self:
         graph = layout.scopes.graph
         # a variable whose edges all lead to fixed ones keeps its biases, so the scopes are those of the graph
@@ -221,13 +205,10 @@ class PottsModel(TableModel):
         """Where the flip costs of a variable stand."""
         return slice(i, i + 1) if self.flip_columns is None else slice(*self.flip_columns[i : i + 2].tolist())
 
-    def _codes(self, x: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(self.domain.to_codes(checked_states(self, x)))
-
     def flip_costs(self, x: np.ndarray) -> np.ndarray:
         """Return ``log P(x) - log P(x with variable i changed)``, in the columns of `flip_columns`."""
         codes = self._codes(x)
-        costs = np.empty((len(codes), self._n_columns))
+        costs = np.empty((len(codes), self.n_flip_columns))
         for i in range(self.n_variables):
             self._fill_costs(costs[:, self._columns(i)], codes, i)
         return costs
@@ -235,7 +216,7 @@ class PottsModel(TableModel):
     def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
         codes = self._codes(x)
-        given = checked_slopes(c, len(codes), self._n_columns)
+        given = checked_slopes(c, len(codes), self.n_flip_columns)
         slopes = [self._slopes_of(i) for i in range(self.n_variables)]
         for i in range(self.n_variables):
             self._add_vjp(given[:, self._columns(i)], codes, i, slopes[i])

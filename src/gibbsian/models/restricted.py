@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
-from gibbsian.errors import ArgumentError
 from gibbsian.models.base import MODELS
 from gibbsian.models.joint_form import JointModel, joint_model, parts_of
-from gibbsian.models.layer_stack import LayeredModel, glorot_spread
-from gibbsian.models.layers import GaussianLayer, Layer, read_layer, written_layer
-from gibbsian.models.parameters import check_temperature
+from gibbsian.models.layer_stack import LayeredModel, checked_parts, glorot_spread, joined_parts
+from gibbsian.models.layers import GaussianLayer, Layer
 
 
 @MODELS.register("restricted", layers=True)
@@ -51,20 +50,15 @@ class RestrictedModel(LayeredModel):
 
     lessons = "gibbsian.learners.restricted_lessons:RestrictedLessons"
 
-    # Why parameters have no errors of their own.
-    unidentified: ClassVar[str] = "hidden units can be exchanged, so that their parameters are not identified"
-
     def __post_init__(self) -> None:
-        check_temperature(self.temperature)
-        theta = np.asarray(self.theta)
-        if theta.dtype != np.float32:
-            theta = theta.astype(np.float64, copy=False)
         v, h = self.visible.width, self.hidden.width
-        if theta.shape != (v + h + v * h,):
-            raise ArgumentError(
-                f"theta has shape {theta.shape}, but {v} visible and {h} hidden columns need {v + h + v * h} parameters"
-            )
-        object.__setattr__(self, "theta", theta)
+        self._settle(v + h + v * h)
+
+    @classmethod
+    def of_layers(cls, layers: Sequence[Layer], theta: np.ndarray, temperature: float) -> Self:
+        """Return a model of two layers."""
+        visible, hidden = layers
+        return cls(visible, hidden, theta, temperature)
 
     @classmethod
     def build(
@@ -85,28 +79,9 @@ class RestrictedModel(LayeredModel):
         >>> RestrictedModel.build(SpinLayer(3), SpinLayer(2)).theta.size
         11
         """
-        shapes = {"visible_biases": visible.width, "hidden_biases": hidden.width}
-        b = _part("visible_biases", visible_biases, (shapes["visible_biases"],))
-        c = _part("hidden_biases", hidden_biases, (shapes["hidden_biases"],))
-        w = _part("weights", weights, (visible.width, hidden.width))
-        return cls(visible, hidden, np.concatenate([b, c, w.ravel()]), temperature)
-
-    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return plain values and arrays that make up the model, for a file."""
-        return (
-            {"layers": [written_layer(self.visible), written_layer(self.hidden)], "temperature": self.temperature},
-            {"theta": self.theta},
-        )
-
-    @classmethod
-    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
-        """Put a model together again; `domain` is that of the columns."""
-        visible, hidden = map(read_layer, header["layers"])
-        return cls(visible, hidden, tensors["theta"], header["temperature"])
-
-    def replace(self, theta: np.ndarray) -> Self:
-        """Return the same layers with other parameters."""
-        return type(self)(self.visible, self.hidden, theta, self.temperature)
+        b, c = checked_parts((visible_biases, hidden_biases), [(visible.width,), (hidden.width,)], "biases")
+        (w,) = checked_parts((weights,), [(visible.width, hidden.width)], "weights")
+        return cls(visible, hidden, joined_parts([b, c, w]), temperature)
 
     # -- parts ----------------------------------------------------------------------------------------------------
     @property
@@ -273,7 +248,7 @@ class RestrictedModel(LayeredModel):
     def from_joint(self, joint: JointModel) -> Self:
         """Return the machine of these layers that has a joint distribution."""
         (b, c), (w,) = parts_of(self.layers, joint)
-        return self.replace(np.concatenate([b, c, w.ravel()]))
+        return self.replace(joined_parts([b, c, w]))
 
     def rescaled(self, centres: np.ndarray, spreads: np.ndarray) -> Self:
         """Return the machine over ``v = centres + spreads u`` of this one over real numbers u.
@@ -285,13 +260,8 @@ class RestrictedModel(LayeredModel):
         assert isinstance(layer, GaussianLayer)
         deviations = spreads * np.asarray(layer.deviations)
         weights = self.weights / spreads[:, None]
-        theta = np.concatenate(
-            [
-                self.visible_biases / spreads + centres / deviations**2,
-                self.hidden_biases - centres @ weights,
-                weights.ravel(),
-            ]
-        )
+        biases = self.visible_biases / spreads + centres / deviations**2
+        theta = joined_parts([biases, self.hidden_biases - centres @ weights, weights])
         visible = GaussianLayer(layer.n_units, tuple(deviations))
         return type(self)(visible, self.hidden, theta.astype(self.theta.dtype), self.temperature)
 
@@ -304,17 +274,6 @@ class RestrictedModel(LayeredModel):
         weights = spread * rng.standard_normal(self.visible.width * self.hidden.width)
         biases = self.temperature * self.tempered[0].fields_of(means)
         return self.replace(np.concatenate([biases, np.zeros(self.hidden.width), weights]))
-
-
-def _part(name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:
-    if given is None:
-        return np.zeros(shape)
-    part = np.asarray(given)
-    if part.dtype != np.float32:
-        part = part.astype(np.float64)
-    if part.shape != shape or not np.isfinite(part).all():
-        raise ArgumentError(f"{name} has shape {part.shape}", f"give finite numbers of shape {shape}")
-    return part
 
 
 __all__ = ["RestrictedModel"]

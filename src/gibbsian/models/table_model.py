@@ -12,7 +12,7 @@ import numpy as np
 
 from gibbsian.backends.numba import tables as kernels
 from gibbsian.backends.numba.pairwise import by_variable
-from gibbsian.backends.parallel import map_in_order
+from gibbsian.backends.parallel import map_in_order, sum_in_order
 from gibbsian.blocks import row_blocks
 from gibbsian.domain import AnyDomain
 from gibbsian.models.base import ExponentialFamily
@@ -80,11 +80,6 @@ class Layout:
         """True at the tables of two and more variables."""
         return np.repeat(self.scopes.sizes > 1, np.diff(self.offsets))
 
-    @cached_property
-    def flip_columns(self) -> np.ndarray | None:
-        """Where the columns of each variable begin and end, or None where each has one."""
-        return None if self.domain.two_valued else np.concatenate([[0], np.cumsum(self.cardinalities)])
-
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """What the kernels want: ``(indptr, members, strides, offsets)``."""
@@ -129,10 +124,7 @@ class TableModel(ExponentialFamily):
     temperature: float
     layout: Layout
 
-    n_hidden = 0
-    answers = "gibbsian.answers.base:Answers"
     sweeps = "gibbsian.samplers.table_gibbs:table_sweeps"
-    sums_present_cells = False
 
     def _on(self, layout: Layout, theta: np.ndarray) -> Self:
         """Return a model of the same kind over other variables."""
@@ -153,11 +145,6 @@ class TableModel(ExponentialFamily):
     def penalised(self) -> np.ndarray:
         """True at tables of two and more variables: an L1 penalty leaves biases alone."""
         return self.layout.penalised
-
-    @property
-    def flip_columns(self) -> np.ndarray | None:
-        """None for two-valued variables, which have one column of flip costs each; else one for each value."""
-        return self.layout.flip_columns
 
     @property
     def statistic_range(self) -> tuple[np.ndarray, np.ndarray]:
@@ -199,11 +186,6 @@ class TableModel(ExponentialFamily):
         return np.abs(self.zero_sum().theta) / self.temperature
 
     # -- distribution -------------------------------------------------------------------------------------------------
-    @property
-    def _n_columns(self) -> int:
-        """Number of columns of the flip costs."""
-        return self.n_variables if self.flip_columns is None else int(self.flip_columns[-1])
-
     def _rows(self, states: np.ndarray) -> np.ndarray:
         return by_variable(self.domain.to_codes(states))
 
@@ -216,21 +198,15 @@ class TableModel(ExponentialFamily):
         )
         return -np.concatenate([np.empty(0), *parts])
 
-    def log_weights(self, x: np.ndarray) -> np.ndarray:
-        """Return ``-E(x) / T`` of each state."""
-        return self.energy(x) / -self.temperature
-
     def mean_statistics(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Return the weighted shares of the states that pick each entry, in the layout of theta."""
         states = checked_states(self, x)
         shares = checked_shares(weights, len(states))
-        totals = np.zeros(self.theta.size)
-        for part in map_in_order(
+        return sum_in_order(
             lambda block: kernels.statistics(self._rows(states[block]), shares[block], *self.layout.arrays),
             row_blocks(*states.shape),
-        ):
-            totals += part
-        return totals
+            self.theta.size,
+        )
 
     def flip_costs(self, x: np.ndarray) -> np.ndarray:
         """Return ``log P(x) - log P(x with variable i changed)``, in the columns of `flip_columns`."""
@@ -242,7 +218,7 @@ class TableModel(ExponentialFamily):
     def flip_costs_vjp(self, x: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Return the gradient of ``sum(c * flip_costs(x))`` with respect to theta."""
         rows = self._rows(checked_states(self, x))
-        slopes = np.ascontiguousarray(checked_slopes(c, rows.shape[1], self._n_columns).T)
+        slopes = np.ascontiguousarray(checked_slopes(c, rows.shape[1], self.n_flip_columns).T)
         return kernels.flip_costs_vjp(rows, slopes, self.flip_columns, *self.layout.arrays) / self.temperature
 
     # -- other forms of the same distribution -----------------------------------------------------------------------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
@@ -121,23 +121,6 @@ class MarkovRandomField(TableModel):
         """
         layout = Layout(Scopes.sorted(cliques, n_variables), domain)
         return cls(n_variables, layout.scopes, np.zeros(layout.size), domain, temperature, layout)
-
-    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return plain values and arrays that make up the model, for a file."""
-        return (
-            {"n": self.n_variables, "temperature": self.temperature},
-            {"theta": self.theta, **self.layout.scopes.to_arrays()},
-        )
-
-    @classmethod
-    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
-        """Put a model together again; `domain` is that of the columns."""
-        scopes = Scopes.from_arrays(tensors, header["n"])
-        return cls(header["n"], scopes, tensors["theta"], domain, header["temperature"])
-
-    def replace(self, theta: np.ndarray) -> Self:
-        """Return the same structure with other parameters."""
-        return replace(self, theta=theta)
 
     def _on(self, layout: Layout, theta: np.ndarray) -> Self:
         scopes = layout.scopes
