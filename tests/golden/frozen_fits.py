@@ -1182,7 +1182,7 @@ def von_mises_fisher_hard_tied_sparse() -> Answers:
     rows = sparse.csr_matrix(np.abs(points(n_columns=5)))
     settings = {"kappa": "tied", "assignment": "hard", "kappa_method": "banerjee"}
     mixture = build("von-mises-fisher", n_components=2, **settings).fit(rows)
-    fixed = build("von-mises-fisher", n_components=2, kappa=5.0, weights="equal").fit(rows)
+    fixed = build("von-mises-fisher", n_components=2, kappa=5.0, class_weights="equal").fit(rows)
     return {**mixture_answers(mixture, rows, "means", "concentrations"), "fixed_means": fixed.means_}
 
 

@@ -251,10 +251,6 @@ class DeepAnswers(LayerAnswers):
         bounds = self._bounds(data, rng)[0]
         return EvidenceInterval(bounds, np.full_like(bounds, np.inf))
 
-    def log_evidence_bound(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
-        """Return the lower bounds."""
-        return self.log_evidence(data)
-
     def log_likelihood(
         self,
         data: Dataset,

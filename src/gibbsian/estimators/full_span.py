@@ -148,7 +148,7 @@ class FullSpan(SpanQuestions, Estimator):
             return FullSpanModel.build((*cardinalities, self.n_components), n_hidden=1)
         if given is None:
             return FullSpanModel(SpanBasis(cardinalities), np.empty(0, np.int64), np.empty(0), data.domain)
-        if not isinstance(given, FullSpanModel):
+        if not getattr(given, "is_full_span", False):
             raise ArgumentError(
                 "must be None, a fitted FullSpan or a FullSpanModel", argument="start", value=self.start
             )

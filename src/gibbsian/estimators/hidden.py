@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import graph_with_hidden, hidden_names, with_hidden
@@ -14,9 +12,10 @@ from gibbsian.diagnostics.evidence import MinusLogLikelihood
 from gibbsian.domain import require_two_values
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.estimators.base import ESTIMATORS
+from gibbsian.estimators.common import HiddenFeatures
 from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
-from gibbsian.learners import FitResult, Learner, as_learner
+from gibbsian.learners import FitResult, Learner
 from gibbsian.learners.restarts import Restarts
 from gibbsian.models import PairwiseModel
 from gibbsian.settings import declared, flag, free, whole
@@ -25,61 +24,9 @@ from gibbsian.settings import declared, flag, free, whole
 LEARNERS_OF_HIDDEN = ("em", "mle", "pcd", "cd", "smci-pcd")
 
 
-class HiddenUnits(TransformerMixin):
-    """What is asked of a machine whose model has units after its columns."""
-
-    hidden_names_: tuple[str, ...]
-
-    def transform(self: Any, X: Any) -> np.ndarray:
-        """Return the probability of the upper value of each hidden unit given the present cells of a row.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> rows = [[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]] * 5
-        >>> gb.HiddenBoltzmannMachine(2, l2=0.01, random_state=0).fit(rows).transform(rows[:3]).shape
-        (3, 2)
-        """
-        data = self._read(X)
-        return self._answers.hidden_probabilities(data, self._rng())[data.row_of]
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the hidden units, the columns that `transform` gives."""
-        check_is_fitted(self)
-        _check_feature_names_in(self, input_features)
-        return np.array(self.hidden_names_, dtype=object)
-
-    def free_energy(self: Any, X: Any, method: str = "exact") -> np.ndarray:
-        """Return ``F(v) = -T log sum_h exp(-E(v, h) / T)`` of each row; missing cells are summed out too.
-
-        Parameters
-        ----------
-        X
-            The rows.
-        method : {"exact", "mean-field"}, default="exact"
-            Mean field gives an upper bound.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> rows = [[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]] * 5
-        >>> machine = gb.HiddenBoltzmannMachine(1, l2=0.01, random_state=0).fit(rows)
-        >>> bool((machine.free_energy(rows, "mean-field") >= machine.free_energy(rows) - 1e-9).all())
-        True
-        """
-        data = self._read(X)
-        if method == "exact":
-            evidence = self._answers.log_evidence(data)
-        elif method == "mean-field":
-            evidence = self._answers.log_evidence_bound(data, self._rng())
-        else:
-            raise ArgumentError("is not known", "use one of exact, mean-field", argument="method", value=method)
-        return -self.model_.temperature * evidence[data.row_of]
-
-
 @ESTIMATORS.register("hidden", about="two values a column, hidden units coupled to columns or each other")
 @declared
-class HiddenBoltzmannMachine(HiddenUnits, PairwiseTables, Convertible, Machine):
+class HiddenBoltzmannMachine(HiddenFeatures, PairwiseTables, Convertible, Machine):
     """A pairwise Boltzmann machine with hidden units on any graph (YK15), learned from two-valued data.
 
     Visible and hidden units x = (v, h) have one energy, and the data show v only. The likelihood of a row is summed
@@ -146,7 +93,7 @@ class HiddenBoltzmannMachine(HiddenUnits, PairwiseTables, Convertible, Machine):
         return with_hidden(data, model.n_hidden)
 
     def _chunk_learner(self, model: PairwiseModel, data: Dataset) -> Learner:
-        return as_learner("pcd" if self._is_auto else self.learner, l1=self.l1, l2=self.l2)
+        return self._learner_named("pcd" if self._is_auto else self.learner)
 
     def _run(
         self, learner: Learner, start: Any, data: Dataset, rng: np.random.Generator, unseen: Dataset | None = None
@@ -169,3 +116,33 @@ class HiddenBoltzmannMachine(HiddenUnits, PairwiseTables, Convertible, Machine):
     def variable_names_(self) -> tuple[str, ...]:
         """The columns, and after them the hidden units."""
         return self.names_ + self.hidden_names_
+
+    def _feature_names(self) -> tuple[str, ...]:
+        return self.hidden_names_
+
+    def free_energy(self, X: Any, method: str = "exact") -> np.ndarray:
+        """Return ``F(v) = -T log sum_h exp(-E(v, h) / T)`` of each row; missing cells are summed out too.
+
+        Parameters
+        ----------
+        X
+            The rows.
+        method : {"exact", "mean-field"}, default="exact"
+            Mean field gives an upper bound.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rows = [[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]] * 5
+        >>> machine = gb.HiddenBoltzmannMachine(1, l2=0.01, random_state=0).fit(rows)
+        >>> bool((machine.free_energy(rows, "mean-field") >= machine.free_energy(rows) - 1e-9).all())
+        True
+        """
+        data = self._read(X)
+        if method == "exact":
+            evidence = self._answers.log_evidence(data)
+        elif method == "mean-field":
+            evidence = self._answers.log_evidence_bound(data, self._rng())
+        else:
+            raise ArgumentError("is not known", "use one of exact, mean-field", argument="method", value=method)
+        return -self.model_.temperature * evidence[data.row_of]

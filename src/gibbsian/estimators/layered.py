@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset
 from gibbsian.data.numbers import is_sparse
 from gibbsian.data.rules import VISIBLE_KINDS, Units
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.estimators.base import Estimator
-from gibbsian.learners import Learner, as_learner
+from gibbsian.estimators.common import HiddenFeatures, LearnedMachine
+from gibbsian.learners import Learner
 from gibbsian.learners.standard_units import as_visible, checked_deviations, visible_layer
 from gibbsian.learners.start import model_to_start_from
 from gibbsian.models.layers import Layer, as_layer, hidden_kind
-from gibbsian.settings import choice, declared, free, number, whole
+from gibbsian.settings import choice, declared, free, whole
 
 # Columns that are listed for each hidden unit.
 MOST_COLUMNS = 6
@@ -38,7 +37,7 @@ def _has_values(machine: Any) -> bool:
 
 
 @declared
-class LayeredMachine(TransformerMixin, Estimator):
+class LayeredMachine(HiddenFeatures, LearnedMachine):
     """A machine of layers; its subclasses say which model it has."""
 
     learner: Any = free("minibatch", "How to learn: a registered name, or a learner object.", doc="str or Learner")
@@ -63,15 +62,6 @@ class LayeredMachine(TransformerMixin, Estimator):
         "deviation ('plain'), or the numbers themselves.",
         doc="'residual', 'plain', float or sequence of float",
     )
-    l1: float = number(0.0, "Penalty `l1 sum|W|` on the weights.", least=0)
-    l2: float = number(0.0, "Penalty `(l2/2) sum W^2` on the weights.", least=0)
-    coding: Any = free(
-        "auto",
-        "How values are written: recognised from the data, or declared by name, as a pair of labels, or as a rule such "
-        "as Threshold.",
-        doc="str, pair of labels or Coding",
-    )
-    temperature: float = number(1.0, "T in `P(v, h) = exp(-E(v, h)/T) / Z` (YK15).", above=0)
     start: Any = free(
         None,
         "Where learning begins: where the learner says, or at the parameters of another model of the same layers.",
@@ -120,7 +110,7 @@ class LayeredMachine(TransformerMixin, Estimator):
         return model.replace(given.theta * (model.temperature / given.temperature))
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
-        return as_learner(self.learner, epochs=self.max_iter, l1=self.l1, l2=self.l2).for_layers()
+        return self._learner_named(self.learner, epochs=self.max_iter).for_layers()
 
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
         if hasattr(self, "model_"):
@@ -185,26 +175,9 @@ class LayeredMachine(TransformerMixin, Estimator):
         """Return X with each missing cell set to its most probable value; frames come back as frames."""
         return super().impute(X)
 
-    # -- hidden units -------------------------------------------------------------------------------------------------
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the probability of the upper value of each unit of the highest layer given the present cells of a row.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> rbm = gb.RestrictedBoltzmannMachine(3, random_state=0).fit([[0, 1], [1, 0], [1, 1], [0, 0]])
-        >>> rbm.transform([[0, 1], [1, None]]).shape
-        (2, 3)
-        """
-        data = self._read(X)
-        return self._answers.hidden_probabilities(data, self._rng())[data.row_of]
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns that `transform` gives."""
-        check_is_fitted(self)
-        _check_feature_names_in(self, input_features)
+    def _feature_names(self) -> list[str]:
         prefix, n_units = type(self).__name__.lower(), self.model_.layers[-1].n_units
-        return np.array([f"{prefix}{k}" for k in range(n_units)], dtype=object)
+        return [f"{prefix}{k}" for k in range(n_units)]
 
     # -- likelihoods --------------------------------------------------------------------------------------------------
     def log_likelihood(

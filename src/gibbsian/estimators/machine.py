@@ -12,18 +12,18 @@ from gibbsian.data import Dataset, fit_memory, preflight
 from gibbsian.diagnostics.moments import DataMoments, data_moments
 from gibbsian.domain import as_coding
 from gibbsian.errors import CodingError
-from gibbsian.estimators.base import Estimator
-from gibbsian.learners import FitResult, Learner, as_learner
+from gibbsian.estimators.common import LearnedMachine
+from gibbsian.learners import FitResult, Learner
 from gibbsian.learners.auto import choose_learner
 from gibbsian.learners.online import Online
 from gibbsian.learners.runaway import check_runaway
 from gibbsian.learners.start import start_from
 from gibbsian.resources import memory_limit, require_memory
-from gibbsian.settings import declared, free, number
+from gibbsian.settings import declared, free
 
 
 @declared
-class Machine(Estimator):
+class Machine(LearnedMachine):
     """A machine of discrete variables; its subclasses say which model it has."""
 
     learner: Any = free(
@@ -33,19 +33,6 @@ class Machine(Estimator):
         "pseudolikelihood, or 'pcd' where cells are missing.",
         doc="str or Learner",
     )
-    l1: float = number(
-        0.0, "Penalty `l1 sum|interaction|` on the mean loss per row, in the model's own coding.", least=0
-    )
-    l2: float = number(
-        0.0, "Penalty `(l2/2) sum parameter^2` on the mean loss per row, in the model's own coding.", least=0
-    )
-    coding: Any = free(
-        "auto",
-        "How values are written: recognised from the data, or declared by name ('spin', 'binary', 'categorical', "
-        "'values'), as a pair of labels, or as Threshold, Labels, Values or OneHot. Parameters belong to the coding.",
-        doc="str, pair of labels or Coding",
-    )
-    temperature: float = number(1.0, "T in `P(x) = exp(-E(x)/T) / Z` (YK15).", above=0)
     start: Any = free(
         None,
         "Where learning begins: at zero, at a mean-field solution ('bethe', 'sessak-monasson', ...; pairwise "
@@ -55,9 +42,6 @@ class Machine(Estimator):
 
     # Whether rows on disk stay there; else their distinct rows are read into memory.
     _learns_from_disk: ClassVar[bool] = False
-
-    def _coding(self) -> Any:
-        return self.coding
 
     def _zeros(self, data: Dataset) -> Any:
         """Return the model of the data at zero parameters."""
@@ -73,7 +57,7 @@ class Machine(Estimator):
         if data.on_disk:
             return self._chunk_learner(model, data)
         name = choose_learner(model, data) if self._is_auto else self.learner
-        return as_learner(name, epochs=self.max_iter, l1=self.l1, l2=self.l2)
+        return self._learner_named(name, epochs=self.max_iter)
 
     @property
     def _is_auto(self) -> bool:
@@ -87,7 +71,7 @@ class Machine(Estimator):
         batch_size = int(np.clip(data.n_rows // 500, 50, 50_000))
         if self._is_auto or self.learner == "online":
             return Online(l1=self.l1, l2=self.l2, batch_size=batch_size)
-        return as_learner(self.learner, l1=self.l1, l2=self.l2).by_chunks(batch_size)
+        return self._learner_named(self.learner).by_chunks(batch_size)
 
     def _preflight(self, data: Dataset, model: Any, learner: Learner) -> None:
         preflight(data, model, l1=getattr(learner, "l1", 0.0), l2=getattr(learner, "l2", 0.0))

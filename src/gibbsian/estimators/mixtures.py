@@ -389,7 +389,7 @@ class VonMisesFisherMixture(UnitNorm, MixtureEstimator):
         most=LARGEST_KAPPA,
         words=("free", "tied"),
     )
-    weights: str = choice("free", "Learn the weights of the classes or keep them equal.", "free", "equal")
+    class_weights: str = choice("free", "Learn the weights of the classes or keep them equal.", "free", "equal")
     assignment: str = choice("soft", "Share each row among the classes or give it to the best.", "soft", "hard")
     normalize: bool = flag(True, "Scale rows to unit norm; otherwise they must have it.")
     kappa_method: str = choice("newton", "How kappa is found; 'newton' is exact.", *METHODS)
@@ -412,7 +412,7 @@ class VonMisesFisherMixture(UnitNorm, MixtureEstimator):
             self.n_components,
             data.n_variables,
             kappa=self.kappa,
-            free_weights=self.weights == "free",
+            free_weights=self.class_weights == "free",
             method=self.kappa_method,
             largest=self.kappa_max,
         )

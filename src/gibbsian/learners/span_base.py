@@ -225,7 +225,7 @@ class SpanLearner(Learner):
 
     def require(self, model: Any) -> None:
         """Refuse another kind of model, and a tolerance that the tables do not resolve."""
-        if not isinstance(model, FullSpanModel):
+        if not model.is_full_span:
             raise ArgumentError("chooses functions of a full-span model", argument="learner", value=type(self).__name__)
         dtype = np.dtype(self.dtype)
         if self.tol < LEAST_TOL[dtype]:

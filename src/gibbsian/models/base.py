@@ -175,6 +175,8 @@ class ExponentialFamily:
     is_pairwise: ClassVar[bool] = False
     # Whether it is a table of biases for each variable and one of couplings for each edge.
     has_pair_tables: ClassVar[bool] = False
+    # Whether its functions are chosen from those of all orders.
+    is_full_span: ClassVar[bool] = False
     # Whether every statistic is a product of the values of some variables.
     statistics_are_products: ClassVar[bool] = False
 

@@ -210,23 +210,11 @@ class BeliefNetwork(LayerStack):
         if not self.pairs:
             return self.stack([self.top.rescaled(centres, spreads)])
         lowest, (visible, hidden) = self.pairs[0], self.layers[:2]
-        nothing = np.zeros_like
-        down = RestrictedModel.build(
-            visible,
-            hidden,
-            lowest.downward_biases,
-            nothing(lowest.upward_biases),
-            lowest.downward_weights,
-            self.temperature,
-        ).rescaled(centres, spreads)
-        up = RestrictedModel.build(
-            visible,
-            hidden,
-            nothing(lowest.downward_biases),
-            lowest.upward_biases,
-            lowest.upward_weights,
-            self.temperature,
-        ).rescaled(centres, spreads)
+        biases = lowest.downward_biases, lowest.upward_biases
+        down, up = (
+            RestrictedModel.build(visible, hidden, *biases, weights, self.temperature).rescaled(centres, spreads)
+            for weights in (lowest.downward_weights, lowest.upward_weights)
+        )
         moved = [down.visible_biases, up.hidden_biases, down.weights.ravel(), up.weights.ravel()]
         rest = self.theta[sum(part.size for part in lowest) :]
         return type(self)((down.visible, *self.layers[1:]), np.concatenate([*moved, rest]), self.temperature)

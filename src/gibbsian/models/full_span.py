@@ -86,6 +86,7 @@ class FullSpanModel(ExponentialFamily):
            [0.1345, 0.3655]])
     """
 
+    is_full_span: ClassVar[bool] = True
     answers: ClassVar[str] = "gibbsian.answers.span:SpanAnswers"
 
     basis: SpanBasis

@@ -211,7 +211,9 @@ class TestOnlineKMeans:
     def test_reaches_the_batch_energy_on_the_sphere(self, seed, separated):
         """Against spherical k-means, whose means have unit norm too."""
         rows = unit_rows(separated)
-        batch = VonMisesFisherMixture(3, kappa=1.0, weights="equal", assignment="hard", random_state=seed).fit(rows)
+        batch = VonMisesFisherMixture(3, kappa=1.0, class_weights="equal", assignment="hard", random_state=seed).fit(
+            rows
+        )
         energy = 2 * (1 - (rows @ batch.means_.T).max(axis=1)).sum()
         online = OnlineKMeans(3, random_state=seed).fit(separated)
         np.testing.assert_allclose(np.linalg.norm(online.means_, axis=1), 1.0)

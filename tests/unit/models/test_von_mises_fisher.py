@@ -127,9 +127,9 @@ def test_a_large_concentration_leads_to_spherical_k_means():
     """lambda = 1/sigma^2 -> infinity, equal weights: the assignments of an independent spherical k-means."""
     rng = np.random.default_rng(6)
     rows = unit_rows(rng.normal(size=(300, 4)) + 2 * np.eye(4)[np.arange(300) % 3])
-    soft = VonMisesFisherMixture(3, kappa=1e6, weights="equal", n_init=1, tol=0.0, random_state=0).fit(rows)
+    soft = VonMisesFisherMixture(3, kappa=1e6, class_weights="equal", n_init=1, tol=0.0, random_state=0).fit(rows)
     hard = VonMisesFisherMixture(
-        3, kappa=1.0, weights="equal", assignment="hard", n_init=1, tol=0.0, random_state=0
+        3, kappa=1.0, class_weights="equal", assignment="hard", n_init=1, tol=0.0, random_state=0
     ).fit(rows)
     np.testing.assert_array_equal(soft.labels_, hard.labels_)
     # both are fixed points of spherical k-means, written out here

@@ -1,0 +1,68 @@
+"""What machines of several families declare and show in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from gibbsian.estimators.base import Estimator
+from gibbsian.learners import as_learner
+from gibbsian.settings import declared, free, number
+
+
+@declared
+class LearnedMachine(Estimator):
+    """A machine with a learner, penalties, a coding and a temperature; its subclasses say which model it has."""
+
+    learner: Any = free("auto", "How to learn: a registered name, or a learner object.", doc="str or Learner")
+    l1: float = number(
+        0.0, "Penalty `l1 sum|interaction|` on the mean loss per row, in the model's own coding.", least=0
+    )
+    l2: float = number(
+        0.0, "Penalty `(l2/2) sum parameter^2` on the mean loss per row, in the model's own coding.", least=0
+    )
+    coding: Any = free(
+        "auto",
+        "How values are written: recognised from the data, or declared by name ('spin', 'binary', 'categorical', "
+        "'values'), as a pair of labels, or as Threshold, Labels, Values or OneHot. Parameters belong to the coding.",
+        doc="str, pair of labels or Coding",
+    )
+    temperature: float = number(1.0, "T in `P(x) = exp(-E(x)/T) / Z` (YK15).", above=0)
+
+    def _coding(self) -> Any:
+        return self.coding
+
+    def _learner_named(self, name: Any, **settings: Any) -> Any:
+        """Return a learner by its name, with the penalties, or the learner itself."""
+        return as_learner(name, l1=self.l1, l2=self.l2, **settings)
+
+
+class HiddenFeatures(TransformerMixin):
+    """Hidden units as new columns."""
+
+    def _feature_names(self) -> Sequence[str]:
+        """Return the names of the columns that `transform` gives."""
+        raise NotImplementedError
+
+    def transform(self: Any, X: Any) -> np.ndarray:
+        """Return the probability of the upper value of each hidden unit given the present cells of each row.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rbm = gb.RestrictedBoltzmannMachine(3, random_state=0).fit([[0, 1], [1, 0], [1, 1], [0, 0]])
+        >>> rbm.transform([[0, 1], [1, None]]).shape
+        (2, 3)
+        """
+        data = self._read(X)
+        return self._answers.hidden_probabilities(data, self._rng())[data.row_of]
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns that transform gives."""
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features)
+        return np.array(self._feature_names(), dtype=object)
