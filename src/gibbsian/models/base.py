@@ -181,7 +181,6 @@ class ExponentialFamily:
     statistics_are_products: ClassVar[bool] = False
 
     n_hidden: int = 0
-    sums_present_cells: ClassVar[bool] = False
 
     # -- parts --------------------------------------------------------------------------------------------------------
     def replace(self: Any, theta: np.ndarray) -> Any:
