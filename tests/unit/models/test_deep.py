@@ -143,7 +143,7 @@ def test_mistakes_are_named():
         DeepModel.build([BinaryLayer(2), GaussianLayer(2)])
     with pytest.raises(ArgumentError, match="at least one hidden"):
         DeepModel.build([BinaryLayer(2)])
-    with pytest.raises(ArgumentError, match="weights has parts of shapes"):
+    with pytest.raises(ArgumentError, match="weights has shape"):
         DeepModel.build([BinaryLayer(2), BinaryLayer(2)], weights=[np.zeros((2, 3))])
     with pytest.raises(ArgumentError, match="need 8 parameters"):
         DeepModel((BinaryLayer(2), BinaryLayer(2)), np.zeros(7))
