@@ -47,16 +47,7 @@ _N_SAMPLES = Setting("Walkers.", "whole", low=2)
 
 
 class LayerAnswers(Answers):
-    """Answers about a restricted machine, by sums over its smaller layer, annealing and block Gibbs chains.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> rbm = gb.models.RestrictedModel.build(gb.models.BinaryLayer(3), gb.models.BinaryLayer(2))
-    >>> answers = gb.answers.answers_about(rbm)
-    >>> bool(np.isclose(answers.log_partition(), 5 * np.log(2)))
-    True
-    """
+    """Answers about a restricted machine, by sums over its smaller layer, annealing and block Gibbs chains."""
 
     # -- log Z --------------------------------------------------------------------------------------------------------
     def log_partition_interval(
@@ -218,15 +209,7 @@ class LayerAnswers(Answers):
 
 
 class DeepAnswers(LayerAnswers):
-    """Answers about a deep Boltzmann machine: hidden layers of a row by mean field, log Z by sums or annealing.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> dbm = gb.models.DeepModel.build([gb.models.BinaryLayer(2)] * 3)
-    >>> gb.answers.answers_about(dbm).log_partition().__class__.__name__
-    'float'
-    """
+    """Answers about a deep Boltzmann machine: hidden layers of a row by mean field, log Z by sums or annealing."""
 
     def _base(self, data: Dataset) -> Any:
         """Return independent units with the rates of all layers given rows of data, by mean field."""
@@ -311,15 +294,7 @@ class DeepAnswers(LayerAnswers):
 
 
 class NetworkAnswers(DeepAnswers):
-    """Answers about a belief network: rows go up by the recognition weights, samples come down from the top machine.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> network = gb.models.BeliefNetwork.zeros([gb.models.BinaryLayer(2)] * 3)
-    >>> round(gb.answers.answers_about(network).log_partition(), 4)                  # of the top machine: 4 log 2
-    2.7726
-    """
+    """Answers about a belief network: rows go up by the recognition weights, samples come down from the top machine."""
 
     def _base(self, data: Dataset) -> Any:
         return "chains"

@@ -21,16 +21,6 @@ class MixtureAnswers:
     ----------
     model : Mixture
         What is asked about.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.answers.mixtures import MixtureAnswers
-    >>> from gibbsian.models.spherical_gaussians import GaussianMixtureModel
-    >>> model = GaussianMixtureModel(np.full(2, 0.5), np.array([[0.0], [9.0]]), np.ones(2), np.zeros(1))
-    >>> MixtureAnswers(model).class_probabilities(gb.Dataset.read([[4.5], [0.0]], coding="real")).round(3)
-    array([[1. , 0. ],
-           [0.5, 0.5]])
     """
 
     def __init__(self, model: Any):
@@ -158,17 +148,7 @@ class MixtureAnswers:
 
 
 class KMeansAnswers(MixtureAnswers):
-    """Answers about k-means, the limit of zero variance: distances for densities, the means for samples.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.answers.mixtures import KMeansAnswers
-    >>> from gibbsian.models.spherical_gaussians import KMeansModel
-    >>> model = KMeansModel(np.full(2, 0.5), np.array([[0.5], [9.0]]), np.full(2, 0.5), np.zeros(1))
-    >>> KMeansAnswers(model).log_evidence(gb.Dataset.read([[0.0], [2.0]], coding="real"))
-    array([-0.25, -2.25])
-    """
+    """Answers about k-means, the limit of zero variance: distances for densities, the means for samples."""
 
     def log_evidence(self, data: Dataset) -> np.ndarray:
         """Return minus the squared distance of each distinct row to its nearest mean, over present cells.

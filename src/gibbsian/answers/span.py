@@ -33,14 +33,6 @@ class SpanAnswers(Answers):
     ----------
     model : FullSpanModel
         The model. Its last ``n_hidden`` variables are columns that no row shows.
-
-    Examples
-    --------
-    >>> from gibbsian.answers import answers_about
-    >>> from gibbsian.models import FullSpanModel
-    >>> answers = answers_about(FullSpanModel.build((2, 2), indices=[3], theta=[0.5]))
-    >>> answers.marginal([0]).round(3), answers.marginal([0, 1]).round(3).tolist()
-    (array([0.5, 0.5]), [[0.366, 0.134], [0.134, 0.366]])
     """
 
     # -- log Z --------------------------------------------------------------------------------------------------------

@@ -130,15 +130,7 @@ def chain_report(model: Model, draws: np.ndarray) -> ChainReport:
 
 
 def report_on(quantities: np.ndarray) -> ChainReport:
-    """Judge any quantities, shape (n_chains, n_draws, n_quantities); too few draws to judge give nan.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.diagnostics.chains import report_on
-    >>> report_on(np.zeros((3, 1, 2))).r_hat
-    nan
-    """
+    """Judge any quantities, shape (n_chains, n_draws, n_quantities); too few draws to judge give nan."""
     n_chains, n_draws, _ = quantities.shape
     if n_draws < MIN_DRAWS:
         return ChainReport(np.nan, np.nan, n_chains, n_draws)

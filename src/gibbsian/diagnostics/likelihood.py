@@ -29,14 +29,6 @@ class LogLikelihood:
         Weights of the rows, adding up to 1.
     log_partition : float or LogPartitionInterval
         log Z, exact or between two annealed runs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.diagnostics.likelihood import LogLikelihood
-    >>> found = LogLikelihood(np.array([1.0, 3.0]), np.array([0.5, 0.5]), log_partition=4.0)
-    >>> found.exact, found.lower, found.upper
-    (True, -2.0, -2.0)
     """
 
     log_weights: np.ndarray
@@ -145,14 +137,6 @@ class LogLikelihoodBound(LogLikelihood):
         Where the bound comes from, in words.
     bound_stderr : float
         Standard error of the mean of `log_weights` from sampling; zero by mean field.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.diagnostics.likelihood import LogLikelihoodBound
-    >>> found = LogLikelihoodBound(np.array([1.0, 3.0]), np.array([0.5, 0.5]), 4.0, "mean field")
-    >>> found.exact, found.lower, found.upper
-    (False, -2.0, inf)
     """
 
     method: str = "mean field"

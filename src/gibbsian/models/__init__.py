@@ -1,6 +1,6 @@
 """What a distribution is: parameters, energies, statistics, flip costs.
 
-Models are immutable, know nothing of learning, threads or devices, and import only the rooms above them
+Models are immutable, know nothing of learning, threads or devices, and import only the packages above them
 (errors, domain, graphs, backends).
 """
 

@@ -37,14 +37,6 @@ class DirectedPair(NamedTuple):
         Of ``P(lower | upper)``: one number for each column of the lower layer, one row of weights too.
     upward_biases, upward_weights : ndarray
         Of the recognition distribution ``Q(upper | lower)``; the weights have the same shape.
-
-    Examples
-    --------
-    >>> from gibbsian.models.belief_network import BeliefNetwork
-    >>> from gibbsian.models.layers import BinaryLayer
-    >>> network = BeliefNetwork.zeros([BinaryLayer(3), BinaryLayer(2), BinaryLayer(2)])
-    >>> network.pairs[0].upward_weights.shape
-    (3, 2)
     """
 
     downward_biases: np.ndarray

@@ -17,15 +17,7 @@ MOST_ENTRIES = 2**22
 
 
 def padded_levels(levels: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the numbers of each variable's codes as the rows of a table, zeros after the last.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.models.clique_forms import padded_levels
-    >>> padded_levels([np.array([-1.0, 1.0]), np.array([1.0, 2.0, 3.0])]).tolist()
-    [[-1.0, 1.0, 0.0], [1.0, 2.0, 3.0]]
-    """
+    """Return the numbers of each variable's codes as the rows of a table, zeros after the last."""
     table = np.zeros((len(levels), max(map(len, levels))))
     for row, numbers in zip(table, levels, strict=True):
         row[: len(numbers)] = numbers
@@ -33,16 +25,7 @@ def padded_levels(levels: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def product_ranges(scopes: Scopes, levels: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the smallest and the largest value of the product over each clique.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.models.clique_forms import product_ranges
-    >>> from gibbsian.models.scopes import Scopes
-    >>> product_ranges(Scopes([(0,), (0, 1)], 2), [np.array([-1.0, 2.0]), np.array([0.0, 3.0])])
-    (array([-1., -3.]), array([2., 6.]))
-    """
+    """Return the smallest and the largest value of the product over each clique."""
     ends = np.array([[numbers.min(), numbers.max()] for numbers in levels])
     low, high = np.ones(len(scopes)), np.ones(len(scopes))
     indptr, members = scopes.csr
@@ -54,16 +37,7 @@ def product_ranges(scopes: Scopes, levels: Sequence[np.ndarray]) -> tuple[np.nda
 
 
 def product_tables(scopes: Scopes, weights: np.ndarray, levels: Sequence[np.ndarray]) -> tuple[Factor, ...]:
-    """Write each weighted product out as a table over codes; refused where it has more than 2^22 entries.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.models.clique_forms import product_tables
-    >>> from gibbsian.models.scopes import Scopes
-    >>> product_tables(Scopes([(0, 1)], 2), np.array([0.5]), [np.array([-1.0, 1.0])] * 2)[0].table.tolist()
-    [[0.5, -0.5], [-0.5, 0.5]]
-    """
+    """Write each weighted product out as a table over codes; refused where it has more than 2^22 entries."""
     factors = []
     for clique, weight in zip(scopes, weights, strict=True):
         _require_entries(float(np.prod([float(len(levels[i])) for i in clique])), clique, "a table")
@@ -78,14 +52,6 @@ def expanded_products(scopes: Scopes, weights: np.ndarray, scale: float, shift: 
     """Return the weights of the products of y that make up those of ``x = scale * y + shift``, the constant at ().
 
     A clique of k variables becomes one of each of its subsets, so cliques of more than 22 are refused.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.models.clique_forms import expanded_products
-    >>> from gibbsian.models.scopes import Scopes
-    >>> expanded_products(Scopes([(0, 1)], 2), np.array([0.5]), scale=2.0, shift=-1.0)
-    {(): 0.5, (0,): -1.0, (1,): -1.0, (0, 1): 2.0}
     """
     expanded: defaultdict[Scope, float] = defaultdict(float)
     for clique, weight in zip(scopes, weights.tolist(), strict=True):

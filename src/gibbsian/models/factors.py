@@ -31,13 +31,6 @@ class Factor:
         The variables, ascending.
     table : ndarray
         The log-weights (over T), one axis for each variable, indexed by codes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.models.factors import Factor
-    >>> Factor((0, 2), np.zeros((2, 3))).table.shape
-    (2, 3)
     """
 
     nodes: tuple[int, ...]
@@ -54,14 +47,6 @@ class FactorGraph:
         Number of values of each variable.
     factors : tuple of Factor
         The factors. Several may have the same variables.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.models.factors import Factor, FactorGraph
-    >>> pair = FactorGraph(np.array([2, 3]), (Factor((0, 1), np.log(np.arange(1.0, 7.0).reshape(2, 3))),))
-    >>> np.exp(pair.log_weights(np.array([[0, 0], [1, 2]])))
-    array([1., 6.])
     """
 
     cardinalities: np.ndarray
@@ -102,13 +87,6 @@ class FactorGraph:
 
 
 def interaction_graph(n_variables: int, scopes: Sequence[Sequence[int]]) -> Graph:
-    """Join every two variables that share a scope.
-
-    Examples
-    --------
-    >>> from gibbsian.models.factors import interaction_graph
-    >>> interaction_graph(4, [(0, 1, 3), (2,)]).edges.tolist()
-    [[0, 1], [0, 3], [1, 3]]
-    """
+    """Join every two variables that share a scope."""
     pairs = {pair for scope in scopes for pair in itertools.combinations(sorted(scope), 2)}
     return Graph(n_variables, np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2))

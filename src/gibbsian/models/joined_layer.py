@@ -22,14 +22,6 @@ class JoinedLayer:
     ----------
     parts : sequence of Layer
         The layers, in the order of their columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.models.joined_layer import JoinedLayer
-    >>> from gibbsian.models.layers import BinaryLayer, SpinLayer
-    >>> JoinedLayer((BinaryLayer(1), SpinLayer(1))).means(np.zeros((1, 2)))
-    array([[0.5, 0. ]])
     """
 
     parts: tuple[Layer, ...]
@@ -133,17 +125,7 @@ class JoinedLayer:
 
 
 def joined(layers: Sequence[Layer]) -> Layer:
-    """Put layers side by side; layers of one plain kind make a layer of that kind, which kernels know.
-
-    Examples
-    --------
-    >>> from gibbsian.models.joined_layer import joined
-    >>> from gibbsian.models.layers import BinaryLayer, SpinLayer
-    >>> joined([BinaryLayer(3), BinaryLayer(2)])
-    BinaryLayer(n_units=5)
-    >>> joined([BinaryLayer(3), SpinLayer(2)]).width
-    5
-    """
+    """Put layers side by side; layers of one plain kind make a layer of that kind, which kernels know."""
     if len(layers) == 1:
         return layers[0]
     for plain in (BinaryLayer, SpinLayer):

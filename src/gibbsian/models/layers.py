@@ -36,12 +36,6 @@ class Layer(Protocol):
     """Independent units given their fields.
 
     Arrays of fields and values have shape ``(n_rows, width)``.
-
-    Examples
-    --------
-    >>> from gibbsian.models.layers import BinaryLayer, Layer
-    >>> isinstance(BinaryLayer(3), Layer)
-    True
     """
 
     @property
@@ -470,29 +464,13 @@ class CategoricalLayer:
 
 
 def product_of(numbers: Sequence[float]) -> float:
-    """Multiply numbers of states; what no float64 can hold becomes the largest one, and only infinity infinite.
-
-    Examples
-    --------
-    >>> import math
-    >>> from gibbsian.models.layers import product_of
-    >>> product_of([2.0, 3.0]), math.isinf(product_of([2.0] * 5000)), math.isinf(product_of([2.0, math.inf]))
-    (6.0, False, True)
-    """
+    """Multiply numbers of states; what no float64 can hold becomes the largest one, and only infinity infinite."""
     product = math.prod(map(float, numbers))
     return product if math.isfinite(product) or math.inf in numbers else sys.float_info.max
 
 
 def uniforms(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Draw uniform random numbers from [0, 1) in float64 or float32.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.models.layers import uniforms
-    >>> uniforms(np.random.default_rng(0), (2, 3), np.float32).dtype
-    dtype('float32')
-    """
+    """Draw uniform random numbers from [0, 1) in float64 or float32."""
     return rng.random(shape, dtype=np.float32 if dtype == np.float32 else np.float64)
 
 
@@ -530,18 +508,7 @@ def mean_values(layer: Layer, data: Any) -> np.ndarray:
 
 
 def as_layer(kind: str, n_units: int, **settings: Any) -> Layer:
-    """Return a layer of a kind.
-
-    Examples
-    --------
-    >>> from gibbsian.models.layers import as_layer
-    >>> as_layer("spin", 3)
-    SpinLayer(n_units=3)
-    >>> as_layer("magic", 3)
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.ArgumentError: layer='magic' is not known: use one of binary, spin, gaussian, categorical
-    """
+    """Return a layer of a kind."""
     if kind == "categorical":
         return CategoricalLayer(settings["sizes"])
     known = {layer.kind: layer for layer in (BinaryLayer, SpinLayer, GaussianLayer)}
@@ -551,14 +518,7 @@ def as_layer(kind: str, n_units: int, **settings: Any) -> Layer:
 
 
 def written_layer(layer: Layer) -> dict[str, Any]:
-    """Return a layer as a header holds it: its kind, and what the kind needs besides.
-
-    Examples
-    --------
-    >>> from gibbsian.models.layers import CategoricalLayer, written_layer
-    >>> written_layer(CategoricalLayer((2, 3)))
-    {'kind': 'categorical', 'n_units': 2, 'sizes': [2, 3]}
-    """
+    """Return a layer as a header holds it: its kind, and what the kind needs besides."""
     plain = {"kind": layer.kind, "n_units": layer.n_units}
     if isinstance(layer, CategoricalLayer):
         return {**plain, "sizes": list(layer.sizes)}
@@ -568,14 +528,7 @@ def written_layer(layer: Layer) -> dict[str, Any]:
 
 
 def read_layer(written: dict[str, Any]) -> Layer:
-    """Return the layer that `written_layer` wrote.
-
-    Examples
-    --------
-    >>> from gibbsian.models.layers import read_layer
-    >>> read_layer({"kind": "spin", "n_units": 4})
-    SpinLayer(n_units=4)
-    """
+    """Return the layer that `written_layer` wrote."""
     settings = {name: value for name, value in written.items() if name not in ("kind", "n_units")}
     return as_layer(written["kind"], written["n_units"], **settings)
 

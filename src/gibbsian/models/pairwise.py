@@ -169,7 +169,7 @@ class PairwiseModel(ExponentialFamily):
 
     @property
     def is_dense(self) -> bool:
-        """Whether full-matrix algebra is the faster road."""
+        """Whether full-matrix algebra is the faster way."""
         return self.n_variables <= ALWAYS_DENSE_UP_TO or self.graph.density > DENSE_ABOVE
 
     @cached_property

@@ -11,16 +11,7 @@ from gibbsian.errors import ArgumentError
 
 
 def checked_theta(theta: np.ndarray, size: int, what: str) -> np.ndarray:
-    """Return the parameters as a read-only copy.
-
-    Examples
-    --------
-    >>> from gibbsian.models.parameters import checked_theta
-    >>> checked_theta([1.0, 2.0], 3, "3 cliques")
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.ArgumentError: theta has shape (2,) but the model has 3 cliques
-    """
+    """Return the parameters as a read-only copy."""
     checked = np.array(theta, dtype=np.float64)
     if checked.shape != (size,):
         raise ArgumentError(f"theta has shape {checked.shape} but the model has {what}")
@@ -42,31 +33,13 @@ def change_of_domain(domain: AnyDomain, wanted: AnyDomain | str) -> tuple[Any, f
 
 
 def check_temperature(temperature: float) -> None:
-    """Raise unless the temperature is a positive number.
-
-    Examples
-    --------
-    >>> from gibbsian.models.parameters import check_temperature
-    >>> check_temperature(-1.0)
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.ArgumentError: temperature=-1.0 must be a positive number
-    """
+    """Raise unless the temperature is a positive number."""
     if not (np.isfinite(temperature) and temperature > 0):
         raise ArgumentError("must be a positive number", argument="temperature", value=temperature)
 
 
 def check_whole_number(name: str, value: Any, least: int = 1) -> None:
-    """Raise unless a setting is a whole number, large enough.
-
-    Examples
-    --------
-    >>> from gibbsian.models.parameters import check_whole_number
-    >>> check_whole_number("n_walkers", 2.5, least=2)
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.ArgumentError: n_walkers=2.5 must be a whole number
-    """
+    """Raise unless a setting is a whole number, large enough."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
         raise ArgumentError("must be a whole number", argument=name, value=value)
     if value < least:

@@ -59,15 +59,6 @@ class Scopes(tuple[Scope, ...]):
         The sets in that order, the variables of each ascending. `Scopes.sorted` takes any order.
     n_variables : int
         Number of variables.
-
-    Examples
-    --------
-    >>> from gibbsian.models.scopes import Scopes
-    >>> scopes = Scopes.sorted([(2, 0), (1,), (0,)], n_variables=3)
-    >>> scopes
-    ((0,), (1,), (0, 2))
-    >>> scopes.membership[1].tolist()                    # variable 0 is in the first and the last, and so on
-    [0, 2, 1, 2]
     """
 
     n_variables: int
@@ -93,15 +84,7 @@ class Scopes(tuple[Scope, ...]):
 
     @classmethod
     def of_graph(cls, graph: Graph) -> Self:
-        """Return the single variables and the edges of a graph.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> from gibbsian.models.scopes import Scopes
-        >>> Scopes.of_graph(gb.graphs.complete(2))
-        ((0,), (1,), (0, 1))
-        """
+        """Return the single variables and the edges of a graph."""
         singles = ((i,) for i in range(graph.n_nodes))
         return cls(itertools.chain(singles, map(tuple, graph.edges.tolist())), graph.n_nodes)
 
@@ -145,14 +128,7 @@ class Scopes(tuple[Scope, ...]):
 
     @cached_property
     def runs(self) -> np.ndarray:
-        """Where scopes begin that differ from the one before in more than the last variable, and the end of all.
-
-        Examples
-        --------
-        >>> from gibbsian.models.scopes import Scopes
-        >>> Scopes([(0,), (2,), (0, 1), (0, 2), (1, 2)], n_variables=3).runs.tolist()
-        [0, 2, 4, 5]
-        """
+        """Where scopes begin that differ from the one before in more than the last variable, and the end of all."""
         starts = [c for c, scope in enumerate(self) if c == 0 or scope[:-1] != self[c - 1][:-1]]
         return np.array([*starts, len(self)], dtype=np.int64)
 
@@ -166,15 +142,7 @@ class Scopes(tuple[Scope, ...]):
 
     @cached_property
     def companions(self) -> tuple[np.ndarray, np.ndarray]:
-        """``(indptr, places)``: for each entry of `membership` where the other members stand in ``csr``, in order.
-
-        Examples
-        --------
-        >>> from gibbsian.models.scopes import Scopes
-        >>> scopes = Scopes([(0,), (0, 1, 2)], n_variables=3)          # entries: 0 in both, then 1 and 2 in the second
-        >>> scopes.csr[1][scopes.companions[1]].tolist(), scopes.companions[0].tolist()
-        ([1, 2, 0, 2, 0, 1], [0, 0, 2, 4, 6])
-        """
+        """``(indptr, places)``: for each entry of `membership` where the other members stand in ``csr``, in order."""
         indptr, members = self.csr
         pointers, held = self.membership
         sizes = self.sizes[held]
@@ -191,15 +159,7 @@ class Scopes(tuple[Scope, ...]):
 
     @cached_property
     def without(self) -> Callable[[Scope], Reduction]:
-        """``without(nodes)`` is what is left when `nodes` (a tuple) are fixed; remembered, as rows ask again.
-
-        Examples
-        --------
-        >>> from gibbsian.models.scopes import Scopes
-        >>> left = Scopes([(0,), (1,), (0, 1), (1, 2)], n_variables=3).without((1,))
-        >>> left.scopes, left.place.tolist()
-        (((0,), (1,)), [0, -1, 0, 1])
-        """
+        """``without(nodes)`` is what is left when `nodes` (a tuple) are fixed; remembered, as rows ask again."""
         return lru_cache(maxsize=64)(self._without)
 
     def _without(self, nodes: Scope) -> Reduction:
@@ -218,15 +178,7 @@ def _rank(scope: Sequence[int]) -> tuple[int, Sequence[int]]:
 
 
 def triangles(graph: Graph) -> list[Scope]:
-    """List every three variables of which each two are joined.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.models.scopes import triangles
-    >>> triangles(gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)], 4))
-    [(0, 1, 2)]
-    """
+    """List every three variables of which each two are joined."""
     after = [{int(j) for j in graph.neighbours(i) if j > i} for i in range(graph.n_nodes)]
     return [(i, j, k) for i, j in graph.edges.tolist() for k in sorted(after[i] & after[j])]
 
@@ -236,14 +188,7 @@ def _is_column(member: Any, n_columns: int) -> bool:
 
 
 def numbered(cliques: Sequence[Sequence[Any]], names: Sequence[str]) -> list[tuple[int, ...]]:
-    """Turn cliques of column names or numbers into cliques of numbers.
-
-    Examples
-    --------
-    >>> from gibbsian.models.scopes import numbered
-    >>> numbered([("b", "a"), (2,)], ["a", "b", "c"])
-    [(1, 0), (2,)]
-    """
+    """Turn cliques of column names or numbers into cliques of numbers."""
     place = {name: i for i, name in enumerate(names)}
     found = []
     for clique in cliques:

@@ -41,18 +41,6 @@ def checked_states(model: Variables, x: Any, name: str = "x", zeros: bool = Fals
         What messages call them.
     zeros : bool
         Whether a cell may be zero in a domain that lacks it: a missing one, which adds nothing to products.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.models.states import checked_states
-    >>> model = gb.PottsModel.zeros(gb.graphs.complete(2), gb.domain.Categories((2, 3)))
-    >>> checked_states(model, [[1.0, 2.0]])
-    array([[1, 2]], dtype=int8)
-    >>> checked_states(model, [[1, 3]])
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.CodingError: x holds 3 for variable 1: give its code, from 0 to 2, or a Dataset
     """
     states = whole_numbers(x, name)
     if states.ndim != 2:
@@ -66,17 +54,7 @@ def checked_states(model: Variables, x: Any, name: str = "x", zeros: bool = Fals
 
 
 def whole_numbers(x: Any, name: str) -> np.ndarray:
-    """Return numbers as int8 without changing any.
-
-    Examples
-    --------
-    >>> from gibbsian.models.states import whole_numbers
-    >>> whole_numbers([[0.5, 1.0]], "samples")
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.CodingError: samples holds 0.5, which no state does: give the numbers of the model's domain (-1 and
-    1, 0 and 1, or codes 0, 1, 2 ...), or a Dataset
-    """
+    """Return numbers as int8 without changing any."""
     try:
         given = np.asarray(x)
     except ValueError:
@@ -101,18 +79,7 @@ def whole_numbers(x: Any, name: str) -> np.ndarray:
 
 
 def check_values(domain: AnyDomain, states: np.ndarray, name: str, zeros: bool = False) -> None:
-    """Raise unless every cell of int8 states is a value of its variable.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.domain import SPIN
-    >>> from gibbsian.models.states import check_values
-    >>> check_values(SPIN, np.array([[1, 0]], np.int8), "x")
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.CodingError: x holds 0 for variable 1: the values of the spin domain are -1 and 1
-    """
+    """Raise unless every cell of int8 states is a value of its variable."""
     if states.size == 0:
         return
     low, high = int(states.min()), int(states.max())
@@ -136,14 +103,7 @@ def check_values(domain: AnyDomain, states: np.ndarray, name: str, zeros: bool =
 
 
 def checked_shares(weights: Any, n_states: int) -> np.ndarray:
-    """Return weights of states, or equal ones where there are none, divided by their sum.
-
-    Examples
-    --------
-    >>> from gibbsian.models.states import checked_shares
-    >>> checked_shares([3.0, 1.0], 2).tolist()
-    [0.75, 0.25]
-    """
+    """Return weights of states, or equal ones where there are none, divided by their sum."""
     if n_states == 0:
         raise ArgumentError("x has no rows", "a mean needs at least one state")
     if weights is None:
@@ -155,16 +115,7 @@ def checked_shares(weights: Any, n_states: int) -> np.ndarray:
 
 
 def checked_slopes(c: Any, n_states: int, n_columns: int) -> np.ndarray:
-    """Return what multiplies flip costs as an array of their shape.
-
-    Examples
-    --------
-    >>> from gibbsian.models.states import checked_slopes
-    >>> checked_slopes([[1, 2]], 1, 3)
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.ArgumentError: c has shape (1, 2) but the flip costs have (1, 3)
-    """
+    """Return what multiplies flip costs as an array of their shape."""
     given = np.asarray(c, dtype=np.float64)
     if given.shape != (n_states, n_columns):
         raise ArgumentError(f"c has shape {given.shape} but the flip costs have {(n_states, n_columns)}")
@@ -172,17 +123,7 @@ def checked_slopes(c: Any, n_states: int, n_columns: int) -> np.ndarray:
 
 
 def checked_fixed(model: Variables, nodes: Iterable[int], values: Any) -> tuple[tuple[int, ...], np.ndarray]:
-    """Return variables that are fixed, and their values as int8.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.models.states import checked_fixed
-    >>> checked_fixed(gb.PairwiseModel.zeros(gb.graphs.complete(3)), [2, 0], [1, 9])
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.ArgumentError: values gives 9 to variable 0: use -1 or 1
-    """
+    """Return variables that are fixed, and their values as int8."""
     given = np.asarray(nodes)
     if given.size == 0:
         given = np.empty(0, np.int64)

@@ -32,15 +32,6 @@ class Layout:
         The variables of each table.
     domain : Domain or Categories
         Their values.
-
-    Examples
-    --------
-    >>> from gibbsian.domain import Categories
-    >>> from gibbsian.models.scopes import Scopes
-    >>> from gibbsian.models.table_model import Layout
-    >>> layout = Layout(Scopes([(0,), (0, 1)], n_variables=2), Categories((2, 3)))
-    >>> layout.size, layout.offsets.tolist(), layout.strides.tolist()
-    (8, [0, 2, 8], [1, 3, 1])
     """
 
     scopes: Scopes

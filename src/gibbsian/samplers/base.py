@@ -103,15 +103,6 @@ def start_chains(
     """Start chains at `states`, or at uniformly random ones: what most samplers do in ``init``.
 
     Chain `c` depends on the generator and on `c` only, not on how many chains there are.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.samplers.base import start_chains
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
-    >>> start = start_chains(model, 2, np.random.default_rng(0), states=[[1, 1, -1]], clamped=[True, False, False])
-    >>> start.states.tolist(), start.clamped.tolist()
-    ([[1, 1, -1], [1, 1, -1]], [True, False, False])
     """
     check_whole_number("n_chains", n_chains, least=1)
     streams = chain_streams(rng, n_chains)
