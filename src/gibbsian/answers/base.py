@@ -15,7 +15,7 @@ from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_i
 from gibbsian.domain import require_two_values
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
-from gibbsian.expectations.mean_field_evidence import mean_field_evidence
+from gibbsian.expectations.mean_field import mean_field_evidence
 from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
 from gibbsian.inference.completions import value_offsets

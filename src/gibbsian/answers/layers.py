@@ -14,8 +14,7 @@ from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_i
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
 from gibbsian.expectations import Estimate
 from gibbsian.expectations.deep_mean_field import DeepMeanField
-from gibbsian.expectations.layer_bounds import mean_field_bounds, mean_field_posterior, recognition_bounds
-from gibbsian.expectations.layer_cells import expected_layers
+from gibbsian.expectations.layers import expected_layers, mean_field_bounds, mean_field_posterior, recognition_bounds
 from gibbsian.inference import exact, is_affordable
 from gibbsian.inference.completions import Completions, complete_in_all_ways, count_completions
 from gibbsian.inference.layer_missing import layer_evidence

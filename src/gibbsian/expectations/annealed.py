@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,19 +14,11 @@ from gibbsian.models.base import Model
 from gibbsian.samplers.annealing import AnnealedRun, Annealing
 from gibbsian.samplers.independent import IndependentVariables, as_independent, check_base
 from gibbsian.samplers.variable_paths import variable_path
+from gibbsian.settings import check, declared, flag, free, whole
 
 
 class AnnealedState(NamedTuple):
-    """Where the walkers of the next call start, and what seeds them.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.expectations.annealed import AnnealedImportance
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
-    >>> AnnealedImportance().init(model, None, np.random.default_rng(0)).n_calls
-    0
-    """
+    """Where the walkers of the next call start, and what seeds them."""
 
     seed: int
     n_calls: int
@@ -35,31 +26,17 @@ class AnnealedState(NamedTuple):
 
 
 @EXPECTATIONS.register("ais")
-@dataclass(frozen=True)
+@declared(frozen=True)
 class AnnealedImportance:
     """Weighted means over walkers of annealed importance sampling, with an estimate of log Z.
 
     Every call sends out new walkers, which owe nothing to those before. The standard errors are those of
     self-normalised importance sampling.
 
-    Parameters
-    ----------
-    n_walkers : int
-        Independent walkers, at least 2.
-    betas : int or array-like
-        Number of equal steps of the inverse temperature from 0 to 1, or the inverse temperatures themselves.
-    base : str, IndependentVariables or Dataset, optional
-        The independent variables to start from: ``"biases"``, ``"uniform"``, or the base rates of data. By default
-        those of the data that `init` gets, and the model's biases where it gets none.
-    marginalise : bool
-        Whether to sum out half of a bipartite graph in the weights.
-    warn : bool
-        Whether to give a `MixingWarning` when few walkers hold most of the weight.
-
     Examples
     --------
     >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.expectations.annealed import AnnealedImportance
+    >>> from gibbsian.expectations import AnnealedImportance
     >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
     >>> expectation = AnnealedImportance()
     >>> estimate, state = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
@@ -69,14 +46,24 @@ class AnnealedImportance:
     True
     """
 
-    n_walkers: int = 1000
-    betas: int | np.ndarray = 1000
-    base: str | IndependentVariables | Dataset | None = None
-    marginalise: bool = False
-    warn: bool = True
+    n_walkers: int = whole(1000, "Independent walkers.", least=2)
+    betas: int | np.ndarray = free(
+        1000,
+        "Number of equal steps of the inverse temperature from 0 to 1, or the inverse temperatures themselves.",
+        doc="int or array",
+    )
+    base: str | IndependentVariables | Dataset | None = free(
+        None,
+        "The independent variables to start from: 'biases', 'uniform', or the base rates of data; by default those of "
+        "the data that `init` gets, and the model's biases where it gets none.",
+        doc="str, IndependentVariables, Dataset or None",
+    )
+    marginalise: bool = flag(False, "Whether to sum out half of a bipartite graph in the weights.")
+    warn: bool = flag(True, "Whether to warn when few walkers hold most of the weight.")
 
     def __post_init__(self) -> None:
-        Annealing(self.n_walkers, self.betas)  # checks both
+        check(self)
+        Annealing(self.n_walkers, self.betas)  # checks the inverse temperatures
         if self.base is not None:
             check_base(self.base)
 
@@ -105,17 +92,6 @@ def weighted_statistics(model: Model, run: AnnealedRun) -> tuple[np.ndarray, np.
 
     With weights W that sum to one the variance is ``sum_m W_m^2 (S_m - mean)^2``, times ``M / (M - 1)`` because the
     mean is fitted, with M the effective sample size; NaN where one walker holds nearly all the weight.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.expectations.annealed import weighted_statistics
-    >>> from gibbsian.samplers.annealing import AnnealedRun
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.from_edges([], 1))
-    >>> run = AnnealedRun(np.array([[1], [1], [-1], [-1]], np.int8), np.zeros(4), n_betas=1)
-    >>> mean, stderr = weighted_statistics(model, run)
-    >>> mean.tolist(), stderr.round(4).tolist()
-    ([0.0], [0.5774])
     """
     weights = run.weights
     mean = model.mean_statistics(run.states, weights)

@@ -55,15 +55,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Rebuilt(Generic[Part]):
-    """A part of a state that ``init`` makes from model and data alone, so that a checkpoint leaves it out.
-
-    Examples
-    --------
-    >>> from gibbsian.expectations.base import Rebuilt
-    >>> from gibbsian.storage import pack
-    >>> sorted(pack((1.5, Rebuilt("a plan"))))
-    ['progress.0']
-    """
+    """A part of a state that ``init`` makes from model and data alone, so that a checkpoint leaves it out."""
 
     value: Part
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.data import Dataset
 from gibbsian.domain import SPIN
 from gibbsian.expectations.base import EXPECTATIONS, Estimate
-from gibbsian.expectations.clamped_mean_field import START_SCALE
-from gibbsian.expectations.convergence import ending
-from gibbsian.expectations.factor_messages import FactorMessages
+from gibbsian.expectations.convergence import START_SCALE, ending, sweep, views
 from gibbsian.models import Model, PairwiseModel
+from gibbsian.models.factors import FactorGraph
 from gibbsian.settings import check, declared, flag, number, whole
 
 
@@ -122,3 +122,83 @@ class _Beliefs(NamedTuple):
 def _log_cosh(u: np.ndarray) -> np.ndarray:
     """``log(2 cosh(u))``, which does not overflow."""
     return np.logaddexp(u, -u)
+
+
+class FactorMessages:
+    """Belief propagation between variables and factors, in log-probabilities.
+
+    Parameters
+    ----------
+    factors : FactorGraph
+        The distribution.
+    messages : ndarray
+        From each factor to each of its variables, one number for each value; copied.
+    """
+
+    def __init__(self, factors: FactorGraph, messages: np.ndarray):
+        self.factors = factors
+        self.messages = np.array(messages)
+        pairs = [(number, node) for number, factor in enumerate(factors.factors) for node in factor.nodes]
+        parts = views(self.messages, [int(factors.cardinalities[node]) for _, node in pairs])
+        self._into = dict(zip(pairs, parts, strict=True))
+        self._holding = {frozenset(factor.nodes): number for number, factor in enumerate(factors.factors)}
+
+    @staticmethod
+    def size(model: Model) -> int:
+        """Return how many numbers the messages of a model are."""
+        sizes = model.domain.cardinalities(model.n_variables)
+        return int(sum(sizes[list(factor.nodes)].sum() for factor in model.factors().factors))
+
+    def settle(self, max_iter: int, tol: float, damping: float) -> tuple[int, float]:
+        """Send one message after the other until none changes by more than `tol`; return sweeps and last change."""
+        return sweep(lambda pair: self._send(*pair, damping), list(self._into), max_iter, tol)
+
+    def _send(self, number: int, node: int, damping: float) -> float:
+        factor = self.factors.factors[number]
+        axis = factor.nodes.index(node)
+        table = self._with_messages(number, without=node)
+        new = logsumexp(table, axis=tuple(k for k in range(table.ndim) if k != axis)) if table.ndim > 1 else table
+        new = new - logsumexp(new)
+        old = self._into[number, node]
+        change = (1.0 - damping) * (new - old)
+        old += change
+        return float(np.abs(change).max())
+
+    def _from_variable(self, node: int, number: int) -> np.ndarray:
+        others = (self._into[other, node] for other in self.factors.factors_of[node] if other != number)
+        return sum(others, np.zeros(int(self.factors.cardinalities[node])))
+
+    def _with_messages(self, number: int, without: int | None = None) -> np.ndarray:
+        """The log-belief of a factor, up to a constant, one variable's message left out."""
+        factor = self.factors.factors[number]
+        table = factor.table
+        for axis, node in enumerate(factor.nodes):
+            if node != without:
+                table = table + _along(self._from_variable(node, number), axis, table.ndim)
+        return table
+
+    def _belief(self, node: int) -> np.ndarray:
+        return self._from_variable(node, -1)
+
+    def log_partition(self) -> float:
+        """Return the Bethe approximation of log Z."""
+        value = sum(float(logsumexp(self._belief(node))) for node in range(self.factors.n_variables))
+        value += sum(float(logsumexp(self._with_messages(number))) for number in range(len(self.factors.factors)))
+        return value - sum(float(logsumexp(self._belief(node))) for _, node in self._into)
+
+    def marginal(self, nodes: tuple[int, ...]) -> np.ndarray:
+        """Return the joint probabilities of some variables that share a factor."""
+        if len(nodes) == 1:
+            return softmax(self._belief(nodes[0]))
+        number = self._holding.get(frozenset(nodes))
+        if number is None:
+            number = next(k for k, factor in enumerate(self.factors.factors) if set(nodes) <= set(factor.nodes))
+        members = self.factors.factors[number].nodes
+        joint = softmax(self._with_messages(number))
+        joint = joint.sum(axis=tuple(k for k, node in enumerate(members) if node not in nodes))
+        kept = [node for node in members if node in nodes]
+        return np.transpose(joint, [kept.index(node) for node in nodes])
+
+
+def _along(vector: np.ndarray, axis: int, n_axes: int) -> np.ndarray:
+    return vector.reshape([-1 if k == axis else 1 for k in range(n_axes)])

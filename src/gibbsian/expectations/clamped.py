@@ -69,15 +69,6 @@ class ClampedRows:
         The free cells of row r are ``cells[pointers[r] : pointers[r + 1]]``.
     n_rows : int
         Rows of the user's table that the incomplete ones stand for.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.expectations.clamped import ClampedRows
-    >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
-    >>> rows = ClampedRows.of(gb.PairwiseModel.zeros(gb.graphs.complete(2)), data)
-    >>> rows.shares.tolist(), rows.constant.tolist(), rows.cells.tolist()
-    ([0.5], [-0.5, 0.5, -0.5], [1])
     """
 
     data: Dataset | None
@@ -121,52 +112,36 @@ def fill_at_random(data: Dataset, rng: np.random.Generator) -> Dataset:
     """Fill the missing cells with values of their column drawn by weight; uniformly where a column has none.
 
     A start for chains, and no more: the cells are filled independently of each other.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.expectations.clamped import fill_at_random
-    >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
-    >>> fill_at_random(data, np.random.default_rng(0)).states.tolist()            # the column shows nothing but 1
-    [[-1, 1], [1, 1]]
     """
     if data.missing is None:
         return data
-    states = fill_cells(data.states, data.missing, column_laws(data), data.domain, rng)
+    states = fill_cells(data.states, data.missing, column_frequencies(data), data.domain, rng)
     return dataclasses.replace(data, states=states, missing=None)
 
 
-def column_laws(data: Dataset) -> list[np.ndarray]:
+def column_frequencies(data: Dataset) -> list[np.ndarray]:
     """Return how often each value is present in each column, uniform where none is."""
     codes = data.domain.to_codes(data.states)
     present = np.ones(codes.shape, bool) if data.missing is None else ~data.missing
-    laws = []
+    frequencies = []
     for i, size in enumerate(data.domain.cardinalities(data.n_variables)):
         counts = np.bincount(codes[present[:, i], i], data.weights[present[:, i]], minlength=size)
-        laws.append(counts / counts.sum() if counts.sum() > 0 else np.full(size, 1.0 / size))
-    return laws
+        frequencies.append(counts / counts.sum() if counts.sum() > 0 else np.full(size, 1.0 / size))
+    return frequencies
 
 
 def fill_cells(
-    states: np.ndarray, missing: np.ndarray, laws: list[np.ndarray], domain: AnyDomain, rng: np.random.Generator
+    states: np.ndarray, missing: np.ndarray, frequencies: list[np.ndarray], domain: AnyDomain, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the states with missing cells drawn from the laws of their columns."""
+    """Return the states with missing cells drawn by the frequencies of their columns."""
     codes = np.array(domain.to_codes(states))
     for i in np.flatnonzero(missing.any(axis=0)):
-        codes[missing[:, i], i] = rng.choice(len(laws[i]), int(missing[:, i].sum()), p=laws[i])
+        codes[missing[:, i], i] = rng.choice(len(frequencies[i]), int(missing[:, i].sum()), p=frequencies[i])
     return domain.from_codes(codes)
 
 
 def present_means(data: Dataset) -> np.ndarray:
-    """Return the mean of the present cells of each column; the middle of the domain where a column has none.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.expectations.clamped import present_means
-    >>> present_means(gb.Dataset.read([[0, None, None], [1, 1, None]], coding="binary")).tolist()
-    [0.5, 1.0, 0.5]
-    """
+    """Return the mean of the present cells of each column; the middle of the domain where a column has none."""
     if data.missing is None:
         return np.average(data.states, axis=0, weights=data.weights)
     weights = data.weights[:, None] * ~data.missing

@@ -13,8 +13,8 @@ from gibbsian.backends.parallel import threads_for
 from gibbsian.data import Dataset
 from gibbsian.domain import SPIN
 from gibbsian.expectations.base import Estimate, Rebuilt
-from gibbsian.expectations.clamped import CLAMPED, ClampedRows, column_laws, fill_cells, from_spins
-from gibbsian.expectations.contrastive import require_chains
+from gibbsian.expectations.chains import require_chains, spread
+from gibbsian.expectations.clamped import CLAMPED, ClampedRows, column_frequencies, fill_cells, from_spins
 from gibbsian.inference.cut_sets import to_spins
 from gibbsian.models import Model
 from gibbsian.samplers import ChainState, Gibbs
@@ -38,10 +38,7 @@ class ChainPlan:
         if rows.data is None:
             return cls(rows, np.zeros(0, np.int64), np.zeros(0))
         wanted = min(rows.n_rows, MOST_CHAINS) if n_chains is None else n_chains
-        # a hair is taken off so that a whole number of chains is not rounded up to the next
-        parts = np.ceil(wanted * rows.shares / rows.share * (1 - 1e-12)).astype(np.int64)
-        row_of = np.repeat(np.arange(len(parts)), np.maximum(parts, 1))
-        return cls(rows, row_of, (rows.shares / np.maximum(parts, 1))[row_of])
+        return cls(rows, *spread(rows.shares, wanted))
 
     @property
     def n_chains(self) -> int:
@@ -50,17 +47,7 @@ class ChainPlan:
 
 
 class ClampedState(NamedTuple):
-    """The chains, copy after copy, and whether their burn-in is still to come.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.expectations import ClampedChains
-    >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-    >>> ClampedChains(copies=3).init(model, data, np.random.default_rng(0)).chains.states.shape
-    (3, 2)
-    """
+    """The chains, copy after copy, and whether their burn-in is still to come."""
 
     plan: Rebuilt[ChainPlan]
     chains: ChainState
@@ -112,7 +99,7 @@ class ClampedChains:
         part = plan.rows.data
         assert part.missing is not None
         missing = part.missing[row_of]
-        starts = fill_cells(part.states[row_of], missing, column_laws(data), data.domain, rng)
+        starts = fill_cells(part.states[row_of], missing, column_frequencies(data), data.domain, rng)
         chains = Gibbs().init(model, len(row_of), rng, states=starts, clamped=~missing)
         return ClampedState(Rebuilt(plan), chains, fresh=True)
 
@@ -133,23 +120,16 @@ class ClampedChains:
         """The mean statistics of the incomplete rows, copy by copy."""
         plan = state.plan.value
         copies = state.chains.states.reshape(self.copies, plan.n_chains, -1)
-        return np.array([model.mean_statistics(states, plan.shares) for states in copies])
+        return np.array([self._mean(model, plan, states) for states in copies])
+
+    def _mean(self, model: Model, plan: ChainPlan, states: np.ndarray) -> np.ndarray:
+        """The mean statistics of the incomplete rows over the chains of one copy."""
+        return model.mean_statistics(states, plan.shares)
 
     def completions(self, data: Dataset, state: ClampedState, copy: int = 0) -> Dataset:
         """Return the data with the missing cells as one copy of the chains has them now.
 
         Rows of zero weight are left out.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> from gibbsian.expectations import ClampedChains
-        >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
-        >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [50.0])
-        >>> expectation = ClampedChains()
-        >>> _, state = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
-        >>> expectation.completions(data, state).states.tolist()
-        [[-1, 1], [1, 1]]
         """
         plan, used = state.plan.value, data.weights > 0
         whole = used & ~data.missing.any(axis=1) if data.missing is not None else used

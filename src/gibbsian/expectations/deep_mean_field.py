@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gibbsian.errors import MissingValuesError
+from gibbsian.expectations.convergence import sweep
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import Layer
 from gibbsian.settings import check, declared, number, whole
@@ -82,16 +83,17 @@ class DeepMeanField:
         # what the rows say to the lowest hidden layer is the widest product, and stays the same where they are complete
         said = means[0] @ model.weights[0] if missing is None else None
         places = (*model.odd, *(model.even[1:] if missing is None else model.even))
-        change, rounds = np.inf, 0
-        while change > self.tol and rounds < self.max_iter:
-            change, rounds = 0.0, rounds + 1
-            for place in places:
-                fields[place] = model.fields(place, means, said if place == 1 else None)
-                updated = model.tempered[place].means(fields[place])
-                if place == 0 and missing is not None:
-                    updated = np.where(missing, updated, means[0])
-                change = max(change, float(np.abs(updated - means[place]).max(initial=0.0)))
-                means[place] = updated
+
+        def update(place: int) -> float:
+            fields[place] = model.fields(place, means, said if place == 1 else None)
+            updated = model.tempered[place].means(fields[place])
+            if place == 0 and missing is not None:
+                updated = np.where(missing, updated, means[0])
+            change = float(np.abs(updated - means[place]).max(initial=0.0))
+            means[place] = updated
+            return change
+
+        rounds, change = sweep(update, places, self.max_iter, self.tol)
         return Posterior(tuple(means), tuple(fields), rounds, change, missing)
 
 
@@ -144,16 +146,3 @@ def _log_sizes(layer: Layer) -> np.ndarray:
     if sizes is None:
         return np.full(layer.width, np.log(2.0))
     return np.concatenate([np.full(size, np.log(size) / size) for size in sizes])
-
-
-def mean_statistics(
-    model: DeepModel, means: tuple[np.ndarray, ...] | list[np.ndarray], shares: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the means of the layers and of products of neighbours over rows, in the layout of theta."""
-    n_rows = len(means[0])
-    weights = np.full(n_rows, 1.0 / n_rows) if shares is None else shares / shares.sum()
-    column = weights.astype(means[0].dtype)[:, None]
-    weighted = [part * column for part in means]
-    firsts = [part.sum(axis=0) for part in weighted]
-    products = [(lower.T @ upper).ravel() for lower, upper in zip(weighted[:-1], means[1:], strict=True)]
-    return np.concatenate([*firsts, *products])

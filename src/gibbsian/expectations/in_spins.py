@@ -36,16 +36,6 @@ class InSpins:
     ----------
     expectation : Expectation
         What takes the expectations over -1/+1.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.expectations.in_spins import InSpins
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [1.0], gb.domain.BINARY)
-    >>> expectation = InSpins(gb.expectations.Exact())
-    >>> estimate, _ = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
-    >>> bool(np.allclose(estimate.mean, gb.inference.exact(model).moments().statistics))
-    True
     """
 
     expectation: Expectation

@@ -31,15 +31,6 @@ def fill_probabilities(model: Model, data: Dataset, rng: np.random.Generator) ->
     ndarray of shape (n_states, n_columns)
         For two-valued variables one column each, the probability of the upper value; for `Categories` one for each
         value of each variable, those of variable i from ``value_offsets[i]`` to ``value_offsets[i + 1]``.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.expectations.missing_cells import fill_probabilities
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [1.0])
-    >>> data = gb.Dataset.read([[1, float("nan")]], coding="spin")
-    >>> fill_probabilities(model, data, np.random.default_rng(0)).round(4)   # 1 / (1 + exp(-2))
-    array([[1.    , 0.8808]])
     """
     probabilities = value_indicators(model.domain, data.states)
     if not data.has_missing:

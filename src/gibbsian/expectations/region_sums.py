@@ -1,6 +1,6 @@
 """Exact sums over a region given the samples around it (YU20 eq. 8), for any model.
 
-The conditional law of the target is found by eliminating the other variables of the region one by one, in the log
+The conditional distribution of the target is found by eliminating the other variables of the region one by one, in the log
 domain, for all samples at once: a message is an array with an axis for the samples and one for each variable it
 depends on. Trees and forests, with or without cycles through the target, need tables of few cells; any region of small
 treewidth will do.
@@ -33,7 +33,7 @@ class RegionPlan:
     Parameters
     ----------
     target : tuple of int
-        The variables whose joint law is wanted.
+        The variables whose joint distribution is wanted.
     region : tuple of int
         The variables that are summed over, as far as they are connected with the target; empty for plain Monte Carlo.
     factors : tuple of int
@@ -42,14 +42,6 @@ class RegionPlan:
         The variables of the region outside the target, in the order of their elimination.
     cells : int
         Cells of the largest table of one sample.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.expectations.region_sums import plan_region
-    >>> factors = gb.PairwiseModel.zeros(gb.graphs.grid(1, 5)).factors()
-    >>> plan_region(factors, (0,), (0, 1, 2, 3)).order
-    (3, 2, 1)
     """
 
     target: Target
@@ -60,19 +52,7 @@ class RegionPlan:
 
 
 def plan_region(graph: FactorGraph, target: Target, region: Region) -> RegionPlan:
-    """Plan the sum over a region, or refuse it where its tables would be too large.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.expectations.region_sums import plan_region
-    >>> dense = gb.PairwiseModel.zeros(gb.graphs.complete(40)).factors()
-    >>> plan_region(dense, (0, 1), tuple(range(40)))
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.TooExpensiveError: summing over the region of 40 variables around (0, 1) needs a table of ... for
-    each sample: choose a smaller region, for example 's2'
-    """
+    """Plan the sum over a region, or refuse it where its tables would be too large."""
     if not region:
         return RegionPlan(target, (), (), (), 1)
     links = _connected_part(graph, target, region)
@@ -125,7 +105,7 @@ def _cells(node: int, links: dict[int, set[int]], cardinalities: np.ndarray) -> 
     return math.prod(int(cardinalities[other]) for other in (node, *links[node]))
 
 
-def conditional_law(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray) -> np.ndarray:
+def conditional_tables(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray) -> np.ndarray:
     """Return ``P(x_target | x outside the region)`` for each sample, shape ``(n_samples, *cardinalities of target)``.
 
     Parameters
@@ -136,26 +116,17 @@ def conditional_law(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray) -> 
         From `plan_region`.
     codes : int ndarray of shape (n_variables, n_samples)
         The samples in codes, by variable.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.expectations.region_sums import conditional_law, plan_region
-    >>> factors = gb.PairwiseModel.build(gb.graphs.complete(2), None, [0.5]).factors()
-    >>> law = conditional_law(factors, plan_region(factors, (0,), (0,)), np.array([[0], [1]]))
-    >>> bool(np.isclose(law[0, 1], 1 / (1 + np.exp(-1.0))))
-    True
     """
     shape = tuple(int(graph.cardinalities[node]) for node in plan.target)
-    law = np.empty((codes.shape[1], *shape))
+    result = np.empty((codes.shape[1], *shape))
     size = max(1, BLOCK_CELLS // plan.cells)
     for start in range(0, codes.shape[1], size):
         rows = slice(start, start + size)
-        law[rows] = _law_of_block(graph, plan, codes[:, rows], shape)
-    return law
+        result[rows] = _tables_of_block(graph, plan, codes[:, rows], shape)
+    return result
 
 
-def _law_of_block(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _tables_of_block(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if not plan.region:
         return _point_masses(plan.target, codes, shape)
     inside = set(plan.region)

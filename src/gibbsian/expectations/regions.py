@@ -155,14 +155,7 @@ NAMED_RULES: Mapping[str, Callable[[], RegionRule]] = {"s2": IndependentNeighbou
 
 
 def as_rule(region: Any) -> RegionRule:
-    """Turn an order k, ``"s2"``, ``"forest"``, a function, a mapping or a rule into a rule.
-
-    Examples
-    --------
-    >>> from gibbsian.expectations.regions import as_rule
-    >>> as_rule(2), as_rule("s2")
-    (Neighbourhood(k=2), IndependentNeighbours())
-    """
+    """Turn an order k, ``"s2"``, ``"forest"``, a function, a mapping or a rule into a rule."""
     is_class = isinstance(region, type)
     if hasattr(region, "regions") and not is_class:
         return region
@@ -185,14 +178,7 @@ def as_rule(region: Any) -> RegionRule:
 
 
 def as_rules(region: Any) -> list[RegionRule]:
-    """Turn one choice of regions, or a list of several, into rules.
-
-    Examples
-    --------
-    >>> from gibbsian.expectations.regions import as_rules
-    >>> as_rules([1, "s2"])
-    [Neighbourhood(k=1), IndependentNeighbours()]
-    """
+    """Turn one choice of regions, or a list of several, into rules."""
     if not isinstance(region, list | tuple):
         return [as_rule(region)]
     if not region:
@@ -201,14 +187,7 @@ def as_rules(region: Any) -> list[RegionRule]:
 
 
 def check_region(region: Iterable[int], target: Target, n_nodes: int) -> Region:
-    """Return the region in order, or say what is wrong with it.
-
-    Examples
-    --------
-    >>> from gibbsian.expectations.regions import check_region
-    >>> check_region([3, 1, 1], (3,), 5)
-    (1, 3)
-    """
+    """Return the region in order, or say what is wrong with it."""
     nodes = _sorted_nodes(region, f"the region of {target}")
     if nodes and not (nodes[0] >= 0 and nodes[-1] < n_nodes):
         raise ArgumentError(f"the region {nodes} names a variable outside 0..{n_nodes - 1}")
@@ -229,16 +208,7 @@ def _sorted_nodes(nodes: Any, what: str) -> tuple[int, ...]:
 def independent_sets(
     graph: Graph, targets: Sequence[Target] | np.ndarray, strengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Run YU20 Algorithm 1 for each target: where its set starts, the members, whether any tie was met.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.expectations.regions import independent_sets
-    >>> starts, members, tied = independent_sets(gb.graphs.complete(4), [(0, 1)], np.array([0, 1, 3, 2, 1, 0.0]))
-    >>> members.tolist(), tied              # variable 3 pulls with 3 + 1, variable 2 with 1 + 2
-    ([3], True)
-    """
+    """Run YU20 Algorithm 1 for each target: where its set starts, the members, whether any tie was met."""
     indptr, heads, edge_of = graph.csr
     return kernels.independent_sets(
         indptr, heads, np.ascontiguousarray(strengths[edge_of]), graph.is_complete, *csr_targets(targets)
@@ -248,29 +218,14 @@ def independent_sets(
 def forests(
     graph: Graph, targets: Sequence[Target] | np.ndarray, strengths: np.ndarray, size: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Grow a forest around each target: where it starts, and its members.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.expectations.regions import forests
-    >>> forests(gb.graphs.complete(5), [(0, 1)], np.ones(10), size=4)[1].tolist()    # a third would close a triangle
-    [2, 3]
-    """
+    """Grow a forest around each target: where it starts, and its members."""
     indptr, heads, edge_of = graph.csr
     size = min(size, graph.n_nodes)
     return kernels.forests(indptr, heads, np.ascontiguousarray(strengths[edge_of]), *csr_targets(targets), size)
 
 
 def csr_targets(targets: Sequence[Target] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lay targets out as pointers and nodes.
-
-    Examples
-    --------
-    >>> from gibbsian.expectations.regions import csr_targets
-    >>> [part.tolist() for part in csr_targets([(3,), (0, 2)])]
-    [[0, 1, 3], [3, 0, 2]]
-    """
+    """Lay targets out as pointers and nodes."""
     if isinstance(targets, np.ndarray):
         return np.arange(len(targets) + 1) * targets.shape[1], np.ascontiguousarray(targets, dtype=np.int64).ravel()
     pointers = np.concatenate([[0], np.cumsum([len(target) for target in targets], dtype=np.int64)])

@@ -138,16 +138,7 @@ class Samples:
         return walkers
 
     def check(self, model: Model) -> None:
-        """Say what is wrong where the samples cannot be states of the model.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> gb.expectations.Samples(np.array([[0, 1]])).check(gb.PairwiseModel.zeros(gb.graphs.complete(2)))
-        Traceback (most recent call last):
-            ...
-        gibbsian.errors.CodingError: samples holds 0 for variable 0: the values of the spin domain are -1 and 1
-        """
+        """Say what is wrong where the samples cannot be states of the model."""
         checked_states(model, self.states, "samples")
 
     # -- what they count for ------------------------------------------------------------------------------------------
@@ -213,16 +204,7 @@ class Samples:
         return sums[:, REFERENCE] + shift, np.sqrt(squares * self._correction)
 
     def mean_and_covariance(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means of some quantities over the samples, and the covariance matrix of those means.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> samples = gb.expectations.Samples(np.zeros((4, 1)))
-        >>> mean, covariance = samples.mean_and_covariance(np.array([[0.0], [2.0], [0.0], [2.0]]))
-        >>> mean.tolist(), round(float(covariance[0, 0]), 4)
-        ([1.0], 0.3333)
-        """
+        """Return the means of some quantities over the samples, and the covariance matrix of those means."""
         mean = self.shares @ values
         deviations = values - mean
         if self.groups is None:
@@ -246,12 +228,6 @@ def correction_for_mean(effective_sample_size: float) -> float:
     """Return what a sum of squared deviations from their own mean is short of, ``n / (n - 1)``.
 
     Where one sample holds all the weight the deviations vanish with it and say nothing: then it is NaN.
-
-    Examples
-    --------
-    >>> from gibbsian.expectations.samples import correction_for_mean
-    >>> correction_for_mean(5.0), correction_for_mean(1.01)
-    (1.25, nan)
     """
     if effective_sample_size < LEAST_FOR_SPREAD:
         return np.nan

@@ -11,14 +11,13 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
-from gibbsian.expectations.clique_regions import CliquePlan, has_kernel
-from gibbsian.expectations.pairwise_regions import PairwisePlan, has_kernels
+from gibbsian.expectations.chains import keep_draws
+from gibbsian.expectations.compiled_regions import compiled_plan
 from gibbsian.expectations.regions import as_rules
 from gibbsian.expectations.samples import Samples
 from gibbsian.expectations.table_regions import CompositePlan, TablePlan
 from gibbsian.graphs import Graph
 from gibbsian.models.base import Model
-from gibbsian.resources import require_memory
 from gibbsian.samplers import ChainState, Sampler, as_sampler
 from gibbsian.settings import check, declared, free, whole
 
@@ -26,15 +25,7 @@ REGION = "What is summed over exactly: see `plan_regions`."
 
 
 class SpatialPlan(Protocol):
-    """The regions of all statistics of a model, ready to be summed over. It serves every model of the same structure.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.grid(2, 2))
-    >>> type(gb.expectations.plan_regions(model, "s2")).__name__
-    'PairwisePlan'
-    """
+    """The regions of all statistics of a model, ready to be summed over. It serves every model of the same structure."""
 
     @property
     def graph(self) -> Graph:
@@ -74,11 +65,7 @@ def plan_regions(model: Model, region: Any = 1) -> SpatialPlan:
     if isinstance(region, list | tuple):
         return CompositePlan(tuple(TablePlan.of(model, each) for each in rules))
     (rule,) = rules
-    if has_kernels(model, rule):
-        return PairwisePlan.of(model, rule)  # type: ignore[arg-type]
-    if has_kernel(model, rule):
-        return CliquePlan.of(model, rule)  # type: ignore[arg-type]
-    return TablePlan.of(model, rule)
+    return compiled_plan(model, rule) or TablePlan.of(model, rule)
 
 
 def spatial_statistics(model: Model, samples: Any, region: Any = 1, plan: SpatialPlan | None = None) -> Estimate:
@@ -120,15 +107,7 @@ def spatial_statistics(model: Model, samples: Any, region: Any = 1, plan: Spatia
 
 
 class SpatialState(NamedTuple):
-    """The regions, and samples that stay or chains that go on.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.grid(2, 2))
-    >>> gb.expectations.Spatial().init(model, None, np.random.default_rng(0)).chains.states.shape
-    (100, 4)
-    """
+    """The regions, and samples that stay or chains that go on."""
 
     plan: Rebuilt[SpatialPlan]
     samples: Rebuilt[Samples | None]
@@ -176,8 +155,10 @@ class Spatial:
     def __call__(self, model: Model, state: SpatialState) -> tuple[Estimate, SpatialState]:
         """Return the expected statistics and the state for the next call."""
         plan, samples, chains = state.plan.value.renewed(model), state.samples.value, state.chains
-        if samples is None:
-            samples, chains = self._draw(model, state)
+        if chains is not None:
+            burn_in = self.burn_in if state.fresh else 0
+            draws, chains = keep_draws(self.sampler, model, chains, self.n_steps, burn_in, cell_bytes=10.0)
+            samples = Samples.of(draws)
         estimate = spatial_statistics(model, samples, plan=plan)
         return estimate, SpatialState(Rebuilt(plan), state.samples, chains, fresh=False)
 
@@ -185,35 +166,11 @@ class Spatial:
         """Return the state with other rows as samples, where they are the data's."""
         return state if self.samples is not None else state._replace(samples=Rebuilt(Samples.of(rows)))
 
-    def _draw(self, model: Model, state: SpatialState) -> tuple[Samples, ChainState]:
-        sampler, chains = as_sampler(self.sampler), state.chains
-        assert chains is not None
-        n_chains, n = chains.states.shape
-        require_memory(
-            10.0 * n_chains * n * self.n_steps,
-            f"keeping {n_chains * self.n_steps} draws of {n} variables",
-            "lower `n_chains` or `n_steps`",
-        )
-        if state.fresh:
-            chains, _ = sampler.step(model, chains, self.burn_in)
-        draws = np.empty((n_chains, self.n_steps, n), np.int8)
-        for t in range(self.n_steps):
-            chains, _ = sampler.step(model, chains)
-            draws[:, t] = chains.states
-        return Samples.of(draws), chains
-
 
 @EXPECTATIONS.register("1-smci")
 @declared(frozen=True)
 class FirstOrder(Spatial):
-    """1-SMCI: the region is the target itself (Y18 eq. 24 and 25; YU20 eq. 14 and 15).
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> gb.expectations.EXPECTATIONS.create("1-smci").region
-    1
-    """
+    """1-SMCI: the region is the target itself (Y18 eq. 24 and 25; YU20 eq. 14 and 15)."""
 
     region: ClassVar[Any] = 1  # type: ignore[misc]  # no setting any more
 
@@ -221,14 +178,7 @@ class FirstOrder(Spatial):
 @EXPECTATIONS.register("s2-smci")
 @declared(frozen=True)
 class SemiSecondOrder(Spatial):
-    """s2-SMCI: the target and independent neighbours (YU20 eq. 22 and 23).
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> gb.expectations.EXPECTATIONS.create("s2-smci").region
-    's2'
-    """
+    """s2-SMCI: the target and independent neighbours (YU20 eq. 22 and 23)."""
 
     region: ClassVar[Any] = "s2"  # type: ignore[misc]  # no setting any more
 
@@ -236,14 +186,7 @@ class SemiSecondOrder(Spatial):
 @EXPECTATIONS.register("2-smci")
 @declared(frozen=True)
 class SecondOrder(Spatial):
-    """2-SMCI: the target and all its neighbours (YU20 eq. 7).
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> gb.expectations.EXPECTATIONS.create("2-smci").region
-    2
-    """
+    """2-SMCI: the target and all its neighbours (YU20 eq. 7)."""
 
     region: ClassVar[Any] = 2  # type: ignore[misc]  # no setting any more
 
@@ -251,13 +194,6 @@ class SecondOrder(Spatial):
 @EXPECTATIONS.register("forest-smci")
 @declared(frozen=True)
 class ForestOrder(Spatial):
-    """SMCI with a forest around each target, summed over by message passing.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> gb.expectations.EXPECTATIONS.create("forest-smci").region
-    'forest'
-    """
+    """SMCI with a forest around each target, summed over by message passing."""
 
     region: ClassVar[Any] = "forest"  # type: ignore[misc]  # no setting any more

@@ -1,23 +1,53 @@
-"""Spatial Monte Carlo integration of any model through its factors, one region or several for each statistic."""
+"""Spatial Monte Carlo integration of any model through its factors, one region or several for each statistic.
+
+`Model.statistics_from` is linear in the joint probabilities it asks for. Asking it about made-up ones shows, once for a
+structure, to which target each statistic belongs and with what coefficients; those of a thousand samples are then one
+product.
+
+Estimates from different regions over the same samples all have the right mean and are correlated. With their covariance
+matrix V the combination of least variance has the coefficients ``V^-1 1 / (1' V^-1 1)`` (generalised least squares,
+Sekimoto and Yasuda 2022).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 
 from gibbsian.backends.numba.spatial import accumulate_rows
+from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import Estimate
-from gibbsian.expectations.composite import combine
-from gibbsian.expectations.contractions import Contraction, contraction_of
-from gibbsian.expectations.region_sums import RegionPlan, conditional_law, plan_region
+from gibbsian.expectations.region_sums import RegionPlan, conditional_tables, plan_region
 from gibbsian.expectations.regions import Neighbourhood, Region, RegionRule, Target
 from gibbsian.expectations.samples import Samples
 from gibbsian.graphs import Graph
 from gibbsian.models.base import Model
 from gibbsian.resources import require_memory
+
+# Directions whose variance is smaller by this factor than the largest are rounding errors.
+SMALLEST_EIGENVALUE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Contraction:
+    """The targets of a model's statistics, and the statistics of each target.
+
+    Parameters
+    ----------
+    targets : tuple of tuple of int
+        The sets of variables whose joint distribution some statistic needs.
+    statistics : tuple of ndarray of int
+        For each target, the places in theta of its statistics.
+    coefficients : tuple of ndarray
+        For each target, one row for each of its statistics: what each cell of the table counts for.
+    """
+
+    targets: tuple[Target, ...]
+    statistics: tuple[np.ndarray, ...]
+    coefficients: tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,17 +61,9 @@ class TablePlan:
     rule : RegionRule
         How the regions were chosen.
     contraction : Contraction
-        Which joint laws the statistics need.
+        Which joint distributions the statistics need.
     regions : tuple of RegionPlan
-        The region of each of those laws.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.expectations.table_regions import TablePlan
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.grid(2, 2))
-    >>> [plan.region for plan in TablePlan.of(model, gb.expectations.Neighbourhood(2)).regions[:2]]
-    [(0, 1, 2), (0, 1, 3)]
+        The region of each of those.
     """
 
     graph: Graph
@@ -56,9 +78,10 @@ class TablePlan:
         return sum(map(len, self.contraction.statistics))
 
     @classmethod
-    def of(cls, model: Model, rule: RegionRule) -> Self:
-        """Choose the regions and plan their sums."""
-        return cls(model.graph, rule, contraction_of(model), (), {})._planned(model)
+    def of(cls, model: Model, rule: RegionRule, contraction: Contraction | None = None) -> Self:
+        """Choose the regions and plan their sums; of the model's own statistics, unless others are given."""
+        wanted = contraction_of(model) if contraction is None else contraction
+        return cls(model.graph, rule, wanted, (), {})._planned(model)
 
     def renewed(self, model: Model) -> Self:
         """Choose again; sums that were planned before are kept."""
@@ -76,7 +99,7 @@ class TablePlan:
 
     def statistics(self, model: Model, samples: Samples) -> Estimate:
         """Return the expected statistics, averaged over the samples."""
-        sums = samples.running_sums(model.theta.size)
+        sums = samples.running_sums(self.n_statistics)
         ((_, block),) = samples.blocks(samples.n_samples)
         for places, values in self.values(model, samples):
             own = samples.running_sums(len(places))
@@ -89,8 +112,8 @@ class TablePlan:
         factors, codes = model.factors(), _codes_by_variable(model, samples)
         parts = zip(self.regions, self.contraction.statistics, self.contraction.coefficients, strict=True)
         for plan, places, coefficients in parts:
-            law = conditional_law(factors, plan, codes).reshape(samples.n_samples, -1)
-            yield places, law @ coefficients.T
+            tables = conditional_tables(factors, plan, codes).reshape(samples.n_samples, -1)
+            yield places, tables @ coefficients.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,13 +124,6 @@ class CompositePlan:
     ----------
     plans : tuple of TablePlan
         One for each choice of regions.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.grid(2, 2))
-    >>> len(gb.expectations.plan_regions(model, ["s2", "forest"]).plans)
-    2
     """
 
     plans: tuple[TablePlan, ...]
@@ -128,7 +144,7 @@ class CompositePlan:
 
     def statistics(self, model: Model, samples: Samples) -> Estimate:
         """Return the combined expected statistics."""
-        mean, stderr = np.zeros(model.theta.size), np.zeros(model.theta.size)
+        mean, stderr = np.zeros(self.n_statistics), np.zeros(self.n_statistics)
         for parts in zip(*(plan.values(model, samples) for plan in self.plans), strict=True):
             places = parts[0][0]
             mean[places], stderr[places] = combine(samples, np.stack([values for _, values in parts]))
@@ -139,3 +155,107 @@ def _codes_by_variable(model: Model, samples: Samples) -> np.ndarray:
     n_cells = samples.states.size
     require_memory(17.0 * n_cells, f"{samples.n_samples:,} samples of {model.n_variables:,} variables", "use fewer")
     return np.ascontiguousarray(model.domain.to_codes(samples.states).T, dtype=np.intp)
+
+
+def contraction_of(model: Model) -> Contraction:
+    """Find out which joint distributions a model's statistics need, and how they depend on them."""
+    probe = _Probe(model)
+    targets = probe.targets
+    largest = max(probe.sizes.values())
+    # irregular numbers, so that no statistic answers zero and no two cells give the same answer
+    irregular = np.random.default_rng(0).uniform(1.0, 2.0, size=largest)
+    answers = probe.ask(lambda target, size: irregular[:size])
+    number = {target: t + 1 for t, target in enumerate(targets)}
+    numbered = probe.ask(lambda target, size: irregular[:size] * number[target])
+    owners = np.rint(numbered / answers).astype(np.int64) - 1
+    if not np.allclose(numbered, answers * (owners + 1), rtol=1e-9):
+        raise ArgumentError(f"{type(model).__name__} has statistics that depend on several sets of variables at once")
+    coefficients = _coefficients(probe, answers, irregular)
+    places = [np.flatnonzero(owners == t) for t in range(len(targets))]
+    tables = [coefficients[own][:, : probe.sizes[target]] for own, target in zip(places, targets, strict=True)]
+    return Contraction(targets, tuple(places), tuple(tables))
+
+
+def _coefficients(probe: _Probe, answers: np.ndarray, irregular: np.ndarray) -> np.ndarray:
+    """Coefficients of all statistics, one column for each cell of the largest table."""
+    coefficients = np.zeros((answers.size, irregular.size))
+    cell_of = {value: cell for cell, value in enumerate(irregular.tolist())}
+    # a statistic that is the probability of one cell returns that cell's number
+    cells = np.array([cell_of.get(answer, -1) for answer in answers.tolist()])
+    single = cells >= 0
+    coefficients[np.flatnonzero(single), cells[single]] = 1.0
+    if not single.all():
+        for cell in range(irregular.size):
+            coefficients[~single, cell] = probe.ask(_unit_table(cell))[~single]
+    return coefficients
+
+
+def _unit_table(cell: int) -> Callable[[Target, int], np.ndarray]:
+    """One at a cell, zero at all others; zero everywhere where a table has fewer cells."""
+    return lambda target, size: (np.arange(size) == cell).astype(np.float64)
+
+
+class _Probe:
+    """Asks a model for statistics from made-up tables."""
+
+    def __init__(self, model: Model):
+        self.model = model
+        self.cardinalities = model.domain.cardinalities(model.n_variables)
+        self.sizes: dict[Target, int] = {}
+        self.ask(lambda target, size: self.sizes.setdefault(target, size) * np.zeros(size))
+        self.targets = tuple(self.sizes)
+
+    def ask(self, flat_table: Callable[[Target, int], np.ndarray]) -> np.ndarray:
+        def marginal(nodes: Target) -> np.ndarray:
+            shape = tuple(int(self.cardinalities[node]) for node in nodes)
+            return flat_table(tuple(nodes), int(np.prod(shape))).reshape(shape)
+
+        return self.model.statistics_from(marginal)
+
+
+def combine(samples: Samples, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and standard errors of quantities that several regions estimate.
+
+    Parameters
+    ----------
+    samples : Samples
+        What the samples count for.
+    values : ndarray of shape (n_regions, n_samples, n_quantities)
+        Conditional expectations given each sample.
+    """
+    pairs = [_combine_one(samples, values[:, :, k].T) for k in range(values.shape[2])]
+    return np.array([mean for mean, _ in pairs]), np.array([stderr for _, stderr in pairs])
+
+
+def _combine_one(samples: Samples, values: np.ndarray) -> tuple[float, float]:
+    means, covariance = samples.mean_and_covariance(values)
+    n_regions = len(means)
+    worth = samples.effective_sample_size
+    coefficients = least_squares_coefficients(covariance, worth)
+    stderr = float(np.sqrt(max(coefficients @ covariance @ coefficients, 0.0)))
+    if np.count_nonzero(coefficients) > 1:
+        # the coefficients were fitted to the same samples, which makes the spread look smaller than it is
+        stderr *= np.sqrt((worth - 1) / (worth - n_regions))
+    return float(coefficients @ means), float(stderr) if np.isfinite(covariance).all() else np.nan
+
+
+def least_squares_coefficients(covariance: np.ndarray, n_effective: float) -> np.ndarray:
+    """Return coefficients that sum to one and make the variance least.
+
+    Regions that say the same make the covariance matrix singular: then they share their coefficient. With few samples
+    the matrix is not known well enough, and the region of least variance is taken alone; so is one without variance.
+    """
+    n_regions = len(covariance)
+    variances = np.diag(covariance)
+    alone = np.zeros(n_regions)
+    alone[np.argmin(variances) if np.isfinite(variances).all() else 0] = 1.0
+    if n_regions == 1 or n_effective <= 10 * n_regions or not variances.min() > 0:
+        return alone
+    scale = np.sqrt(variances)
+    eigenvalues, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    kept = eigenvalues > SMALLEST_EIGENVALUE * eigenvalues[-1]
+    projected = vectors[:, kept].T @ (1.0 / scale)
+    direction = vectors[:, kept] @ (projected / eigenvalues[kept]) / scale
+    coefficients = direction / direction.sum()
+    improves = np.isfinite(coefficients).all() and coefficients @ covariance @ coefficients <= variances.min()
+    return coefficients if improves else alone

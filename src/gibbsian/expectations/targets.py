@@ -12,10 +12,9 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations.base import Estimate
-from gibbsian.expectations.composite import combine
-from gibbsian.expectations.region_sums import conditional_law, plan_region
 from gibbsian.expectations.regions import Target, as_rules
 from gibbsian.expectations.samples import Samples
+from gibbsian.expectations.table_regions import CompositePlan, Contraction, TablePlan
 from gibbsian.inference.base import check_nodes
 from gibbsian.models.base import Model
 
@@ -60,15 +59,12 @@ def expect_of(
     taken = Samples.of(samples)
     taken.check(model)
     table = _evaluated(model, function, target)
-    factors, codes = model.factors(), np.ascontiguousarray(model.domain.to_codes(taken.states).T, dtype=np.intp)
-    strengths, answers = model.edge_strengths, []
-    for rule in as_rules(region):
-        (chosen,) = rule.regions(model.graph, [target], strengths)
-        law = conditional_law(factors, plan_region(factors, target, chosen), codes)
-        answers.append(law.reshape(taken.n_samples, -1) @ table.reshape(len(table), -1))
-    mean, stderr = combine(taken, np.stack(answers))
+    rows = table.reshape(len(table), -1)
+    contraction = Contraction((target,), (np.arange(rows.shape[1]),), (rows.T,))
+    plans = tuple(TablePlan.of(model, rule, contraction) for rule in as_rules(region))
+    estimate = CompositePlan(plans).statistics(model, taken)
     shape = table.shape[1:]
-    return Estimate(mean.reshape(shape), stderr.reshape(shape))
+    return Estimate(estimate.mean.reshape(shape), estimate.stderr.reshape(shape))
 
 
 def _evaluated(model: Model, function: Callable[..., Any], target: Target) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gibbsian.expectations import Expectation
-from gibbsian.expectations.contrastive import PersistentChains, RestartedChains
+from gibbsian.expectations.chains import PersistentChains, RestartedChains
 from gibbsian.learners.base import LEARNERS, Learner
 from gibbsian.learners.moment_matching import AVERAGE, CENTRED, CLAMPED_HELP, MIN_ITER, OPTIMIZER, MomentMatching
 from gibbsian.learners.recipe import Recipe

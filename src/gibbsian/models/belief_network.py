@@ -319,7 +319,7 @@ class BeliefNetwork(LayerStack):
         if between.n_states > MOST_STATES:
             raise TooExpensiveError(
                 f"log P(v) is a sum over {between.n_states:.2g} states of the layers below the top",
-                "use `gibbsian.expectations.layer_bounds`, which bounds it",
+                "use `gibbsian.expectations.layers`, which bounds it",
             )
         ends = np.cumsum([layer.width for layer in self.layers[1:-1]])[:-1]
         values = np.split(between.enumerate(0, int(between.n_states)), ends, axis=1)

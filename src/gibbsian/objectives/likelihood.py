@@ -9,7 +9,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import TooExpensiveError
-from gibbsian.expectations.clamped_exact import ClampedExact
+from gibbsian.expectations.exact import ClampedExact
 from gibbsian.inference import ExactInference, exact, plan_exact
 from gibbsian.inference.missing import clamped_moments
 from gibbsian.models import Model

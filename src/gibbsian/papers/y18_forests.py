@@ -16,7 +16,7 @@ from gibbsian.backends.numba.spatial_boundaries import forest_means
 from gibbsian.data import Dataset
 from gibbsian.expectations import Estimate, ForestAround
 from gibbsian.expectations.base import Rebuilt
-from gibbsian.expectations.pairwise_regions import PairwisePlan
+from gibbsian.expectations.compiled_regions import PairwisePlan
 from gibbsian.graphs import Graph
 from gibbsian.models import Model, PairwiseModel
 
@@ -105,7 +105,7 @@ def boundaries_of(graph: Graph, regions: Forests, data: Dataset) -> Boundaries:
     --------
     >>> import numpy as np, gibbsian as gb
     >>> from gibbsian.expectations import ForestAround
-    >>> from gibbsian.expectations.pairwise_regions import PairwisePlan
+    >>> from gibbsian.expectations.compiled_regions import PairwisePlan
     >>> from gibbsian.papers.y18_forests import boundaries_of
     >>> model = gb.PairwiseModel.build(gb.graphs.grid(1, 4), None, [0.1, 0.1, 0.1])
     >>> data = gb.Dataset.read([[1, 1, 1, -1], [1, -1, 1, -1]], coding="spin")

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from gibbsian.expectations import Neighbourhood, spatial_statistics
-from gibbsian.expectations.region_sums import conditional_law, plan_region
+from gibbsian.expectations.region_sums import conditional_tables, plan_region
 from gibbsian.expectations.regions import Target
 from gibbsian.graphs import Graph
 from gibbsian.inference import exact
@@ -213,7 +213,7 @@ def second_order(network: PairwiseModel, samples: list[np.ndarray]) -> list[np.n
         numbers = (rows[:, outside] > 0) @ (1 << np.arange(len(outside)))
         _, shown, boundary = np.unique(numbers, return_index=True, return_inverse=True)
         codes = np.ascontiguousarray((rows[shown] > 0).T, dtype=np.intp)
-        law = conditional_law(factors, plan_region(factors, target, region), codes)
+        law = conditional_tables(factors, plan_region(factors, target, region), codes)
         values = (
             law[:, 1] - law[:, 0] if len(target) == 1 else law[:, 0, 0] + law[:, 1, 1] - law[:, 0, 1] - law[:, 1, 0]
         )

@@ -10,7 +10,7 @@ from gibbsian.answers import answers_about
 from gibbsian.diagnostics.likelihood import LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
-from gibbsian.expectations.layer_bounds import mean_field_bounds, recognition_bounds
+from gibbsian.expectations.layers import mean_field_bounds, recognition_bounds
 from gibbsian.inference import exact
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel

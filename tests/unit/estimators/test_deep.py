@@ -17,7 +17,7 @@ from gibbsian.answers import layers as layer_answers
 from gibbsian.diagnostics.likelihood import LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.expectations.layer_bounds import recognition_bounds
+from gibbsian.expectations.layers import recognition_bounds
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import BinaryLayer, SpinLayer

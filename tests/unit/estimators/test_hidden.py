@@ -24,7 +24,7 @@ from gibbsian.errors import (
     MissingValuesError,
     TooExpensiveError,
 )
-from gibbsian.expectations.mean_field_evidence import mean_field_evidence
+from gibbsian.expectations.mean_field import mean_field_evidence
 from gibbsian.inference.missing import log_evidence
 from systems import exact_law
 

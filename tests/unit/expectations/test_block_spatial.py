@@ -7,7 +7,7 @@ import pytest
 
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import FREE_PHASES, SpatialBlockChains
-from gibbsian.expectations.block_spatial import spatial_moments
+from gibbsian.expectations.block_chains import spatial_moments
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.models.layer_flips import FlipSums
 from layered_systems import data_rows, joint_law, log_likelihood, random_machine, statistics_of

@@ -6,7 +6,8 @@ import pytest
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, ConvergenceWarning
 from gibbsian.expectations import Bethe, MeanField
-from gibbsian.expectations.factor_messages import FactorisedLaw, FactorMessages
+from gibbsian.expectations.bethe import FactorMessages
+from gibbsian.expectations.mean_field import IndependentFactors
 from systems import exact_law, models_with_domains, random_model, random_model_of
 
 TREE = gb.graphs.from_edges([(0, 1), (1, 2), (1, 3), (3, 4), (3, 5)], 6)
@@ -39,14 +40,16 @@ def test_mean_field_is_a_lower_bound_that_never_falls(kind, domain, rng):
     assert bounds[-1] < exact_law(model)[2]
 
 
-def test_compiled_roads_agree_with_those_on_factors(domain, rng):
+def test_compiled_kernels_agree_with_those_on_factors(domain, rng):
     for graph in (gb.graphs.complete(5), gb.graphs.grid(2, 3)):
         model = random_model(graph, rng, domain, scale=0.2, temperature=1.4)
-        law = FactorisedLaw(model.factors(), np.zeros(FactorisedLaw.size(model)))
-        law.settle(1000, 1e-13)
+        factors = model.factors()
+        q = IndependentFactors(factors, np.zeros(int(factors.cardinalities.sum())))
+        q.settle(1000, 1e-13)
+        bound = sum(float((factor.table * q.marginal(factor.nodes)).sum()) for factor in factors.factors) + q.entropy
         found = estimate(MeanField(tol=1e-13), model)
-        np.testing.assert_allclose(found.mean, model.statistics_from(law.marginal), atol=1e-10)
-        assert found.log_partition == pytest.approx(law.bound(), abs=1e-10)
+        np.testing.assert_allclose(found.mean, model.statistics_from(q.marginal), atol=1e-10)
+        assert found.log_partition == pytest.approx(bound, abs=1e-10)
         passing = FactorMessages(model.factors(), np.zeros(FactorMessages.size(model)))
         passing.settle(1000, 1e-13, 0.0)
         found = estimate(Bethe(tol=1e-13), model)
@@ -54,8 +57,8 @@ def test_compiled_roads_agree_with_those_on_factors(domain, rng):
         assert found.log_partition == pytest.approx(passing.log_partition(), abs=1e-10)
 
 
-def test_sparse_and_dense_roads_agree(rng):
-    """On 70 variables a grid takes the road along the edges; a few more edges in a dense model change nothing."""
+def test_sparse_and_dense_kernels_agree(rng):
+    """On 70 variables a grid takes the kernels along the edges; a few more edges in a dense model change nothing."""
     grid = random_model(gb.graphs.grid(7, 10), rng, scale=0.2)
     assert not grid.is_dense
     full = gb.graphs.complete(70)

@@ -7,7 +7,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import ForestAround, GivenRegions, IndependentNeighbours, Neighbourhood
-from gibbsian.expectations.regions import as_rule, independent_sets, strengths_of
+from gibbsian.expectations.regions import as_rule, independent_sets
 
 GRAPHS = {
     "grid": gb.graphs.grid(4, 5),
@@ -127,8 +127,8 @@ def test_strengths_of_pairs_are_couplings_in_every_model(rng):
     pairs = {tuple(edge): w for edge, w in zip(graph.edges.tolist(), couplings, strict=True)}
     pairwise = gb.PairwiseModel.build(graph, rng.normal(size=8), couplings, temperature=2.0)
     products = gb.models.HigherOrderModel.build(pairs, 8, temperature=2.0)
-    assert strengths_of(pairwise) == pytest.approx(np.abs(couplings) / 2.0)
-    assert strengths_of(products) == pytest.approx(np.abs(couplings) / 2.0)
+    assert pairwise.edge_strengths == pytest.approx(np.abs(couplings) / 2.0)
+    assert products.edge_strengths == pytest.approx(np.abs(couplings) / 2.0)
 
 
 def test_strengths_sum_over_the_factors_of_an_edge(rng, domain):
@@ -137,4 +137,4 @@ def test_strengths_sum_over_the_factors_of_an_edge(rng, domain):
     for i, j in model.graph.edges.tolist():
         tables = [factor.table for factor in model.factors().factors if {i, j} <= set(factor.nodes)]
         expected.append(sum((table.max() - table.min()) / 2 for table in tables))
-    assert strengths_of(model) == pytest.approx(expected)
+    assert model.edge_strengths == pytest.approx(expected)

@@ -11,7 +11,7 @@ import gibbsian as gb
 from gibbsian.domain import CategoryCoding
 from gibbsian.errors import ArgumentError, CodingError, MissingValuesError, MixingWarning
 from gibbsian.expectations import GivenRegions, Samples, expect_of, plan_regions, spatial_statistics
-from gibbsian.expectations.composite import combine
+from gibbsian.expectations.table_regions import combine
 from systems import random_model
 
 

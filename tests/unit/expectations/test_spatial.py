@@ -10,13 +10,10 @@ import pytest
 import gibbsian as gb
 from gibbsian.domain import BINARY, SPIN, Categories
 from gibbsian.errors import ArgumentError, CodingError, MissingValuesError, TooExpensiveError
-from gibbsian.expectations import Samples, expect_of, integration, plan_regions, spatial_statistics
-from gibbsian.expectations.clique_regions import CliquePlan
-from gibbsian.expectations.composite import least_squares_coefficients
-from gibbsian.expectations.contractions import contraction_of
-from gibbsian.expectations.pairwise_regions import PairwisePlan
-from gibbsian.expectations.regions import as_rule, strengths_of
-from gibbsian.expectations.table_regions import TablePlan
+from gibbsian.expectations import Samples, compiled_regions, expect_of, plan_regions, spatial_statistics
+from gibbsian.expectations.compiled_regions import CliquePlan, PairwisePlan
+from gibbsian.expectations.regions import as_rule
+from gibbsian.expectations.table_regions import TablePlan, contraction_of, least_squares_coefficients
 from gibbsian.models import HigherOrderModel, MarkovRandomField, PottsModel
 from systems import random_model, sampled_data
 
@@ -65,7 +62,7 @@ def random_states(model, n_samples, rng):
 def explicit_values(model, samples, region_of):
     """Conditional expectations of all statistics, shape (n_samples, n_statistics), by summing over every region."""
     contraction = contraction_of(model)
-    regions = as_rule(region_of).regions(model.graph, contraction.targets, strengths_of(model))
+    regions = as_rule(region_of).regions(model.graph, contraction.targets, model.edge_strengths)
     sizes = model.domain.cardinalities(model.n_variables)
     values = np.empty((len(samples), model.theta.size))
     for places, region in zip(contraction.statistics, regions, strict=True):
@@ -132,7 +129,7 @@ def test_is_right_for_weights_of_fifty(order, region, domain, rng):
     else:
         model = HigherOrderModel.zeros(graph, domain)
         model, cliques = model.replace(random_parameters(model.theta.size, rng)), list(model.cliques)
-    regions = as_rule(region).regions(model.graph, cliques, strengths_of(model))
+    regions = as_rule(region).regions(model.graph, cliques, model.edge_strengths)
     states = random_states(model, 3, rng)
     for state in states:
         estimate = spatial_statistics(model, state[None], region)
@@ -192,7 +189,7 @@ def test_data_with_equal_rows_counts_each_row(rng):
 
 @pytest.mark.parametrize("region", [1, "s2", 2])
 def test_chains_are_compared_with_each_other(region, rng, monkeypatch):
-    monkeypatch.setattr(integration, "MOST_SAMPLES", 7)  # so that chains are cut by blocks
+    monkeypatch.setattr(compiled_regions, "MOST_SAMPLES", 7)  # so that chains are cut by blocks
     model = random_model(gb.graphs.grid(3, 3), rng)
     draws = random_states(model, 5 * 20, rng).reshape(5, 20, 9)
     means = np.array([spatial_statistics(model, chain, region).mean for chain in draws])
@@ -228,12 +225,12 @@ def test_blocks_and_threads_change_nothing(region, rng, monkeypatch):
     states = random_states(model, 1100, rng)
     whole = spatial_statistics(model, states, region)
     with monkeypatch.context() as patch:
-        patch.setattr(integration, "n_threads", lambda: 1)
+        patch.setattr(compiled_regions, "n_threads", lambda: 1)
         alone = spatial_statistics(model, states, region)
     assert np.array_equal(whole.mean, alone.mean)
     assert np.array_equal(whole.stderr, alone.stderr)
-    monkeypatch.setattr(integration, "MOST_SAMPLES", 100)
-    monkeypatch.setattr(integration, "BATCH_CELLS", 7200)
+    monkeypatch.setattr(compiled_regions, "MOST_SAMPLES", 100)
+    monkeypatch.setattr(compiled_regions, "BATCH_CELLS", 7200)
     blocked = spatial_statistics(model, states, region)
     assert blocked.mean == pytest.approx(whole.mean, abs=1e-14)
     assert blocked.stderr == pytest.approx(whole.stderr, rel=1e-10)

@@ -9,7 +9,7 @@ from scipy.optimize import root
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, ConvergenceWarning
 from gibbsian.expectations import Exact
-from gibbsian.expectations.contrastive import PersistentChains, RestartedChains
+from gibbsian.expectations.chains import PersistentChains, RestartedChains
 from gibbsian.learners import LEARNERS, MomentMatching, as_learner, run
 from gibbsian.learners.callbacks import EachStep
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient

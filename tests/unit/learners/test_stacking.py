@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 import layered_systems as exact_sums
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations.layer_bounds import mean_field_bounds, recognition_bounds
+from gibbsian.expectations.layers import mean_field_bounds, recognition_bounds
 from gibbsian.learners import Minibatch, Stacking
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel

@@ -7,7 +7,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.backends.numba import spatial_learning as kernels
-from gibbsian.expectations.contrastive import spread_over_rows
+from gibbsian.expectations.chains import spread_over_rows
 from gibbsian.learners import LEARNERS
 from gibbsian.optimizers import Ascent
 from gibbsian.papers.experiment import EXPERIMENTS, Results

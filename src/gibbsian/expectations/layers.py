@@ -1,8 +1,9 @@
-"""The sum over the hidden layers of a row bounded from below, where it is out of reach.
+"""What the rows of a machine of layers say of its hidden units, of missing cells, and of the sum over both.
 
-By mean field for a deep Boltzmann machine, by the recognition weights for a belief network (the variational bound, made
-tighter by averaging several importance weights; Burda, Grosse and Salakhutdinov 2016). A bound may be far below, so
-nothing is said about how good a machine could be, only how good it is at least.
+For restricted machines expected values, exact or by chains. Elsewhere the sum is bounded from below: by mean field for a
+deep Boltzmann machine, by the recognition weights for a belief network (the variational bound, made tighter by averaging
+several importance weights; Burda, Grosse and Salakhutdinov 2016). A bound may be far below, so nothing is said about how
+good a machine could be, only how good it is at least.
 """
 
 from __future__ import annotations
@@ -16,11 +17,16 @@ from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.expectations.deep_mean_field import DeepMeanField, Posterior, log_weight_bound
+from gibbsian.inference.layer_missing import LayerRowSums, check_discrete, incomplete_states
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.parameters import check_whole_number
+from gibbsian.models.restricted import RestrictedModel
 from gibbsian.rng import RandomState, as_generator
 
+# Steps of the chains that fill what is out of reach: as many again are left aside before, and rows share the chains.
+N_STEPS = 200
+ROWS_AT_ONCE = 1024
 # Rows whose hidden units are treated together.
 _BLOCK = 1000
 
@@ -92,3 +98,43 @@ class _CommonNumbers:
         """Draw for one row, and repeat for all."""
         own = self.rng.random((size[0] // self.n_rows, *size[1:]), dtype=dtype)
         return np.tile(own, (self.n_rows, *(1 for _ in size[1:])))
+
+
+def expected_layers(model: RestrictedModel, data: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return the expected values of the visible and of the hidden units of each state, given its present cells.
+
+    Exact where the sum is in reach, else by `N_STEPS` steps of block Gibbs sampling with the present cells clamped.
+    """
+    holes, states = incomplete_states(data), data.states
+    if holes.size:
+        check_discrete(model.visible)
+        states = np.where(np.asarray(data.missing), states.dtype.type(0), states)
+    visible = model.visible.encode(states)
+    hidden = model.hidden_means(visible)
+    if not holes.size:
+        return visible, hidden
+    sums, missing = LayerRowSums(model), np.asarray(data.missing)
+    near = np.array([sums.in_reach(missing[state]) for state in holes])
+    for state in holes[near]:
+        visible[state], hidden[state] = sums.means(data.states[state], missing[state])
+    far = holes[~near]
+    for start in range(0, len(far), ROWS_AT_ONCE):
+        block = far[start : start + ROWS_AT_ONCE]
+        gaps = model.visible.spread(missing[block])
+        visible[block], hidden[block] = _sampled_means(model, visible[block], gaps, rng)
+    return visible, hidden
+
+
+def _sampled_means(
+    model: RestrictedModel, values: np.ndarray, holes: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Average the conditional means of missing cells and hidden units along a chain for each row."""
+    state = np.where(holes, model.visible.draw(np.zeros_like(values), rng), values)
+    visible, hidden = np.zeros_like(values), np.zeros((len(values), model.hidden.width))
+    for step in range(2 * N_STEPS):
+        h = model.draw_hidden(state, rng)
+        if step >= N_STEPS:
+            visible += model.visible_means(h)
+            hidden += model.hidden_means(state)
+        state = np.where(holes, model.draw_visible(h, rng), values)
+    return np.where(holes, visible / N_STEPS, values), hidden / N_STEPS

@@ -1,0 +1,260 @@
+"""Expectations from Markov chains: long runs, and the short ones that learning takes after every change of parameters.
+
+Chains that live on are averaged over many sweeps, or read once per call, as persistent contrastive divergence does; those
+that start afresh at the data give contrastive divergence. The standard error always comes from the spread over chains,
+which are independent of each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.diagnostics.chains import report_on
+from gibbsian.errors import MixingWarning, notify
+from gibbsian.expectations.base import EXPECTATIONS, Estimate
+from gibbsian.models.base import Model
+from gibbsian.resources import require_memory
+from gibbsian.samplers import ChainState, Sampler, as_sampler
+from gibbsian.settings import check, declared, flag, free, number, whole
+
+
+class MonteCarloState(NamedTuple):
+    """The chains, and whether their burn-in is still to come."""
+
+    chains: ChainState
+    fresh: bool
+
+
+class RestartedState(NamedTuple):
+    """Chains at the data, what share of the data each stands for, and the statistics there."""
+
+    chains: ChainState
+    shares: np.ndarray
+    statistics: np.ndarray
+
+
+@EXPECTATIONS.register("monte-carlo")
+@declared(frozen=True)
+class MonteCarlo:
+    """Average the statistics over the states of persistent chains.
+
+    The standard error comes from the spread of the chains' own means: chains are independent, so with `C` of them it is
+    their standard deviation over ``sqrt(C)``, whatever the autocorrelation within a chain. With 100 chains it is itself
+    good to about 7%.
+
+    R-hat compares chains of the length of one call. Chains much shorter than their memory get a large one although
+    they are where they should be, so a caller that makes many short calls turns `warn` off.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> expectation = gb.expectations.MonteCarlo()
+    >>> state = expectation.init(model, None, np.random.default_rng(0))
+    >>> estimate, state = expectation(model, state)
+    >>> bool(abs(estimate.mean[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
+    True
+    """
+
+    n_chains: int = whole(100, "Independent chains.", least=2)
+    n_steps: int = whole(500, "Sweeps of each chain in one call; every one gives a draw.", least=1)
+    burn_in: int = whole(500, "Sweeps before the first draw of the first call.")
+    sampler: str | Sampler = free("gibbs", "Name of a registered sampler, or a sampler.", doc="str or Sampler")
+    warn: bool = flag(True, "Whether to warn when the chains disagree or their draws are too dependent.")
+    max_r_hat: float = number(1.05, "Largest R-hat without a warning.", above=1)
+    min_ess: float = number(100.0, "Smallest effective sample size, over all chains, without a warning.", least=0)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def init(self, model: Model, data: Any, rng: np.random.Generator) -> MonteCarloState:
+        """Start the chains at uniformly random states; `data` is not used."""
+        return MonteCarloState(as_sampler(self.sampler).init(model, self.n_chains, rng), fresh=True)
+
+    def __call__(self, model: Model, state: MonteCarloState) -> tuple[Estimate, MonteCarloState]:
+        """Run the chains on under `model` and return the mean statistics over their draws."""
+        burn_in = self.burn_in if state.fresh else 0
+        draws, chains = keep_draws(self.sampler, model, state.chains, self.n_steps, burn_in)
+        means = np.array([model.mean_statistics(chain) for chain in draws])
+        stderr = means.std(axis=0, ddof=1) / np.sqrt(len(means))
+        report = report_on(_summaries(model, draws))
+        if self.warn and not report.is_good(self.max_r_hat, self.min_ess):
+            notify(MixingWarning(report.describe(), f"raise `n_steps={self.n_steps}` or `burn_in={self.burn_in}`"))
+        numbers = {"r_hat": report.r_hat, "effective_sample_size": report.effective_sample_size}
+        return Estimate(means.mean(axis=0), stderr, diagnostics=numbers), MonteCarloState(chains, fresh=False)
+
+
+@declared(frozen=True)
+class RestartedChains:
+    """Statistics of chains that start at the data in every call and run for a few sweeps (Hinton 2002).
+
+    Every distinct state of the data starts as many chains as its weight asks for, and at least one; they share its
+    weight. So the starts have exactly the data's statistics, and the only noise is that of the sweeps. The standard
+    error is a bound on it, from how the changes of the chains scatter: too large by the square root of two at most
+    where the model fits the data, by more where it does not.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.expectations import RestartedChains
+    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.2])
+    >>> expectation = RestartedChains(n_steps=10, n_chains=10_000)
+    >>> estimate, _ = expectation(model, expectation.init(model, data, np.random.default_rng(0)))
+    >>> bool(abs(estimate.mean[2] - np.tanh(0.2)) < 0.05)
+    True
+    """
+
+    n_steps: int = whole(1, "Sweeps from the data, the k of CD-k.", least=1)
+    sampler: str | Sampler = free(
+        "gibbs",
+        "Scan order: 'gibbs' (in the order of the variables), 'random-scan', 'chromatic', or a sampler.",
+        doc="str or Sampler",
+    )
+    n_chains: int | None = whole(
+        None, "About how many chains; by default as many as the data has rows.", least=2, optional=True
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> RestartedState:
+        """Place the chains at the data."""
+        chains, shares = start_at_rows(self.sampler, model, data, self._n_chains(data), rng)
+        return RestartedState(chains, shares, model.mean_statistics(chains.states, shares))
+
+    def __call__(self, model: Model, state: RestartedState) -> tuple[Estimate, RestartedState]:
+        """Run the chains from the data and return the mean statistics where they end."""
+        chains, shares, start = state
+        ends, _ = as_sampler(self.sampler).step(model, chains, self.n_steps)
+        mean = model.mean_statistics(ends.states, shares)
+        variance = _most_variance(model, mean)
+        if model.statistics_are_products and model.domain.two_valued:
+            # either bounds the noise of the sweeps: the one is close after many of them, the other after few
+            both = model.mean_statistics(ends.states * chains.states, shares)
+            variance = np.minimum(variance, _variance_of_change(model, mean, start, both))
+        stderr = np.sqrt(variance * (shares @ shares))
+        return Estimate(mean, stderr), RestartedState(ends._replace(states=chains.states), shares, start)
+
+    def restarted_at(self, model: Model, state: RestartedState, rows: Dataset) -> RestartedState:
+        """Return the chains at other rows: the data as their missing cells are completed now."""
+        states, shares = spread_over_rows(rows, self._n_chains(rows))
+        return RestartedState(state.chains._replace(states=states), shares, model.mean_statistics(states, shares))
+
+    def _n_chains(self, data: Dataset) -> int:
+        return data.n_rows if self.n_chains is None else self.n_chains
+
+
+@declared(frozen=True)
+class PersistentChains:
+    """Statistics of chains that go on from one call to the next while the model changes under them (Tieleman 2008).
+
+    The chains start at rows of the data drawn by weight, or at uniformly random states where there is no data.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.expectations import PersistentChains
+    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.0, 0.0], [0.5])
+    >>> expectation = PersistentChains(n_chains=10_000, n_steps=20)
+    >>> estimate, state = expectation(model, expectation.init(model, None, np.random.default_rng(0)))
+    >>> bool(abs(estimate.mean[2] - np.tanh(0.5)) < 4 * estimate.stderr[2])
+    True
+    """
+
+    n_chains: int = whole(500, "Independent chains.", least=2)
+    n_steps: int = whole(1, "Sweeps in each call; the statistics are read after the last.", least=1)
+    sampler: str | Sampler = free("gibbs", "Name of a registered sampler, or a sampler.", doc="str or Sampler")
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> ChainState:
+        """Start the chains."""
+        require_chains(self.n_chains, model)
+        starts = None
+        if data is not None:
+            starts = data.states[rng.choice(data.n_states, self.n_chains, p=data.weights / data.total_weight)]
+        return as_sampler(self.sampler).init(model, self.n_chains, rng, states=starts)
+
+    def __call__(self, model: Model, state: ChainState) -> tuple[Estimate, ChainState]:
+        """Run the chains on and return the mean statistics over them."""
+        chains, _ = as_sampler(self.sampler).step(model, state, self.n_steps)
+        mean = model.mean_statistics(chains.states)
+        return Estimate(mean, np.sqrt(_most_variance(model, mean) / (self.n_chains - 1))), chains
+
+
+def spread(shares: np.ndarray, n_chains: int) -> tuple[np.ndarray, np.ndarray]:
+    """Give rows their parts of the chains, rounded up: return the row of each chain and its share of the weight."""
+    # a hair is taken off so that a whole number of chains is not rounded up to the next
+    copies = np.ceil(n_chains * shares / shares.sum() * (1 - 1e-12)).astype(np.int64)
+    row_of = np.repeat(np.arange(len(shares)), copies)
+    return row_of, (shares / np.maximum(copies, 1))[row_of]
+
+
+def spread_over_rows(data: Dataset, n_chains: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the states at which about as many chains start, and the share of the weight of each."""
+    row_of, shares = spread(data.weights / data.total_weight, n_chains)
+    return data.states[row_of], shares
+
+
+def start_at_rows(
+    sampler: str | Sampler, model: Model, data: Dataset, n_chains: int, rng: np.random.Generator
+) -> tuple[ChainState, np.ndarray]:
+    """Place chains at the data; return them with the share of the weight of each."""
+    states, shares = spread_over_rows(data, n_chains)
+    require_chains(len(states), model)
+    return as_sampler(sampler).init(model, len(states), rng, states=states), shares
+
+
+def keep_draws(
+    sampler: str | Sampler, model: Model, chains: ChainState, n_steps: int, burn_in: int, cell_bytes: float = 1.0
+) -> tuple[np.ndarray, ChainState]:
+    """Run chains on and keep the states after every sweep that follows the burn-in, by chain."""
+    n_chains, n = chains.states.shape
+    require_memory(
+        n_chains * (cell_bytes * n * n_steps + 8.0 * model.theta.size),
+        f"keeping {n_chains * n_steps} draws of {n} variables",
+        "lower `n_chains` or `n_steps`",
+    )
+    draws, moves = np.empty((n_chains, n_steps, n), np.int8), as_sampler(sampler)
+    if burn_in:
+        chains, _ = moves.step(model, chains, burn_in)
+    for t in range(n_steps):
+        chains, _ = moves.step(model, chains)
+        draws[:, t] = chains.states
+    return draws, chains
+
+
+def _most_variance(model: Model, mean: np.ndarray) -> np.ndarray:
+    """The variance of statistics with these means: exact for those with two values, the most possible for others."""
+    low, high = model.statistic_range
+    return np.maximum((high - mean) * (mean - low), 0.0)
+
+
+def _variance_of_change(model: Model, end: np.ndarray, start: np.ndarray, both: np.ndarray) -> np.ndarray:
+    """The variance of the change of each statistic, given its means at both ends and that of their product.
+
+    Statistics are products of variables, so those of the product state are the products of the statistics.
+    """
+    low, high = model.statistic_range
+    squares = [mean * (low + high) - low * high for mean in (end, start)]  # a value s is low or high
+    return np.maximum(squares[0] + squares[1] - 2.0 * both - (end - start) ** 2, 0.0)
+
+
+def require_chains(n_chains: int, model: Model) -> None:
+    """Refuse more chains than the memory holds."""
+    n = model.n_variables
+    # states as int8 and as float64 with their fields, and the streams
+    require_memory(n_chains * (20.0 * n + 64.0), f"running {n_chains} chains of {n} variables", "lower n_chains=")
+
+
+def _summaries(model: Model, draws: np.ndarray) -> np.ndarray:
+    """What is watched, shape (n_chains, n_draws, 2): the energy, and the variable whose chain means differ most."""
+    n_chains, n_draws, n = draws.shape
+    energies = model.energy(draws.reshape(-1, n)).reshape(n_chains, n_draws)
+    variable = int(np.argmax(draws.mean(axis=1).var(axis=0)))
+    return np.stack([energies, draws[..., variable]], axis=-1)

@@ -1,0 +1,274 @@
+"""Spatial Monte Carlo integration by compiled kernels, for two-valued models of products.
+
+A kernel integrates a range of targets over a block of samples and folds the values into each target's own running sums:
+threads share the targets out, and the result does not depend on how. Regions are flat arrays; the couplings are looked
+up when the kernels run, so a plan serves every model of its structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from gibbsian.backends.numba import regions as region_kernels
+from gibbsian.backends.numba import spatial as kernels
+from gibbsian.backends.numba.spatial import Shares
+from gibbsian.backends.numba.spatial_cliques import clique_targets
+from gibbsian.backends.numba.spatial_forests import forest_targets
+from gibbsian.backends.parallel import WORTH_THREADS, map_in_order, n_threads
+from gibbsian.domain import BINARY, SPIN, Domain
+from gibbsian.expectations.base import Estimate
+from gibbsian.expectations.regions import (
+    ForestAround,
+    IndependentNeighbours,
+    Neighbourhood,
+    RegionRule,
+    csr_targets,
+    forests,
+    independent_sets,
+)
+from gibbsian.expectations.samples import Samples
+from gibbsian.graphs import Graph
+from gibbsian.models.base import Model
+from gibbsian.models.higher_order import HigherOrderModel
+from gibbsian.models.pairwise import PairwiseModel
+from gibbsian.resources import require_memory
+
+# Samples in a block: long enough for vector code, short enough for the scratch rows of a target to stay in the cache.
+LEAST_SAMPLES, MOST_SAMPLES = 128, 512
+# Cells of samples that are prepared and held at a time.
+BATCH_CELLS = 2**22
+# The kernel of cliques keeps a row of samples for each state of the largest one.
+LARGEST_CLIQUE = 12
+
+Kernel = Callable[[int, int, Any, np.ndarray, Shares], None]
+Prepare = Callable[[slice, int], Any]
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+def compiled_plan(model: Any, rule: RegionRule) -> PairwisePlan | CliquePlan | None:
+    """Return the plan of a model and a rule that kernels serve; None for others."""
+    few = isinstance(rule, IndependentNeighbours) or (isinstance(rule, Neighbourhood) and rule.k == 1)
+    if model.is_pairwise:
+        return PairwisePlan.of(model, rule) if few or isinstance(rule, ForestAround) else None
+    small = model.statistics_are_products and isinstance(model.domain, Domain) and model.order <= LARGEST_CLIQUE
+    return CliquePlan.of(model, rule) if few and small else None
+
+
+@dataclass(frozen=True, eq=False)
+class _CompiledPlan:
+    """The regions of all statistics of a model.
+
+    Parameters
+    ----------
+    graph : Graph
+        Which variables interact.
+    rule : RegionRule
+        How the regions were chosen.
+    n_statistics : int
+        Number of statistics.
+    tied : bool
+        Whether the strengths of the interactions decided between candidates: then they decide again for other ones.
+    """
+
+    graph: Graph
+    rule: RegionRule
+    n_statistics: int
+    tied: bool
+
+    @classmethod
+    def of(cls, model: Any, rule: RegionRule) -> Self:
+        """Choose the regions."""
+        raise NotImplementedError
+
+    def renewed(self, model: Any) -> Self:
+        """Choose again where the strengths of the interactions decide."""
+        return self.of(model, self.rule) if self.tied else self
+
+
+@dataclass(frozen=True, eq=False)
+class PairwisePlan(_CompiledPlan):
+    """The regions of single variables and of edges; None where the target is its own region."""
+
+    nodes: kernels.Forests | None = None
+    pairs: kernels.Forests | None = None
+
+    @classmethod
+    def of(cls, model: PairwiseModel, rule: RegionRule) -> Self:
+        """Choose the regions."""
+        if isinstance(rule, Neighbourhood):
+            return cls(model.graph, rule, model.theta.size, tied=False)
+        strengths = model.edge_strengths
+        singles = np.arange(model.n_variables if model.bias else 0)[:, None]
+        nodes, some = _regions(model.graph, rule, singles, strengths)
+        pairs, others = _regions(model.graph, rule, model.graph.edges, strengths)
+        return cls(model.graph, rule, model.theta.size, some or others, nodes, pairs)
+
+    def statistics(self, model: PairwiseModel, samples: Samples) -> Estimate:
+        """Return the expected statistics, averaged over the samples."""
+        node_kernel, pair_kernel = self._kernels()
+        parts = [Part(pair_kernel, slice(model.n_biases, model.theta.size))]
+        if model.bias:
+            parts.insert(0, Part(node_kernel, slice(0, model.n_biases)))
+        return integrate(samples, model, _Preparation(model, samples.states), parts)
+
+    def _kernels(self) -> tuple[Kernel, Kernel]:
+        """The kernels for biases and for couplings."""
+        if self.nodes is None:
+            return kernels.first_order_nodes, _over(self.graph.edges, kernels.first_order_pairs)
+        if isinstance(self.rule, ForestAround):
+            return _over(self.nodes, forest_targets), _over(self.pairs, forest_targets)
+        return _over(self.nodes, kernels.independent_nodes), _over(self.pairs, kernels.independent_pairs)
+
+
+def _over(regions: Any, kernel: Callable[..., None]) -> Kernel:
+    return lambda first, last, *rest: kernel(first, last, regions, *rest)
+
+
+def _regions(
+    graph: Graph, rule: RegionRule, targets: np.ndarray, strengths: np.ndarray
+) -> tuple[kernels.Forests, bool]:
+    """Regions of single variables or of the edges, laid out for the kernels, and whether strengths decided."""
+    if isinstance(rule, ForestAround):
+        starts, members = forests(graph, targets, strengths, rule.size)
+        tied = True  # strengths order the candidates at one distance
+    else:
+        starts, members, tied = independent_sets(graph, targets, strengths)
+    pointers, nodes = csr_targets(targets)
+    layout = region_kernels.rooted(*graph.csr, pointers, nodes, starts, members)
+    own = np.arange(len(targets)) if targets.shape[1] == 2 else np.full(len(targets), -1)
+    return kernels.Forests(np.ascontiguousarray(targets), own, starts, *layout), bool(tied)
+
+
+class _Preparation:
+    """Turns a block of samples into spins and their fields, by variable, in memory that is used again."""
+
+    def __init__(self, model: PairwiseModel, states: np.ndarray):
+        self.spin_model, _ = model.to_domain(SPIN)
+        self.binary, self.high, self.states = model.domain == BINARY, model.domain.high, states
+        self.biases, self.couplings = self.spin_model.natural_biases, self.spin_model.natural_couplings
+        self.buffers: dict[tuple[int, int], np.ndarray] = {}
+
+    def __call__(self, rows: slice, number: int) -> kernels.Spins:
+        n_samples = rows.stop - rows.start
+        if (number, n_samples) not in self.buffers:  # fresh memory costs as much as the fields
+            self.buffers[number, n_samples] = np.empty((2, self.spin_model.n_variables, n_samples))
+        spins, fields = self.buffers[number, n_samples]
+        kernels.fill_by_variable(spins, self.states[rows], self.high, -1.0, 1.0)
+        self._fill_fields(fields, spins)
+        return kernels.Spins(self.couplings, spins, fields, self.binary)
+
+    def _fill_fields(self, fields: np.ndarray, spins: np.ndarray) -> None:
+        if self.spin_model.is_dense:
+            np.matmul(self.spin_model.coupling_matrix, spins, out=fields)
+            fields /= self.spin_model.temperature
+            fields += self.biases[:, None]
+        else:
+            indptr, heads, edge_of = self.spin_model.graph.csr
+            kernels.fill_fields(fields, spins, self.biases, indptr, heads, self.couplings[edge_of])
+
+
+@dataclass(frozen=True, eq=False)
+class CliquePlan(_CompiledPlan):
+    """The members of each clique's region beside the clique: neighbours, no two of which share a clique."""
+
+    starts: np.ndarray
+    members: np.ndarray
+
+    @classmethod
+    def of(cls, model: HigherOrderModel, rule: RegionRule) -> Self:
+        """Choose the regions, by YU20 Algorithm 1 where they are more than the cliques."""
+        starts, members, tied = np.zeros(len(model.cliques) + 1, np.int64), np.empty(0, np.int64), False
+        if isinstance(rule, IndependentNeighbours):
+            indptr, heads, edge_of = model.graph.csr
+            links = (indptr, heads, model.edge_strengths[edge_of], model.graph.is_complete)
+            starts, members, tied = region_kernels.independent_sets(*links, *model.clique_csr)
+        return cls(model.graph, rule, model.theta.size, tied, starts, members)
+
+    def statistics(self, model: HigherOrderModel, samples: Samples) -> Estimate:
+        """Return the expected statistics, averaged over the samples."""
+        starts, members = self.starts, self.members
+        low, high = float(model.domain.low), float(model.domain.high)  # type: ignore[union-attr]
+        cliques = (*model.clique_csr, *model.membership, model.theta / model.temperature)
+
+        def prepare(rows: slice, number: int) -> tuple[np.ndarray, ...]:
+            values = np.empty((model.n_variables, rows.stop - rows.start))
+            kernels.fill_by_variable(values, samples.states[rows], high, low, high)
+            return *cliques, values
+
+        part = Part(
+            lambda first, last, *rest: clique_targets(first, last, starts, members, low, high, *rest),
+            slice(0, model.theta.size),
+        )
+        return integrate(samples, model, prepare, [part])
+
+
+class Part(NamedTuple):
+    """A kernel and the statistics that it fills: target t of the kernel has place ``places.start + t`` in theta."""
+
+    kernel: Kernel
+    places: slice
+
+
+def integrate(samples: Samples, model: Model, prepare: Prepare, parts: list[Part]) -> Estimate:
+    """Return the mean statistics over the samples with their standard errors.
+
+    Parameters
+    ----------
+    samples : Samples
+        The samples.
+    model : Model
+        Whose statistics.
+    prepare : callable
+        Turns a slice of the samples into what the kernels take. Its second argument numbers the slices that are held at
+        a time: what was made for an earlier slice of the same number may be overwritten.
+    parts : list of Part
+        The kernels.
+    """
+    sums = samples.running_sums(model.theta.size)
+    pieces = [(part.kernel, sums[part.places], *cut) for part in parts for cut in _cuts(part.places)]
+    for batch in _batches(samples, model, prepare):
+
+        def run(piece: tuple[Kernel, np.ndarray, int, int], batch: list[tuple[Any, Shares]] = batch) -> None:
+            kernel, own_sums, first, last = piece
+            for system, shares in batch:
+                kernel(first, last, system, own_sums, shares)
+
+        _on_threads(run, pieces, len(sums) * sum(len(shares.shares) for _, shares in batch))
+    return Estimate(*samples.summarise(sums))
+
+
+def _batches(samples: Samples, model: Model, prepare: Prepare) -> Iterator[list[tuple[Any, Shares]]]:
+    """Prepared blocks of samples, as many at a time as may be held."""
+    n = model.n_variables
+    size = min(max(BATCH_CELLS // n, LEAST_SAMPLES), MOST_SAMPLES, samples.n_samples)
+    require_memory(
+        24.0 * min(max(BATCH_CELLS, n * size), n * samples.n_samples) + 40.0 * model.theta.size,
+        f"integrating {model.theta.size:,} statistics over {samples.n_samples:,} samples",
+        "use a smaller graph",
+    )
+    blocks = list(samples.blocks(size))
+    together = max(1, BATCH_CELLS // (n * size))
+    for start in range(0, len(blocks), together):
+        batch = blocks[start : start + together]
+        numbered = [(rows, number) for number, (rows, _) in enumerate(batch)]
+        prepared = _on_threads(lambda given: prepare(*given), numbered, n * size * len(batch))
+        yield list(zip(prepared, (shares for _, shares in batch), strict=True))
+
+
+def _cuts(places: slice) -> Iterator[tuple[int, int]]:
+    """Ranges of targets for threads."""
+    bounds = np.linspace(0, places.stop - places.start, 2 * n_threads() + 1).astype(np.int64).tolist()
+    return (cut for cut in pairwise(bounds) if cut[1] > cut[0])
+
+
+def _on_threads(function: Callable[[Piece], Result], pieces: list[Piece], n_operations: float) -> list[Result]:
+    """Apply a function to pieces of work, on threads where that is worth their start."""
+    if n_operations < WORTH_THREADS or n_threads() == 1:
+        return [function(piece) for piece in pieces]
+    return list(map_in_order(function, pieces))
