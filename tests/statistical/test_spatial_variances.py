@@ -41,9 +41,9 @@ def moments_over_the_law(model, region):
     log_weights = model.log_weights(states)
     samples = Samples(states, np.exp(log_weights - log_weights.max()))
     mean, variance = np.empty((2, model.theta.size))
-    for places, values in TablePlan.of(model, as_rule(region)).values(model, samples):
-        mean[places] = samples.shares @ values
-        variance[places] = samples.shares @ (values - mean[places]) ** 2
+    for places, values in TablePlan.of(model, [as_rule(region)]).values(model, samples):
+        mean[places] = samples.shares @ values[0]
+        variance[places] = samples.shares @ (values[0] - mean[places]) ** 2
     return mean, variance
 
 

@@ -60,36 +60,21 @@ class Bethe:
 
     def _spins(self, model: Any, messages: np.ndarray) -> tuple[Any, ...]:
         spin, constant = model.to_domain(SPIN)
-        along, messages = _Directed.of(spin), messages.copy()
-        fields = spin.natural_biases + np.bincount(along.heads, messages, minlength=model.n_variables)
+        tails, heads = np.concatenate([model.graph.edges, model.graph.edges[:, ::-1]]).T.copy()
+        n_edges, couplings, messages = model.graph.n_edges, spin.natural_couplings, messages.copy()
+        reverse = np.roll(np.arange(2 * n_edges), n_edges)
+        fields = spin.natural_biases + np.bincount(heads, messages, minlength=model.n_variables)
         sweeps, change = kernels.belief_sweeps(
-            messages, fields, along.tails, along.heads, along.reverse, along.weights, self.damping, self.max_iter,
-            self.tol,
-        )  # fmt: skip
-        beliefs = _Beliefs.of(spin, along, messages)
+            messages, fields, tails, heads, reverse, np.tile(couplings, 2), self.damping, self.max_iter, self.tol
+        )
+        fields = spin.natural_biases + np.bincount(heads, messages, minlength=model.n_variables)
+        beliefs = _Beliefs.of(couplings, fields, (fields[tails] - messages[reverse]).reshape(2, -1), model.graph.edges)
         return beliefs.statistics(model), constant + beliefs.log_partition, messages, sweeps, change
 
     def _factors(self, model: Model, messages: np.ndarray) -> tuple[Any, ...]:
         passing = FactorMessages(model.factors(), messages)
         sweeps, change = passing.settle(self.max_iter, self.tol, self.damping)
         return model.statistics_from(passing.marginal), passing.log_partition(), passing.messages, sweeps, change
-
-
-class _Directed(NamedTuple):
-    """Each edge in both directions: first all from the lower node to the upper, then all back."""
-
-    tails: np.ndarray
-    heads: np.ndarray
-    reverse: np.ndarray
-    weights: np.ndarray
-
-    @classmethod
-    def of(cls, spin: PairwiseModel) -> _Directed:
-        low, high = spin.graph.edges.T
-        n_edges = spin.graph.n_edges
-        back = (np.arange(2 * n_edges) + n_edges) % max(1, 2 * n_edges)
-        couplings = np.tile(spin.natural_couplings, 2)
-        return cls(np.concatenate([low, high]), np.concatenate([high, low]), back, couplings)
 
 
 class _Beliefs(NamedTuple):
@@ -100,15 +85,13 @@ class _Beliefs(NamedTuple):
     log_partition: float
 
     @classmethod
-    def of(cls, spin: PairwiseModel, along: _Directed, messages: np.ndarray) -> _Beliefs:
-        n_edges, couplings = spin.graph.n_edges, spin.natural_couplings
-        fields = spin.natural_biases + np.bincount(along.heads, messages, minlength=spin.n_variables)
-        cavity = fields[along.tails] - messages[along.reverse]
-        first, second = cavity[:n_edges], cavity[n_edges:]
+    def of(cls, couplings: np.ndarray, fields: np.ndarray, cavity: np.ndarray, edges: np.ndarray) -> _Beliefs:
+        """Put together the fields of the spins, and those of both ends of each edge without its own messages."""
+        first, second = cavity
         alike, unlike = couplings + _log_cosh(first + second), -couplings + _log_cosh(first - second)
         nodes = _log_cosh(fields)
-        edges = np.logaddexp(alike, unlike) - nodes[along.tails[:n_edges]] - nodes[along.heads[:n_edges]]
-        return cls(np.tanh(fields), np.tanh((alike - unlike) / 2), float(nodes.sum() + edges.sum()))
+        pairs = np.logaddexp(alike, unlike) - nodes[edges].sum(axis=1)
+        return cls(np.tanh(fields), np.tanh((alike - unlike) / 2), float(nodes.sum() + pairs.sum()))
 
     def statistics(self, model: PairwiseModel) -> np.ndarray:
         """Return the expected statistics in the coding of the model."""

@@ -1,8 +1,8 @@
 """Expectations from Markov chains: long runs, and the short ones that learning takes after every change of parameters.
 
-Chains that live on are averaged over many sweeps, or read once per call, as persistent contrastive divergence does; those
-that start afresh at the data give contrastive divergence. The standard error always comes from the spread over chains,
-which are independent of each other.
+Chains that live on are averaged over many sweeps, or read once per call, as persistent contrastive divergence does;
+those that start afresh at the data give contrastive divergence. The standard error always comes from the spread over
+chains, which are independent of each other.
 """
 
 from __future__ import annotations

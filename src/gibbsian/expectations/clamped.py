@@ -157,3 +157,12 @@ def from_spins(model: PairwiseModel, spins: np.ndarray) -> np.ndarray:
     """Return spins in the values of the model's domain."""
     low, scale = np.int8(model.domain.low), np.int8(SPIN.gap // model.domain.gap)
     return (spins - np.int8(SPIN.low)) // scale + low
+
+
+def spin_system(model: PairwiseModel) -> tuple[np.ndarray, ...]:
+    """Return biases and couplings of the spins, over the temperature: a matrix of a dense model, else along edges."""
+    spin, _ = model.to_domain(SPIN)
+    if model.is_dense:
+        return spin.natural_biases, spin.coupling_matrix / model.temperature
+    indptr, heads, ids = model.graph.csr
+    return spin.natural_biases, indptr, heads, spin.natural_couplings[ids]

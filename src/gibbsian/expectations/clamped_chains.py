@@ -11,10 +11,9 @@ import numpy as np
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.backends.parallel import threads_for
 from gibbsian.data import Dataset
-from gibbsian.domain import SPIN
 from gibbsian.expectations.base import Estimate, Rebuilt
 from gibbsian.expectations.chains import require_chains, spread
-from gibbsian.expectations.clamped import CLAMPED, ClampedRows, column_frequencies, fill_cells, from_spins
+from gibbsian.expectations.clamped import CLAMPED, ClampedRows, column_frequencies, fill_cells, from_spins, spin_system
 from gibbsian.inference.cut_sets import to_spins
 from gibbsian.models import Model
 from gibbsian.samplers import ChainState, Gibbs
@@ -106,8 +105,9 @@ class ClampedChains:
     def __call__(self, model: Model, state: ClampedState) -> tuple[Estimate, ClampedState]:
         """Run the chains on under `model` and return the mean statistics over them."""
         state = self.advance(model, state)
-        plan = state.plan.value
-        return estimate_of_copies(plan, model, self._means(model, state) if plan.n_chains else None), state
+        rows, means = state.plan.value.rows, self._means(model, state)
+        stderr = means.std(axis=0, ddof=1) / np.sqrt(self.copies)
+        return Estimate(rows.constant + rows.share * means.mean(axis=0), rows.share * stderr), state
 
     def advance(self, model: Model, state: ClampedState) -> ClampedState:
         """Run the chains on under `model`."""
@@ -119,6 +119,8 @@ class ClampedChains:
     def _means(self, model: Model, state: ClampedState) -> np.ndarray:
         """The mean statistics of the incomplete rows, copy by copy."""
         plan = state.plan.value
+        if not plan.n_chains:
+            return np.zeros((self.copies, model.theta.size))
         copies = state.chains.states.reshape(self.copies, plan.n_chains, -1)
         return np.array([self._mean(model, plan, states) for states in copies])
 
@@ -146,14 +148,6 @@ class ClampedChains:
         )
 
 
-def estimate_of_copies(plan: ChainPlan, model: Model, means: np.ndarray | None) -> Estimate:
-    """Combine the complete rows with the estimates of the copies for the others; None where there are none."""
-    if means is None:
-        return Estimate(plan.rows.constant, np.zeros_like(model.theta))
-    stderr = means.std(axis=0, ddof=1) / np.sqrt(len(means))
-    return Estimate(plan.rows.constant + plan.rows.share * means.mean(axis=0), plan.rows.share * stderr)
-
-
 def clamped_sweeps(model: Any, plan: ChainPlan, chains: ChainState, n_sweeps: int) -> ChainState:
     """Return the chains some sweeps over their missing cells later.
 
@@ -165,15 +159,9 @@ def clamped_sweeps(model: Any, plan: ChainPlan, chains: ChainState, n_sweeps: in
     row_of = np.tile(plan.row_of, len(spins) // plan.n_chains)
     where = (row_of, plan.rows.pointers, plan.rows.cells)
     n_updates = len(plan.rows.cells) / max(1, len(plan.rows.shares)) * len(spins) * n_sweeps
-    spin, _ = model.to_domain(SPIN)
+    draw = kernels.dense_sweeps if model.is_dense else kernels.sparse_sweeps
     with threads_for(n_updates * max(1.0, model.graph.degrees.mean())):
-        if model.is_dense:
-            matrix = spin.coupling_matrix / model.temperature
-            kernels.dense_sweeps(spins, streams, *where, spin.natural_biases, matrix, n_sweeps)
-        else:
-            indptr, heads, ids = model.graph.csr
-            weights = spin.natural_couplings[ids]
-            kernels.sparse_sweeps(spins, streams, *where, spin.natural_biases, indptr, heads, weights, n_sweeps)
+        draw(spins, streams, *where, *spin_system(model), n_sweeps)
     return ChainState(from_spins(model, spins), streams, chains.clamped, chains.n_sweeps + n_sweeps)
 
 

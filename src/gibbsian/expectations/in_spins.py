@@ -42,23 +42,20 @@ class InSpins:
 
     def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> InSpinsState:
         """Convert model and data and prepare the expectation inside."""
-        if not _is_binary(model):
+        inside = _in_spins(model)
+        if inside is model:
             return InSpinsState(self.expectation.init(model, data, rng), Rebuilt(None))
-        spins, _ = model.to_domain(SPIN)  # type: ignore[attr-defined]
-        inner = self.expectation.init(spins, None if data is None else data.convert("spin"), rng)
-        return InSpinsState(inner, Rebuilt(_mixing(model.products, spins.products)))  # type: ignore[attr-defined]
+        inner = self.expectation.init(inside, None if data is None else data.convert("spin"), rng)
+        return InSpinsState(inner, Rebuilt(_mixing(model.products, inside.products)))  # type: ignore[attr-defined]
 
     def __call__(self, model: Model, state: InSpinsState) -> tuple[Estimate, InSpinsState]:
         """Return the expected statistics of the model in its own coding."""
+        estimate, inner = self.expectation(_in_spins(model), state.inner)
         mixing = state.mixing.value
-        if mixing is None:
-            estimate, inner = self.expectation(model, state.inner)
-            return estimate, InSpinsState(inner, state.mixing)
-        spins, _ = model.to_domain(SPIN)  # type: ignore[attr-defined]
-        estimate, inner = self.expectation(spins, state.inner)
-        empty = mixing.max(axis=1).toarray().ravel()  # the empty product, one, counts as much as any other
-        own = Estimate(empty + mixing @ estimate.mean, mixing @ estimate.stderr)
-        return own, InSpinsState(inner, state.mixing)
+        if mixing is not None:
+            empty = mixing.max(axis=1).toarray().ravel()  # the empty product, one, counts as much as any other
+            estimate = Estimate(empty + mixing @ estimate.mean, mixing @ estimate.stderr)
+        return estimate, state._replace(inner=inner)
 
     @property
     def restarted_at(self) -> Any:
@@ -68,16 +65,16 @@ class InSpins:
             return None
 
         def restart(model: Model, state: InSpinsState, rows: Dataset) -> InSpinsState:
-            if state.mixing.value is None:
-                return state._replace(inner=inside(model, state.inner, rows))
-            spins, _ = model.to_domain(SPIN)  # type: ignore[attr-defined]
-            return state._replace(inner=inside(spins, state.inner, rows.convert("spin")))
+            own = rows if state.mixing.value is None else rows.convert("spin")
+            return state._replace(inner=inside(_in_spins(model), state.inner, own))
 
         return restart
 
 
-def _is_binary(model: Model) -> bool:
-    return model.statistics_are_products and model.domain == BINARY
+def _in_spins(model: Any) -> Any:
+    """A product model over 0/1 as spins; any other as it is."""
+    binary = model.statistics_are_products and model.domain == BINARY
+    return model.to_domain(SPIN)[0] if binary else model
 
 
 def _mixing(wanted: Sequence[tuple[int, ...]], given: Sequence[tuple[int, ...]]) -> csr_array:

@@ -1,9 +1,9 @@
 """What the rows of a machine of layers say of its hidden units, of missing cells, and of the sum over both.
 
-For restricted machines expected values, exact or by chains. Elsewhere the sum is bounded from below: by mean field for a
-deep Boltzmann machine, by the recognition weights for a belief network (the variational bound, made tighter by averaging
-several importance weights; Burda, Grosse and Salakhutdinov 2016). A bound may be far below, so nothing is said about how
-good a machine could be, only how good it is at least.
+For restricted machines expected values, exact or by chains. Elsewhere the sum is bounded from below: by mean field for
+a deep Boltzmann machine, by the recognition weights for a belief network (the variational bound, made tighter by
+averaging several importance weights; Burda, Grosse and Salakhutdinov 2016). A bound may be far below, so nothing is
+said about how good a machine could be, only how good it is at least.
 """
 
 from __future__ import annotations

@@ -16,9 +16,8 @@ from gibbsian.backends.numba import clamped as kernels
 from gibbsian.backends.parallel import threads_for
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
-from gibbsian.domain import SPIN
 from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
-from gibbsian.expectations.clamped import CLAMPED, ClampedRows
+from gibbsian.expectations.clamped import CLAMPED, ClampedRows, spin_system
 from gibbsian.expectations.convergence import START_SCALE, ending, sweep, views
 from gibbsian.inference.cut_sets import factorised_statistics, to_spins
 from gibbsian.models import Model, PairwiseModel
@@ -218,17 +217,12 @@ def settle(model: Model, rows: FreeCells, fields: np.ndarray, max_iter: int, tol
 
 def solve(model: PairwiseModel, rows: FreeCells, fields: np.ndarray, max_iter: int, tol: float) -> Solution:
     """Lower the free energy of each row of spins."""
-    spin, _ = model.to_domain(SPIN)
     means, own = to_spins(model, rows.states).astype(np.float64), fields.copy()
     row = np.repeat(np.arange(len(means)), np.diff(rows.pointers))
     means[row, rows.cells] = np.tanh(fields)
-    given = (means, own, rows.pointers, rows.cells, spin.natural_biases)
+    lower = kernels.dense_mean_field if model.is_dense else kernels.sparse_mean_field
     with threads_for(float(len(own)) * max(1.0, model.graph.degrees.mean()) * 4.0):
-        if model.is_dense:
-            ends = kernels.dense_mean_field(*given, spin.coupling_matrix / model.temperature, max_iter, tol)
-        else:
-            indptr, heads, ids = model.graph.csr
-            ends = kernels.sparse_mean_field(*given, indptr, heads, spin.natural_couplings[ids], max_iter, tol)
+        ends = lower(means, own, rows.pointers, rows.cells, *spin_system(model), max_iter, tol)
     entropies, changes, sweeps = ends
     return Solution(means, own, entropies, int(sweeps.max(initial=0)), float(changes.max(initial=0.0)))
 

@@ -1,7 +1,7 @@
 """Exact sums over a region given the samples around it (YU20 eq. 8), for any model.
 
-The conditional distribution of the target is found by eliminating the other variables of the region one by one, in the log
-domain, for all samples at once: a message is an array with an axis for the samples and one for each variable it
+The conditional distribution of the target is found by eliminating the other variables of the region one by one, in the
+log domain, for all samples at once: a message is an array with an axis for the samples and one for each variable it
 depends on. Trees and forests, with or without cycles through the target, need tables of few cells; any region of small
 treewidth will do.
 """

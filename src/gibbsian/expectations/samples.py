@@ -56,11 +56,12 @@ class Samples:
         if states.ndim != 2 or len(states) < 1:
             raise ArgumentError(f"samples of shape {states.shape}", "use one row for each sample, and at least one")
         object.__setattr__(self, "states", states)
-        for name in ("weights", "repeats"):
-            if (given := getattr(self, name)) is not None:
-                object.__setattr__(self, name, _checked_numbers(name, given))
         for name in ("weights", "groups", "repeats"):
-            if (given := getattr(self, name)) is not None and np.shape(given) != (len(states),):
+            if (given := getattr(self, name)) is None:
+                continue
+            if name != "groups":
+                object.__setattr__(self, name, _checked_numbers(name, given))
+            if np.shape(given) != (len(states),):
                 raise ArgumentError(
                     f"{name} has shape {np.shape(given)}", f"use one number for each of {len(states)} samples"
                 )

@@ -15,7 +15,7 @@ from gibbsian.expectations.chains import keep_draws
 from gibbsian.expectations.compiled_regions import compiled_plan
 from gibbsian.expectations.regions import as_rules
 from gibbsian.expectations.samples import Samples
-from gibbsian.expectations.table_regions import CompositePlan, TablePlan
+from gibbsian.expectations.table_regions import TablePlan
 from gibbsian.graphs import Graph
 from gibbsian.models.base import Model
 from gibbsian.samplers import ChainState, Sampler, as_sampler
@@ -25,7 +25,7 @@ REGION = "What is summed over exactly: see `plan_regions`."
 
 
 class SpatialPlan(Protocol):
-    """The regions of all statistics of a model, ready to be summed over. It serves every model of the same structure."""
+    """The regions of all statistics, ready to be summed over; it serves every model of the same structure."""
 
     @property
     def graph(self) -> Graph:
@@ -58,14 +58,12 @@ def plan_regions(model: Model, region: Any = 1) -> SpatialPlan:
     --------
     >>> import gibbsian as gb
     >>> model = gb.PairwiseModel.zeros(gb.graphs.grid(2, 2))
-    >>> gb.expectations.plan_regions(model, 2).regions[0].region
+    >>> gb.expectations.plan_regions(model, 2).regions[0][0].region
     (0, 1, 2)
     """
     rules = as_rules(region)
-    if isinstance(region, list | tuple):
-        return CompositePlan(tuple(TablePlan.of(model, each) for each in rules))
-    (rule,) = rules
-    return compiled_plan(model, rule) or TablePlan.of(model, rule)
+    compiled = compiled_plan(model, rules[0]) if len(rules) == 1 else None
+    return compiled or TablePlan.of(model, rules)
 
 
 def spatial_statistics(model: Model, samples: Any, region: Any = 1, plan: SpatialPlan | None = None) -> Estimate:

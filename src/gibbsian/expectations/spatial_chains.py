@@ -40,7 +40,7 @@ class SpatialChains:
     """Spatial Monte Carlo integration over persistent chains, `copies` for every row of the data (YU20 Algorithm 2).
 
     The first call takes the data themselves; every later one first lets the chains follow the model for `n_steps`. So
-    the samples come to be the model's own, and what the data lack of the model's distribution no longer matters, as it does
+    the samples come to be the model's own, and what the data lack of its distribution no longer matters, as it does
     where they are kept for samples.
 
     Examples

@@ -11,7 +11,7 @@ Sekimoto and Yasuda 2022).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -58,18 +58,20 @@ class TablePlan:
     ----------
     graph : Graph
         Which variables interact.
-    rule : RegionRule
-        How the regions were chosen.
+    rules : tuple of RegionRule
+        How the regions were chosen; of several the estimates are combined by generalised least squares.
     contraction : Contraction
         Which joint distributions the statistics need.
-    regions : tuple of RegionPlan
-        The region of each of those.
+    regions : tuple of tuple of RegionPlan
+        For each of those, its region by each rule.
+    known : mapping
+        All regions that were ever planned.
     """
 
     graph: Graph
-    rule: RegionRule
+    rules: tuple[RegionRule, ...]
     contraction: Contraction
-    regions: tuple[RegionPlan, ...]
+    regions: tuple[tuple[RegionPlan, ...], ...]
     known: Mapping[tuple[Target, Region], RegionPlan] = field(repr=False)
 
     @property
@@ -78,77 +80,47 @@ class TablePlan:
         return sum(map(len, self.contraction.statistics))
 
     @classmethod
-    def of(cls, model: Model, rule: RegionRule, contraction: Contraction | None = None) -> Self:
+    def of(cls, model: Model, rules: Iterable[RegionRule], contraction: Contraction | None = None) -> Self:
         """Choose the regions and plan their sums; of the model's own statistics, unless others are given."""
         wanted = contraction_of(model) if contraction is None else contraction
-        return cls(model.graph, rule, wanted, (), {})._planned(model)
+        return cls(model.graph, tuple(rules), wanted, (), {})._planned(model)
 
     def renewed(self, model: Model) -> Self:
         """Choose again; sums that were planned before are kept."""
-        return self if isinstance(self.rule, Neighbourhood) else self._planned(model)
+        return self if all(isinstance(rule, Neighbourhood) for rule in self.rules) else self._planned(model)
 
     def _planned(self, model: Model) -> Self:
         targets, factors = self.contraction.targets, model.factors()
-        known = dict(self.known)
-        chosen = self.rule.regions(model.graph, targets, model.edge_strengths)
-        for wanted in zip(targets, chosen, strict=True):
-            if wanted not in known:
-                known[wanted] = plan_region(factors, *wanted)
-        regions = tuple(known[wanted] for wanted in zip(targets, chosen, strict=True))
-        return replace(self, regions=regions, known=known)
+        known, chosen = dict(self.known), []
+        for rule in self.rules:
+            wanted = list(zip(targets, rule.regions(model.graph, targets, model.edge_strengths), strict=True))
+            known.update({each: plan_region(factors, *each) for each in wanted if each not in known})
+            chosen.append([known[each] for each in wanted])
+        return replace(self, regions=tuple(zip(*chosen, strict=True)), known=known)
 
     def statistics(self, model: Model, samples: Samples) -> Estimate:
         """Return the expected statistics, averaged over the samples."""
-        sums = samples.running_sums(self.n_statistics)
-        ((_, block),) = samples.blocks(samples.n_samples)
+        mean, stderr = np.zeros(self.n_statistics), np.zeros(self.n_statistics)
+        average = _average if len(self.rules) == 1 else combine
         for places, values in self.values(model, samples):
-            own = samples.running_sums(len(places))
-            accumulate_rows(own, np.ascontiguousarray(values.T), block)
-            sums[places] = own
-        return Estimate(*samples.summarise(sums))
+            mean[places], stderr[places] = average(samples, values)
+        return Estimate(mean, stderr)
 
     def values(self, model: Model, samples: Samples) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield, target by target, the places of its statistics and their values for each sample."""
+        """Yield, by target, the places of its statistics and their values for each rule and sample."""
         factors, codes = model.factors(), _codes_by_variable(model, samples)
         parts = zip(self.regions, self.contraction.statistics, self.contraction.coefficients, strict=True)
-        for plan, places, coefficients in parts:
-            tables = conditional_tables(factors, plan, codes).reshape(samples.n_samples, -1)
-            yield places, tables @ coefficients.T
+        for plans, places, coefficients in parts:
+            tables = np.stack([conditional_tables(factors, plan, codes) for plan in plans])
+            yield places, tables.reshape(len(plans), samples.n_samples, -1) @ coefficients.T
 
 
-@dataclass(frozen=True, eq=False)
-class CompositePlan:
-    """Several regions for every statistic, combined by generalised least squares.
-
-    Parameters
-    ----------
-    plans : tuple of TablePlan
-        One for each choice of regions.
-    """
-
-    plans: tuple[TablePlan, ...]
-
-    @property
-    def graph(self) -> Graph:
-        """Which variables interact."""
-        return self.plans[0].graph
-
-    @property
-    def n_statistics(self) -> int:
-        """Number of statistics."""
-        return self.plans[0].n_statistics
-
-    def renewed(self, model: Model) -> Self:
-        """Choose again."""
-        return replace(self, plans=tuple(plan.renewed(model) for plan in self.plans))
-
-    def statistics(self, model: Model, samples: Samples) -> Estimate:
-        """Return the combined expected statistics."""
-        mean, stderr = np.zeros(self.n_statistics), np.zeros(self.n_statistics)
-        for parts in zip(*(plan.values(model, samples) for plan in self.plans), strict=True):
-            places = parts[0][0]
-            mean[places], stderr[places] = combine(samples, np.stack([values for _, values in parts]))
-        return Estimate(mean, stderr)
+def _average(samples: Samples, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard errors of quantities that one region estimates."""
+    sums = samples.running_sums(values.shape[2])
+    ((_, block),) = samples.blocks(samples.n_samples)
+    accumulate_rows(sums, np.ascontiguousarray(values[0].T), block)
+    return samples.summarise(sums)
 
 
 def _codes_by_variable(model: Model, samples: Samples) -> np.ndarray:

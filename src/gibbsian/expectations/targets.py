@@ -14,7 +14,7 @@ from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations.base import Estimate
 from gibbsian.expectations.regions import Target, as_rules
 from gibbsian.expectations.samples import Samples
-from gibbsian.expectations.table_regions import CompositePlan, Contraction, TablePlan
+from gibbsian.expectations.table_regions import Contraction, TablePlan
 from gibbsian.inference.base import check_nodes
 from gibbsian.models.base import Model
 
@@ -61,8 +61,7 @@ def expect_of(
     table = _evaluated(model, function, target)
     rows = table.reshape(len(table), -1)
     contraction = Contraction((target,), (np.arange(rows.shape[1]),), (rows.T,))
-    plans = tuple(TablePlan.of(model, rule, contraction) for rule in as_rules(region))
-    estimate = CompositePlan(plans).statistics(model, taken)
+    estimate = TablePlan.of(model, as_rules(region), contraction).statistics(model, taken)
     shape = table.shape[1:]
     return Estimate(estimate.mean.reshape(shape), estimate.stderr.reshape(shape))
 

@@ -145,7 +145,7 @@ def test_couplings_that_underflow_are_right(domain):
     states = random_states(model, 8, np.random.default_rng(3))
     for region in (1, "s2"):
         estimate = spatial_statistics(model, states, region)
-        slow = TablePlan.of(model, as_rule(region)).statistics(model, Samples(states))
+        slow = TablePlan.of(model, [as_rule(region)]).statistics(model, Samples(states))
         assert np.isfinite(estimate.mean).all()
         assert estimate.mean == pytest.approx(slow.mean, abs=1e-12)
 
@@ -309,7 +309,7 @@ def test_too_wide_regions_are_refused_before_any_sum():
 def test_regions_are_cut_to_what_is_connected():
     model = gb.PairwiseModel.zeros(gb.graphs.grid(1, 6))
     plan = plan_regions(model, {(0,): (0, 1, 4, 5)})
-    assert plan.regions[0].region == (0, 1)
+    assert plan.regions[0][0].region == (0, 1)
 
 
 # -- any function, several regions ------------------------------------------------------------------------------------
