@@ -159,7 +159,7 @@ def clamped_sweeps(model: Any, plan: ChainPlan, chains: ChainState, n_sweeps: in
     row_of = np.tile(plan.row_of, len(spins) // plan.n_chains)
     where = (row_of, plan.rows.pointers, plan.rows.cells)
     n_updates = len(plan.rows.cells) / max(1, len(plan.rows.shares)) * len(spins) * n_sweeps
-    draw = kernels.dense_sweeps if model.is_dense else kernels.sparse_sweeps
+    draw: Any = kernels.dense_sweeps if model.is_dense else kernels.sparse_sweeps
     with threads_for(n_updates * max(1.0, model.graph.degrees.mean())):
         draw(spins, streams, *where, *spin_system(model), n_sweeps)
     return ChainState(from_spins(model, spins), streams, chains.clamped, chains.n_sweeps + n_sweeps)

@@ -220,7 +220,7 @@ def solve(model: PairwiseModel, rows: FreeCells, fields: np.ndarray, max_iter: i
     means, own = to_spins(model, rows.states).astype(np.float64), fields.copy()
     row = np.repeat(np.arange(len(means)), np.diff(rows.pointers))
     means[row, rows.cells] = np.tanh(fields)
-    lower = kernels.dense_mean_field if model.is_dense else kernels.sparse_mean_field
+    lower: Any = kernels.dense_mean_field if model.is_dense else kernels.sparse_mean_field
     with threads_for(float(len(own)) * max(1.0, model.graph.degrees.mean()) * 4.0):
         ends = lower(means, own, rows.pointers, rows.cells, *spin_system(model), max_iter, tol)
     entropies, changes, sweeps = ends

@@ -209,7 +209,7 @@ class MomentMatching(Penalised):
         samples = progress.samples
         restart = getattr(self.expectation, "restarted_at", None)
         if restart is not None:
-            rows = problem.clamped.completions(problem.data, posterior)  # type: ignore[attr-defined]
+            rows = problem.clamped.completions(problem.data, posterior)
             samples = restart(model, samples, rows)
         return estimate, posterior, samples
 
