@@ -8,13 +8,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gibbsian.data.conversion import converted, read_again
 from gibbsian.data.distinct import distinct
-from gibbsian.data.encoding import Cells, encode, is_many_valued, states_of
+from gibbsian.data.encoding import Cells, converted, encode, read_again, states_of
 from gibbsian.data.minibatches import Cuts, MemoryPass, seeded
 from gibbsian.data.numbers import is_sparse
 from gibbsian.data.readers import read_table
-from gibbsian.data.rules import Threshold
+from gibbsian.data.rules import ManyValued, Threshold, as_rule
 from gibbsian.data.table import Table
 from gibbsian.data.weights import check_weights, systematic_draws
 from gibbsian.domain import AnyCoding, AnyDomain, Coding, Domain, RealCoding, as_coding
@@ -156,7 +155,7 @@ class Dataset:
                 )
             data = read_again(source, coding, declared_by)
             return data if sample_weight is None else data._weighted(sample_weight)  # type: ignore[return-value]
-        if getattr(source, "ndim", 0) == 3 and is_many_valued(coding):
+        if getattr(source, "ndim", 0) == 3 and isinstance(as_rule(coding), ManyValued):
             from gibbsian.data.one_hot import table_from_one_hot  # few tables need it
 
             table = table_from_one_hot(source, names)
@@ -205,7 +204,7 @@ class Dataset:
         >>> gb.Dataset.of_states(np.ones((3, 2), np.int8), "spin")
         Dataset(n_rows=3, n_variables=2, n_states=1, coding='spin')
         """
-        known: AnyCoding = coding if hasattr(coding, "domain") else _named(coding)
+        known: AnyCoding = coding if isinstance(coding, AnyCoding) else _named(coding)
         states = states if is_sparse(states) else np.asarray(states)
         if states.ndim != 2 or not states.shape[0]:
             raise DataError(f"states has shape {states.shape}", "give a table with at least one row")

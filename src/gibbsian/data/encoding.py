@@ -1,22 +1,38 @@
-"""From a table to states: the one place where `coding=` is understood."""
+"""From a table, or from data in another coding, to states: the one place where `coding=` is understood."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from gibbsian.data.categories import encode_categories
-from gibbsian.data.coding import above, encode_two_values, label_tokens
-from gibbsian.data.numbers import densified, holds_shares, is_sparse, numbers_of, pair_of, real_numbers, require_shares
-from gibbsian.data.rules import Labels, OneHot, Shares, Threshold, Units, Values
+from gibbsian.data.categories import coding_for, encode_categories, relabel
+from gibbsian.data.numbers import (
+    densified,
+    holds_shares,
+    is_sparse,
+    numbers_of,
+    pair_of,
+    real_numbers,
+    require_shares,
+    with_zeros,
+)
+from gibbsian.data.rules import Labels, ManyValued, OneHot, Shares, Threshold, Units, Values, as_rule
 from gibbsian.data.table import Table
+from gibbsian.data.two_values import (
+    above,
+    encode_two_values,
+    label_tokens,
+    recognised,
+    refuse_coding,
+    same_coding,
+    same_labels,
+)
 from gibbsian.domain import (
     BINARY,
     CODINGS,
     DOMAINS,
-    MANY_VALUED,
     AnyCoding,
     AnyDomain,
     CategoryCoding,
@@ -25,10 +41,9 @@ from gibbsian.domain import (
     RealCoding,
     as_coding,
 )
-from gibbsian.errors import DataError
+from gibbsian.errors import CodingError, DataError
 
-# Words that leave it to the data how they are written, and what each may find.
-AUTOMATIC = ("auto", "auto-categorical", "auto-visible")
+Data = TypeVar("Data", bound=Any)  # a Dataset, which imports this module
 OTHER_KINDS = (
     "set `visible='gaussian'` for real numbers, `visible='categorical'` for values without order, or "
     "`coding=Threshold(t)`"
@@ -74,32 +89,29 @@ def states_of(codes: Any, domain: AnyDomain) -> Any:
 
 def encode(table: Table, coding: Any = "auto", declared_by: str | None = None) -> Cells:
     """Read a table in a coding; `declared_by` is who was fitted on it, for messages."""
-    if is_real(coding):
-        return _reals(table)
-    if is_sparse(table.cells):
-        return encode(_written_out(table, coding), coding, declared_by)
-    if isinstance(coding, Threshold):
-        return _cut(table, coding)
-    if isinstance(coding, OneHot):
-        cells = _categories(_joined(table, coding), "categorical", categories=coding.categories)
-        return _with_rule(cells, OneHot(coding.groups))
-    if isinstance(coding, Labels):
-        return _categories(table, "categorical", categories=coding.categories)
-    if isinstance(coding, Values):
-        return _categories(table, "values", values=coding.numbers)
-    if isinstance(coding, Shares):
-        return _units(table, Units("binary"))
-    if isinstance(coding, Units):
-        return _units(table, coding)
-    if isinstance(coding, Coding | CategoryCoding):
-        return _declared(table, coding, declared_by)
-    if coding == "auto-visible":
-        return _units(table, Units())
-    if coding == "auto-categorical":
-        return _two_values_or_categories(table)
-    if isinstance(coding, str) and coding in MANY_VALUED:
-        return _categories(table, coding)
-    return _two_values(table, None if coding == "auto" else as_coding(coding), declared_by)
+    rule = as_rule(coding)
+    if is_sparse(table.cells) and not isinstance(rule, RealCoding):
+        table = _written_out(table, coding)
+    match rule:
+        case RealCoding():
+            return Cells(*real_numbers(table), rule, table.names)
+        case Threshold():
+            return _cut(table, rule)
+        case OneHot():
+            return _with_rule(encode(_joined(table, rule), Labels(rule.categories)), OneHot(rule.groups))
+        case Labels() | Values():
+            return Cells(*encode_categories(table, rule), table.names)
+        case Shares():
+            return _units(table, Units("binary"))
+        case Units():
+            return _units(table, rule)
+        case Coding() | CategoryCoding():
+            return _declared(table, rule, declared_by)
+        case "auto-categorical":
+            found = recognised(table)
+            return encode(table, Labels()) if found is None else Cells(*found, table.names)
+        case _:
+            return Cells(*encode_two_values(table), table.names)
 
 
 def _written_out(table: Table, coding: Any) -> Table:
@@ -108,37 +120,6 @@ def _written_out(table: Table, coding: Any) -> Table:
     if not wanted:
         raise DataError("Sparse data is not supported", "pass a dense array, for example X.toarray()")
     return densified(table)
-
-
-def is_real(coding: Any) -> bool:
-    """Whether a coding asks for real numbers."""
-    return isinstance(coding, RealCoding) or (isinstance(coding, str) and coding == "real")
-
-
-def is_many_valued(coding: Any) -> bool:
-    """Whether a coding asks for categories, or for numbers as values."""
-    word = isinstance(coding, str) and coding in MANY_VALUED
-    return word or isinstance(coding, CategoryCoding | Labels | Values | OneHot)
-
-
-# -- the kinds of cells -----------------------------------------------------------------------------------------------
-def _reals(table: Table) -> Cells:
-    return Cells(*real_numbers(table), RealCoding(), table.names)
-
-
-def _two_values(table: Table, coding: Coding | None, declared_by: str | None = None) -> Cells:
-    return Cells(*encode_two_values(table, coding, declared_by), table.names)
-
-
-def _categories(table: Table, coding: str | CategoryCoding, **declared: Any) -> Cells:
-    return Cells(*encode_categories(table, coding, **declared), table.names)
-
-
-def _two_values_or_categories(table: Table) -> Cells:
-    try:
-        return _two_values(table, None)
-    except DataError:
-        return _categories(table, "categorical")
 
 
 def _joined(table: Table, rule: OneHot) -> Table:
@@ -151,12 +132,12 @@ def _joined(table: Table, rule: OneHot) -> Table:
 def _cut(table: Table, rule: Threshold) -> Cells:
     """Cut numbers at a threshold."""
     high, missing = above(table, rule.threshold)
-    wanted: Any = rule.coding
-    if not is_many_valued(wanted):
+    wanted = as_rule(rule.coding)
+    if not isinstance(wanted, ManyValued):
         return _with_rule(Cells(high, missing, as_coding(wanted), table.names), Threshold(rule.threshold))
     zero_one = Table(table.names, high.astype(np.int8) if missing is None else np.where(missing, np.nan, high))
     if not isinstance(wanted, CategoryCoding):
-        wanted = Values((0, 1)) if wanted == "values" else Labels((0, 1))
+        wanted = Values((0, 1)) if isinstance(wanted, Values) else Labels((0, 1))
     return _with_rule(encode(zero_one, wanted), Threshold(rule.threshold))
 
 
@@ -182,23 +163,24 @@ def _declared(table: Table, coding: Coding | CategoryCoding, declared_by: str | 
 
 def _by_labels(table: Table, coding: Coding | CategoryCoding, declared_by: str | None) -> Cells:
     if isinstance(coding, CategoryCoding):
-        return _categories(table, coding, declared_by=declared_by)
-    return _two_values(table, coding, declared_by)
+        return Cells(*encode_categories(table, coding, declared_by), table.names)
+    return Cells(*encode_two_values(table, coding, declared_by), table.names)
 
 
 # -- visible units ----------------------------------------------------------------------------------------------------
 def _units(table: Table, units: Units) -> Cells:
     """Read a table for the visible units of layers."""
     if units.kind == "gaussian":
-        return _reals(table)
+        return encode(table, "real")
+    rule = as_rule(units.coding)
     if units.kind == "categorical":
-        return encode(table, units.coding if is_many_valued(units.coding) else "categorical")
+        return encode(table, rule if isinstance(rule, ManyValued) else Labels())
     try:
-        cells = encode(table, units.coding)
+        cells = encode(table, rule)
     except DataError:
         numbers = numbers_of(table)
         pair = pair_of(numbers)
-        if not _is_auto(units.coding) or (units.kind == "spin" and pair is None):
+        if rule != "auto" or (units.kind == "spin" and pair is None):
             raise
         if pair is not None:
             return _units(table, Units(units.kind, pair))
@@ -206,17 +188,13 @@ def _units(table: Table, units: Units) -> Cells:
             return _shares(table, CODINGS["binary"], OTHER_KINDS)
         if units.kind != "auto":
             raise
-        return _categories(table, "categorical")
+        return encode(table, Labels())
     if isinstance(cells.coding, Coding):
-        return replace(cells, coding=coding_of_units(cells.coding, units.kind))
+        return replace(cells, coding=_coding_of_units(cells.coding, units.kind))
     return cells
 
 
-def _is_auto(coding: Any) -> bool:
-    return isinstance(coding, str) and coding == "auto"
-
-
-def coding_of_units(coding: Coding, kind: str) -> Coding:
+def _coding_of_units(coding: Coding, kind: str) -> Coding:
     """Return a coding in the domain of units of a kind; where it is 0/1, shares are welcome."""
     if kind in DOMAINS:  # the labels stay those of the table, whatever numbers stand for them in the energy
         coding = replace(coding, domain=DOMAINS[kind])
@@ -229,8 +207,90 @@ def _shares(table: Table, coding: Coding | CategoryCoding, remedy: str) -> Cells
     numbers = numbers_of(table)
     assert numbers is not None
     require_shares(numbers, table.names, remedy)
-    missing = np.isnan(numbers)
-    coding = replace(coding, rule=Shares())
-    if not missing.any():
-        return Cells(numbers, None, coding, table.names)
-    return Cells(np.where(missing, 0.0, numbers), missing, coding, table.names)
+    return Cells(*with_zeros(numbers), replace(coding, rule=Shares()), table.names)
+
+
+# -- data that have been read -----------------------------------------------------------------------------------------
+def read_again(data: Data, coding: Any, declared_by: str | None = None) -> Data:
+    """Return a data set as `coding` asks for it, and refuse one that is written otherwise."""
+    rule = as_rule(coding)
+    if isinstance(rule, Units):
+        return _as_units(data, rule)
+    if isinstance(data.coding, RealCoding) or isinstance(rule, RealCoding | ManyValued):
+        return converted(data, rule, declared_by)
+    if not isinstance(rule, Coding):  # a word that leaves it to the data, or a threshold that they have passed
+        return data
+    if isinstance(data.coding, Coding) and same_labels(data.coding, rule):
+        return data.in_coding(rule)
+    refuse_coding(data, rule, declared_by)
+
+
+def converted(data: Data, coding: Any, declared_by: str | None = None) -> Data:
+    """Return the same data written in another coding."""
+    rule = as_rule(coding)
+    if isinstance(data.coding, RealCoding):
+        return data if isinstance(rule, RealCoding) else _numbers_in(data, rule, declared_by)
+    if isinstance(rule, RealCoding):
+        return _as_reals(data)
+    if isinstance(rule, ManyValued):
+        listed = Labels(rule.categories) if isinstance(rule, OneHot) else rule
+        return _relabelled(data, coding_for(listed, data.names, data.coding.labels_of), declared_by)
+    return _in_two_values(data, as_coding(rule))
+
+
+def _as_units(data: Data, units: Units) -> Data:
+    if units.kind == "gaussian":
+        return converted(data, "real")
+    data = read_again(data, units.coding)
+    if units.kind == "categorical":
+        return converted(data, Labels()) if isinstance(data.coding, Coding) else data
+    if isinstance(data.coding, Coding):
+        return data.in_coding(_coding_of_units(data.coding, units.kind))
+    if units.kind in DOMAINS:
+        raise CodingError(
+            f"units have two values but the Dataset is {data.coding.describe()}",
+            "set `visible='categorical'`, or convert it with `Dataset.convert`",
+            argument="visible",
+            value=units.kind,
+        )
+    return data
+
+
+def _in_two_values(data: Data, target: Coding) -> Data:
+    if same_coding(data.coding, target):
+        return data
+    for name, labels in zip(data.names, data.labels, strict=True):
+        if len(labels) != 2:
+            raise CodingError(
+                f"column {name!r} has {len(labels)} values, so it cannot be written as {target.describe()}",
+                "drop it, or read the data with `coding=Threshold(t)`",
+            )
+    return data.in_coding(target)
+
+
+def _relabelled(data: Data, target: CategoryCoding, declared_by: str | None) -> Data:
+    """Return the data in the codes of another coding that has all its labels."""
+    if same_coding(data.coding, target):
+        return data
+    numbers = relabel(data.names, data.labels, target.labels, declared_by)
+    codes = data.codes
+    codes = np.column_stack([number[codes[:, j]] for j, number in enumerate(numbers)]).astype(np.int8)
+    if data.missing is not None:
+        codes[data.missing] = 0
+    return data.with_cells(Cells(codes, data.missing, target, data.names))
+
+
+def _as_reals(data: Data) -> Data:
+    """Return the numbers that the labels are."""
+    if data.has_shares:
+        return data.with_cells(Cells(data.states, data.missing, RealCoding(), data.names))
+    if any(isinstance(label, bool | str) for labels in data.labels for label in labels):
+        raise CodingError(f"this takes numbers, but the Dataset is {data.coding.describe()}", "give the table")
+    numbers = np.asarray(data.coding.decode(data.states, data.missing), dtype=np.float64)
+    return data.with_cells(Cells(*with_zeros(numbers), RealCoding(), data.names))
+
+
+def _numbers_in(data: Data, rule: Any, declared_by: str | None) -> Data:
+    """Read real numbers in a coding, as if they were a table."""
+    table = densified(Table(data.names, data.coding.decode(data.states, data.missing)))
+    return data.with_cells(encode(table, rule, declared_by))

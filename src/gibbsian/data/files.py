@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.data.arrays import INSTEAD, table_from_array
-from gibbsian.data.table import MISSING_MARKS, Factor, Table, as_factor, as_names, canonical, table_of_columns
+from gibbsian.data.readers import table_from_array
+from gibbsian.data.table import INSTEAD, MISSING_MARKS, Factor, Table, as_factor, as_names, canonical, table_of_columns
 from gibbsian.domain import CODINGS
 from gibbsian.errors import DataError
 from gibbsian.resources import require_memory

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.data.arrays import INSTEAD
-from gibbsian.data.table import Table
+from gibbsian.data.table import INSTEAD, Table
 from gibbsian.errors import DataError, MissingValuesError
 from gibbsian.resources import require_memory
 
@@ -33,9 +32,14 @@ def numbers_of(table: Table) -> np.ndarray | None:
     """Return all cells as float64, NaN where missing; None where there are words or truth values."""
     if isinstance(table.cells, np.ndarray):
         return None if table.cells.dtype.kind == "b" else table.cells.astype(np.float64, copy=False)
-    if any(isinstance(token, str) for column in table.cells for token in column.values):
-        return None
-    return np.column_stack([table.numbers(name, "column") for name in table.names])
+    columns = [column.numbers() for column in table.cells]
+    return None if any(column is None for column in columns) else np.column_stack(columns)  # type: ignore[arg-type]
+
+
+def with_zeros(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return numbers with zero where they are missing, and where that is (None if nowhere)."""
+    missing = np.isnan(numbers)
+    return (np.where(missing, 0.0, numbers), missing) if missing.any() else (numbers, None)
 
 
 def real_numbers(table: Table) -> tuple[Any, np.ndarray | None]:
@@ -46,21 +50,13 @@ def real_numbers(table: Table) -> tuple[Any, np.ndarray | None]:
     numbers = numbers_of(table)
     if numbers is None:
         raise _words(table)
-    missing = np.isnan(numbers)
-    if not missing.any():
-        check_finite(numbers, table.names)
-        return numbers, None
-    numbers = np.where(missing, 0.0, numbers)
+    numbers, missing = with_zeros(numbers)
     check_finite(numbers, table.names)
     return numbers, missing
 
 
 def _words(table: Table) -> DataError:
-    if isinstance(table.cells, np.ndarray):
-        name = table.names[0]
-    else:
-        wordy = (any(isinstance(token, str) for token in column.values) for column in table.cells)
-        name = table.names[list(wordy).index(True)]
+    name = next(name for j, name in enumerate(table.names) if table.column(j).numbers() is None)
     return DataError(
         f"column {name!r} holds words, dates or truth values, but this takes numbers", "leave the column out"
     )

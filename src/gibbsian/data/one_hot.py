@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.data.arrays import INSTEAD, check_shape
 from gibbsian.data.rules import Groups
-from gibbsian.data.table import Factor, Table, as_factor, as_names, factorise
+from gibbsian.data.table import INSTEAD, Factor, Table, as_factor, as_names, check_shape
 from gibbsian.domain import MOST_VALUES
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.resources import require_memory
 
 # Which value a cell holds is found by a sum in int64, and its code is kept in one too.
 BYTES_PER_VARIABLE = 24
+ONES_ONLY = "one-hot columns hold 0 and 1 only"
 
 
 def table_from_one_hot(array: Any, names: Sequence[str] | None = None) -> Table:
@@ -59,7 +59,7 @@ def table_of_dummies(table: Table, groups: Groups) -> Table:
                     f"`one_hot` makes a variable {name!r}, but the data has a column of that name", "rename it"
                 )
             continue
-        kept[name] = _joined(table, name, named[name], groups) if column in group_of else _plain(table, place)
+        kept[name] = _joined(table, name, named[name], groups) if column in group_of else table.column(place)
     return Table(tuple(kept), list(kept.values()))
 
 
@@ -118,15 +118,10 @@ def _dummy(table: Table, column: str, name: str) -> np.ndarray:
     place = table.place(column, "one_hot")
     if isinstance(table.cells, np.ndarray):
         return table.cells[:, place]
-    truth = {"false": 0.0, "true": 1.0}
-    factor = table.cells[place]
-    numbers = [truth.get(value, np.inf) if isinstance(value, str) else value for value in factor.values]
-    return np.array([*numbers, np.nan])[factor.codes]
-
-
-def _plain(table: Table, place: int) -> Factor:
-    cells = table.cells
-    return factorise(cells[:, place], table.names[place]) if isinstance(cells, np.ndarray) else cells[place]
+    numbers = table.cells[place].numbers(truths=True)
+    if numbers is None:
+        raise DataError(f"column {column!r} of the one-hot variable {name!r} holds text", ONES_ONLY)
+    return numbers
 
 
 def _factor(name: str, numbers: np.ndarray, columns: Sequence[str], labels: Sequence[Any]) -> Factor:
@@ -138,8 +133,8 @@ def _factor(name: str, numbers: np.ndarray, columns: Sequence[str], labels: Sequ
     if foreign.any():
         row, k = np.argwhere(foreign)[0]
         raise DataError(
-            f"column {columns[k]!r} of the one-hot variable {name!r} holds {_shown(numbers[row, k])} at row {row}",
-            "one-hot columns hold 0 and 1 only",
+            f"column {columns[k]!r} of the one-hot variable {name!r} holds {float(numbers[row, k]):g} at row {row}",
+            ONES_ONLY,
         )
     count = np.count_nonzero(ones, axis=1)
     if count.max(initial=0) > 1:
@@ -150,7 +145,3 @@ def _factor(name: str, numbers: np.ndarray, columns: Sequence[str], labels: Sequ
             "a row has one value at most",
         )
     return as_factor(list(labels), np.where(count == 1, ones.argmax(axis=1), -1), name, declared=True)
-
-
-def _shown(value: Any) -> str:
-    return "text" if np.isinf(value) else f"{float(value):g}"

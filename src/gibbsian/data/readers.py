@@ -11,23 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.data.arrays import BYTES_PER_LABEL, INSTEAD, check_shape, table_from_array
-from gibbsian.data.table import Factor, Table, as_factor, as_names, factorise, table_of_columns
+from gibbsian.data.numbers import is_sparse
+from gibbsian.data.table import INSTEAD, Factor, Table, as_factor, as_names, check_shape, factorise, table_of_columns
 from gibbsian.errors import DataError
 from gibbsian.resources import require_memory
 
+# Codes, masks, packed rows and the distinct states: what reading takes per cell besides the source itself.
+BYTES_PER_CELL = 6
+# A cell of an object or text array passes through int64 codes: as it was written, as it is compared, and a copy.
+BYTES_PER_LABEL = 24
+
 
 def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
-    """Read any supported source into a `Table`.
-
-    Parameters
-    ----------
-    source : array-like, data frame, str or Path
-        A NumPy array or nested list, a pandas or polars data frame, or the path of a ``.csv``, ``.tsv``, ``.txt``,
-        ``.parquet``, ``.npy`` or ``.npz`` file.
-    names : sequence of str, optional
-        Names of the source's columns, instead of its own.
-    """
+    """Read an array, a list, a data frame or the path of a file; `names` stand instead of its own."""
     if names is not None:
         names = as_names([names] if isinstance(names, str) else names)
     if isinstance(source, str | Path):
@@ -56,6 +52,60 @@ def _renamed(table: Table, names: tuple[str, ...]) -> Table:
     if len(names) != table.shape[1]:
         raise DataError(f"names has {len(names)} entries but the data has {table.shape[1]} columns")
     return Table(names, table.cells)
+
+
+# -- arrays ------------------------------------------------------------------------------------------------------------
+def table_from_array(source: Any) -> Table:
+    """Read a two-dimensional array or nested list, columns called ``x0, x1, ...``."""
+    if is_sparse(source):
+        return _table_from_sparse(source)
+    array = _as_array(source)
+    if array.ndim != 2:
+        _refuse_dimensions(array)
+    check_shape(array.shape)
+    names = [f"x{j}" for j in range(array.shape[1])]
+    if array.dtype.kind == "c":
+        raise DataError("Complex data not supported", "give real numbers or labels")
+    if array.dtype.kind in "biuf":
+        require_memory(array.size * BYTES_PER_CELL, f"reading {array.shape[0]} x {array.shape[1]} cells", INSTEAD)
+        return Table(tuple(names), array)
+    require_memory(array.size * BYTES_PER_LABEL, f"reading {array.shape[0]} x {array.shape[1]} labels", INSTEAD)
+    labels = array.astype(object)
+    return table_of_columns(names, [factorise(labels[:, j], name) for j, name in enumerate(names)])
+
+
+def _table_from_sparse(source: Any) -> Table:
+    from scipy import sparse
+
+    if source.dtype.kind == "c":
+        raise DataError("Complex data not supported", "give real numbers or labels")
+    check_shape(source.shape)
+    return Table(tuple(f"x{j}" for j in range(source.shape[1])), sparse.csr_array(source, dtype=np.float64))
+
+
+def _as_array(source: Any) -> np.ndarray:
+    if isinstance(source, np.ma.MaskedArray):
+        array = source.data.astype(np.float64 if source.dtype.kind in "iuf" else object)
+        array[np.ma.getmaskarray(source)] = np.nan
+        return array
+    try:
+        return np.asarray(source)
+    except ValueError as error:
+        if "inhomogeneous" in str(error):
+            raise DataError("the rows of the list have different lengths", "give every row the same columns") from None
+        raise
+
+
+def _refuse_dimensions(array: np.ndarray) -> None:
+    # scikit-learn's own words, which its users and its estimator checks know
+    if array.ndim > 2:
+        raise DataError(f"Found array with dim {array.ndim}, while dim <= 2 is required", "give one row per state")
+    kind = "scalar" if array.ndim == 0 else "1D"
+    raise DataError(
+        f"Expected 2D array, got {kind} array instead (shape={array.shape}). Reshape your "
+        "data either using array.reshape(-1, 1) if it has a single column or array.reshape(1, "
+        "-1) if it is a single row."
+    )
 
 
 # -- data frames ------------------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gibbsian.data.arrays import check_shape, table_from_array
 from gibbsian.data.files import table_from_arrow
-from gibbsian.data.table import Table, as_names
+from gibbsian.data.readers import table_from_array
+from gibbsian.data.table import Table, as_names, check_shape
 from gibbsian.errors import DataError
 
 # Contiguous bytes of an .npy file that are read together: long enough for a disk, short enough to mix well.

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.domain import AnyCoding, CategoryCoding, RealCoding, as_coding
 from gibbsian.errors import ArgumentError
 
 Groups = str | Mapping[str, Sequence[str]]
@@ -53,7 +54,7 @@ class Labels:
 
     Parameters
     ----------
-    categories : sequence, or mapping from column to sequence
+    categories : sequence, or mapping from column to sequence, optional
         Labels of all columns, or of some; those of the other columns are recognised.
 
     Examples
@@ -63,7 +64,7 @@ class Labels:
     [[0], [2]]
     """
 
-    categories: Sequence[Any] | Mapping[str, Sequence[Any]]
+    categories: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,8 @@ class Values:
 
     Parameters
     ----------
-    numbers : sequence of float
-        Two or more numbers.
+    numbers : sequence of float, optional
+        Two or more numbers; by default those that occur.
 
     Examples
     --------
@@ -82,7 +83,7 @@ class Values:
     'values (-1/0/1)'
     """
 
-    numbers: Sequence[float]
+    numbers: Sequence[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -149,3 +150,17 @@ class Units:
         if not isinstance(self.kind, str) or self.kind not in VISIBLE_KINDS:
             known = ", ".join(VISIBLE_KINDS)
             raise ArgumentError("is not known", f"use one of {known}", argument="visible", value=self.kind)
+
+
+Rule = Threshold | Labels | Values | OneHot | Shares | Units
+ManyValued = CategoryCoding | Labels | Values | OneHot
+# Words that leave it to the data how they are written.
+AUTOMATIC = ("auto", "auto-categorical", "auto-visible")
+_RULES = {"real": RealCoding(), "categorical": Labels(), "values": Values(), "auto-visible": Units()}
+
+
+def as_rule(coding: Any) -> Rule | AnyCoding | str:
+    """Return the rule or coding that a word or a pair stands for; "auto" and "auto-categorical" stay words."""
+    if isinstance(coding, str):
+        return _RULES[coding] if coding in _RULES else coding if coding in AUTOMATIC else as_coding(coding)
+    return coding if isinstance(coding, Rule | AnyCoding) else as_coding(coding)

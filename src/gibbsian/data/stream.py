@@ -21,10 +21,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gibbsian.data.dataset import Dataset
-from gibbsian.data.encoding import AUTOMATIC, Cells, encode
+from gibbsian.data.encoding import Cells, encode
 from gibbsian.data.minibatches import Cuts, ShuffledPass, draw_seed, seeded
 from gibbsian.data.row_files import RowFile, open_row_file
-from gibbsian.data.rules import Shares, Threshold
+from gibbsian.data.rules import AUTOMATIC, Shares, Threshold
 from gibbsian.data.table import Table, as_names
 from gibbsian.domain import MANY_VALUED, AnyCoding, AnyDomain, RealCoding
 from gibbsian.errors import ArgumentError, DataError

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,10 @@ Token = float | str
 
 # Cells with these words are missing, in any letter case; so are blanks, None, NaN, NaT and pandas.NA.
 MISSING_MARKS = frozenset({"", "?", "na", "n/a", "nan", "<na>", "null"})
+
+
+# What to do where a table does not fit into memory.
+INSTEAD = "read fewer rows or columns, or raise GIBBSIAN_MEMORY_LIMIT"
 
 
 def canonical(value: Any) -> Token | None:
@@ -70,31 +75,53 @@ def as_label(value: Any, token: Token) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """One column as distinct values and the place of each cell among them.
+    """One column as the values that were written and the place of each cell among them.
 
     Parameters
     ----------
-    values : tuple of float or str
-        The distinct values that occur, in canonical form.
-    spellings : tuple
-        How the table wrote each of them first, for messages.
-    codes : ndarray of int64
-        For each cell its place in `values`, -1 where missing.
     written : tuple
-        Every value as the table wrote it, letter case and all, also those that a category column declares and does
-        not show.
+        Every value as the table wrote it, also those that a category column declares and does not show.
+    tokens : tuple of float, str or None
+        What each of them is compared by, None where it stands for a missing cell.
     places : ndarray of int64
         For each cell its place in `written`, -1 where missing.
     declared : bool
         Whether the table itself gave `written` and its order, as a category column does.
     """
 
-    values: tuple[Token, ...]
-    spellings: tuple[Any, ...]
-    codes: np.ndarray
     written: tuple[Any, ...]
+    tokens: tuple[Token | None, ...]
     places: np.ndarray
     declared: bool = False
+
+    @cached_property
+    def used(self) -> list[int]:
+        """The places that some cell has and that do not stand for missing cells."""
+        shown = np.bincount(self.places[self.places >= 0], minlength=len(self.written)) > 0
+        return [k for k in np.flatnonzero(shown).tolist() if self.tokens[k] is not None]
+
+    @cached_property
+    def spellings(self) -> dict[Token, Any]:
+        """How the table first wrote each value that occurs, for messages."""
+        found: dict[Any, Any] = {}
+        for k in self.used:
+            found.setdefault(self.tokens[k], self.written[k])
+        return found
+
+    def each(self, entries: Iterable[Any], absent: Any) -> np.ndarray:
+        """Return for each cell the entry of its written value, `absent` where there is none."""
+        return np.array([*entries, absent])[self.places]
+
+    def numbers(self, truths: bool = False) -> np.ndarray | None:
+        """Return the cells as float64, NaN where missing, None where some are words; `truths` may count as 0 and 1."""
+        known = {"false": 0.0, "true": 1.0} if truths else {}
+        numbers = np.full(len(self.written) + 1, np.nan)
+        for k in self.used:
+            token = self.tokens[k]
+            if isinstance(token, str) and token not in known:
+                return None
+            numbers[k] = known.get(token, token)  # type: ignore[arg-type]
+        return numbers[self.places]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +135,14 @@ class Table:
     def shape(self) -> tuple[int, int]:
         """Number of rows and of columns."""
         if isinstance(self.cells, list):
-            return (len(self.cells[0].codes) if self.cells else 0), len(self.cells)
+            return (len(self.cells[0].places) if self.cells else 0), len(self.cells)
         return self.cells.shape[0], self.cells.shape[1]
+
+    def column(self, place: int) -> Factor:
+        """Return one column as a `Factor`; distinct numbers of a block ascend."""
+        if isinstance(self.cells, list):
+            return self.cells[place]
+        return factorise(np.ascontiguousarray(self.cells[:, place]), self.names[place], sort=True)
 
     def select(self, names: Sequence[str], needed_by: str | None = None) -> Table:
         """Return the columns called `names`, in that order; `needed_by` says who cannot do without them."""
@@ -123,8 +156,7 @@ class Table:
         """Return the rows from `start` to before `stop`."""
         if not isinstance(self.cells, list):
             return Table(self.names, self.cells[start:stop])
-        pairs = zip(self.names, self.cells, strict=True)
-        return Table(self.names, [as_factor(c.written, c.places[start:stop], name, c.declared) for name, c in pairs])
+        return Table(self.names, [Factor(c.written, c.tokens, c.places[start:stop], c.declared) for c in self.cells])
 
     def without(self, names: Iterable[str], argument: str = "drop") -> Table:
         """Return the table without the columns called `names`."""
@@ -146,45 +178,29 @@ class Table:
             block = self.cells[:, [place]]
             return np.asarray(block.todense() if hasattr(block, "todense") else block, np.float64).ravel()
         column = self.cells[place]
-        pairs = zip(column.values, column.spellings, strict=True)
-        words = [spelling for token, spelling in pairs if isinstance(token, str)]
-        if words:
-            raise DataError(f"{argument}={name!r} must name a column of numbers, but it holds {words[0]!r}")
-        return np.array([*column.values, np.nan], dtype=np.float64)[column.codes]
+        numbers = column.numbers()
+        if numbers is None:
+            word = next(spelling for token, spelling in column.spellings.items() if isinstance(token, str))
+            raise DataError(f"{argument}={name!r} must name a column of numbers, but it holds {as_label(word, '')!r}")
+        return numbers
 
 
-def factorise(values: Any, name: str = "") -> Factor:
+def factorise(values: Any, name: str = "", sort: bool = False) -> Factor:
     """Turn one column of anything into a `Factor`."""
     import pandas as pd
 
     array = values if hasattr(values, "dtype") else np.array(list(values), dtype=object)
     try:
-        codes, distinct = pd.factorize(array, use_na_sentinel=True)
+        places, distinct = pd.factorize(array, use_na_sentinel=True, sort=sort)
     except TypeError:  # something that cannot be hashed: let the conversion to a number say what it is
-        codes, distinct = np.arange(len(array)), array
-    return as_factor(list(distinct), codes, name)
+        places, distinct = np.arange(len(array)), array
+    return as_factor(distinct.tolist(), places, name)
 
 
-def as_factor(distinct: Sequence[Any], codes: np.ndarray, name: str = "", declared: bool = False) -> Factor:
-    """Build a `Factor` from values as they were written, some perhaps unused or alike, and codes into them.
-
-    `declared` says that the table itself lists the values in this order.
-    """
-    codes = np.asarray(codes, dtype=np.int64)
-    used = np.bincount(codes[codes >= 0], minlength=len(distinct)) > 0
-    place: dict[Token, int] = {}
-    spellings = []
-    merged = np.full(len(distinct) + 1, -1, np.int64)  # the last entry serves the code -1
-    for k in np.flatnonzero(used).tolist():
-        token = _canonical_in(name, distinct[k])
-        if token is None:
-            continue
-        if token not in place:
-            place[token] = len(place)
-            spellings.append(distinct[k].strip() if isinstance(distinct[k], str) else distinct[k])
-        merged[k] = place[token]
-    same = np.array_equal(merged, [*range(len(distinct)), -1])
-    return Factor(tuple(place), tuple(spellings), codes if same else merged[codes], tuple(distinct), codes, declared)
+def as_factor(written: Sequence[Any], places: np.ndarray, name: str = "", declared: bool = False) -> Factor:
+    """Build a `Factor` from values as they were written and the place of each cell among them."""
+    tokens = tuple(_canonical_in(name, value) for value in written)
+    return Factor(tuple(written), tokens, np.asarray(places, dtype=np.int64), declared)
 
 
 def _canonical_in(name: str, value: Any) -> Token | None:
@@ -220,3 +236,10 @@ def as_names(names: Iterable[Hashable]) -> tuple[str, ...]:
             "give every column its own name (is the header row missing?)",
         )
     return words
+
+
+def check_shape(shape: tuple[int, ...]) -> None:
+    """Refuse a table without rows or without columns, in scikit-learn's words."""
+    for count, what in ((shape[1], "feature(s)"), (shape[0], "sample(s)")):
+        if count == 0:
+            raise DataError(f"Found array with 0 {what} (shape={tuple(shape)}) while a minimum of 1 is required.")

@@ -69,6 +69,7 @@ def test_two_ones_are_refused_with_row_and_columns():
     ("frame", "one_hot", "error", "words"),
     [
         ({"a_x": [0, 2], "a_y": [1, 0]}, "_", DataError, "column 'a_x' of the one-hot variable 'a' holds 2 at row 1"),
+        ({"a_x": ["0", "x"], "a_y": [1, 0]}, "_", DataError, "column 'a_x' of the one-hot variable 'a' holds text"),
         ({"a_x": [0, 1], "b": [1, 0]}, "_", DataError, "one column only, 'a_x'.*no drop_first"),
         ({"a": [0, 1], "b": [1, 0]}, "_", ArgumentError, "one_hot='_' stands in no column's name"),
         ({"a": [0, 1], "b": [1, 0]}, {"c": ["a", "z"]}, DataError, "names the column 'z'"),

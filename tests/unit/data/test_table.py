@@ -17,9 +17,17 @@ def test_cells_are_compared_as_numbers_or_words():
 
 def test_a_column_keeps_what_was_written_and_what_it_means():
     column = factorise(["Yes", "no", "YES", "?"])
-    assert (column.values, column.codes.tolist()) == (("yes", "no"), [0, 1, 0, -1])
     assert (column.written, column.places.tolist()) == (("Yes", "no", "YES", "?"), [0, 1, 2, 3])
-    assert factorise([0, 1.0, None, "1"]).values == (0.0, 1.0)
+    assert (column.tokens, column.used) == (("yes", "no", "yes", None), [0, 1, 2])
+    assert column.spellings == {"yes": "Yes", "no": "no"}
+    assert list(factorise([0, 1.0, None, "1"]).spellings) == [0.0, 1.0]
+
+
+def test_a_column_of_numbers_or_truths_gives_numbers():
+    np.testing.assert_array_equal(factorise(["1", 0.5, "?"]).numbers(), [1.0, 0.5, np.nan])
+    assert factorise([True, "false"]).numbers() is None
+    assert factorise([True, "false"]).numbers(truths=True).tolist() == [1.0, 0.0]
+    assert factorise([True, "maybe"]).numbers(truths=True) is None
 
 
 def test_names_are_words():
@@ -35,7 +43,7 @@ def test_rows_and_columns_are_chosen(cells):
 
 def test_rows_of_labels_show_their_own_values_only():
     part = read_table([["a"], ["b"], ["a"]]).rows(1, 2)
-    assert (part.cells[0].values, part.cells[0].codes.tolist()) == (("b",), [0])
+    assert list(part.cells[0].spellings) == ["b"]
 
 
 def test_a_sparse_column_gives_its_numbers():

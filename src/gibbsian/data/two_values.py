@@ -1,0 +1,247 @@
+"""Which coding a table is written in: recognised over all columns together, or declared and checked.
+
+A declared coding never reinterprets a value and a recognised one never guesses: what does not fit is refused with the
+column, the value and the remedy.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from gibbsian.data.table import Factor, Table, Token, canonical, label_key
+from gibbsian.domain import CODINGS, AnyCoding, CategoryCoding, Coding
+from gibbsian.errors import CodingError, DataError
+
+# Most tables show in their first rows which coding is not theirs.
+FIRST_ROWS = 64
+# The first that fits wins, so a table of ones only is binary.
+PREFERENCE = ("binary", "spin", "yes/no", "y/n", "true/false")
+
+
+def encode_two_values(
+    table: Table, declared: Coding | None = None, declared_by: str | None = None
+) -> tuple[np.ndarray, np.ndarray | None, Coding]:
+    """Return where the upper value stands, where nothing does (None if nowhere), and the coding."""
+    found = recognised(table) if declared is None else _read_in(table, declared)
+    if found is None:
+        raise _unrecognised(table) if declared is None else _foreign(table, declared, declared_by)
+    return found
+
+
+def recognised(table: Table) -> tuple[np.ndarray, np.ndarray | None, Coding] | None:
+    """Read a table in the first coding, in order of preference, that every column fits; None where none does."""
+    first = table.rows(0, FIRST_ROWS)
+    fitting = (CODINGS[name] for name in PREFERENCE if _read_in(first, CODINGS[name]) is not None)
+    return next((found for coding in fitting if (found := _read_in(table, coding)) is not None), None)
+
+
+def _read_in(table: Table, coding: Coding) -> tuple[np.ndarray, np.ndarray | None, Coding] | None:
+    """Read a table in a coding; None where it holds anything else."""
+    low, high = label_tokens(coding)
+    if isinstance(table.cells, np.ndarray):
+        return _block_in(table.cells, coding)
+    if not all(column.spellings.keys() <= {low, high} for column in table.cells):
+        return None
+    upper = np.column_stack([column.each((t == high for t in column.tokens), False) for column in table.cells])
+    missing = np.column_stack([column.each((t is None for t in column.tokens), True) for column in table.cells])
+    return upper, missing if missing.any() else None, coding
+
+
+def _block_in(cells: np.ndarray, coding: Coding) -> tuple[np.ndarray, np.ndarray | None, Coding] | None:
+    low, high = (_equal(cells, token) for token in label_tokens(coding))
+    low |= high
+    if low.all():
+        return high, None, coding
+    if cells.dtype.kind != "f":
+        return None
+    missing = np.isnan(cells)
+    low |= missing
+    return (high, missing, coding) if low.all() else None
+
+
+def _equal(cells: np.ndarray, token: Token) -> np.ndarray:
+    """Where a value stands in a block of numbers, or of truth values."""
+    if cells.dtype.kind == "b":
+        return cells == (token == "true") if token in ("true", "false") else np.zeros(cells.shape, bool)
+    if isinstance(token, str):
+        return np.zeros(cells.shape, bool)
+    return cells == (int(token) if token.is_integer() else token)  # integers compare without a float copy
+
+
+def label_tokens(coding: Coding) -> tuple[Token, Token]:
+    """Return the two labels of a coding as they are compared."""
+    low, high = canonical(coding.low), canonical(coding.high)
+    if low is None or high is None:
+        raise CodingError(f"coding {coding.describe()} has a label that stands for a missing value", "choose another")
+    if low == high:
+        raise CodingError(f"coding {coding.describe()} has labels that differ in letter case or spaces only")
+    return low, high
+
+
+def same_coding(one: AnyCoding, other: AnyCoding) -> bool:
+    """Say whether two codings write the same values in the same domain, whatever they are called."""
+    return one.domain == other.domain and same_labels(one, other)
+
+
+def same_labels(one: AnyCoding, other: AnyCoding) -> bool:
+    """Say whether two codings of a kind write the same values, whatever stands for them in the energy."""
+    if isinstance(one, Coding) and isinstance(other, Coding):
+        return label_tokens(one) == label_tokens(other)
+    if isinstance(one, CategoryCoding) and isinstance(other, CategoryCoding):
+        return _label_keys(one) == _label_keys(other)
+    return type(one) is type(other)
+
+
+def _label_keys(coding: CategoryCoding) -> list[list[Token | None]]:
+    return [[label_key(label) for label in labels] for labels in coding.labels]
+
+
+def refuse_coding(data: Any, coding: AnyCoding, who: str | None) -> NoReturn:
+    """Refuse a data set whose coding is not the declared one; `who` was fitted on it, where someone was."""
+    if who is None:
+        raise CodingError(
+            f"coding {coding.describe()} was declared but the Dataset is {data.coding.describe()}",
+            "convert it with `Dataset.convert`",
+        )
+    raise CodingError(
+        f"{who} was fitted on {coding.describe()} data but this data is {data.coding.describe()}",
+        f"convert it with `Dataset.convert({_declaration(coding)})`",
+    )
+
+
+def _declaration(coding: AnyCoding) -> str:
+    """What a user writes to name a coding."""
+    if not isinstance(coding, Coding):
+        return "coding_" if isinstance(coding, CategoryCoding) else repr(coding.name)
+    return repr(coding.name) if coding.name in CODINGS else repr((coding.low, coding.high))
+
+
+# -- cut --------------------------------------------------------------------------------------------------------------
+def above(table: Table, threshold: float) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return where the numbers of a table are above a threshold, and where they are missing."""
+    numbers = table.cells if isinstance(table.cells, np.ndarray) else _numbers_of(table.names, table.cells)
+    if numbers.dtype.kind != "f":
+        return numbers > threshold, None
+    infinite = np.isinf(numbers).any(axis=0)
+    if infinite.any():
+        raise infinite_column(table.names[int(infinite.argmax())])
+    missing = np.isnan(numbers)
+    return numbers > threshold, missing if missing.any() else None
+
+
+def _numbers_of(names: tuple[str, ...], columns: list[Factor]) -> np.ndarray:
+    """Factors as float64 with NaN where missing; truth values count as 0 and 1."""
+    found = []
+    for name, column in zip(names, columns, strict=True):
+        numbers = column.numbers(truths=True)
+        if numbers is None:
+            raise _text(name, column)
+        found.append(numbers)
+    return np.column_stack(found)
+
+
+# -- sentences --------------------------------------------------------------------------------------------------------
+def _unrecognised(table: Table) -> DataError:
+    """Say which column fits no coding, or which two have none in common."""
+    seen: list[tuple[set[str], str]] = []
+    for j, name in enumerate(table.names):
+        column = table.column(j)
+        fitting = _fitting(column)
+        if not fitting:
+            return _unusable(name, column)
+        seen.append((fitting, f"{name!r} holds {_shown(column)}"))
+    # without such a pair all columns would share a coding
+    one, other = next((i, j) for j in range(len(seen)) for i in range(j) if not seen[i][0] & seen[j][0])
+    return CodingError(
+        "columns use different codings",
+        f"{seen[one][1]} but {seen[other][1]}: write all columns in one coding, or drop some (drop=[...])",
+    )
+
+
+def _fitting(column: Factor) -> set[str]:
+    return {name for name in PREFERENCE if column.spellings.keys() <= set(label_tokens(CODINGS[name]))}
+
+
+def _unusable(name: str, column: Factor) -> DataError:
+    """Say why a column fits no coding."""
+    tokens = list(column.spellings)
+    if any(map(_is_infinite, tokens)):
+        return infinite_column(name)
+    if any(isinstance(token, str) for token in tokens):
+        return _text(name, column)
+    if len(tokens) > 2:
+        return DataError(
+            f"column {name!r} holds {len(tokens)} different values ({_shown(column)}), but a variable has two",
+            f"declare `coding=Threshold(t)`, drop the column (`drop=[{name!r}]`), or keep all values with "
+            "`PottsMachine` (categories) or `HigherOrderBoltzmannMachine` with `coding='values'` (numbers)",
+        )
+    labels = [int(token) if token.is_integer() else token for token in sorted(map(float, tokens))]
+    pair = f"coding={tuple(labels)}" if len(labels) == 2 else "coding=(low, high)"
+    return CodingError(
+        f"column {name!r} holds {_shown(column)}, which is no known coding",
+        f"declare `{pair}` or `coding=Threshold(t)`, or drop the column (`drop=[{name!r}]`)",
+    )
+
+
+def _text(name: str, column: Factor) -> DataError:
+    known = {token for coding in CODINGS.values() for token in label_tokens(coding)}
+    words = sorted((token for token in column.spellings if isinstance(token, str)), key=lambda word: word in known)
+    if len(column.spellings) == len(words) == 2:
+        low, high = (_spelled(column, word) for word in sorted(words))
+        return DataError(
+            f"column {name!r} holds text ({low}, {high})",
+            f"declare `coding=({low}, {high})` or drop the column (`drop=[{name!r}]`)",
+        )
+    return DataError(
+        f"column {name!r} holds text ({_spelled(column, words[0])}) instead of two values",
+        f"drop the column (`drop=[{name!r}]`), declare `coding=(low, high)`, or keep all values with `PottsMachine`",
+    )
+
+
+def _foreign(table: Table, coding: Coding, declared_by: str | None) -> DataError:
+    """Say which value is not one of the declared coding, and what the table seems to be written in."""
+    columns = ((name, table.column(j)) for j, name in enumerate(table.names))
+    labels = label_tokens(coding)
+    name, column = next((name, column) for name, column in columns if not column.spellings.keys() <= {*labels})
+    foreign = [token for token in column.spellings if token not in labels]
+    if any(map(_is_infinite, foreign)):
+        return infinite_column(name)
+    value, actual = _spelled(column, foreign[0]), recognised(table)
+    if declared_by is None:
+        remedy = f"declare another coding or `coding=Threshold(t)`, or drop the column (`drop=[{name!r}]`)"
+        if actual is not None:
+            remedy = f"declare `coding={_declaration(actual[-1])}` or convert the data"
+        return CodingError(
+            f"column {name!r} holds {value}, which is not a value of the coding {coding.describe()}", remedy
+        )
+    found, remedy = f"column {name!r} holds {value}", f"give it in the coding {coding.describe()}"
+    if actual is not None:
+        found = f"this data is {actual[-1].describe()} ({found})"
+        remedy = f"convert it with `Dataset.read(...).convert({_declaration(coding)})`"
+    return CodingError(f"{declared_by} was fitted on {coding.describe()} data but {found}", remedy)
+
+
+def infinite_column(name: str) -> DataError:
+    """Return the error of a column that holds an infinite number."""
+    return DataError(
+        f"column {name!r} holds infinity (inf)", f"make it NaN (missing) or drop the column (`drop=[{name!r}]`)"
+    )
+
+
+def _is_infinite(token: Token | None) -> bool:
+    return isinstance(token, float) and np.isinf(token)
+
+
+def _shown(column: Factor, limit: int = 4) -> str:
+    tokens = list(column.spellings)
+    return ", ".join(_spelled(column, token) for token in tokens[:limit]) + (", ..." if len(tokens) > limit else "")
+
+
+def _spelled(column: Factor, token: Token) -> str:
+    """A value as a message shows it."""
+    if isinstance(token, float):
+        return str(int(token)) if token.is_integer() and abs(token) < 1e15 else f"{token:.6g}"
+    spelling = column.spellings[token]
+    return repr(spelling.strip()) if isinstance(spelling, str) else str(spelling)
