@@ -10,12 +10,11 @@ import numpy as np
 
 from gibbsian.data.distinct import distinct
 from gibbsian.data.encoding import Cells, converted, encode, read_again, states_of
-from gibbsian.data.minibatches import Cuts, MemoryPass, seeded
+from gibbsian.data.minibatches import Cuts, MemoryPass, check_weights, seeded, systematic_draws
 from gibbsian.data.numbers import is_sparse
 from gibbsian.data.readers import read_table
 from gibbsian.data.rules import ManyValued, Threshold, as_rule
 from gibbsian.data.table import Table
-from gibbsian.data.weights import check_weights, systematic_draws
 from gibbsian.domain import AnyCoding, AnyDomain, Coding, Domain, RealCoding, as_coding
 from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
 from gibbsian.rng import RandomState, as_generator

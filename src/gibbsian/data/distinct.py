@@ -55,15 +55,15 @@ def distinct_codes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the distinct rows of a table of codes, a missing cell standing before every value."""
     words: list[np.ndarray] = []
-    room = 0.0
+    free_bits = 0.0
     for j, size in enumerate(sizes):  # as many columns as fit are the digits of one 64-bit number
         digit = codes[:, j].astype(np.uint64) + np.uint64(1)
         if missing is not None:
             digit[missing[:, j]] = 0
-        room -= np.log2(size + 1)
-        if room < 0:
+        free_bits -= np.log2(size + 1)
+        if free_bits < 0:
             words.append(digit)
-            room = BITS - np.log2(size + 1)
+            free_bits = BITS - np.log2(size + 1)
         else:
             words[-1] *= np.uint64(size + 1)
             words[-1] += digit

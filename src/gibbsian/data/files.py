@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import zipfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,16 +27,7 @@ DELIMITERS = ("\t", ",", ";", " ")
 
 
 def read_file(path: Path, names: Sequence[str] | None = None) -> Table:
-    """Read a file by its extension.
-
-    Parameters
-    ----------
-    path : Path
-        A ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.npy`` or ``.npz`` file; ``file.npz:key`` names one of its
-        arrays.
-    names : sequence of str, optional
-        Needed for a text file whose first line already holds values.
-    """
+    """Read a file by its extension; ``file.npz:key`` names an array, `names` the columns of text without header."""
     readers = {
         ".csv": _read_text, ".tsv": _read_text, ".txt": _read_text,
         ".parquet": _read_parquet, ".npy": _read_npy, ".npz": _read_npz,
@@ -57,6 +49,18 @@ def read_file(path: Path, names: Sequence[str] | None = None) -> Table:
 
 def _too_large(path: Path, n_bytes: float) -> None:
     require_memory(n_bytes, f"reading '{path}'", INSTEAD)
+
+
+@contextmanager
+def readable(path: Path, kind: str) -> Iterator[None]:
+    """Say of what cannot be read which file it is, and why."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (ValueError, OSError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
+        why = str(error).strip().split("\n")[0][:200] or type(error).__name__
+        raise DataError(f"file '{path}' is not a readable {kind} file", why) from None
 
 
 # -- delimited text ---------------------------------------------------------------------------------------------------
@@ -154,7 +158,7 @@ def table_from_arrow(table: Any, declared: Collection[str] = ()) -> Table:
     from pyarrow import ArrowException
 
     names = as_names(table.column_names)
-    index = {name for name in (table.schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)}
+    index = index_columns(table.schema)
     kept = [name for name in names if name not in index]
     columns = []
     for name in kept:
@@ -189,25 +193,37 @@ def _arrow_column(column: Any, name: str, declared: bool) -> np.ndarray | Factor
 
 
 def _read_parquet(path: Path, names: Sequence[str] | None) -> Table:
-    from pyarrow import ArrowException, parquet, types
+    from pyarrow import types
 
-    try:
-        size = parquet.read_metadata(path)
-        _too_large(path, size.num_rows * size.num_columns * BYTES_PER_PARQUET_CELL)
-        table = parquet.ParquetFile(path).read()
-    except (ArrowException, OSError) as error:
-        raise DataError(f"file '{path}' is not a readable Parquet file", f"{_first_sentence(error)}") from None
+    with readable(path, "Parquet"), open_parquet(path) as file:
+        _too_large(path, file.metadata.num_rows * file.metadata.num_columns * BYTES_PER_PARQUET_CELL)
+        table = file.read()
     stored_as_categories = [field.name for field in table.schema if types.is_dictionary(field.type)]
     return table_from_arrow(table, stored_as_categories)
 
 
+def open_parquet(path: Path) -> Any:
+    """Read the header of a Parquet file."""
+    from pyarrow import parquet
+
+    with readable(path, "Parquet"):
+        return parquet.ParquetFile(path)
+
+
+def index_columns(schema: Any) -> set[str]:
+    """Return the columns of an Arrow schema that are the index of a pandas frame."""
+    return {name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)}
+
+
 # -- NumPy files ------------------------------------------------------------------------------------------------------
+def open_npy(path: Path) -> np.ndarray:
+    """Map the array of an ``.npy`` file: never more is in memory than is looked at."""
+    with readable(path, ".npy"):
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
 def _read_npy(path: Path, names: Sequence[str] | None) -> Table:
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)  # never more in memory than is looked at
-    except (ValueError, OSError, EOFError) as error:
-        raise DataError(f"file '{path}' is not a readable .npy file", f"{_first_sentence(error)}") from None
-    return table_from_array(array)
+    return table_from_array(open_npy(path))
 
 
 def _split_key(path: Path) -> tuple[Path, str | None]:
@@ -219,16 +235,12 @@ def _split_key(path: Path) -> tuple[Path, str | None]:
 
 
 def _read_npz(path: Path, names: Sequence[str] | None, key: str | None = None) -> Table:
-    try:
+    with readable(path, ".npz"):
         with zipfile.ZipFile(path) as archive:
             _too_large(path, 2 * max((entry.file_size for entry in archive.infolist()), default=0))
         with np.load(path, allow_pickle=False) as arrays:
             array = arrays[_array_key(path, arrays, key)]
             stored_names = _stored_names(arrays, array)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"file '{path}' is not a readable .npz file", f"{_first_sentence(error)}") from None
     table = table_from_array(array)
     return table if stored_names is None else Table(as_names(stored_names), table.cells)
 
@@ -258,7 +270,3 @@ def _stored_names(arrays: Any, array: np.ndarray) -> list[str] | None:
             if names.dtype.kind == "U" and array.ndim == 2 and names.shape == (array.shape[1],):
                 return names.tolist()
     return None
-
-
-def _first_sentence(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0][:200] or type(error).__name__

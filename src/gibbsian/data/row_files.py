@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Self
 
 import numpy as np
 
-from gibbsian.data.files import table_from_arrow
+from gibbsian.data.files import index_columns, open_npy, open_parquet, table_from_arrow
 from gibbsian.data.readers import table_from_array
 from gibbsian.data.table import Table, as_names, check_shape
 from gibbsian.errors import DataError
@@ -21,31 +21,31 @@ PIECE_BYTES = 1 << 20
 DECODED_CELLS = 1 << 20
 
 
-class RowFile(Protocol):
+@dataclass(frozen=True)
+class RowFile:
     """Rows in a file, in pieces that can be read in any order."""
 
-    @property
-    def path(self) -> Path:
-        """Where it is."""
+    path: Path
+    names: tuple[str, ...]
+    n_rows: int
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns."""
+    @classmethod
+    @abstractmethod
+    def open(cls, path: Path) -> Self:
+        """Read the header of a file."""
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-
+    @abstractmethod
     def pieces(self, most_rows: int) -> list[tuple[int, int]]:
         """Return ranges of rows that can be read by themselves, none longer than `most_rows`."""
 
+    @abstractmethod
     def tables(self, start: int, stop: int, names: Sequence[str]) -> Iterator[tuple[int, Table]]:
         """Read the columns `names` of one piece, in parts with the row that each begins at."""
 
 
 def open_row_file(path: Path) -> RowFile:
     """Open a file by its extension; nothing but its header is read."""
-    kinds: dict[str, type[NpyRows] | type[ParquetRows]] = {".npy": NpyRows, ".parquet": ParquetRows}
+    kinds: dict[str, type[RowFile]] = {".npy": NpyRows, ".parquet": ParquetRows}
     if not path.exists() or path.is_dir():
         raise DataError(f"file '{path}' was not found", "check the path")
     if path.suffix.lower() not in kinds:
@@ -53,110 +53,73 @@ def open_row_file(path: Path) -> RowFile:
             f"file '{path}' cannot be read in pieces",
             f"a stream reads {' and '.join(kinds)} files, for others use `Dataset.read`",
         )
-    file: RowFile = kinds[path.suffix.lower()](path)
+    file = kinds[path.suffix.lower()].open(path)
     check_shape((file.n_rows, len(file.names)))
     return file
 
 
 @dataclass(frozen=True)
-class NpyRows:
+class NpyRows(RowFile):
     """The rows of an ``.npy`` file; columns are called ``x0, x1, ...``."""
 
-    path: Path
+    row_bytes: int
 
-    @cached_property
-    def _header(self) -> tuple[tuple[int, ...], int]:
-        array = self._map()
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Read the shape of the array."""
+        array = open_npy(path)
         if array.ndim != 2:
-            raise DataError(f"file '{self.path}' holds an array of {array.ndim} dimensions", "a table has two")
-        return array.shape, array.itemsize * array.shape[1]
-
-    def _map(self) -> np.ndarray:
-        try:
-            return np.load(self.path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, OSError, EOFError) as error:
-            raise DataError(f"file '{self.path}' is not a readable .npy file", f"{error}") from None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns."""
-        return tuple(f"x{j}" for j in range(self._header[0][1]))
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self._header[0][0]
+            raise DataError(f"file '{path}' holds an array of {array.ndim} dimensions", "a table has two")
+        n_rows, n = array.shape
+        return cls(path, tuple(f"x{j}" for j in range(n)), n_rows, max(1, array.itemsize * n))
 
     def pieces(self, most_rows: int) -> list[tuple[int, int]]:
         """Cut the rows into ranges of about a mebibyte."""
-        size = max(1, min(PIECE_BYTES // max(1, self._header[1]), most_rows))
+        size = max(1, min(PIECE_BYTES // self.row_bytes, most_rows))
         return [(start, min(start + size, self.n_rows)) for start in range(0, self.n_rows, size)]
 
     def tables(self, start: int, stop: int, names: Sequence[str]) -> Iterator[tuple[int, Table]]:
         """Read a range of rows. The file is mapped for one piece at a time, so its pages do not pile up."""
-        array = np.array(self._map()[start:stop])
-        table = Table(self.names, array) if array.dtype.kind in "biuf" else table_from_array(array)
-        yield start, table.select(names)
+        yield start, table_from_array(np.array(open_npy(self.path)[start:stop])).select(names)
 
 
 @dataclass(frozen=True)
-class ParquetRows:
+class ParquetRows(RowFile):
     """The rows of a Parquet file, in its row groups."""
 
-    path: Path
+    ends: tuple[int, ...]
 
-    @cached_property
-    def _metadata(self) -> tuple[tuple[str, ...], list[int]]:
-        file = self._open()
-        index = {n for n in (file.schema_arrow.pandas_metadata or {}).get("index_columns", []) if isinstance(n, str)}
-        names = as_names(name for name in file.schema_arrow.names if name not in index)
-        groups = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
-        return names, groups
-
-    def _open(self) -> Any:
-        from pyarrow import ArrowException, parquet
-
-        try:
-            return parquet.ParquetFile(self.path)
-        except (ArrowException, OSError) as error:
-            raise DataError(f"file '{self.path}' is not a readable Parquet file", f"{error}") from None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns, without the index that pandas may have stored beside them."""
-        return self._metadata[0]
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return sum(self._metadata[1])
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Read the columns, without the index that pandas may have stored beside them, and the row groups."""
+        with open_parquet(path) as file:
+            index = index_columns(file.schema_arrow)
+            names = as_names(name for name in file.schema_arrow.names if name not in index)
+            sizes = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
+            return cls(path, names, file.metadata.num_rows, tuple(np.cumsum(sizes).tolist()))
 
     def pieces(self, most_rows: int) -> list[tuple[int, int]]:
         """Return the row groups as ranges of rows; each must fit, for a part of one cannot be read by itself."""
-        groups = self._metadata[1]
-        if max(groups) > most_rows:
+        groups = [(start, end) for start, end in zip((0, *self.ends), self.ends, strict=False) if end > start]
+        largest = max(end - start for start, end in groups)
+        if largest > most_rows:
             raise DataError(
-                f"file '{self.path}' has a row group of {max(groups)} rows but memory is for {most_rows}",
+                f"file '{self.path}' has a row group of {largest} rows but memory is for {most_rows}",
                 "raise `memory=` or write the file with smaller row groups",
             )
-        ends = np.cumsum(groups).tolist()
-        return [(end - size, end) for end, size in zip(ends, groups, strict=True) if size]
+        return groups
 
     def tables(self, start: int, stop: int, names: Sequence[str]) -> Iterator[tuple[int, Table]]:
         """Decode one row group, a part at a time."""
         from pyarrow import ArrowException
         from pyarrow import Table as ArrowTable
 
-        group = self._group_at(start)
+        group = int(np.searchsorted(self.ends, start, side="right"))
         rows = max(1, DECODED_CELLS // len(names))
-        with self._open() as file:
+        with open_parquet(self.path) as file:
             try:
                 for part in file.iter_batches(rows, row_groups=[group], columns=list(names)):
                     yield start, table_from_arrow(ArrowTable.from_batches([part])).select(names)
                     start += part.num_rows
             except (ArrowException, OSError) as error:
                 raise DataError(f"file '{self.path}' is damaged near row {start}", f"{error}") from None
-
-    def _group_at(self, start: int) -> int:
-        ends = np.cumsum(self._metadata[1])
-        return int(np.searchsorted(ends, start, side="right"))

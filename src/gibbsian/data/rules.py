@@ -159,7 +159,7 @@ AUTOMATIC = ("auto", "auto-categorical", "auto-visible")
 _RULES = {"real": RealCoding(), "categorical": Labels(), "values": Values(), "auto-visible": Units()}
 
 
-def as_rule(coding: Any) -> Rule | AnyCoding | str:
+def as_rule(coding: Any) -> Any:
     """Return the rule or coding that a word or a pair stands for; "auto" and "auto-categorical" stay words."""
     if isinstance(coding, str):
         return _RULES[coding] if coding in _RULES else coding if coding in AUTOMATIC else as_coding(coding)

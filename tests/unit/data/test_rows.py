@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.data.weights import check_weights, systematic_draws
+from gibbsian.data.minibatches import check_weights, systematic_draws
 from gibbsian.errors import DataError
 
 ROWS = np.array([[1, 0], [0, 1], [1, 0], [1, 1]], np.int8)

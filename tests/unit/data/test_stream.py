@@ -21,7 +21,7 @@ from preflights import preflight_graph
 
 
 def numbered_rows(n_rows: int, n_columns: int = 12) -> np.ndarray:
-    """Rows that spell their own number in binary, so that each can be told from all others."""
+    """Rows that spell their own number in binary, so that each differs from all others."""
     return ((np.arange(n_rows)[:, None] >> np.arange(n_columns)) & 1).astype(np.uint8)
 
 
