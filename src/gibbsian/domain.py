@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -43,16 +43,12 @@ class Domain:
     name: str
     low: int
     high: int
+    two_valued: ClassVar[bool] = True  # states hold the two numbers themselves
 
     @property
     def gap(self) -> int:
         """Distance between the two values."""
         return self.high - self.low
-
-    @property
-    def two_valued(self) -> bool:
-        """True: states hold the two numbers themselves."""
-        return True
 
     def cardinalities(self, n_variables: int) -> np.ndarray:
         """Return the number of values of each variable: twos."""
@@ -117,6 +113,7 @@ class Categories:
 
     sizes: tuple[int, ...]
     values: tuple[tuple[float, ...], ...] | None = None
+    two_valued: ClassVar[bool] = False  # states hold the numbers of the values, even where there are two
 
     def __post_init__(self) -> None:
         for i, size in enumerate(self.sizes):
@@ -137,11 +134,6 @@ class Categories:
     def name(self) -> str:
         """``"categorical"``, or ``"values"`` where the values are numbers."""
         return "categorical" if self.values is None else "values"
-
-    @property
-    def two_valued(self) -> bool:
-        """False: states hold the numbers of the values, even where there are two."""
-        return False
 
     def cardinalities(self, n_variables: int) -> np.ndarray:
         """Return the number of values of each variable."""
@@ -188,11 +180,7 @@ class Reals:
     """
 
     name: str = "real"
-
-    @property
-    def two_valued(self) -> bool:
-        """False."""
-        return False
+    two_valued: ClassVar[bool] = False
 
     def cardinalities(self, *_: Any) -> Any:
         """Refuse: there are as many values as numbers."""

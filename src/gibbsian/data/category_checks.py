@@ -8,27 +8,12 @@ every direction; L1 holds the couplings only, so a value that never occurs stays
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.distinct import distinct_codes
-from gibbsian.data.findings import (
-    LISTED,
-    RARE_ROWS,
-    RARE_SHARE,
-    PairClauses,
-    check_observed,
-    columns_have,
-    counted_rows,
-    judge_empty,
-    listed,
-    names_where,
-    them,
-    warn_of_duplicates,
-)
-from gibbsian.errors import ConstantColumnError, DegenerateDataWarning, notify
+from gibbsian.data.findings import LISTED, Findings, columns_have, counted_rows, is_rare, listed, them, warn
 from gibbsian.graphs import Graph
 from gibbsian.resources import require_memory
 
@@ -37,21 +22,24 @@ BYTES_PER_CODE = 2
 BYTES_PER_ROW = 16
 
 
-def check_categories(data: Dataset, graph: Graph, *, l1: float, l2: float) -> dict[str, Any]:
-    """Check that a table for every variable and every edge can be learned; return what a report says of it."""
+def check_categories(found: Findings, graph: Graph) -> None:
+    """Check that a table for every variable and every edge can be learned."""
+    data = found.data
     shown = _rows_with_each_value(data)
-    check_observed(data, np.array([rows.sum() for rows in shown]))
-    constant = names_where(data, np.array([np.count_nonzero(rows) == 1 for rows in shown]))
-    _judge_constant(data, constant, l2)
-    _warn_of_identifiers(data, shown)
-    notes = [*_judge_unseen(data, shown, set(constant), l2), *_judge_rare(data, shown, l2), *_spelled_alike(data)]
-    pairs, twins = _look_at_pairs(data, graph, shown)
-    notes += pairs.judge(unpenalised=l1 == 0 and l2 == 0)
+    found.check_observed(np.array([rows.sum() for rows in shown]))
+    found.constant = found.names_where(np.array([np.count_nonzero(rows) == 1 for rows in shown]))
+    # a column with one value of one is idle; with one of several its biases have no finite best
+    several = [name for name in found.constant if len(data.coding.labels_of(data.names.index(name))) > 1]
+    idle = " and so no part in any interaction"
+    found.judge_constant(several, ", declare that value alone,", idle, f"drop {them(found.constant)}")
+    _warn_of_identifiers(found, shown)
+    _judge_unseen(found, shown)
+    _judge_rare(found, shown)
+    _note_spelled_alike(found)
+    twins = _judge_pairs(found, graph, shown)
     if not graph.is_complete:
-        twins += _identical_columns(data)
-    named = tuple((data.names[i], data.names[j], "relabelled") for i, j in sorted(set(twins)))
-    duplicates = warn_of_duplicates(tuple(entry for entry in named if not {*constant} & {*entry}))
-    return {"constant": constant, "duplicates": duplicates, "notes": tuple(notes)}
+        twins |= _identical_columns(data)
+    found.warn_of_duplicates((i, j, "relabelled") for i, j in twins)
 
 
 # -- single values ----------------------------------------------------------------------------------------------------
@@ -65,78 +53,62 @@ def _rows_with_each_value(data: Dataset) -> list[np.ndarray]:
     return shown
 
 
-def _judge_constant(data: Dataset, constant: tuple[str, ...], l2: float) -> None:
-    """A column with one value of one is idle; with one of several its biases have no finite best."""
-    several = [name for name in constant if len(data.coding.labels_of(data.names.index(name))) > 1]
-    if several and l2 == 0:
-        raise ConstantColumnError(
-            f"{columns_have(several, limit=len(several))} one value only, so no finite bias is the most likely",
-            f"drop {them(several)}, declare that value alone, or add a penalty such as `l2=0.01`",
-        )
-    if constant:
-        notify(
-            DegenerateDataWarning(
-                f"{columns_have(constant)} one value only and so no part in any interaction", f"drop {them(constant)}"
-            )
-        )
-
-
-def _warn_of_identifiers(data: Dataset, shown: list[np.ndarray]) -> None:
+def _warn_of_identifiers(found: Findings, shown: list[np.ndarray]) -> None:
     """A column in which most rows have a value of their own is a number or a name, not a category."""
-    alone = [np.count_nonzero(rows == 1) for rows in shown]
-    several = [np.count_nonzero(rows) > 10 for rows in shown]
-    unique = names_where(data, np.array(several) & (np.array(alone) > 0.5 * np.array([rows.sum() for rows in shown])))
+    alone = np.array([np.count_nonzero(rows == 1) > 0.5 * rows.sum() for rows in shown])
+    unique = found.names_where(alone & np.array([np.count_nonzero(rows) > 10 for rows in shown]))
     if unique:
-        notify(
-            DegenerateDataWarning(
-                f"{columns_have(unique)} a value of its own in most rows, which is no category",
-                f"cut numbers into bins (pandas.cut), or drop {them(unique)}",
-            )
+        warn(
+            f"{columns_have(unique)} a value of its own in most rows, which is no category",
+            f"cut numbers into bins (pandas.cut), or drop {them(unique)}",
         )
 
 
-def _judge_unseen(data: Dataset, shown: list[np.ndarray], constant: set[str], l2: float) -> list[str]:
-    unseen = [
-        _cell(data, j, int(code))
+def _judge_unseen(found: Findings, shown: list[np.ndarray]) -> None:
+    clauses = [
+        f"{found.cell(j, code)} never occurs"
         for j, rows in enumerate(shown)
-        if data.names[j] not in constant
-        for code in np.flatnonzero(rows == 0)
+        if found.data.names[j] not in found.constant
+        for code in np.flatnonzero(rows == 0).tolist()
     ]
-    clauses = [f"{cell} never occurs" for cell in unseen]
-    return judge_empty(clauses, l2 == 0, "value", "leave such values out of the categories")
+    found.judge_empty(clauses, found.l2 == 0, "value", "leave such values out of the categories")
 
 
-def _judge_rare(data: Dataset, shown: list[np.ndarray], l2: float) -> list[str]:
+def _judge_rare(found: Findings, shown: list[np.ndarray]) -> None:
     rare = [
-        f"{_cell(data, j, int(code))} occurs in {'1 row' if rows[code] == 1 else f'{rows[code]:.0f} rows'}"
+        f"{found.cell(j, code)} occurs in {'1 row' if rows[code] == 1 else f'{rows[code]:.0f} rows'}"
         for j, rows in enumerate(shown)
-        for code in np.flatnonzero((rows > 0) & (rows < RARE_ROWS) & (rows < RARE_SHARE * rows.sum()))
+        for code in np.flatnonzero(is_rare(rows, rows.sum())).tolist()
     ]
     if not rare:
-        return []
-    sentence = f"{listed(rare, 'other value', 'other values')}: their parameters are poorly determined"
-    if l2 == 0:
-        notify(DegenerateDataWarning(f"{sentence}; merge them or add a penalty such as `l2=0.01`"))
-    return [sentence]
+        return
+    found.notes.append(f"{listed(rare, 'other value', 'other values')}: their parameters are poorly determined")
+    if found.l2 == 0:
+        warn(found.notes[-1], "merge them or add a penalty such as `l2=0.01`")
 
 
-def _spelled_alike(data: Dataset) -> list[str]:
+def _note_spelled_alike(found: Findings) -> None:
     """Labels of one column that differ in letter case only: perhaps one value, perhaps two."""
     alike = []
-    for name, labels in zip(data.names, data.labels, strict=True):
+    for name, labels in zip(found.data.names, found.data.labels, strict=True):
         words = [label for label in labels if isinstance(label, str)]
         repeated = {word for word, count in Counter(map(str.casefold, words)).items() if count > 1}
         same = [word for word in words if word.casefold() in repeated]
         if same:
             alike.append(f"{name!r} has {same[0]!r} and {same[1]!r}")
-    return [f"{listed(alike, 'other column', 'other columns')}, taken as different values"] if alike else []
+    if alike:
+        found.notes.append(f"{listed(alike, 'other column', 'other columns')}, taken as different values")
 
 
 # -- pairs of values --------------------------------------------------------------------------------------------------
-def _look_at_pairs(data: Dataset, graph: Graph, shown: list[np.ndarray]) -> tuple[PairClauses, list[tuple[int, int]]]:
-    """Go through the edges one at a time, so that no more than one table is held; find relabelled columns too."""
+def _judge_pairs(found: Findings, graph: Graph, shown: list[np.ndarray]) -> set[tuple[int, int]]:
+    """Judge the edges one at a time, so that no more than one table is held; return relabelled columns."""
+    data = found.data
     columns, sizes = _columns_with_holes(data), [rows.size for rows in shown]
-    pairs, twins = PairClauses(), []
+    apart: list[str] = []
+    certain: list[str] = []
+    doubtful: list[str] = []
+    twins: set[tuple[int, int]] = set()
     for i, j in graph.edges.tolist():
         seen = np.bincount(columns[i] * np.int16(sizes[j] + 1) + columns[j], minlength=(sizes[i] + 1) * (sizes[j] + 1))
         table = seen.reshape(sizes[i] + 1, sizes[j] + 1) > 0
@@ -145,15 +117,16 @@ def _look_at_pairs(data: Dataset, graph: Graph, shown: list[np.ndarray]) -> tupl
         # a cell missing in column i may stand for any of its values
         possible = observed | table[:-1, -1:] | table[-1:, :-1] | table[-1, -1]
         if not observed.any():
-            pairs.apart.append(f"columns {data.names[i]!r} and {data.names[j]!r}")
+            apart.append(f"columns {data.names[i]!r} and {data.names[j]!r}")
         elif not possible[occur].all():
-            pairs.certain.append(_never(data, i, j, possible, shown) if len(pairs.certain) < LISTED else "")
+            certain.append(_never(found, i, j, possible, shown) if len(certain) < LISTED else "")
         elif not observed[occur].all():
-            pairs.doubtful.append(_never(data, i, j, observed, shown) if len(pairs.doubtful) < LISTED else "")
+            doubtful.append(_never(found, i, j, observed, shown) if len(doubtful) < LISTED else "")
         inner = observed[occur]
         if inner.shape[0] == inner.shape[1] and (inner.sum(axis=0) == 1).all() and (inner.sum(axis=1) == 1).all():
-            twins.append((i, j))
-    return pairs, twins
+            twins.add((i, j))
+    found.judge_pairs(apart, certain, doubtful)
+    return twins
 
 
 def _columns_with_holes(data: Dataset) -> np.ndarray:
@@ -172,15 +145,15 @@ def _columns_with_holes(data: Dataset) -> np.ndarray:
     return columns
 
 
-def _never(data: Dataset, i: int, j: int, filled: np.ndarray, shown: list[np.ndarray]) -> str:
+def _never(found: Findings, i: int, j: int, filled: np.ndarray, shown: list[np.ndarray]) -> str:
     empty = ~filled & (shown[i] > 0)[:, None] & (shown[j] > 0)
     a, b = np.argwhere(empty)[0].tolist()
     count = int(empty.sum())
     more = f" (nor do {count - 1} other combinations of the two)" if count > 1 else ""
-    return f"{_cell(data, i, a)} never occurs together with {_cell(data, j, b)}{more}"
+    return f"{found.cell(i, a)} never occurs together with {found.cell(j, b)}{more}"
 
 
-def _identical_columns(data: Dataset) -> list[tuple[int, int]]:
+def _identical_columns(data: Dataset) -> set[tuple[int, int]]:
     """Each column that is a relabelling of an earlier one in every row, with the first of its kind."""
     columns = _columns_with_holes(data)
     alike = np.empty(columns.shape, np.int8)
@@ -193,8 +166,4 @@ def _identical_columns(data: Dataset) -> list[tuple[int, int]]:
     missing = alike < 0
     sizes = [int(alike.max(initial=0)) + 1] * columns.shape[1]
     shows, kind_of = distinct_codes(np.where(missing, 0, alike), sizes, missing)
-    return [(int(shows[kind]), j) for j, kind in enumerate(kind_of) if shows[kind] != j]
-
-
-def _cell(data: Dataset, column: int, code: int) -> str:
-    return f"{data.names[column]!r}={data.coding.labels_of(column)[code]}"
+    return {(int(shows[kind]), j) for j, kind in enumerate(kind_of) if shows[kind] != j}

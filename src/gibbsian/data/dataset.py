@@ -14,7 +14,7 @@ from gibbsian.data.minibatches import Cuts, MemoryPass, check_weights, seeded, s
 from gibbsian.data.numbers import is_sparse
 from gibbsian.data.readers import read_table
 from gibbsian.data.rules import ManyValued, Threshold, as_rule
-from gibbsian.data.table import Table
+from gibbsian.data.table import Table, default_names
 from gibbsian.domain import AnyCoding, AnyDomain, Coding, Domain, RealCoding, as_coding
 from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
 from gibbsian.rng import RandomState, as_generator
@@ -161,11 +161,7 @@ class Dataset:
         else:
             table = read_table(source, names)
         table, sample_weight = _take_weights(table, weight_column, sample_weight)
-        table = table.without([drop] if isinstance(drop, str) else drop)
-        if columns is not None:
-            table = table.select([columns] if isinstance(columns, str) else list(columns), declared_by)
-        if table.shape[1] == 0:
-            raise DataError("no columns are left to model", "drop fewer of them")
+        table = table.chosen(columns, drop, declared_by)
         row_weights = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
         return cls._of_cells(encode(table, coding, declared_by), row_weights)
 
@@ -207,7 +203,7 @@ class Dataset:
         states = states if is_sparse(states) else np.asarray(states)
         if states.ndim != 2 or not states.shape[0]:
             raise DataError(f"states has shape {states.shape}", "give a table with at least one row")
-        words = tuple(f"x{j}" for j in range(states.shape[1])) if names is None else tuple(names)
+        words = default_names(states.shape[1]) if names is None else tuple(names)
         weights = None if sample_weight is None else check_weights(sample_weight, states.shape[0])
         if missing is not None:
             missing, states = _checked_holes(missing, states, known.domain)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from gibbsian.data.dataset import Dataset
 from gibbsian.errors import (
+    ConstantColumnError,
     DataError,
     DegenerateDataWarning,
     MaximumDoesNotExistError,
@@ -61,17 +62,115 @@ class PreflightReport:
     notes: tuple[str, ...] = ()
 
 
-def report_of(data: Any, n_empty: int, **findings: Any) -> PreflightReport:
-    """Put what was found beside the sizes of the data."""
-    n_missing = int(data.missing[data.row_of].sum()) if data.has_missing else 0
-    return PreflightReport(data.n_rows, data.n_states, n_missing, n_empty, **findings)
+@dataclass
+class Findings:
+    """What checks find, in sentences: errors are raised, warnings given, and the rest is kept for the report."""
+
+    data: Any
+    l1: float
+    l2: float
+    constant: tuple[str, ...] = ()
+    nearly_constant: tuple[str, ...] = ()
+    duplicates: tuple[tuple[str, str, str], ...] = ()
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def unpenalised(self) -> bool:
+        """Whether nothing holds the interactions."""
+        return self.l1 == 0 and self.l2 == 0
+
+    def report(self) -> PreflightReport:
+        """Put what was found beside the sizes of the data."""
+        data = self.data
+        n_missing = int(data.missing[data.row_of].sum()) if data.has_missing else 0
+        n_empty = int(empty_rows(data).sum()) if data.has_missing else 0
+        found = (self.constant, self.nearly_constant, self.duplicates, tuple(self.notes))
+        return PreflightReport(data.n_rows, data.n_states, n_missing, n_empty, *found)
+
+    # -- rows and columns ---------------------------------------------------------------------------------------------
+    def check_rows(self) -> None:
+        """Refuse a single row and rows without any observed cell; warn where some are without."""
+        data = self.data
+        if data.n_rows < 2:
+            raise DataError(f"`n_samples` = {data.n_rows} is too few to fit", "give at least 2 rows")
+        empty = np.flatnonzero(empty_rows(data)) if data.has_missing else np.empty(0)
+        refuse_nothing(data, len(empty))
+        if len(empty):
+            what = "1 row carries" if len(empty) == 1 else f"{len(empty)} rows carry"
+            notify(
+                MissingValuesWarning(
+                    f"{what} no information because all cells are missing (first: row {empty[0]})",
+                    "left out of the fit",
+                )
+            )
+
+    def check_observed(self, observed_rows: np.ndarray) -> None:
+        """Refuse a column that no row of positive weight shows."""
+        unseen = self.names_where(observed_rows == 0)
+        if unseen:
+            raise DataError(
+                f"{columns_have(unseen)} no observed cell in any row of positive weight", f"drop {them(unseen)}"
+            )
+
+    def judge_constant(self, unbounded: Sequence[str], remedy: str, idle: str, otherwise: str) -> None:
+        """Raise when nothing holds the biases of constant columns, and warn of the others."""
+        if unbounded and self.l2 == 0:
+            raise ConstantColumnError(
+                f"{columns_have(unbounded, limit=len(unbounded))} one value only, so no finite bias is the most likely",
+                f"drop {them(unbounded)}{remedy} or add a penalty such as `l2=0.01`",
+            )
+        if self.constant:
+            warn(f"{columns_have(self.constant)} one value only{idle}", otherwise)
+
+    def names_where(self, chosen: np.ndarray) -> tuple[str, ...]:
+        """Name the chosen columns."""
+        return tuple(self.data.names[j] for j in np.flatnonzero(chosen))
+
+    def cell(self, column: int, code: int) -> str:
+        """Name a value of a column in words of the user's table."""
+        return f"{self.data.names[column]!r}={self.data.coding.labels_of(column)[code]}"
+
+    # -- what never occurs --------------------------------------------------------------------------------------------
+    def judge_empty(self, clauses: list[str], free: bool, kind: str, remedy: str) -> None:
+        """Raise when nothing holds the parameters of what never occurs; note where a penalty does."""
+        if not clauses:
+            return
+        shown = listed(clauses, f"other {kind}", f"other {kind}s")
+        if free:
+            raise MaximumDoesNotExistError(
+                f"the likelihood has no finite maximum, because {shown}",
+                f"add a penalty such as `l2=0.01`, or {remedy}",
+            )
+        self.notes.append(f"{shown}: the penalty alone keeps the parameters finite")
+
+    def judge_pairs(self, apart: list[str], certain: list[str], doubtful: list[str]) -> None:
+        """Judge pairs of columns never observed together, with empty cells, and with cells only holes may fill."""
+        if apart and self.unpenalised:
+            raise MaximumDoesNotExistError(
+                f"{apart[0]} are never observed in the same row, so nothing determines their coupling",
+                "add a penalty such as `l2=0.01`, or leave the edge out of the graph",
+            )
+        self.judge_empty(certain, self.unpenalised, "pair", "drop or merge columns or rare values")
+        if doubtful:
+            shown = listed(doubtful, "other pair", "other pairs")
+            how = "only rows with missing cells decide how large the parameters are"
+            self.notes.append(f"in the observed cells {shown}: {how}")
+
+    def warn_of_duplicates(self, pairs: Iterable[tuple[int, int, str]]) -> None:
+        """Warn of pairs of columns that say the same; constant ones say nothing."""
+        named = ((self.data.names[i], self.data.names[j], kind) for i, j, kind in sorted(pairs))
+        self.duplicates = tuple(entry for entry in named if not {*self.constant} & {*entry[:2]})
+        if self.duplicates:
+            clauses = [f"{first!r} and {second!r} are {kind} in every row" for first, second, kind in self.duplicates]
+            warn(
+                f"columns {listed(clauses, 'other pair', 'other pairs')}",
+                "the data do not distinguish their parameters",
+            )
 
 
-# -- rows and columns -------------------------------------------------------------------------------------------------
-def check_rows(data: Any) -> None:
-    """Refuse a single row."""
-    if data.n_rows < 2:
-        raise DataError(f"`n_samples` = {data.n_rows} is too few to fit", "give at least 2 rows")
+def warn(reason: str, remedy: str) -> None:
+    """Warn of data that determine parameters poorly."""
+    notify(DegenerateDataWarning(reason, remedy))
 
 
 def counted_rows(data: Dataset) -> np.ndarray:
@@ -87,84 +186,18 @@ def empty_rows(data: Dataset) -> np.ndarray:
     return data.missing[data.row_of].all(axis=1)
 
 
-def warn_of_empty_rows(data: Dataset) -> int:
-    """Warn of rows without an observed cell, refuse if all are such, and count them."""
-    empty = np.flatnonzero(empty_rows(data))
-    if len(empty) == data.n_rows:
+def refuse_nothing(data: Dataset, n_empty: int) -> None:
+    """Refuse rows that are all empty."""
+    if n_empty == data.n_rows:
         raise DataError(f"all cells of all {data.n_rows} rows are missing", "there is nothing to fit")
-    if len(empty):
-        what = "1 row carries" if len(empty) == 1 else f"{len(empty)} rows carry"
-        notify(
-            MissingValuesWarning(
-                f"{what} no information because all cells are missing (first: row {empty[0]})", "left out of the fit"
-            )
-        )
-    return len(empty)
 
 
-def check_observed(data: Any, observed_rows: np.ndarray) -> None:
-    """Refuse a column that no row of positive weight shows."""
-    unseen = names_where(data, observed_rows == 0)
-    if unseen:
-        raise DataError(
-            f"{columns_have(unseen)} no observed cell in any row of positive weight", f"drop {them(unseen)}"
-        )
-
-
-# -- pairs ------------------------------------------------------------------------------------------------------------
-def warn_of_duplicates(duplicates: tuple[tuple[str, str, str], ...]) -> tuple[tuple[str, str, str], ...]:
-    """Warn of pairs of columns that say the same, and return them."""
-    if duplicates:
-        clauses = [f"{first!r} and {second!r} are {kind} in every row" for first, second, kind in duplicates]
-        notify(
-            DegenerateDataWarning(
-                f"columns {listed(clauses, 'other pair', 'other pairs')}", "their parameters cannot be told apart"
-            )
-        )
-    return duplicates
-
-
-@dataclass
-class PairClauses:
-    """Clauses on pairs of columns: never observed together, empty for certain, empty unless missing cells fill it."""
-
-    apart: list[str] = field(default_factory=list)
-    certain: list[str] = field(default_factory=list)
-    doubtful: list[str] = field(default_factory=list)
-
-    def judge(self, unpenalised: bool) -> tuple[str, ...]:
-        """Raise when a pair rules out a finite maximum; return notes on what is only in doubt or penalised."""
-        if self.apart and unpenalised:
-            raise MaximumDoesNotExistError(
-                f"{self.apart[0]} are never observed in the same row, so nothing determines their coupling",
-                "add a penalty such as `l2=0.01`, or leave the edge out of the graph",
-            )
-        notes = judge_empty(self.certain, unpenalised, "pair", "drop or merge columns or rare values")
-        if self.doubtful:
-            shown = listed(self.doubtful, "other pair", "other pairs")
-            how = "only rows with missing cells decide how large the parameters are"
-            notes.append(f"in the observed cells {shown}: {how}")
-        return tuple(notes)
-
-
-def judge_empty(clauses: list[str], free: bool, kind: str, remedy: str) -> list[str]:
-    """Raise when nothing holds the parameters of what never occurs; return a note where a penalty does."""
-    if not clauses:
-        return []
-    shown = listed(clauses, f"other {kind}", f"other {kind}s")
-    if free:
-        raise MaximumDoesNotExistError(
-            f"the likelihood has no finite maximum, because {shown}", f"add a penalty such as `l2=0.01`, or {remedy}"
-        )
-    return [f"{shown}: the penalty alone keeps the parameters finite"]
+def is_rare(rows: Any, of_rows: Any) -> Any:
+    """Whether a value occurs, but in too few rows to learn from."""
+    return (rows > 0) & (rows < RARE_ROWS) & (rows < RARE_SHARE * of_rows)
 
 
 # -- words ------------------------------------------------------------------------------------------------------------
-def names_where(data: Any, chosen: np.ndarray) -> tuple[str, ...]:
-    """Name the chosen columns."""
-    return tuple(data.names[j] for j in np.flatnonzero(chosen))
-
-
 def columns_have(names: Sequence[str], limit: int = LISTED) -> str:
     """Name the columns as the subject of a sentence."""
     shown = ", ".join(repr(name) for name in names[:limit])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data.rules import Groups
-from gibbsian.data.table import INSTEAD, Factor, Table, as_factor, as_names, check_shape
+from gibbsian.data.table import INSTEAD, Factor, Table, as_factor, check_shape, default_names
 from gibbsian.domain import MOST_VALUES
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.resources import require_memory
@@ -29,9 +29,7 @@ def table_from_one_hot(array: Any, names: Sequence[str] | None = None) -> Table:
     if not 1 <= q <= MOST_VALUES:
         raise DataError(f"the one-hot array has {q} values a variable", f"from 1 to {MOST_VALUES} are possible")
     require_memory(n_rows * n * BYTES_PER_VARIABLE, f"reading {n_rows} x {n} one-hot cells", INSTEAD)
-    words = as_names([f"x{j}" for j in range(n)] if names is None else names)
-    if len(words) != n:
-        raise DataError(f"names has {len(words)} entries but the data has {n} variables")
+    words = Table(default_names(n), array).renamed(names).names
     labels = list(range(q))
     columns = [_factor(word, array[:, j], [f"{word}[{k}]" for k in labels], labels) for j, word in enumerate(words)]
     return Table(words, columns)

@@ -1,4 +1,4 @@
-"""What two-valued data show, counted in one pass over their partitions: values, pairs of values, products.
+"""Checks of two-valued columns and of the pairs that interact, counted in one pass over the partitions of the data.
 
 Of the four combinations of two variables' values only "does it occur" is asked, not "how often", so a column is one bit
 per state. An edge whose four combinations have been seen is looked at no further; on ordinary data the first block of
@@ -14,6 +14,7 @@ variables.)
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,8 +23,8 @@ import numpy as np
 from gibbsian.blocks import row_blocks
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.distinct import distinct_rows
-from gibbsian.data.findings import counted_rows
-from gibbsian.domain import require_two_values
+from gibbsian.data.findings import LISTED, RARE_ROWS, Findings, columns_have, counted_rows, is_rare, warn
+from gibbsian.domain import SPIN, require_two_values
 from gibbsian.graphs import Graph
 
 STATES_PER_BLOCK = 512
@@ -36,8 +37,92 @@ MOST_EXACT = 2**24
 MOST_WORK = 2e8
 
 
+def check_pairs(found: Findings, graph: Graph, bias: bool) -> None:
+    """Check that couplings on `graph`, and biases, can be learned."""
+    data = found.data
+    triangles = found.unpenalised and (bias or data.domain == SPIN) and not data.has_missing
+    triangles = triangles and _has_few_triangles(graph)
+    counts = count_pairs(data, graph.edges, products=triangles)
+    found.check_observed(counts.low + counts.high)
+    found.constant = found.names_where((counts.low == 0) | (counts.high == 0))
+    if bias:
+        found.judge_constant(found.constant, "", "", "the penalty alone keeps the biases finite")
+    found.nearly_constant = found.names_where(
+        is_rare(np.minimum(counts.low, counts.high), counts.low + counts.high),
+    )
+    if found.nearly_constant:
+        rare = f"{columns_have(found.nearly_constant)} the rarer value in fewer than {RARE_ROWS} rows"
+        warn(rare, "parameters are poorly determined")
+    _judge_edges(found, graph, counts, bias)
+    if triangles and not counts.missing.any():
+        _judge_triangles(found, graph, counts)
+    found.warn_of_duplicates(_duplicates(data, graph, counts))
+
+
+def _judge_edges(found: Findings, graph: Graph, cells: PairCounts, bias: bool) -> None:
+    """Judge what the tables of the edges rule out."""
+    names = found.data.names
+    apart = graph.edges[~cells.observed.any(axis=1)][:1]
+    certain = _unbounded_edges(found.data, cells.possible, bias)
+    doubtful = _unbounded_edges(found.data, cells.observed, bias) & ~certain
+    found.judge_pairs(
+        [f"columns {names[i]!r} and {names[j]!r}" for i, j in apart],
+        _reasons(found, graph, cells.possible, certain, bias),
+        _reasons(found, graph, cells.observed, doubtful, bias),
+    )
+
+
+def _judge_triangles(found: Findings, graph: Graph, counts: PairCounts) -> None:
+    """Raise when three columns rule out a finite maximum together, though no two of them do."""
+    triangle = _empty_triangle(counts, graph)
+    if triangle is None:
+        return
+    shown = ", ".join(found.cell(node, int(spin > 0)) for node, spin in zip(*triangle, strict=True))
+    found.judge_empty([f"{shown} never occur together, nor do their opposites"], True, "", "drop one of these columns")
+
+
+def _unbounded_edges(data: Any, filled: np.ndarray, bias: bool) -> np.ndarray:
+    """Edges whose table lies on the boundary (see the module's docstring)."""
+    if bias:
+        return np.count_nonzero(filled, axis=1) < len(CELLS)
+    low_low, low_high, high_low, high_high = (filled[:, cell] for cell in range(len(CELLS)))
+    if data.domain == SPIN:
+        return ~(low_high | high_low) | ~(low_low | high_high)
+    return ~high_high | ~(low_low | low_high | high_low)
+
+
+def _reasons(found: Findings, graph: Graph, filled: np.ndarray, edges: np.ndarray, bias: bool) -> list[str]:
+    """One clause per edge, in words of the user's table; beyond those listed only their number matters."""
+    chosen = np.flatnonzero(edges)
+    clauses = [_reason(found, graph.edges[e], filled[e], bias) for e in chosen[:LISTED]]
+    return clauses + [""] * (len(chosen) - len(clauses))
+
+
+def _reason(found: Findings, edge: np.ndarray, filled: np.ndarray, bias: bool) -> str:
+    i, j = edge.tolist()
+    if not bias and found.data.domain == SPIN:
+        how = "opposite" if filled[1] or filled[2] else "equal"
+        return f"{found.data.names[i]!r} and {found.data.names[j]!r} are always {how}"
+    both_high = len(CELLS) - 1
+    empty = both_high if not bias else int(np.flatnonzero(~filled)[0])
+    often = "always" if filled[empty] else "never"
+    return f"{found.cell(i, CELLS[empty][0])} {often} occurs together with {found.cell(j, CELLS[empty][1])}"
+
+
+def _duplicates(data: Any, graph: Graph, cells: PairCounts) -> Iterator[tuple[int, int, str]]:
+    """Pairs of equal or opposite columns: on edges wherever both are observed, elsewhere if alike in every row."""
+    low_low, low_high, high_low, high_high = cells.observed.T
+    alike, unlike = low_low | high_high, low_high | high_low
+    same = {tuple(graph.edges[e].tolist()): "equal" for e in np.flatnonzero(alike & ~unlike)}
+    same |= {tuple(graph.edges[e].tolist()): "opposite" for e in np.flatnonzero(unlike & ~alike)}
+    if not graph.is_complete and isinstance(data, Dataset):  # not all rows of a stream are in memory together
+        same = dict(_identical_columns(data)) | same
+    return ((i, j, kind) for (i, j), kind in same.items())
+
+
+# -- counting ---------------------------------------------------------------------------------------------------------
 @dataclass(eq=False)
-class PairTable:
+class _PairTable:
     """Which cells of each edge's 2x2 table are filled, in the order of `CELLS`."""
 
     edges: np.ndarray
@@ -91,7 +176,7 @@ def count_pairs(data: Any, edges: np.ndarray, products: bool = False) -> PairCou
     """Count in one pass over the partitions of a data set or a stream."""
     n, value = data.n_variables, require_two_values(data.domain).high
     high_rows, missing_rows, n_rows = np.zeros(n), np.zeros(n), 0.0
-    observed, possible = PairTable(edges), PairTable(edges)
+    observed, possible = _PairTable(edges), _PairTable(edges)
     together, n_states = np.zeros((n, n)), 0
     for part in data.partitions():
         rows = counted_rows(part)
@@ -133,12 +218,12 @@ def _products(together: np.ndarray, n_states: int) -> np.ndarray:
     return n_states - 2.0 * (high[:, None] + high) + 4.0 * together
 
 
-def has_few_triangles(graph: Graph) -> bool:
+def _has_few_triangles(graph: Graph) -> bool:
     """Whether all triangles of a graph can be looked at."""
     return float((graph.degrees.astype(float) ** 2).sum()) <= MOST_WORK
 
 
-def empty_triangle(counts: PairCounts, graph: Graph) -> tuple[tuple[int, int, int], np.ndarray] | None:
+def _empty_triangle(counts: PairCounts, graph: Graph) -> tuple[tuple[int, int, int], np.ndarray] | None:
     """Find three joined variables and a spin pattern that occurs in no row, nor does its opposite."""
     products = counts.products
     assert products is not None
@@ -154,7 +239,7 @@ def empty_triangle(counts: PairCounts, graph: Graph) -> tuple[tuple[int, int, in
     return None
 
 
-def identical_columns(data: Dataset) -> list[tuple[tuple[int, int], str]]:
+def _identical_columns(data: Dataset) -> list[tuple[tuple[int, int], str]]:
     """Each column that repeats an earlier one (or its opposite), with the first of its kind."""
     used = data.weights > 0
     columns = np.ascontiguousarray((data.states[used] == require_two_values(data.domain).high).T)

@@ -29,10 +29,10 @@ import numpy as np
 from gibbsian.backends.parallel import n_threads
 from gibbsian.blocks import BLOCK_CELLS, LEAST_ROWS
 from gibbsian.data.dataset import Dataset
-from gibbsian.data.findings import PreflightReport, check_rows, empty_rows, report_of, warn_of_empty_rows
+from gibbsian.data.findings import Findings, PreflightReport, empty_rows, refuse_nothing
 from gibbsian.data.hidden_columns import visible_graph
-from gibbsian.data.pair_checks import check_pairs
-from gibbsian.errors import DataError, GraphError
+from gibbsian.data.pairs import check_pairs
+from gibbsian.errors import GraphError
 from gibbsian.graphs import Graph
 from gibbsian.models import Model
 
@@ -73,30 +73,31 @@ def preflight(data: Any, model: Any, *, l1: float = 0.0, l2: float = 0.0) -> Pre
     n_columns = model.n_variables - model.n_hidden
     if n_columns != data.n_variables:
         raise GraphError(f"the graph has {n_columns} nodes but the data has {data.n_variables} columns")
-    check_rows(data)
-    n_empty = warn_of_empty_rows(data) if data.has_missing else 0
-    return report_of(data, n_empty, **_findings(data, model, l1, l2))
+    found = Findings(data, l1, l2)
+    found.check_rows()
+    _check_interactions(found, model)
+    return found.report()
 
 
-def _findings(data: Any, model: Any, l1: float, l2: float) -> dict[str, Any]:
-    """What the checks of the model's kind of interactions find."""
+def _check_interactions(found: Findings, model: Any) -> None:
+    """Check the model's kind of interactions."""
     cliques = getattr(model, "cliques", None)  # a model whose statistics are products of any order lists them
+    data = found.data
     if cliques is None:
         graph = visible_graph(model.graph, model.n_hidden)
         if data.domain.two_valued:
-            return check_pairs(data, graph, l1=l1, l2=l2, bias=getattr(model, "bias", True))
+            return check_pairs(found, graph, bias=getattr(model, "bias", True))
         from gibbsian.data.category_checks import check_categories
 
-        return check_categories(data, graph, l1=l1, l2=l2)
+        return check_categories(found, graph)
     from gibbsian.data.clique_checks import check_cliques
 
     if not data.domain.two_valued:
-        return check_cliques(data, cliques, cliques, l1=l1, l2=l2)
+        return check_cliques(found, cliques, cliques)
     pairs = np.array([clique for clique in cliques if len(clique) == 2], dtype=np.int64).reshape(-1, 2)
     bias = sum(len(clique) == 1 for clique in cliques) == data.n_variables
-    found = check_pairs(data, Graph(data.n_variables, pairs), l1=l1, l2=l2, bias=bias)
-    larger = check_cliques(data, [clique for clique in cliques if len(clique) > 2], cliques, l1=l1, l2=l2)
-    return {**found, "notes": (*found["notes"], *larger["notes"])}
+    check_pairs(found, Graph(data.n_variables, pairs), bias=bias)
+    return check_cliques(found, [clique for clique in cliques if len(clique) > 2], cliques)
 
 
 def drop_empty_rows(data: Dataset) -> Dataset:
@@ -109,8 +110,7 @@ def drop_empty_rows(data: Dataset) -> Dataset:
     1
     """
     empty = empty_rows(data)
-    if empty.all():
-        raise DataError(f"all cells of all {data.n_rows} rows are missing", "there is nothing to fit")
+    refuse_nothing(data, int(empty.sum()))
     return data.take(~empty) if empty.any() else data
 
 

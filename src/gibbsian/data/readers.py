@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data.numbers import is_sparse
-from gibbsian.data.table import INSTEAD, Factor, Table, as_factor, as_names, check_shape, factorise, table_of_columns
+from gibbsian.data.table import (
+    INSTEAD,
+    Factor,
+    Table,
+    as_factor,
+    as_names,
+    check_shape,
+    default_names,
+    factorise,
+    table_of_columns,
+)
 from gibbsian.errors import DataError
 from gibbsian.resources import require_memory
 
@@ -24,8 +34,6 @@ BYTES_PER_LABEL = 24
 
 def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
     """Read an array, a list, a data frame or the path of a file; `names` stand instead of its own."""
-    if names is not None:
-        names = as_names([names] if isinstance(names, str) else names)
     if isinstance(source, str | Path):
         from gibbsian.data.files import read_file
 
@@ -45,13 +53,7 @@ def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
     else:
         table = table_from_array(source)
     check_shape(table.shape)
-    return table if names is None else _renamed(table, names)
-
-
-def _renamed(table: Table, names: tuple[str, ...]) -> Table:
-    if len(names) != table.shape[1]:
-        raise DataError(f"names has {len(names)} entries but the data has {table.shape[1]} columns")
-    return Table(names, table.cells)
+    return table.renamed(names)
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
@@ -63,12 +65,12 @@ def table_from_array(source: Any) -> Table:
     if array.ndim != 2:
         _refuse_dimensions(array)
     check_shape(array.shape)
-    names = [f"x{j}" for j in range(array.shape[1])]
+    names = default_names(array.shape[1])
     if array.dtype.kind == "c":
         raise DataError("Complex data not supported", "give real numbers or labels")
     if array.dtype.kind in "biuf":
         require_memory(array.size * BYTES_PER_CELL, f"reading {array.shape[0]} x {array.shape[1]} cells", INSTEAD)
-        return Table(tuple(names), array)
+        return Table(names, array)
     require_memory(array.size * BYTES_PER_LABEL, f"reading {array.shape[0]} x {array.shape[1]} labels", INSTEAD)
     labels = array.astype(object)
     return table_of_columns(names, [factorise(labels[:, j], name) for j, name in enumerate(names)])
@@ -80,7 +82,7 @@ def _table_from_sparse(source: Any) -> Table:
     if source.dtype.kind == "c":
         raise DataError("Complex data not supported", "give real numbers or labels")
     check_shape(source.shape)
-    return Table(tuple(f"x{j}" for j in range(source.shape[1])), sparse.csr_array(source, dtype=np.float64))
+    return Table(default_names(source.shape[1]), sparse.csr_array(source, dtype=np.float64))
 
 
 def _as_array(source: Any) -> np.ndarray:

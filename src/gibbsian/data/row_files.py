@@ -12,7 +12,7 @@ import numpy as np
 
 from gibbsian.data.files import index_columns, open_npy, open_parquet, table_from_arrow
 from gibbsian.data.readers import table_from_array
-from gibbsian.data.table import Table, as_names, check_shape
+from gibbsian.data.table import Table, as_names, check_shape, default_names
 from gibbsian.errors import DataError
 
 # Contiguous bytes of an .npy file that are read together: long enough for a disk, short enough to mix well.
@@ -71,7 +71,7 @@ class NpyRows(RowFile):
         if array.ndim != 2:
             raise DataError(f"file '{path}' holds an array of {array.ndim} dimensions", "a table has two")
         n_rows, n = array.shape
-        return cls(path, tuple(f"x{j}" for j in range(n)), n_rows, max(1, array.itemsize * n))
+        return cls(path, default_names(n), n_rows, max(1, array.itemsize * n))
 
     def pieces(self, most_rows: int) -> list[tuple[int, int]]:
         """Cut the rows into ranges of about a mebibyte."""

@@ -25,7 +25,7 @@ from gibbsian.data.encoding import Cells, encode
 from gibbsian.data.minibatches import Cuts, ShuffledPass, draw_seed, seeded
 from gibbsian.data.row_files import RowFile, open_row_file
 from gibbsian.data.rules import AUTOMATIC, Shares, Threshold
-from gibbsian.data.table import Table, as_names
+from gibbsian.data.table import Table
 from gibbsian.domain import MANY_VALUED, AnyCoding, AnyDomain, RealCoding
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.resources import require_memory
@@ -132,10 +132,8 @@ class DataStream:
         if not paths:
             raise DataError("no files were given", "give 1 or more")
         files = tuple(open_row_file(Path(path)) for path in paths)
-        chosen = _chosen(files, columns, drop)
-        named = chosen if names is None else as_names(names)
-        if len(named) != len(chosen):
-            raise DataError(f"names has {len(named)} entries but the data has {len(chosen)} columns")
+        header = _header(files).chosen(columns, drop)
+        chosen, named = header.names, header.renamed(names).names
         recognised = isinstance(coding, str) and coding in (*AUTOMATIC, *MANY_VALUED)
         found = _scan(files[0], chosen, named, coding)
         stream = cls(files, named, found, as_bytes(memory), chosen, recognised)
@@ -358,21 +356,15 @@ class _StreamPass:
 
 
 # -- opening ----------------------------------------------------------------------------------------------------------
-def _chosen(
-    files: Sequence[RowFile], columns: str | Sequence[str] | None, drop: str | Sequence[str]
-) -> tuple[str, ...]:
+def _header(files: Sequence[RowFile]) -> Table:
+    """The columns of all files, without rows."""
     first = files[0]
     for other in files[1:]:
         if other.names != first.names:
             raise DataError(
                 f"file '{other.path}' has other columns than '{first.path}'", "give files with the same columns"
             )
-    header = Table(first.names, np.empty((0, len(first.names)))).without([drop] if isinstance(drop, str) else drop)
-    if columns is not None:
-        header = header.select([columns] if isinstance(columns, str) else list(columns))
-    if not header.names:
-        raise DataError("no columns are left to model", "drop fewer of them")
-    return header.names
+    return Table(first.names, np.empty((0, len(first.names))))
 
 
 def _scan(file: RowFile, columns: tuple[str, ...], names: tuple[str, ...], coding: Any) -> AnyCoding:
@@ -387,14 +379,7 @@ def _scan(file: RowFile, columns: tuple[str, ...], names: tuple[str, ...], codin
 
 
 def as_bytes(memory: int | str) -> int:
-    """Read an amount of memory.
-
-    Examples
-    --------
-    >>> from gibbsian.data.stream import as_bytes
-    >>> as_bytes("2GB"), as_bytes("1.5 MiB"), as_bytes(1000)
-    (2000000000, 1572864, 1000)
-    """
+    """Read an amount of memory."""
     match = re.fullmatch(r"([0-9.]+)\s*([kmg]i?)?b?", str(memory).strip().lower())
     try:
         if match is None:

@@ -163,6 +163,24 @@ class Table:
         dropped = {self.place(name, argument) for name in names}
         return self.select([name for place, name in enumerate(self.names) if place not in dropped])
 
+    def chosen(self, columns: Any = None, drop: Any = (), needed_by: str | None = None) -> Table:
+        """Return the table without the columns `drop`, and of these only `columns`, where they are given."""
+        table = self.without([drop] if isinstance(drop, str) else drop)
+        if columns is not None:
+            table = table.select([columns] if isinstance(columns, str) else list(columns), needed_by)
+        if not table.names:
+            raise DataError("no columns are left to model", "drop fewer of them")
+        return table
+
+    def renamed(self, names: Iterable[Hashable] | None) -> Table:
+        """Return the table with other names of its columns, where they are given."""
+        if names is None:
+            return self
+        words = as_names([names] if isinstance(names, str) else names)
+        if len(words) != len(self.names):
+            raise DataError(f"names has {len(words)} entries but the data has {len(self.names)} columns")
+        return Table(words, self.cells)
+
     def place(self, name: str, argument: str, needed_by: str | None = None) -> int:
         """Return the position of a column that `argument` names, or that someone needs."""
         if name not in self.names:
@@ -224,6 +242,11 @@ def table_of_columns(names: Sequence[Hashable], columns: Sequence[np.ndarray | F
         pairs = zip(names, columns, strict=True)
         cells = [c if isinstance(c, Factor) else factorise(c, str(name)) for name, c in pairs]
     return Table(as_names(names), cells)
+
+
+def default_names(n: int) -> tuple[str, ...]:
+    """Name columns x0, x1, ..."""
+    return tuple(f"x{j}" for j in range(n))
 
 
 def as_names(names: Iterable[Hashable]) -> tuple[str, ...]:
