@@ -14,8 +14,8 @@ from hypothesis.extra.numpy import arrays
 
 import gibbsian as gb
 from gibbsian.data import Labels, Threshold
-from gibbsian.data.two_values import same_coding
 from gibbsian.data.distinct import distinct_codes
+from gibbsian.data.two_values import same_coding
 from gibbsian.domain import Categories, CategoryCoding, as_coding
 from gibbsian.errors import ArgumentError, CodingError, DataError
 
