@@ -1,18 +1,22 @@
 """Whether to believe a result. Depends on models and what stands above them."""
 
-from gibbsian.diagnostics.chains import ChainReport, chain_report, effective_sample_size, r_hat
-from gibbsian.diagnostics.existence import maximum_exists
-from gibbsian.diagnostics.moments import DataMoments, data_moments
-from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
+from gibbsian.lazy import attach
 
-__all__ = [
-    "ChainReport",
-    "DataMoments",
-    "LogPartitionInterval",
-    "chain_report",
-    "data_moments",
-    "effective_sample_size",
-    "log_partition_interval",
-    "maximum_exists",
-    "r_hat",
-]
+_MODULES = {
+    "gibbsian.diagnostics.chains": (
+        "ChainReport",
+        "chain_report",
+        "effective_sample_size",
+        "r_hat",
+    ),
+    "gibbsian.diagnostics.existence": ("maximum_exists",),
+    "gibbsian.diagnostics.moments": (
+        "DataMoments",
+        "data_moments",
+    ),
+    "gibbsian.diagnostics.partition": (
+        "LogPartitionInterval",
+        "log_partition_interval",
+    ),
+}
+__getattr__, __dir__, __all__ = attach(__name__, {name: module for module, names in _MODULES.items() for name in names})

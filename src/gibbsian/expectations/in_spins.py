@@ -46,7 +46,7 @@ class InSpins:
         if inside is model:
             return InSpinsState(self.expectation.init(model, data, rng), Rebuilt(None))
         inner = self.expectation.init(inside, None if data is None else data.convert("spin"), rng)
-        return InSpinsState(inner, Rebuilt(_mixing(model.products, inside.products)))  # type: ignore[attr-defined]
+        return InSpinsState(inner, Rebuilt(_mixing(model.products, inside.products)))
 
     def __call__(self, model: Model, state: InSpinsState) -> tuple[Estimate, InSpinsState]:
         """Return the expected statistics of the model in its own coding."""

@@ -208,8 +208,8 @@ def settle(model: Model, rows: FreeCells, fields: np.ndarray, max_iter: int, tol
     """Lower the free energy of all rows from the Q with these fields."""
     if not model.is_pairwise:
         return _row_by_row(model, rows, fields, max_iter, tol)
-    solution = solve(model, rows, fields, max_iter, tol)  # type: ignore[arg-type]
-    statistics = factorised_statistics(model, solution.means, rows.shares)  # type: ignore[arg-type]
+    solution = solve(model, rows, fields, max_iter, tol)
+    statistics = factorised_statistics(model, solution.means, rows.shares)
     return Settled(
         statistics, float(rows.shares @ solution.entropies), solution.fields, solution.n_sweeps, solution.change
     )

@@ -94,8 +94,8 @@ class Nodewise(Penalised):
                 argument="learner",
                 value=self.loss,
             )
-        directed = DirectedModel(model)  # type: ignore[arg-type]
-        l1 = np.where(directed.penalised, self.penalty(model, data), 0.0)  # type: ignore[arg-type]
+        directed = DirectedModel(model)
+        l1 = np.where(directed.penalised, self.penalty(model, data), 0.0)
 
         def bind(rows: Dataset) -> Function:
             return ridge(LOSSES[self.loss](directed, rows), self.l2)

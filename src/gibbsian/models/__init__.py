@@ -5,47 +5,26 @@ Models are immutable, know nothing of learning, threads or devices, and import o
 """
 
 from gibbsian.lazy import attach
-from gibbsian.models.base import MODELS, Model
-from gibbsian.models.belief_network import BeliefNetwork
-from gibbsian.models.deep import DeepModel
-from gibbsian.models.full_span import FullSpanModel
-from gibbsian.models.higher_order import HigherOrderModel
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
-from gibbsian.models.local_states import LocalStates
-from gibbsian.models.pairwise import PairwiseModel
-from gibbsian.models.potts import PottsModel
-from gibbsian.models.restricted import RestrictedModel
-from gibbsian.models.span_average import SpanAverage
-from gibbsian.models.span_basis import SpanBasis
-from gibbsian.models.tables import MarkovRandomField
 
-# Mixtures are loaded when they are asked for.
-_MIXTURES = {
-    "GaussianMixtureModel": "gibbsian.models.spherical_gaussians",
-    "IndependentColumnsMixture": "gibbsian.models.independent_columns",
-    "KMeansModel": "gibbsian.models.spherical_gaussians",
-    "MachineMixtureModel": "gibbsian.models.machine_mixture",
-    "VonMisesFisherMixtureModel": "gibbsian.models.von_mises_fisher",
+_MODULES = {
+    "base": ("MODELS", "Model"),
+    "belief_network": ("BeliefNetwork",),
+    "deep": ("DeepModel",),
+    "full_span": ("FullSpanModel",),
+    "higher_order": ("HigherOrderModel",),
+    "independent_columns": ("IndependentColumnsMixture",),
+    "layers": ("BinaryLayer", "CategoricalLayer", "GaussianLayer", "SpinLayer"),
+    "local_states": ("LocalStates",),
+    "machine_mixture": ("MachineMixtureModel",),
+    "pairwise": ("PairwiseModel",),
+    "potts": ("PottsModel",),
+    "restricted": ("RestrictedModel",),
+    "span_average": ("SpanAverage",),
+    "span_basis": ("SpanBasis",),
+    "spherical_gaussians": ("GaussianMixtureModel", "KMeansModel"),
+    "tables": ("MarkovRandomField",),
+    "von_mises_fisher": ("VonMisesFisherMixtureModel",),
 }
-__getattr__ = attach(__name__, _MIXTURES)[0]
-
-__all__ = [
-    "MODELS",
-    "BeliefNetwork",
-    "BinaryLayer",
-    "CategoricalLayer",
-    "DeepModel",
-    "FullSpanModel",
-    "GaussianLayer",
-    "HigherOrderModel",
-    "LocalStates",
-    "MarkovRandomField",
-    "Model",
-    "PairwiseModel",
-    "PottsModel",
-    "RestrictedModel",
-    "SpanAverage",
-    "SpanBasis",
-    "SpinLayer",
-    *_MIXTURES,
-]
+__getattr__, __dir__, __all__ = attach(
+    __name__, {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
+)

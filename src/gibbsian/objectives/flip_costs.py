@@ -77,7 +77,7 @@ class FlipCostObjective:
             return lambda theta: model.replace(theta).whole_flip_loss(data.states, shares, kernel)
         local = _count_local_states(model, data.states, shares)
         if local is not None:
-            return lambda theta: model.replace(theta).local_flip_loss(local, kernel)  # type: ignore[attr-defined]
+            return lambda theta: model.replace(theta).local_flip_loss(local, kernel)
         return over_rows(kernel, model, data.states, shares)
 
     def _kernel_for(self, model: Model) -> AnyKernel:

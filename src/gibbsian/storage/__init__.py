@@ -3,20 +3,25 @@
 A model says itself what a file keeps of it (`to_parts`, `from_parts`).
 """
 
-from gibbsian.storage.checkpoints import Checkpoint, pack, unpack
-from gibbsian.storage.container import FORMAT_VERSION, kind_of, read_tensors, write_atomically, write_tensors
-from gibbsian.storage.models import StoredModel, read_model, write_model
+from gibbsian.lazy import attach
 
-__all__ = [
-    "FORMAT_VERSION",
-    "Checkpoint",
-    "StoredModel",
-    "kind_of",
-    "pack",
-    "read_model",
-    "read_tensors",
-    "unpack",
-    "write_atomically",
-    "write_model",
-    "write_tensors",
-]
+_MODULES = {
+    "gibbsian.storage.checkpoints": (
+        "Checkpoint",
+        "pack",
+        "unpack",
+    ),
+    "gibbsian.storage.container": (
+        "FORMAT_VERSION",
+        "kind_of",
+        "read_tensors",
+        "write_atomically",
+        "write_tensors",
+    ),
+    "gibbsian.storage.models": (
+        "StoredModel",
+        "read_model",
+        "write_model",
+    ),
+}
+__getattr__, __dir__, __all__ = attach(__name__, {name: module for module, names in _MODULES.items() for name in names})
