@@ -111,8 +111,8 @@ class TablePlan:
         factors, codes = model.factors(), _codes_by_variable(model, samples)
         parts = zip(self.regions, self.contraction.statistics, self.contraction.coefficients, strict=True)
         for plans, places, coefficients in parts:
-            tables = np.stack([conditional_tables(factors, plan, codes) for plan in plans])
-            yield places, tables.reshape(len(plans), samples.n_samples, -1) @ coefficients.T
+            tables = (conditional_tables(factors, plan, codes).reshape(samples.n_samples, -1) for plan in plans)
+            yield places, np.stack([table @ coefficients.T for table in tables])
 
 
 def _average(samples: Samples, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
