@@ -17,7 +17,6 @@ from gibbsian.estimators.base import ESTIMATORS, Estimator
 from gibbsian.estimators.frames import like_frame
 from gibbsian.learners import EM, FitResult, Learner
 from gibbsian.learners.annealing import Annealed
-from gibbsian.learners.chunk_em import ChunkEM
 from gibbsian.learners.restarts import Restarts
 from gibbsian.models import bessel
 from gibbsian.models.concentration import METHODS
@@ -76,7 +75,7 @@ class ClassEstimator(TransformerMixin, Estimator):
 
     # -- learning -----------------------------------------------------------------------------------------------------
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
-        return ChunkEM(assignment=getattr(self, "assignment", "soft"))
+        return EM(assignment=getattr(self, "assignment", "soft"))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one chunk of rows, keeping what was learned before: sums of the classes add over chunks.

@@ -16,7 +16,6 @@ from gibbsian.learners.run import Run, StopRun, run
 _NAMES = {
     "Annealed": "annealing",
     "CD": "contrastive_divergence",
-    "ChunkEM": "chunk_em",
     "EM": "em",
     "FirstOrderSMCI": "spatial",
     "Growing": "growing",

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.errors import DataError
+from gibbsian.errors import ArgumentError, DataError
 from gibbsian.expectations.base import Rebuilt
 from gibbsian.learners.base import LearnerState
-from gibbsian.learners.chunk_em import ChunkProgress
+from gibbsian.models.class_shares import ClassSums
 from gibbsian.optimizers import StepInfo
 
 # Rises below this, per unit of free energy and row, are rounding.
@@ -43,69 +43,118 @@ class ClassProgress:
     model: Rebuilt[Any]
 
 
-def init(steps: Any, model: Any, rng: np.random.Generator) -> LearnerState:
-    """Take the E-step at the model's parameters, or at a random start where it has none."""
-    start = steps.adopted(model) if model.is_placed else steps.start(rng)
-    free_energy, expected = _expect(steps, start, None, 0)
-    noise = LAST_DIGITS * abs(free_energy) / steps.total_weight
-    return LearnerState(steps, ClassProgress(start.theta, expected, free_energy, NOT_YET, noise, 0, Rebuilt(start)))
+@dataclass(frozen=True, eq=False)
+class ClassAlternation:
+    """Both steps in turn over the same rows."""
 
+    steps: Any
 
-def step(state: LearnerState) -> tuple[LearnerState, StepInfo]:
-    """Take an M-step and an E-step; the first step only tells of the E-step at the start."""
-    steps, before = state.problem, state.progress
-    if before.e_steps == 0:
-        after = replace(before, e_steps=1)
-        return LearnerState(steps, after), _info(after)
-    model = steps.maximise(before.expected, before.model.value)
-    free_energy, expected = _expect(steps, model, before.expected, before.e_steps)
-    weight = steps.total_weight
-    if free_energy > before.free_energy + ROUNDING * (abs(before.free_energy) + weight):
-        words = f"stopped at step {before.e_steps}: the free energy rose, so a component's own fit is not a maximum"
-        return state, _info(before)._replace(failure=words)
-    lowest = min(free_energy, before.free_energy)
-    after = ClassProgress(
-        model.theta,
-        expected,
-        lowest,
-        (before.free_energy - lowest) / weight,
-        LAST_DIGITS * abs(lowest) / weight,
-        before.e_steps + 1,
-        Rebuilt(model),
-    )
-    return LearnerState(steps, after), _info(after)
+    def begin(self, model: Any, rng: np.random.Generator) -> ClassProgress:
+        """Take the E-step at the model's parameters, or at a random start where it has none."""
+        start = self.steps.adopted(model) if model.is_placed else self.steps.start(rng)
+        free_energy, expected = self._expect(start, None, 0)
+        return ClassProgress(start.theta, expected, free_energy, NOT_YET, self._noise(free_energy), 0, Rebuilt(start))
 
+    def advance(self, before: ClassProgress) -> tuple[ClassProgress, StepInfo]:
+        """Take an M-step and an E-step; the first step only reports the E-step at the start."""
+        if before.e_steps == 0:
+            after = replace(before, e_steps=1)
+            return after, _info(after)
+        model = self.steps.maximise(before.expected, before.model.value)
+        free_energy, expected = self._expect(model, before.expected, before.e_steps)
+        weight = self.steps.total_weight
+        if free_energy > before.free_energy + ROUNDING * (abs(before.free_energy) + weight):
+            words = f"stopped at step {before.e_steps}: the free energy rose, so a component's own fit is not a maximum"
+            return before, _info(before)._replace(failure=words)
+        lowest = min(free_energy, before.free_energy)
+        fall = (before.free_energy - lowest) / weight
+        noise, e_steps = self._noise(lowest), before.e_steps + 1
+        after = ClassProgress(model.theta, expected, lowest, fall, noise, e_steps, Rebuilt(model))
+        return after, _info(after)
 
-def fitted(state: LearnerState) -> Any:
-    """Return the model, with words about what is wrong with it."""
-    return state.problem.judged(state.progress.model.value, state.progress.expected)
+    def fitted(self, model: Any, progress: ClassProgress) -> Any:
+        """Return the model, with words about what is wrong with it."""
+        return self.steps.judged(progress.model.value, progress.expected)
 
+    def kept(self, progress: ClassProgress) -> LearnerState | None:
+        """Return where EM by chunks goes on: the sums of the rows of a fit, where these add."""
+        if not hasattr(self.steps, "additive"):
+            return None
+        model, sums = progress.model.value, self.steps.additive(progress.expected)
+        return LearnerState(Chunk(model, None, False), ChunkProgress(model.theta, sums.mass, sums.sums, 1))
 
-def kept(state: LearnerState) -> LearnerState | None:
-    """Return where EM by chunks goes on: the sums of the rows of a fit, where these add."""
-    steps, progress = state.problem, state.progress
-    if not hasattr(steps, "additive"):
-        return None
-    model, sums = progress.model.value, steps.additive(progress.expected)
-    return LearnerState((model, None), ChunkProgress(model.theta, sums.mass, sums.sums, 1))
+    def restored(self, fresh: ClassProgress, progress: ClassProgress) -> ClassProgress:
+        """Put the parameters that a checkpoint held into the model of a fresh start."""
+        return replace(progress, model=Rebuilt(fresh.model.value.replace(progress.theta)))
 
+    def restarted(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Begin again from another model with the same rows."""
+        return LearnerState(self, self.begin(model, rng))
 
-def restored(state: LearnerState, progress: ClassProgress) -> LearnerState:
-    """Put the parameters that a checkpoint held into the model of a fresh state."""
-    model = state.progress.model.value.replace(progress.theta)
-    return LearnerState(state.problem, replace(progress, model=Rebuilt(model)))
+    def _noise(self, free_energy: float) -> float:
+        """Return what of a fall may be rounding."""
+        return LAST_DIGITS * abs(free_energy) / self.steps.total_weight
+
+    def _expect(self, model: Any, before: Any, step: int) -> tuple[float, Any]:
+        with np.errstate(all="ignore"):  # what overflows shows in the free energy
+            free_energy, expected = self.steps.expect(model, before)
+        if not np.isfinite(free_energy):
+            raise DataError(
+                f"the free energy is {free_energy} at step {step}",
+                "scale the columns, or give a variance or kappa that is less extreme",
+            )
+        return free_energy, expected
 
 
 def _info(progress: ClassProgress) -> StepInfo:
     return StepInfo(progress.free_energy, progress.fall, 1.0, progress.e_steps, noise=progress.noise)
 
 
-def _expect(steps: Any, model: Any, before: Any, step: int) -> tuple[float, Any]:
-    with np.errstate(all="ignore"):  # what overflows shows in the free energy
-        free_energy, expected = steps.expect(model, before)
-    if not np.isfinite(free_energy):
-        raise DataError(
-            f"the free energy is {free_energy} at step {step}",
-            "scale the columns, or give a variance or kappa that is less extreme",
-        )
-    return free_energy, expected
+# -- rows that come in chunks -----------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class ChunkProgress:
+    """The parameters, the sums of each class over all chunks so far, and their number."""
+
+    theta: np.ndarray
+    mass: np.ndarray
+    sums: np.ndarray
+    chunks: int
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Rows that are shared out once, by the parameters of their time: incremental EM in one pass.
+
+    It needs a mixture of exponential families, where the sums of chunks add.
+    """
+
+    model: Any
+    data: Any
+    hard: bool
+
+    @classmethod
+    def first(cls, model: Any, data: Any, hard: bool, rng: np.random.Generator) -> LearnerState:
+        """Place the classes by the first chunk, where the model has none yet."""
+        if not hasattr(model, "class_sums"):
+            raise ArgumentError(
+                "a mixture of machines needs all rows at once: each step fits the machines anew",
+                "use `fit`, or `machine='categorical'`",
+            )
+        if not model.is_placed:
+            model = model.em_steps(data, hard).start(rng)
+        return LearnerState(cls(model, data, hard), ChunkProgress(model.theta, np.zeros(0), np.zeros(0), 0))
+
+    def advance(self, before: ChunkProgress) -> tuple[ChunkProgress, StepInfo]:
+        """Share the rows of the chunk, add their sums, and learn from all."""
+        model = self.model.replace(before.theta)
+        free_energy, found = model.class_sums(self.data, self.hard)
+        total = found if not before.chunks else ClassSums(before.mass + found.mass, before.sums + found.sums)
+        theta = model.maximise(total).theta
+        moved = float(np.abs(theta - before.theta).max())
+        after = ChunkProgress(theta, total.mass, total.sums, before.chunks + 1)
+        return after, StepInfo(free_energy, moved, 1.0, after.chunks)
+
+    def fitted(self, model: Any, progress: ChunkProgress) -> Any:
+        """Return the mixture, with words about what is wrong with it."""
+        fitted = self.model.replace(progress.theta)
+        return replace(fitted, trouble=fitted.what_is_wrong(progress.mass) if progress.chunks else "")

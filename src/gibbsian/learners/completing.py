@@ -26,7 +26,7 @@ from gibbsian.models import Model
 from gibbsian.objectives import Function
 from gibbsian.objectives.base import Scores
 from gibbsian.optimizers import Optimizer, StepInfo
-from gibbsian.optimizers.anderson import extrapolate
+from gibbsian.optimizers.anderson import LastRounds
 from gibbsian.optimizers.base import gradient_norm, with_memory_of
 
 # Completions that are listed with their probabilities; where there are more, chains draw some.
@@ -35,8 +35,6 @@ MOST_COMPLETIONS = 2**18
 MOST_AT_ONCE = 2**14
 # Steps of the optimiser on completed rows before these are completed anew.
 STEPS_A_ROUND = 3
-# Rounds that are extrapolated together.
-MEMORY = 8
 
 
 # -- complete rows ----------------------------------------------------------------------------------------------------
@@ -157,8 +155,7 @@ class RoundProgress:
 
     theta: np.ndarray
     search: Any
-    points: np.ndarray
-    steps: np.ndarray
+    rounds: LastRounds
 
 
 @dataclass(eq=False)
@@ -177,8 +174,8 @@ class Rounds:
 
     def start(self, theta: np.ndarray) -> RoundProgress:
         """Complete the rows and evaluate the start."""
-        nothing = np.empty((0, theta.size))
-        return RoundProgress(theta, self.optimizer.init(self._function(theta), theta, self.l1), nothing, nothing)
+        search = self.optimizer.init(self._function(theta), theta, self.l1)
+        return RoundProgress(theta, search, LastRounds.none(theta))
 
     def step(self, progress: RoundProgress) -> tuple[RoundProgress, StepInfo]:
         """Take one round, and go where the last rounds would end where that is nearer a solution."""
@@ -188,10 +185,9 @@ class Rounds:
             search, inner = self.optimizer.step(function, search, self.l1)
             if inner.stalled:
                 break
-        points = np.vstack([progress.points, progress.theta])[-MEMORY:]
-        steps = np.vstack([progress.steps, search.theta - progress.theta])[-MEMORY:]
-        after = RoundProgress(search.theta, self._renewed(search, search.theta), points, steps)
-        if len(points) > 1:
+        rounds = progress.rounds.added(progress.theta, search.theta)
+        after = RoundProgress(search.theta, self._renewed(search, search.theta), rounds)
+        if not rounds.is_first:
             after = self._extrapolated(after)
         moved = float(np.abs(after.theta - progress.theta).max(initial=0.0))
         state = after.search
@@ -199,13 +195,12 @@ class Rounds:
         return after, info
 
     def _extrapolated(self, plain: RoundProgress) -> RoundProgress:
-        stays_zero = (self.l1 > 0) & (plain.theta == 0)
-        theta = np.where(stays_zero, 0.0, extrapolate(plain.points, plain.steps))
+        theta = plain.rounds.end(plain.theta, self.l1)
         leap = self._renewed(plain.search, theta)
         if self._norm(leap) < self._norm(plain.search):
             return replace(plain, theta=theta, search=leap)
         search = replace(plain.search, evaluations=leap.evaluations)
-        return replace(plain, search=search, points=plain.points[-1:], steps=plain.steps[-1:])
+        return replace(plain, search=search, rounds=plain.rounds.last())
 
     def _renewed(self, before: Any, theta: np.ndarray) -> Any:
         """Evaluate a point with the rows as they are completed there; the optimiser keeps its memory."""

@@ -1,15 +1,16 @@
-"""Expectation maximisation for machines with hidden units or missing cells (YK15; Neal and Hinton 1998).
+"""Expectation maximisation: machines with hidden units or missing cells, and mixtures (YK15; Neal and Hinton 1998).
 
 The free energy ``F(Q, theta) = log Z - E_Q[theta . S] / T - H(Q)``, averaged over the rows, is lowered in turn: over Q
 (the E-step, a clamped expectation) and over theta at fixed Q (the M-step, a convex problem that asks of Q no more than
 its expected statistics). With the exact posterior for Q it touches minus the log-likelihood, which therefore never
-rises.
+rises. The steps of mixtures are closed forms (`gibbsian.learners.class_em`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,15 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
 from gibbsian.inference import ExactInference, plan_exact
-from gibbsian.learners import class_em
 from gibbsian.learners.base import LEARNERS, LearnerState
+from gibbsian.learners.class_em import Chunk, ClassAlternation
 from gibbsian.learners.moment_matching import CLAMPED_HELP
 from gibbsian.learners.objective import ridge
 from gibbsian.learners.recipe import Penalised
 from gibbsian.models import Model
 from gibbsian.objectives import Function
 from gibbsian.optimizers import LBFGS, StepInfo
-from gibbsian.optimizers.anderson import extrapolate
+from gibbsian.optimizers.anderson import LastRounds
 from gibbsian.optimizers.base import gradient_norm, penalty
 from gibbsian.optimizers.lbfgs import LBFGSState
 from gibbsian.settings import check, choice, declared, flag, free, number, whole
@@ -34,8 +35,6 @@ from gibbsian.settings import check, choice, declared, flag, free, number, whole
 FORGETTING = 4.0
 # ... a fit may end within their noise after this many steps: at the start the gradient of hidden units is near zero.
 FEWEST_SAMPLED = 50
-# EM steps that are extrapolated together.
-MEMORY = 8
 
 
 @dataclass(frozen=True)
@@ -60,16 +59,8 @@ class EMProgress:
         Memory of the quasi-Newton steps. The curvature of the M-step does not depend on Q, so it serves them all.
     evaluations : int
         Evaluations of the free phase so far.
-    points, steps : ndarray
-        Where the last EM steps began, oldest first, and the steps, from which they are extrapolated.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> data = gb.Dataset.read([[1, float("nan")], [-1, 1]], coding="spin")
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-    >>> gb.learners.EM().init(model, data, np.random.default_rng(0)).progress.clamped.tolist()
-    [0.0, 0.5, -0.5]
+    rounds : LastRounds
+        The last EM steps, from which the next are extrapolated.
     """
 
     theta: np.ndarray
@@ -84,23 +75,7 @@ class EMProgress:
     moves: np.ndarray
     changes: np.ndarray
     evaluations: int
-    points: np.ndarray
-    steps: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """What stays the same from step to step."""
-
-    model: Model
-    clamped: Expectation
-    l1: np.ndarray
-    plan: Callable[[Model], ExactInference]
-
-    def free_phase(self, model: Model) -> tuple[np.ndarray, float]:
-        """Return the expected statistics and log Z."""
-        moments = self.plan(model).moments()
-        return moments.statistics, moments.log_partition
+    rounds: LastRounds
 
 
 @LEARNERS.register("em")
@@ -163,11 +138,73 @@ class EM(Penalised):
         return model if hasattr(model, "em_steps") else super().start(model, data, rng)
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
-        """Take both expectations at the start."""
+        """Take the E-step at the start."""
         if hasattr(model, "em_steps"):
-            return class_em.init(model.em_steps(data, self.assignment == "hard"), model, rng)
-        clamped = as_clamped(self.clamped, model, data)
-        problem = _Problem(model, clamped, self._l1_of(model), plan_exact(model, self.max_seconds))
+            alternation: Any = ClassAlternation(model.em_steps(data, self._hard))
+        else:
+            alternation = MachineAlternation(self, model, data)
+        return LearnerState(alternation, alternation.begin(model, rng))
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Raise the expected complete-data likelihood at the present Q, then renew Q."""
+        progress, info = state.problem.advance(state.progress)
+        return LearnerState(state.problem, progress), info
+
+    def update(
+        self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
+    ) -> tuple[LearnerState, StepInfo]:
+        """Share the rows of a chunk among the classes as they stand, and learn from the sums of all chunks so far."""
+        if not hasattr(model, "em_steps"):
+            raise self._needs_all_rows()
+        if state is None:
+            return self.step(Chunk.first(model, data, self._hard, rng))
+        return self.step(LearnerState(replace(state.problem, data=data, hard=self._hard), state.progress))
+
+    @property
+    def _hard(self) -> bool:
+        return self.assignment == "hard"
+
+    def fitted(self, model: Any, state: LearnerState) -> Any:
+        """Return the model as a state has it."""
+        return state.problem.fitted(model, state.progress)
+
+    def restored(self, state: LearnerState, progress: Any) -> LearnerState:
+        """Return a fresh state with the progress that a checkpoint held."""
+        return LearnerState(state.problem, state.problem.restored(state.progress, progress))
+
+    def kept(self, state: LearnerState) -> LearnerState | None:
+        """Return the state at the end of a fit where `partial_fit` can go on from it, None where it begins anew."""
+        return state.problem.kept(state.progress)
+
+    def restarted(self, state: LearnerState, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Begin again from another model with the same data."""
+        return state.problem.restarted(model, data, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class MachineAlternation:
+    """Both steps of a machine with hidden units or missing cells: expectations, and quasi-Newton steps between them."""
+
+    learner: EM
+    model: Model
+    data: Dataset
+
+    @cached_property
+    def clamped(self) -> Expectation:
+        """The E-step."""
+        return as_clamped(self.learner.clamped, self.model, self.data)
+
+    @cached_property
+    def l1(self) -> np.ndarray:
+        """The L1 penalty of each parameter."""
+        return self.learner._l1_of(self.model)
+
+    @cached_property
+    def _plan(self) -> Callable[[Model], ExactInference]:
+        return plan_exact(self.model, self.learner.max_seconds)
+
+    def begin(self, model: Model, rng: np.random.Generator) -> EMProgress:
+        """Take both expectations at the start."""
         nothing, zeros = np.empty((0, model.theta.size)), np.zeros_like(model.theta)
         start = EMProgress(
             theta=model.theta,
@@ -178,21 +215,17 @@ class EM(Penalised):
             gap=zeros,
             variance=zeros,
             e_steps=0,
-            posterior=clamped.init(model, data, rng),
+            posterior=self.clamped.init(model, self.data, rng),
             moves=nothing,
             changes=nothing,
             evaluations=0,
-            points=nothing,
-            steps=nothing,
+            rounds=LastRounds.none(model.theta),
         )
-        return LearnerState(problem, self._expect(problem, start))
+        return self._expect(start)
 
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Raise the expected complete-data likelihood at the present Q, then renew Q."""
-        if isinstance(state.progress, class_em.ClassProgress):
-            return class_em.step(state)
-        problem, before = state.problem, state.progress
-        m_step = self._maximise(problem, before)
+    def advance(self, before: EMProgress) -> tuple[EMProgress, StepInfo]:
+        """Take a few steps down the free energy at the present Q, then renew Q."""
+        m_step = self._maximise(before)
         moved_on = replace(
             before,
             theta=m_step.theta,
@@ -200,74 +233,79 @@ class EM(Penalised):
             changes=m_step.changes,
             evaluations=m_step.evaluations,
         )
-        after = self._expect(problem, moved_on)
-        if self.accelerated:
-            after = self._extrapolate(problem, before, after)
-        gradient = after.gap / problem.model.temperature + self.l2 * after.theta
-        norm = gradient_norm(after.theta, gradient, problem.l1)
-        noise = self._noise(after) / problem.model.temperature
+        after = self._expect(moved_on)
+        if self.learner.accelerated:
+            after = self._extrapolate(before, after)
+        gradient = after.gap / self.model.temperature + self.learner.l2 * after.theta
+        norm = gradient_norm(after.theta, gradient, self.l1)
+        noise = _noise(after) / self.model.temperature
         moved = float(np.abs(after.theta - before.theta).max(initial=0.0))
-        value, best = (self._value(progress, problem.l1) for progress in (after, before))
+        value, best = self._value(after), self._value(before)
         stalled = moved == 0 and value >= best  # samples have no value, and another E-step may move them
-        return LearnerState(problem, after), StepInfo(value, norm, moved, after.evaluations, stalled, noise)
+        return after, StepInfo(value, norm, moved, after.evaluations, stalled, noise)
 
-    def fitted(self, model: Any, state: LearnerState) -> Any:
-        """Return the model as a state has it."""
-        if isinstance(state.progress, class_em.ClassProgress):
-            return class_em.fitted(state)
-        return super().fitted(model, state)
+    def fitted(self, model: Model, progress: EMProgress) -> Model:
+        """Return the model with the parameters."""
+        return model.replace(progress.theta)
 
-    def restored(self, state: LearnerState, progress: Any) -> LearnerState:
-        """Return a fresh state with the progress that a checkpoint held."""
-        if isinstance(progress, class_em.ClassProgress):
-            return class_em.restored(state, progress)
-        return super().restored(state, progress)
+    def restored(self, fresh: EMProgress, progress: EMProgress) -> EMProgress:
+        """Return what a checkpoint held."""
+        return progress
 
-    def kept(self, state: LearnerState) -> LearnerState | None:
-        """Return the state at the end of a fit where `partial_fit` can go on from it, None where it begins anew."""
-        return class_em.kept(state) if isinstance(state.progress, class_em.ClassProgress) else super().kept(state)
+    def kept(self, progress: EMProgress) -> None:
+        """Return nothing: all rows are needed at once."""
 
-    def restarted(self, state: LearnerState, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
-        """Begin again from another model with the same data."""
-        if isinstance(state.progress, class_em.ClassProgress):
-            return class_em.init(state.problem, model, rng)
-        return super().restarted(state, model, data, rng)
+    def restarted(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
+        """Begin again from another model."""
+        return self.learner.init(model, data, rng)
 
-    def _maximise(self, problem: _Problem, progress: EMProgress) -> LBFGSState:
+    def _free_phase(self, model: Model) -> tuple[np.ndarray, float]:
+        """Return the expected statistics and log Z."""
+        moments = self._plan(model).moments()
+        return moments.statistics, moments.log_partition
+
+    def _maximise(self, progress: EMProgress) -> LBFGSState:
         """The M-step: a few steps down ``log Z - theta . clamped / T`` and the penalties, none of which goes up."""
-        theta, statistics, temperature = progress.theta, progress.clamped, problem.model.temperature
-        smooth = progress.log_partition - theta @ statistics / temperature + 0.5 * self.l2 * theta @ theta
-        gradient = (progress.free - statistics) / temperature + self.l2 * theta
-        value = float(smooth) + penalty(theta, problem.l1)
+        theta, statistics, temperature = progress.theta, progress.clamped, self.model.temperature
+        l2 = self.learner.l2
+        smooth = progress.log_partition - theta @ statistics / temperature + 0.5 * l2 * theta @ theta
+        gradient = (progress.free - statistics) / temperature + l2 * theta
+        value = float(smooth) + penalty(theta, self.l1)
         state = LBFGSState(theta, gradient, value, progress.evaluations, progress.moves, progress.changes)
-        function = ridge(_complete_data(problem, statistics), self.l2)
-        for _ in range(self.m_steps):
-            state, info = LBFGS().step(function, state, problem.l1)
+        function = ridge(self._complete_data(statistics), l2)
+        for _ in range(self.learner.m_steps):
+            state, info = LBFGS().step(function, state, self.l1)
             if info.stalled:
                 break
         return state
 
-    def _extrapolate(self, problem: _Problem, before: EMProgress, after: EMProgress) -> EMProgress:
-        """Go where the last steps would end, if that is further down than the plain step; else forget all but it."""
-        points = np.vstack([before.points, before.theta])[-MEMORY:]
-        steps = np.vstack([before.steps, after.theta - before.theta])[-MEMORY:]
-        plain, value = replace(after, points=points, steps=steps), self._value(after, problem.l1)
-        if len(points) == 1 or np.isnan(value):
-            return plain
-        stays_zero = (problem.l1 > 0) & (after.theta == 0)
-        theta = np.where(stays_zero, 0.0, extrapolate(points, steps))
-        leap = self._expect(problem, replace(plain, theta=theta))
-        if self._value(leap, problem.l1) < value:
-            return leap
-        return replace(plain, points=points[-1:], steps=steps[-1:], evaluations=leap.evaluations)
+    def _complete_data(self, statistics: np.ndarray) -> Function:
+        """The function of theta that an M-step goes down, given the clamped statistics."""
+        model = self.model
 
-    def _expect(self, problem: _Problem, progress: EMProgress) -> EMProgress:
+        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            free, log_partition = self._free_phase(model.replace(theta))
+            value = log_partition - float(theta @ statistics) / model.temperature
+            return value, (free - statistics) / model.temperature
+
+        return function
+
+    def _extrapolate(self, before: EMProgress, after: EMProgress) -> EMProgress:
+        """Go where the last steps would end, if that is further down than the plain step; else forget all but it."""
+        rounds = before.rounds.added(before.theta, after.theta)
+        plain, value = replace(after, rounds=rounds), self._value(after)
+        if rounds.is_first or np.isnan(value):
+            return plain
+        leap = self._expect(replace(plain, theta=rounds.end(after.theta, self.l1)))
+        if self._value(leap) < value:
+            return leap
+        return replace(plain, rounds=rounds.last(), evaluations=leap.evaluations)
+
+    def _expect(self, progress: EMProgress) -> EMProgress:
         """Take both expectations at theta: the free phase, and the E-step, which goes on from where it was."""
-        model = problem.model.replace(progress.theta)
-        (free, log_partition), (estimate, posterior) = (
-            problem.free_phase(model),
-            problem.clamped(model, progress.posterior),
-        )
+        model = self.model.replace(progress.theta)
+        free, log_partition = self._free_phase(model)
+        estimate, posterior = self.clamped(model, progress.posterior)
         weight = FORGETTING / (FORGETTING + progress.e_steps) if estimate.stderr.any() else 1.0
         return replace(
             progress,
@@ -282,23 +320,12 @@ class EM(Penalised):
             evaluations=progress.evaluations + 1,
         )
 
-    def _noise(self, progress: EMProgress) -> float:
-        """What the gradient is judged by: its standard error; zero while it is too early to end."""
-        return 0.0 if progress.e_steps <= FEWEST_SAMPLED else float(np.sqrt(progress.variance.max(initial=0.0)))
-
-    def _value(self, progress: EMProgress, l1: np.ndarray) -> float:
+    def _value(self, progress: EMProgress) -> float:
         theta = progress.theta
         fit = progress.log_partition - progress.log_evidence
-        return fit + 0.5 * self.l2 * float(theta @ theta) + penalty(theta, l1)
+        return fit + 0.5 * self.learner.l2 * float(theta @ theta) + penalty(theta, self.l1)
 
 
-def _complete_data(problem: _Problem, statistics: np.ndarray) -> Function:
-    """The function of theta that an M-step goes down, given the clamped statistics."""
-    model = problem.model
-
-    def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        free, log_partition = problem.free_phase(model.replace(theta))
-        value = log_partition - float(theta @ statistics) / model.temperature
-        return value, (free - statistics) / model.temperature
-
-    return function
+def _noise(progress: EMProgress) -> float:
+    """What the gradient is judged by: its standard error; zero while it is too early to end."""
+    return 0.0 if progress.e_steps <= FEWEST_SAMPLED else float(np.sqrt(progress.variance.max(initial=0.0)))

@@ -22,18 +22,12 @@ from gibbsian.settings import check, declared, number, whole
 _TOO_FAR = 2.0
 # Directions that the past hardly spans are left out of the extrapolation.
 _RANK = 1e-8
+# Rounds of an alternation that are extrapolated together.
+_ROUNDS = 8
 
 
 class AndersonMemory(NamedTuple):
-    """The last points with the gradients there, oldest first, and the size of the plain steps.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.optimizers import Anderson
-    >>> Anderson().init_move(np.zeros(3)).points.shape
-    (0, 3)
-    """
+    """The last points with the gradients there, oldest first, and the size of the plain steps."""
 
     points: np.ndarray
     gradients: np.ndarray
@@ -130,18 +124,7 @@ def _back_to(memory: AndersonMemory, best: int) -> AndersonMemory:
 def extrapolate(points: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Return the step from the mixture of remembered points whose own step is shortest, by linear extrapolation.
 
-    Parameters
-    ----------
-    points, steps : ndarray of shape (n_points, n_parameters)
-        Where some fixed-point map was applied, oldest first, and the steps that it took from there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.optimizers.anderson import extrapolate
-    >>> points = np.array([[4.0], [2.0]])
-    >>> extrapolate(points, -0.5 * points).tolist()                              # halving again and again ends at zero
-    [0.0]
+    `points` are where some fixed-point map was applied, oldest first, and `steps` those that it took from there.
     """
     theta, step = points[-1], steps[-1]
     if len(points) == 1:
@@ -152,6 +135,36 @@ def extrapolate(points: np.ndarray, steps: np.ndarray) -> np.ndarray:
     moves, changes = moves[kept] / scales[kept, None], changes[kept] / scales[kept, None]
     mixture, *_ = np.linalg.lstsq(changes.T, step, rcond=_RANK)
     return theta + step - mixture @ (moves + changes)
+
+
+class LastRounds(NamedTuple):
+    """The last rounds of an alternation, a fixed-point map: where each began, oldest first, and its step."""
+
+    points: np.ndarray
+    steps: np.ndarray
+
+    @classmethod
+    def none(cls, theta: np.ndarray) -> LastRounds:
+        """Remember nothing."""
+        return cls(np.empty((0, theta.size)), np.empty((0, theta.size)))
+
+    @property
+    def is_first(self) -> bool:
+        """Whether there is one only."""
+        return len(self.points) == 1
+
+    def added(self, before: np.ndarray, after: np.ndarray) -> LastRounds:
+        """Remember one more round, and forget the oldest of many."""
+        points, steps = np.vstack([self.points, before]), np.vstack([self.steps, after - before])
+        return LastRounds(points[-_ROUNDS:], steps[-_ROUNDS:])
+
+    def last(self) -> LastRounds:
+        """Forget all but the last."""
+        return LastRounds(self.points[-1:], self.steps[-1:])
+
+    def end(self, theta: np.ndarray, l1: np.ndarray) -> np.ndarray:
+        """Return where the rounds would end; what the penalty holds at zero in theta, the last one's end, stays."""
+        return np.where((l1 > 0) & (theta == 0), 0.0, extrapolate(self.points, self.steps))
 
 
 def _evaluate(

@@ -25,7 +25,7 @@ from gibbsian.errors import (
     MissingValuesWarning,
 )
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.learners import class_em
+from gibbsian.learners.class_em import ClassAlternation
 from gibbsian.models import bessel
 from gibbsian.models.von_mises_fisher import unit_rows
 from gibbsian.storage import read_tensors
@@ -368,7 +368,7 @@ class TestNumbers:
                 return np.nan, None
 
         with pytest.raises(DataError, match="the free energy is nan at step 0: scale the columns"):
-            class_em.init(Broken(), Broken(), np.random.default_rng(0))
+            ClassAlternation(Broken()).begin(Broken(), np.random.default_rng(0))
 
     @pytest.mark.filterwarnings("error::RuntimeWarning")
     def test_a_variance_too_small_for_the_rows(self, clouds):
