@@ -12,7 +12,7 @@ from gibbsian.data import Dataset
 from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.mixtures import ClassEstimator, UnitNorm
 from gibbsian.learners import EM, FitResult, Learner
-from gibbsian.learners.restarts import Restarts
+from gibbsian.learners.stages import Restarts
 from gibbsian.learners.winner_take_all import WinnerTakeAll
 from gibbsian.models.spherical_gaussians import KMeansModel
 from gibbsian.settings import declared, flag, number, whole

@@ -170,7 +170,7 @@ class FullSpan(SpanQuestions, Estimator):
 
     def _around(self, learner: Learner) -> Learner:
         """Put a hidden variable, several starts and averages around a learner, as they are asked for."""
-        from gibbsian.learners.restarts import Restarts
+        from gibbsian.learners.stages import Restarts
         from gibbsian.learners.span_ensembles import SpanBagging
         from gibbsian.learners.span_hidden import SpanHidden
 

@@ -16,7 +16,7 @@ from gibbsian.estimators.common import HiddenFeatures
 from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
 from gibbsian.learners import FitResult, Learner
-from gibbsian.learners.restarts import Restarts
+from gibbsian.learners.stages import Restarts
 from gibbsian.models import PairwiseModel
 from gibbsian.settings import declared, flag, free, whole
 

@@ -14,7 +14,7 @@ from gibbsian.learners.run import Run, StopRun, run
 
 # public name -> module that defines it
 _NAMES = {
-    "Annealed": "annealing",
+    "Annealed": "stages",
     "CD": "contrastive_divergence",
     "EM": "em",
     "FirstOrderSMCI": "spatial",
@@ -37,7 +37,7 @@ _NAMES = {
     "RPLE": "nodewise",
     "RatioMatching": "objective",
     "Recipe": "recipe",
-    "Restarts": "restarts",
+    "Restarts": "stages",
     "SMCI": "spatial",
     "SemiSecondOrderPCD": "spatial",
     "SemiSecondOrderSMCI": "spatial",

@@ -117,7 +117,7 @@ class Learner:
 
     def for_layers(self) -> Learner:
         """Return the learner as it takes models of layers: by their joint form with all units as variables."""
-        from gibbsian.learners.joint import OnJoint
+        from gibbsian.learners.around import OnJoint
 
         return OnJoint(self)
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.minibatches import draw_seed, seeded
+from gibbsian.learners.around import Around
 from gibbsian.learners.base import Learner, LearnerState, as_learner
 from gibbsian.models import Model
 from gibbsian.optimizers import StepInfo
@@ -44,14 +45,6 @@ class GrowingProgress:
         What the subsets cost, in evaluations on all rows.
     seed : ndarray
         What the random order of the rows follows from.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.learners.growing import Growing
-    >>> model, rows = gb.PairwiseModel.zeros(gb.graphs.complete(2)), [[1, 1], [1, -1], [-1, -1]]
-    >>> Growing("mple").init(model, gb.Dataset.read(rows), np.random.default_rng(0)).progress.stage
-    0
     """
 
     inner: Any
@@ -66,7 +59,7 @@ class GrowingProgress:
 
 
 @declared(frozen=True)
-class Growing(Learner):
+class Growing(Around):
     """Let a learner go through growing subsets of the rows first.
 
     All subsets together are the first step of the fit, because a gradient on a subset must not end it; every step
@@ -99,21 +92,6 @@ class Growing(Learner):
     def __post_init__(self) -> None:
         check(self)
         object.__setattr__(self, "learner", as_learner(self.learner))
-
-    @property
-    def l1(self) -> float:
-        """The L1 penalty of the learner inside."""
-        return getattr(self.learner, "l1", 0.0)
-
-    @property
-    def l2(self) -> float:
-        """The L2 penalty of the learner inside."""
-        return getattr(self.learner, "l2", 0.0)
-
-    @property
-    def objective(self) -> Any:
-        """The objective of the learner inside, if it has one."""
-        return getattr(self.learner, "objective", None)
 
     def sizes(self, n_rows: int) -> list[int]:
         """Return the rows of the subsets, none of them more than half of all.
@@ -148,6 +126,14 @@ class Growing(Learner):
         total = math.ceil(info.evaluations + progress.evaluations)
         progress = dataclasses.replace(progress, inner=inner.progress)
         return LearnerState(problem, progress), info._replace(evaluations=total)
+
+    def fitted(self, model: Model, state: LearnerState) -> Model:
+        """Return the model as a state has it."""
+        return self.learner.fitted(model, LearnerState(state.problem.whole, state.progress.inner))  # type: ignore[union-attr]
+
+    def restored(self, state: LearnerState, progress: GrowingProgress) -> LearnerState:
+        """Return a fresh state with the progress that a checkpoint held."""
+        return LearnerState(state.problem, progress)
 
     def _through_subsets(self, problem: _Problem, progress: GrowingProgress) -> GrowingProgress:
         data, before, cost = problem.data, None, 0.0

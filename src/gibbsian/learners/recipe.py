@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.errors import ArgumentError
+from gibbsian.learners.around import Around
 from gibbsian.learners.base import Learner, LearnerState
 from gibbsian.optimizers import OPTIMIZERS, StepInfo
 from gibbsian.settings import Setting, check, declared, free, number
@@ -37,64 +38,43 @@ class Penalised(Learner):
         return np.where(model.penalised, self.l1, 0.0)
 
 
-class Recipe(Penalised):
+class Recipe(Penalised, Around):
     """A learner that does what the learner it builds does."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        assert self.made is not None  # so that a part which cannot be is refused here
+        assert self.learner is not None  # so that a part which cannot be is refused here
 
     def build(self) -> Learner:
         """Put the parts together."""
         raise NotImplementedError
 
     @cached_property
-    def made(self) -> Learner:
+    def learner(self) -> Learner:
         """What was built."""
         return self.build()
 
     @property
-    def objective(self) -> Any:
-        """What is minimised; None where nothing is."""
-        return getattr(self.made, "objective", None)
-
-    @property
     def equations(self) -> Any:
         """The equations that a fit solves, as a function of model and data; None where they are not known."""
-        return getattr(self.made, "equations", None)
-
-    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
-        """Prepare to start from the model's parameters."""
-        return self.made.init(model, data, rng)
-
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Take one step."""
-        return self.made.step(state)
-
-    def fitted(self, model: Any, state: LearnerState) -> Any:
-        """Return the model as a state has it."""
-        return self.made.fitted(model, state)
-
-    def restored(self, state: LearnerState, progress: Any) -> LearnerState:
-        """Return a fresh state with the progress that a checkpoint held."""
-        return self.made.restored(state, progress)
+        return getattr(self.learner, "equations", None)
 
     def update(
         self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
     ) -> tuple[LearnerState, StepInfo]:
         """Learn from one chunk of rows."""
-        return self.made.update(state, model, data, rng)
+        return self.learner.update(state, model, data, rng)
 
     def by_chunks(self, batch_size: int) -> Learner:
         """Return the learner that takes chunks of rows for this one."""
         try:
-            return self.made.by_chunks(batch_size)
+            return self.learner.by_chunks(batch_size)
         except ArgumentError:
             raise self._needs_all_rows() from None  # under the name that the user knows
 
     def rebound(self, state: LearnerState, data: Any) -> LearnerState:
         """Go on with other rows."""
-        return self.made.rebound(state, data)
+        return self.learner.rebound(state, data)
 
 
 def as_optimizer(optimizer: Any) -> Any:

@@ -343,7 +343,7 @@ def test_bad_settings_are_named(make, words):
 
 
 def test_optimisers_go_by_name():
-    assert as_learner("pcd", optimizer="adam").made.optimizer == Adam()
+    assert as_learner("pcd", optimizer="adam").learner.optimizer == Adam()
 
 
 def test_centred_steps_of_persistent_chains_come_near_the_likelihood_sooner():

@@ -7,9 +7,8 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.learners import EM, StopRun, run
-from gibbsian.learners.annealing import Annealed
 from gibbsian.learners.callbacks import Callback
-from gibbsian.learners.restarts import Restarts
+from gibbsian.learners.stages import Annealed, Restarts
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel, KMeansModel
 from gibbsian.rng import generator_of, generator_words
 from gibbsian.storage import Checkpoint

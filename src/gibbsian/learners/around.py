@@ -1,0 +1,94 @@
+"""Learners that run another learner: what all of them share, and the one for models of layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.data.hidden_columns import with_hidden
+from gibbsian.errors import ArgumentError
+from gibbsian.learners.base import Learner, LearnerState
+from gibbsian.models.pairwise import PairwiseModel
+from gibbsian.optimizers import StepInfo
+
+
+class Around(Learner):
+    """A learner that does what the learner within does, unless it says otherwise."""
+
+    learner: Any
+
+    @property
+    def l1(self) -> float:
+        """The L1 penalty of the learner within."""
+        return getattr(self.learner, "l1", 0.0)
+
+    @property
+    def l2(self) -> float:
+        """The L2 penalty of the learner within."""
+        return getattr(self.learner, "l2", 0.0)
+
+    @property
+    def objective(self) -> Any:
+        """What is minimised; None where nothing is."""
+        return getattr(self.learner, "objective", None)
+
+    def refusal(self, model: Any) -> str:
+        """Say why the learner within cannot learn a kind of model."""
+        return self.learner.refusal(model)
+
+    def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+        """Begin where the learner within begins."""
+        return self.learner.start(model, data, rng)
+
+    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Prepare to start from the model's parameters."""
+        return self.learner.init(model, data, rng)
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Take one step."""
+        return self.learner.step(state)
+
+    def fitted(self, model: Any, state: LearnerState) -> Any:
+        """Return the model as a state has it."""
+        return self.learner.fitted(model, state)
+
+    def restored(self, state: LearnerState, progress: Any) -> LearnerState:
+        """Return a fresh state with the progress that a checkpoint held."""
+        return self.learner.restored(state, progress)
+
+
+@dataclass(frozen=True)
+class OnJoint(Around):
+    """Learns a model of layers as the pairwise model of all its units, whose theta is the same."""
+
+    learner: Learner
+
+    def start(self, model: Any, data: Dataset, rng: np.random.Generator) -> Any:
+        """Begin where the learner begins."""
+        return model.from_joint(super().start(_joint(model), data, rng))
+
+    def refusal(self, model: Any) -> str:
+        """Ask the learner."""
+        return super().refusal(_joint(model))
+
+    def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
+        """Prepare to learn with hidden units as columns that are always missing."""
+        return super().init(_joint(model), with_hidden(data, model.n_hidden), rng)
+
+    def fitted(self, model: Any, state: LearnerState) -> Any:
+        """Return the layers that have the joint form of a state."""
+        return model.from_joint(super().fitted(_joint(model), state))
+
+
+def _joint(model: Any) -> PairwiseModel:
+    joint = model.joint()
+    if not getattr(joint, "is_pairwise", False) or not hasattr(model, "from_joint"):
+        kinds = ", ".join(layer.kind for layer in model.layers)
+        raise ArgumentError(
+            f"this learner takes hidden units that have the two values of the columns, not layers of {kinds} units",
+            "learn by `learner='minibatch'`",
+        )
+    return joint

@@ -1,0 +1,404 @@
+"""Several fits of one learner, one after the other: starts of which the best is kept, or stages of annealing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gibbsian.learners.around import Around
+from gibbsian.learners.base import LEARNERS, LearnerState
+from gibbsian.learners.run import has_converged, has_ended
+from gibbsian.optimizers import StepInfo
+from gibbsian.rng import as_pcg64, generator_of, generator_words
+from gibbsian.settings import check, declared, flag, free, number, whole
+
+# A gradient that no tolerance accepts: the fit within has ended, the whole has not.
+NOT_YET = float(np.finfo(np.float64).max)
+# Steps of a run that ends when its learner says so.
+ENDLESS = 10**9
+# Classes that coincide never part by themselves: each stage moves them by this share of their width.
+NUDGE = 1e-3
+
+
+@dataclass(frozen=True)
+class Within:
+    """Model, data and what the learner within has made of them once."""
+
+    model: Any
+    data: Any
+    state: LearnerState
+
+
+class Ending(NamedTuple):
+    """How a fit within has ended: where, at what step, whether well, and in words."""
+
+    state: LearnerState
+    info: StepInfo
+    converged: bool
+    reason: str
+
+
+class Staged(Around):
+    """Runs the learner within several times. A step is one of its steps, so that callbacks work across the stages.
+
+    `progress` has the fields `present` (where the present fit stands), `stage`, `n_steps` (of this fit) and `theta`.
+    """
+
+    max_iter: int | None
+    tol: float
+
+    def __post_init__(self) -> None:
+        check(self)
+        if isinstance(self.learner, str):
+            object.__setattr__(self, "learner", LEARNERS.create(self.learner))
+
+    def stepped(self, progress: Any) -> Any:
+        """Return the progress after a step of the present fit."""
+        raise NotImplementedError
+
+    def details(self, progress: Any) -> dict[str, float]:
+        """Return the columns of the trace that say which stage a step belongs to."""
+        raise NotImplementedError
+
+    def ended(self, problem: Within, progress: Any, ending: Ending) -> Any:
+        """Return the progress after the last step of a fit."""
+        raise NotImplementedError
+
+    def verdict(self, progress: Any, ending: Ending) -> tuple[bool, str] | None:
+        """Say whether the whole has converged, and why it has ended; None while there are stages to come."""
+        raise NotImplementedError
+
+    def following(self, problem: Within, progress: Any, ending: Ending) -> tuple[LearnerState, Any]:
+        """Begin the next fit."""
+        raise NotImplementedError
+
+    def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+        """Return the model itself: each fit begins by itself."""
+        return model
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Take a step of the present fit; after its last one begin the next."""
+        problem = state.problem
+        inner, info = self.learner.step(self.present(state))
+        progress = replace(state.progress, present=inner.progress, n_steps=state.progress.n_steps + 1)
+        progress = self.stepped(progress)
+        if not self._has_ended(info, progress.n_steps):
+            return LearnerState(problem, progress), _going_on(info, self.details(progress))
+        ending = self._ending(inner, info, progress.n_steps)
+        progress = self.ended(problem, progress, ending)
+        details, verdict = self.details(progress), self.verdict(progress, ending)
+        if verdict is not None:
+            return LearnerState(problem, progress), _after_the_last(info, *verdict, details)
+        inner, progress = self.following(problem, progress, ending)
+        progress = replace(progress, present=inner.progress, stage=progress.stage + 1, n_steps=0)
+        info = _going_on(info._replace(gradient_norm=np.inf), details)
+        return LearnerState(replace(problem, state=inner), progress), info
+
+    def _has_ended(self, info: StepInfo, n_steps: int) -> bool:
+        """Whether a fit within has ended; without `max_iter` it says so itself."""
+        return has_ended(info, n_steps, n_steps + 1 if self.max_iter is None else self.max_iter, self.tol)
+
+    def _ending(self, state: LearnerState, info: StepInfo, n_steps: int) -> Ending:
+        converged = has_converged(info, self.tol)
+        if converged:
+            reason = info.verdict or f"converged after {n_steps} step{'s' * (n_steps != 1)}"
+        else:
+            reason = info.failure or f"stopped at max_iter={n_steps} before the value settled: raise `max_iter`"
+        return Ending(state, info, converged, reason)
+
+    def present(self, state: LearnerState) -> LearnerState:
+        """Return where the present fit stands."""
+        return LearnerState(state.problem.state.problem, state.progress.present)
+
+    def shown(self, state: LearnerState) -> LearnerState:
+        """Return the state of the learner within whose model is the answer so far."""
+        return self.present(state)
+
+    def fitted(self, model: Any, state: LearnerState) -> Any:
+        """Return the model that is the answer so far."""
+        return self.learner.fitted(model, self.shown(state))
+
+    def kept(self, state: LearnerState) -> LearnerState | None:
+        """Return what the learner within keeps of it for `partial_fit`."""
+        return self.learner.kept(self.shown(state))
+
+
+def _going_on(info: StepInfo, details: dict[str, float]) -> StepInfo:
+    """Return a step after which there is more to do, whatever the learner within said of it."""
+    return info._replace(
+        gradient_norm=NOT_YET if not np.isfinite(info.gradient_norm) else info.gradient_norm,
+        stalled=False,
+        noise=0.0,
+        verdict="",
+        failure="",
+        details={**info.details, **details},
+    )
+
+
+def _after_the_last(info: StepInfo, converged: bool, reason: str, details: dict[str, float]) -> StepInfo:
+    """Return the last step of all, with the reason why the whole has ended."""
+    verdict, failure = (reason, "") if converged else ("", reason)
+    every = {**info.details, **details}
+    return info._replace(stalled=False, noise=0.0, verdict=verdict, failure=failure, details=every)
+
+
+# -- several starts ---------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class RestartsProgress:
+    """Where the present start stands, and the best one so far.
+
+    `theta` and `best` are those of the best start that has ended, or of the first one while it is under way;
+    `best_reason` says in bytes how it ended. `streams` are the generators of the starts.
+    """
+
+    theta: np.ndarray
+    present: Any
+    stage: int
+    n_steps: int
+    best: Any
+    best_start: int
+    best_value: float
+    best_degenerate: bool
+    best_converged: bool
+    best_reason: np.ndarray
+    streams: np.ndarray
+
+
+@declared(frozen=True)
+class Restarts(Staged):
+    """Runs a learner from several starts, each with a generator of its own, and keeps the one of least value.
+
+    A degenerate solution (its likelihood may have no bound) is kept only where no start gave a sound one. A step is a
+    step of the present start, so that progress, checkpoints and Ctrl-C work across the starts; the trace says which
+    start a step belongs to, and which is the best so far.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> from gibbsian.learners import Restarts
+    >>> few, many = (Restarts(gb.learners.EM(), n_init=n) for n in (1, 5))
+    >>> few.n_init, many.n_init
+    (1, 5)
+    """
+
+    learner: Any = free("em", "What learns from each start.", doc="Learner or str", kw_only=False)
+    n_init: int = whole(5, "Starts.", least=1, kw_only=False)
+    max_iter: int | None = whole(
+        1000, "Most steps of each start; None where the learner says itself when it is done.", least=1, optional=True
+    )
+    tol: float = number(1e-6, "When a start has converged: no entry of the gradient is larger.", least=0)
+    spawn: bool = flag(True, "Give each start a generator of its own; otherwise one serves them all in turn.")
+    loss: Any = free(
+        None,
+        "Judges starts whose learner has no value: a function of model, data and generator.",
+        doc="callable, optional",
+    )
+
+    @property
+    def registered_name(self) -> str:
+        """The name of what learns."""
+        return getattr(self.learner, "registered_name", repr(self.learner))
+
+    def most_steps(self, model: Any, max_iter: int) -> int:
+        """Return how many steps all starts together may take."""
+        return ENDLESS if self.max_iter is None else self.n_init * self.max_iter
+
+    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Prepare the first start."""
+        rng = as_pcg64(rng)
+        generators = rng.spawn(self.n_init) if self.spawn else [rng] * self.n_init
+        streams = np.array([generator_words(one) for one in generators])
+        first = generator_of(streams[0])
+        inner = self.learner.init(self.learner.start(model, data, first), data, first)
+        progress = RestartsProgress(
+            theta=inner.progress.theta,
+            present=inner.progress,
+            stage=0,
+            n_steps=0,
+            best=inner.progress,
+            best_start=-1,
+            best_value=float("inf"),
+            best_degenerate=True,
+            best_converged=False,
+            best_reason=np.zeros(0, np.uint8),
+            streams=self._streams_after(streams, 0, first),
+        )
+        return LearnerState(Within(model, data, inner), progress)
+
+    def _streams_after(self, streams: np.ndarray, start: int, rng: np.random.Generator) -> np.ndarray:
+        """Return the generators of the starts after one has begun: where they share one it has moved on."""
+        if self.spawn:
+            return streams
+        later = np.arange(self.n_init)[:, None] > start
+        return np.where(later, generator_words(rng), streams)
+
+    def stepped(self, progress: RestartsProgress) -> RestartsProgress:
+        """Show the first start while none has ended."""
+        if progress.best_start >= 0:
+            return progress
+        return replace(progress, theta=progress.present.theta, best=progress.present)
+
+    def details(self, progress: RestartsProgress) -> dict[str, float]:
+        """Return the start, and the best so far."""
+        return {"start": float(progress.stage), "best": float(max(progress.best_start, 0))}
+
+    def ended(self, problem: Within, progress: RestartsProgress, ending: Ending) -> RestartsProgress:
+        """Keep the better of the start that has ended and the best before it."""
+        degenerate = bool(getattr(self.learner.fitted(problem.model, ending.state), "trouble", ""))
+        value = self._value(problem, progress, ending)
+        if (progress.best_degenerate, progress.best_value) <= (degenerate, value) and progress.best_start >= 0:
+            return progress
+        return replace(
+            progress,
+            theta=ending.state.progress.theta,
+            best=ending.state.progress,
+            best_start=progress.stage,
+            best_value=value,
+            best_degenerate=degenerate,
+            best_converged=ending.converged,
+            best_reason=np.frombuffer(ending.reason.encode(), np.uint8),
+        )
+
+    def _value(self, problem: Within, progress: RestartsProgress, ending: Ending) -> float:
+        """Return what a start is judged by: the learner's value, or the loss where it has none."""
+        if np.isfinite(ending.info.value) or self.loss is None:
+            return ending.info.value
+        rng = generator_of(progress.streams[progress.stage])
+        return float(self.loss(self.learner.fitted(problem.model, ending.state), problem.data, rng))
+
+    def verdict(self, progress: RestartsProgress, ending: Ending) -> tuple[bool, str] | None:
+        """Say how the best start has ended, after the last of them."""
+        if progress.stage + 1 < self.n_init:
+            return None
+        words = progress.best_reason.tobytes().decode()
+        return progress.best_converged, f"{words} (the best of {self.n_init} starts)" if self.n_init > 1 else words
+
+    def following(
+        self, problem: Within, progress: RestartsProgress, ending: Ending
+    ) -> tuple[LearnerState, RestartsProgress]:
+        """Begin the next start, with its generator."""
+        following = progress.stage + 1
+        rng = generator_of(progress.streams[following])
+        begun = self.learner.start(problem.model, problem.data, rng)
+        inner = self.learner.restarted(problem.state, begun, problem.data, rng)
+        return inner, replace(progress, streams=self._streams_after(progress.streams, following, rng))
+
+    def shown(self, state: LearnerState) -> LearnerState:
+        """Return the best start so far."""
+        return LearnerState(state.problem.state.problem, state.progress.best)
+
+    def restored(self, state: LearnerState, progress: RestartsProgress) -> LearnerState:
+        """Go on with the start that a checkpoint held."""
+        present, best = (self.learner.restored(state.problem.state, one) for one in (progress.present, progress.best))
+        progress = replace(progress, present=present.progress, best=best.progress)
+        return LearnerState(replace(state.problem, state=present), progress)
+
+
+# -- annealing --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class AnnealedProgress:
+    """Where the learner of the present stage stands; `nudges` move the classes apart, one for each stage."""
+
+    theta: np.ndarray
+    present: Any
+    stage: int
+    n_steps: int
+    n_before: int
+    widths: np.ndarray
+    nudges: np.ndarray
+
+    @property
+    def n_after(self) -> int:
+        """Steps of all stages so far."""
+        return self.n_before + self.n_steps
+
+
+@declared(frozen=True)
+class Annealed(Staged):
+    """Learns a mixture of fixed variance at a falling one (YK15, "Soft K-means").
+
+    Every stage begins where the one before has ended, the first at a variance where all classes coincide; that avoids
+    most poor local minima.
+
+    Examples
+    --------
+    >>> from gibbsian.learners import Annealed
+    >>> Annealed(cooling=0.5).cooling
+    0.5
+    """
+
+    learner: Any = free("em", "What learns at each variance.", doc="Learner or str", kw_only=False)
+    cooling: float = number(0.8, "The factor between two variances.", above=0, below=1)
+    max_iter: int = whole(1000, "Most steps of each stage.", least=1)
+    tol: float = number(1e-8, "When a stage has converged.", least=0)
+
+    def most_steps(self, model: Any, max_iter: int) -> int:
+        """Return no limit: each stage has its own."""
+        return ENDLESS
+
+    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Put all classes together, at the largest variance."""
+        return self._begun(model, data, rng, lambda first: self.learner.init(first, data, rng))
+
+    def restarted(self, state: LearnerState, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Begin again with other nudges."""
+        within = state.problem.state
+        return self._begun(model, data, rng, lambda first: self.learner.restarted(within, first, data, rng))
+
+    def _begun(self, model: Any, data: Any, rng: np.random.Generator, begin: Any) -> LearnerState:
+        together, widths = model.together(data, self.cooling)
+        nudges = rng.normal(size=(len(widths), *together.shifts.shape))
+        inner = begin(_cooled(together, widths[0], nudges[0]))
+        progress = AnnealedProgress(inner.progress.theta, inner.progress, 0, 0, 0, widths, nudges)
+        return LearnerState(Within(model, data, inner), progress)
+
+    def stepped(self, progress: AnnealedProgress) -> AnnealedProgress:
+        """Show the present stage."""
+        return replace(progress, theta=progress.present.theta)
+
+    def details(self, progress: AnnealedProgress) -> dict[str, float]:
+        """Return the variance of the stage."""
+        return {"stage": float(progress.widths[progress.stage])}
+
+    def ended(self, problem: Within, progress: AnnealedProgress, ending: Ending) -> AnnealedProgress:
+        """Return the progress as it is."""
+        return progress
+
+    def verdict(self, progress: AnnealedProgress, ending: Ending) -> tuple[bool, str] | None:
+        """Say how the last stage has ended."""
+        n_stages = len(progress.widths)
+        if progress.stage + 1 < n_stages:
+            return None
+        if ending.converged and n_stages > 1:
+            return True, f"converged after {progress.n_after} steps in {n_stages} stages"
+        return ending.converged, ending.reason
+
+    def following(
+        self, problem: Within, progress: AnnealedProgress, ending: Ending
+    ) -> tuple[LearnerState, AnnealedProgress]:
+        """Lower the variance."""
+        model = self.learner.fitted(problem.model, ending.state)
+        inner = self._at_stage(ending.state, model, problem.data, progress, progress.stage + 1)
+        return inner, replace(progress, n_before=progress.n_after)
+
+    def _at_stage(
+        self, within: LearnerState, model: Any, data: Any, progress: AnnealedProgress, stage: int
+    ) -> LearnerState:
+        """Begin a stage at a model, whose classes are where they are: nothing is drawn."""
+        cooled = _cooled(model, progress.widths[stage], progress.nudges[stage])
+        return self.learner.restarted(within, cooled, data, np.random.default_rng(0))
+
+    def restored(self, state: LearnerState, progress: AnnealedProgress) -> LearnerState:
+        """Go on with the stage that a checkpoint held."""
+        problem = state.problem
+        model = self.learner.fitted(problem.model, problem.state)
+        fresh = self._at_stage(problem.state, model, problem.data, progress, progress.stage)
+        present = self.learner.restored(fresh, progress.present)
+        return LearnerState(replace(problem, state=present), replace(progress, present=present.progress))
+
+
+def _cooled(model: Any, variance: float, nudge: np.ndarray) -> Any:
+    """The classes at another variance, moved apart a little."""
+    return model.at(model.shifts + NUDGE * np.sqrt(variance) * nudge, float(variance))
