@@ -223,10 +223,14 @@ class SpanLearner(Learner):
         inner = rows.begin(self, model.indices, model.scaled_theta)
         return LearnerState(rows, SpanProgress(inner))
 
+    def refusal(self, model: Any) -> str:
+        """Only full-span models have functions to choose."""
+        return "" if hasattr(model, "basis") else "chooses functions of a full-span model"
+
     def require(self, model: Any) -> None:
         """Refuse another kind of model, and a tolerance that the tables do not resolve."""
-        if not model.is_full_span:
-            raise ArgumentError("chooses functions of a full-span model", argument="learner", value=type(self).__name__)
+        if refusal := self.refusal(model):
+            raise ArgumentError(refusal, argument="learner", value=type(self).__name__)
         dtype = np.dtype(self.dtype)
         if self.tol < LEAST_TOL[dtype]:
             raise ArgumentError(

@@ -11,6 +11,7 @@ from scipy.special import logsumexp, softmax
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
+from gibbsian.learners.around import Around
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
 from gibbsian.learners.run import run
 from gibbsian.models.full_span import FullSpanModel
@@ -91,7 +92,7 @@ class EnsembleProgress:
         return self.members.theta
 
 
-def _told(value: float, n_functions: int, n_steps: int, verdict: str) -> StepInfo:
+def _step_info(value: float, n_functions: int, n_steps: int, verdict: str) -> StepInfo:
     details = {"n_functions": float(n_functions)}
     return StepInfo(value, 0.0 if verdict else 1.0, 1.0, n_steps, verdict=verdict, details=details)
 
@@ -108,7 +109,7 @@ class _Resampled(NamedTuple):
 
 @LEARNERS.register("span-average", models=("full-span",), stochastic=True)
 @declared(frozen=True)
-class SpanBagging(Learner):
+class SpanBagging(Around):
     """Fits to resampled rows, averaged: what one greedy path decides by chance, many decide in proportion.
 
     Every fit sees as many rows as there are, drawn with replacement. A step is one fit.
@@ -134,10 +135,6 @@ class SpanBagging(Learner):
         """Return the model itself: hidden values differ by the rows around which they start."""
         return model
 
-    def refusal(self, model: Any) -> str:
-        """Only full-span models have functions to choose."""
-        return "" if hasattr(model, "basis") else "chooses functions of a full-span model"
-
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Draw the rows of all fits."""
         n_rows, shares = round(data.total_weight), data.weights / data.total_weight
@@ -154,7 +151,11 @@ class SpanBagging(Learner):
         members = before.members.added(result.model.without_hidden())
         progress = EnsembleProgress(members, before.scores, n_steps, bool(verdict))
         value = float(result.trace.column("value")[-1])
-        return LearnerState(state.problem, progress), _told(value, result.model.theta.size, n_steps, verdict)
+        return LearnerState(state.problem, progress), _step_info(value, result.model.theta.size, n_steps, verdict)
+
+    def restored(self, state: LearnerState, progress: EnsembleProgress) -> LearnerState:
+        """Return a fresh state with the progress that a checkpoint held."""
+        return LearnerState(state.problem, progress)
 
     def require_memory(self, basis: SpanBasis, checkpoint: bool = False, missing: bool = False) -> None:
         """Raise `TooExpensiveError` where the tables of a fit do not fit."""
@@ -216,8 +217,8 @@ class SpanSelection(Learner):
         return model
 
     def refusal(self, model: Any) -> str:
-        """Only full-span models have functions to choose."""
-        return "" if hasattr(model, "basis") else "chooses functions of a full-span model"
+        """Ask the candidates."""
+        return next(filter(None, (candidate.refusal(model) for candidate in self.candidates)), "")
 
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Keep some rows back."""
@@ -239,7 +240,7 @@ class SpanSelection(Learner):
             scores = np.append(scores, -value)
         verdict = self._verdict(scores, n_steps)
         progress = EnsembleProgress(before.members.added(model), scores, n_steps, bool(verdict))
-        return LearnerState(problem, progress), _told(value, result.model.theta.size, n_steps, verdict)
+        return LearnerState(problem, progress), _step_info(value, result.model.theta.size, n_steps, verdict)
 
     def require_memory(self, basis: SpanBasis, checkpoint: bool = False, missing: bool = False) -> None:
         """Raise `TooExpensiveError` where the tables of a fit do not fit."""

@@ -19,7 +19,8 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
-from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
+from gibbsian.learners.around import Around
+from gibbsian.learners.base import LEARNERS, LearnerState, as_learner
 from gibbsian.learners.span_base import Change, SpanLearner, refreshed, step_info
 from gibbsian.learners.span_filling import SpreadRows
 from gibbsian.learners.span_problem import negative_entropy
@@ -65,7 +66,7 @@ class HiddenProgress:
 
 @LEARNERS.register("span-hidden", models=("full-span",))
 @declared(frozen=True)
-class SpanHidden(Learner):
+class SpanHidden(Around):
     """Rounds of expectation-maximisation around another learner, for full-span models with hidden variables.
 
     Examples
@@ -90,10 +91,6 @@ class SpanHidden(Learner):
     def start(self, model: Any, data: Dataset, rng: np.random.Generator) -> Any:
         """Return the model itself: hidden values differ by the rows around which they start."""
         return model
-
-    def refusal(self, model: Any) -> str:
-        """Only full-span models have functions to choose."""
-        return "" if hasattr(model, "basis") else "chooses functions of a full-span model"
 
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Start around rows drawn at random, one for each combination of hidden values."""
