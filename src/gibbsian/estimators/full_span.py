@@ -16,7 +16,7 @@ from gibbsian.estimators.base import ESTIMATORS, Estimator
 from gibbsian.estimators.span_questions import SpanQuestions, has_hidden_variable
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
 from gibbsian.learners import FitResult, Learner, as_learner
-from gibbsian.learners.span_penalty import DescriptionLength
+from gibbsian.learners.span_problem import DescriptionLength
 from gibbsian.learners.start import model_to_start_from
 from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.span_basis import SpanBasis
@@ -170,9 +170,9 @@ class FullSpan(SpanQuestions, Estimator):
 
     def _around(self, learner: Learner) -> Learner:
         """Put a hidden variable, several starts and averages around a learner, as they are asked for."""
-        from gibbsian.learners.stages import Restarts
         from gibbsian.learners.span_ensembles import SpanBagging
         from gibbsian.learners.span_hidden import SpanHidden
+        from gibbsian.learners.stages import Restarts
 
         if self.n_components > 1:
             learner = SpanHidden(learner=learner, tol=0.1 * self.tol)

@@ -16,8 +16,7 @@ from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, Mis
 from gibbsian.estimators.base import ESTIMATORS, Estimator
 from gibbsian.estimators.frames import like_frame
 from gibbsian.learners import EM, FitResult, Learner
-from gibbsian.learners.stages import Annealed
-from gibbsian.learners.stages import Restarts
+from gibbsian.learners.stages import Annealed, Restarts
 from gibbsian.models import bessel
 from gibbsian.models.concentration import METHODS
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel

@@ -21,7 +21,7 @@ from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.expectations.base import Estimate, Rebuilt
 from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
 from gibbsian.inference.completions import Completions, complete_in_all_ways, count_completions
-from gibbsian.learners.noisy_steps import NoisySteps, Walk
+from gibbsian.learners.noisy_steps import NoisySteps, OnWalk
 from gibbsian.models import Model
 from gibbsian.objectives import Function
 from gibbsian.objectives.base import Scores
@@ -220,21 +220,10 @@ class Rounds:
 
 # -- some completions -------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class SampledProgress:
+class SampledProgress(OnWalk):
     """The walk of the parameters and the chains of the missing cells."""
 
-    walk: Walk
     chains: ClampedState
-
-    @property
-    def theta(self) -> np.ndarray:
-        """The parameters."""
-        return self.walk.theta
-
-    @property
-    def noise(self) -> float:
-        """The noise of the gradient."""
-        return self.walk.noise
 
 
 @dataclass(frozen=True, eq=False)

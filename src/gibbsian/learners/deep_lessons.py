@@ -14,7 +14,7 @@ import numpy as np
 from gibbsian.expectations.deep_mean_field import DeepMeanField, Posterior
 from gibbsian.learners.filling import EpochRows, plain_rows
 from gibbsian.learners.layer_gradient import OFFSET_SHARE, centred_products
-from gibbsian.learners.lessons import Lesson
+from gibbsian.learners.lessons import Lesson, Lessons
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import log_probability
 
@@ -34,12 +34,8 @@ class DeepMemory(NamedTuple):
     offsets: np.ndarray
 
 
-class DeepLessons:
+class DeepLessons(Lessons):
     """Clamped less free moments, about the offsets; missing cells are hidden units of their row."""
-
-    fills_missing = False
-    goes_on = False
-    divisor = 1.0
 
     def __init__(self, learner: Minibatch, model: DeepModel, rows: EpochRows):
         self.phase: Any = learner.phase()
@@ -81,14 +77,6 @@ class DeepLessons:
             return self.mean_field(model, model.visible.encode(states))
         states = np.where(missing, states.dtype.type(0), states)
         return self.mean_field(model, model.visible.encode(states), model.visible.spread(missing))
-
-    def value(self, model: DeepModel, filled: np.ndarray, misfit: float) -> float:
-        """Return the mean of ``-log P(v | h)`` over an epoch: a likelihood needs log Z, unknown during a fit."""
-        return misfit
-
-    def figures(self, value: float, n_epochs: int) -> dict[str, float]:
-        """Return the mean of ``log P(v | h)``, h as a row shows it, after every epoch."""
-        return {"log_reconstruction": -value} if n_epochs else {}
 
 
 def mean_statistics(means: tuple[np.ndarray, ...] | list[np.ndarray]) -> np.ndarray:

@@ -67,7 +67,7 @@ def break_symmetry(model: Model, hidden: Any, rng: np.random.Generator, scale: f
 def scattered(model: Any, rng: np.random.Generator) -> Any:
     """Return random couplings of the hidden units of a pairwise model from which learning can start.
 
-    Their spread is one over the root of the number of couplings of a hidden unit, as of spins: what a unit is told is
+    Their spread is one over the root of the number of couplings of a hidden unit, as of spins: the field on a unit is
     then of order one, whatever their number.
     """
     hidden = np.arange(model.n_variables) >= model.n_variables - model.n_hidden
@@ -79,15 +79,7 @@ def scattered(model: Any, rng: np.random.Generator) -> Any:
 
 
 def hidden_columns(model: Model, hidden: Any) -> np.ndarray:
-    """Return a mask of the hidden variables, given as a mask, by number, or as the data that do not show them.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.learners.hidden import hidden_columns
-    >>> hidden_columns(gb.PairwiseModel.zeros(gb.graphs.complete(3)), [2]).tolist()
-    [False, False, True]
-    """
+    """Return a mask of the hidden variables, given as a mask, by number, or as the data that do not show them."""
     if isinstance(hidden, Dataset):
         return np.zeros(hidden.n_variables, bool) if hidden.missing is None else np.asarray(hidden.missing.all(axis=0))
     given = np.asarray(hidden)

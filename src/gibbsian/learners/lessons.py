@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,32 +16,37 @@ class Lesson(NamedTuple):
     misfit: float
 
 
-class Lessons(Protocol):
+class Lessons:
     """Made from a `Minibatch` learner, a model and its rows."""
 
     # whether missing cells are drawn and kept (else they are hidden units, or refused)
-    fills_missing: bool
+    fills_missing = False
     # whether chunks of rows after a fit go on with its chains, instead of new ones
-    goes_on: bool
+    goes_on = False
     # by what the rate is divided
-    divisor: float
+    divisor = 1.0
 
     def start(self, model: Any, rng: np.random.Generator) -> tuple[Any, np.ndarray]:
         """Return what is remembered before the first minibatch, plain arrays, and what stands in missing cells."""
+        raise NotImplementedError
 
     def restarted(self, model: Any, memory: Any, rng: np.random.Generator) -> Any:
         """Return the same memory with chains that begin anew."""
+        raise NotImplementedError
 
     def teach(
         self, model: Any, memory: Any, filled: np.ndarray, places: np.ndarray, rng: np.random.Generator
     ) -> Lesson:
         """Return what the rows at some places teach; what stands in their missing cells may change in place."""
+        raise NotImplementedError
 
     def value(self, model: Any, filled: np.ndarray, misfit: float) -> float:
-        """Return what is reported after an epoch, given its mean misfit."""
+        """Return what an epoch reports: its mean of ``-log P(v | h)``, because log Z is unknown during a fit."""
+        return misfit
 
     def figures(self, value: float, n_epochs: int) -> dict[str, float]:
         """Return the same by name, for the history of a fit."""
+        return {"log_reconstruction": -value} if n_epochs else {}
 
 
 def lessons_for(model: Any, *arguments: Any) -> Lessons:

@@ -26,7 +26,7 @@ from gibbsian.errors import (
     notify,
 )
 from gibbsian.learners.base import LEARNERS, LearnerState
-from gibbsian.learners.potts_mean_field import LEAST_UNEXPLAINED, solve_potts
+from gibbsian.learners.potts_mean_field import inverted, solve_potts
 from gibbsian.learners.recipe import Penalised
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.optimizers import StepInfo
@@ -245,22 +245,15 @@ def _full_moments(model: PairwiseModel, data: Dataset, pseudocount: float) -> _M
 
 def _inverse(correlations: np.ndarray, variance: np.ndarray, data: Dataset) -> np.ndarray:
     """Invert C = `correlations` off the diagonal and `variance` on it; name the column that makes it singular."""
-    from scipy.linalg.lapack import dpotrf, dpotri
-
     scale = np.sqrt(np.outer(variance, variance))
-    matrix = correlations / scale + np.eye(len(variance))
-    factor, failed_at = dpotrf(matrix, lower=1)
-    # squared pivots: the share of each column's variance that the columns before it leave unexplained
-    determined = np.flatnonzero(np.diag(factor)[: failed_at - 1 if failed_at else None] ** 2 < LEAST_UNEXPLAINED)
-    if failed_at or len(determined):
-        column = int(determined[0]) if len(determined) else failed_at - 1
+    inverse, determined = inverted(correlations / scale + np.eye(len(variance)))
+    if determined >= 0:
         raise DataError(
-            f"column {data.names[column]!r} is determined by the columns before it, so the correlation "
+            f"column {data.names[determined]!r} is determined by the columns before it, so the correlation "
             "matrix has no inverse",
             _REMEDY,
         )
-    lower, _ = dpotri(factor, lower=1)
-    return (np.tril(lower) + np.tril(lower, -1).T) / scale
+    return inverse / scale
 
 
 def _check_cells(spin: PairwiseModel, data: Dataset) -> None:

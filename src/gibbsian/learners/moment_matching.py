@@ -16,8 +16,7 @@ from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
 from gibbsian.expectations.clamped import CLAMPED, present_means
 from gibbsian.learners.base import LearnerState
 from gibbsian.learners.hidden import choose_clamped, start_of_free_phase
-from gibbsian.learners.noisy_steps import NoisySteps, Walk
-from gibbsian.learners.pace import paced_adam
+from gibbsian.learners.noisy_steps import NoisySteps, OnWalk, paced_adam
 from gibbsian.learners.recipe import Penalised, as_optimizer
 from gibbsian.models import Model
 from gibbsian.optimizers import Ascent, GradientStep, StepInfo
@@ -38,22 +37,11 @@ CLAMPED_HELP = (
 
 
 @dataclass(frozen=True)
-class _Progress:
+class _Progress(OnWalk):
     """The walk of the parameters, and the states of both phases."""
 
-    walk: Walk
     samples: Any
     posterior: Any
-
-    @property
-    def theta(self) -> np.ndarray:
-        """The parameters."""
-        return self.walk.theta
-
-    @property
-    def noise(self) -> float:
-        """The noise of the gradient."""
-        return self.walk.noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +67,6 @@ class Runaway:
         Size of a parameter, over T, that ends the fit.
     patience : int, optional
         Steps after which a solver that needs few is given up; by default only ``max_iter`` ends it.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.learners.moment_matching import Runaway
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-    >>> Runaway("add l2=0.01").failure(model, np.array([0.0, 0.0, 60.0]), 9)
-    'stopped after 9 steps, a parameter has run away to 60, so the equations have no solution nearby: add l2=0.01'
     """
 
     remedy: str

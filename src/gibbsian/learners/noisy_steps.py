@@ -1,14 +1,15 @@
-"""Steps along gradients with Monte Carlo noise: averages over the steps, and when to end."""
+"""Steps along gradients with Monte Carlo noise: how fast, averages over the steps, and when to end."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from gibbsian.models import Model
 from gibbsian.models.centring import Centring
-from gibbsian.optimizers import GradientStep, StepInfo
+from gibbsian.optimizers import Adam, Decay, GradientStep, StepInfo
 from gibbsian.optimizers.base import gradient_norm
 
 # Running means weigh step s by about s^3 (Shamir and Zhang 2013): the last quarter of the steps counts, whatever
@@ -17,6 +18,12 @@ _FORGETTING = 3.0
 # The fit has come to rest when its mean gradient is this part of a standard error. Parameters follow the noise, so that
 # steps which have settled make mean gradients far smaller than chance does; those under way in any direction do not.
 _AT_REST = 0.5
+# Parameters have unequal curvatures, and noise must fade: Adam with a Robbins-Monro rate.
+DEFAULT_OPTIMIZER = Adam(learning_rate=0.05, decay=Decay(power=0.75, delay=100))
+# What the parameters around a variable may move in one step, all together. Two synthetic tables of 60 columns, learned
+# with 10 hidden units (35 interactions a variable), ended lower at the rate 0.05 than at 0.03 or less, at times by
+# nats; complete graphs of 100 variables fared as well at 0.01 as at 0.05. A tuned rate may still be better.
+MOST_FIELD = 1.0
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,23 @@ class Walk:
     variance: np.ndarray
     noise: float
     evaluations: int
+
+
+@dataclass(frozen=True)
+class OnWalk:
+    """The progress of a learner that walks; its own states come on top."""
+
+    walk: Walk
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The parameters."""
+        return self.walk.theta
+
+    @property
+    def noise(self) -> float:
+        """The noise of the gradient."""
+        return self.walk.noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,3 +106,21 @@ class NoisySteps:
         weight = self._weight(walk.evaluations)
         mean = (1 - weight) * walk.theta + weight * iterate
         return np.where((self.l1 > 0) & (iterate == 0), 0.0, mean)
+
+
+# -- the rate that suits a model ---------------------------------------------------------------------------------------
+def paced_adam(model: Model) -> Adam:
+    """Return Adam at the default rate, lower where variables have more than twenty interactions.
+
+    Adam moves all parameters by about the rate at once, in the first steps all the same way, so that the field on a
+    variable moves by the rate times the number of its interactions. Chains do not keep up with fields that jump.
+    """
+    rate = min(DEFAULT_OPTIMIZER.learning_rate, MOST_FIELD / max(_interactions_around(model), 1.0))
+    return replace(DEFAULT_OPTIMIZER, learning_rate=rate)
+
+
+def _interactions_around(model: Model) -> float:
+    """Interactions of a variable, in the mean over the ends of all interactions: hubs count as often as they act."""
+    degrees = model.interactions_around
+    total = float(degrees.sum())
+    return float(degrees @ degrees) / total if total else 0.0

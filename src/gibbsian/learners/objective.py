@@ -14,8 +14,7 @@ from gibbsian.expectations.clamped import present_means
 from gibbsian.expectations.clamped_chains import ClampedChains
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.completing import AllCompletions, Rounds, SampledRounds, are_few, as_completing
-from gibbsian.learners.noisy_steps import NoisySteps
-from gibbsian.learners.pace import paced_adam
+from gibbsian.learners.noisy_steps import NoisySteps, paced_adam
 from gibbsian.learners.recipe import Penalised, Recipe, as_optimizer, optimizer_setting
 from gibbsian.models import Model
 from gibbsian.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood

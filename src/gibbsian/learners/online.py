@@ -20,7 +20,7 @@ from gibbsian.expectations.clamped import present_means
 from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.completing import completed, require_shown
 from gibbsian.learners.moment_matching import as_gradient_step
-from gibbsian.learners.pace import DEFAULT_OPTIMIZER
+from gibbsian.learners.noisy_steps import DEFAULT_OPTIMIZER
 from gibbsian.learners.recipe import Penalised
 from gibbsian.models import Model
 from gibbsian.models.centring import Centring
@@ -72,14 +72,6 @@ class OnlineProgress:
     within_noise : float
         After a pass: the averaged gradient as a share of the sampling error of a mean over all rows (root mean square
         over the entries); infinite where unknown.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.learners.online import Online
-    >>> model, rows = gb.PairwiseModel.zeros(gb.graphs.complete(2)), [[1, 1], [1, -1], [-1, -1]]
-    >>> Online().init(model, gb.Dataset.read(rows), np.random.default_rng(0)).progress.steps
-    0
     """
 
     theta: np.ndarray

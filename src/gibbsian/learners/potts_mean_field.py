@@ -31,16 +31,6 @@ def solve_potts(model: PottsModel, data: Dataset, pseudocount: float) -> np.ndar
         Data in the model's domain; frequencies are over the rows that show both cells.
     pseudocount : float
         Weight of a uniform distribution that is mixed into the data, over that of the data; 1 is usual for proteins.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.learners.potts_mean_field import solve_potts
-    >>> data = gb.Dataset.read([[0, 0], [0, 1], [1, 2], [1, 0], [0, 0]], coding="categorical")
-    >>> model = gb.models.PottsModel.zeros(gb.graphs.complete(2), data.domain)
-    >>> fitted = model.replace(solve_potts(model, data, 1.0))
-    >>> bool(np.allclose(fitted.couplings[0].sum(axis=0), 0))
-    True
     """
     sizes = model.cardinalities
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -105,16 +95,25 @@ def _per_row_shown(pairs: np.ndarray, shown: np.ndarray, sizes: np.ndarray) -> n
 
 
 def _inverse(correlations: np.ndarray, data: Dataset) -> np.ndarray:
-    from scipy.linalg.lapack import dpotrf, dpotri
-
     scale = np.sqrt(np.outer(np.diag(correlations), np.diag(correlations)))
-    factor, failed_at = dpotrf(correlations / scale, lower=1)
-    # squared pivots: the share of each indicator's variance that those before it leave unexplained
-    if failed_at or (np.diag(factor) ** 2 < LEAST_UNEXPLAINED).any():
+    inverse, determined = inverted(correlations / scale)
+    if determined >= 0:
         raise DataError(
             f"the correlations of the values of {data.n_variables} columns have no inverse (too "
             "few rows, or values that determine each other)",
             "give `l2=1`, the usual pseudocount",
         )
+    return inverse / scale
+
+
+def inverted(matrix: np.ndarray) -> tuple[np.ndarray, int]:
+    """Invert a correlation matrix of unit diagonal; return also the first column that others determine, else -1."""
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    factor, failed_at = dpotrf(matrix, lower=1)
+    # squared pivots: the share of each column's variance that the columns before it leave unexplained
+    determined = np.flatnonzero(np.diag(factor)[: failed_at - 1 if failed_at else None] ** 2 < LEAST_UNEXPLAINED)
+    if failed_at or len(determined):
+        return matrix, int(determined[0]) if len(determined) else failed_at - 1
     lower, _ = dpotri(factor, lower=1)
-    return (np.tril(lower) + np.tril(lower, -1).T) / scale
+    return np.tril(lower) + np.tril(lower, -1).T, -1

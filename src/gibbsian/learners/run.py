@@ -59,7 +59,7 @@ class Run:
     history : dict of str to list
         Figures that callbacks keep, before the first step and after every one; they are saved and resumed with it.
     provenance : dict
-        What callbacks want to tell of the run.
+        What callbacks want to say of the run.
     info : StepInfo, optional
         The last step.
     stopped : str

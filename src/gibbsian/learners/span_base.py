@@ -16,8 +16,7 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import Learner, LearnerState
-from gibbsian.learners.span_penalty import DescriptionLength, Shrinkage
-from gibbsian.learners.span_problem import SpanProblem, negative_entropy
+from gibbsian.learners.span_problem import DescriptionLength, Shrinkage, SpanProblem, negative_entropy
 from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.models.span_completions import log_evidence, with_hidden_cells

@@ -16,7 +16,7 @@ import numpy as np
 from gibbsian.errors import MissingValuesError
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_gradient import centred_products
-from gibbsian.learners.lessons import Lesson
+from gibbsian.learners.lessons import Lesson, Lessons
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.layers import Layer, log_probability
 from gibbsian.models.restricted import RestrictedModel
@@ -28,16 +28,12 @@ if TYPE_CHECKING:
 _N_CHAINS = 100
 
 
-class WakeSleepLessons:
+class WakeSleepLessons(Lessons):
     """Rows drawn upwards and fantasies drawn downwards teach the directed layers and the machine at the top.
 
     The chains at the top go on from minibatch to minibatch. (The authors start them at the data every time; chains that
     go on dream what the network has come to believe, as PCD does for CD.)
     """
-
-    fills_missing = False
-    goes_on = False
-    divisor = 1.0
 
     def __init__(self, learner: Minibatch, model: BeliefNetwork, rows: EpochRows):
         if rows.data.missing is not None:
@@ -68,14 +64,6 @@ class WakeSleepLessons:
             chains = model.top.draw_visible(model.top.draw_hidden(chains, rng), rng)
         gradient = up_down_gradient(model, awake, model.draw_down(chains, rng))
         return Lesson(gradient.astype(model.theta.dtype, copy=False), chains, _misfit(model, awake))
-
-    def value(self, model: BeliefNetwork, filled: np.ndarray, misfit: float) -> float:
-        """Return the mean of ``-log P(v | h)`` over an epoch: a likelihood needs log Z, unknown during a fit."""
-        return misfit
-
-    def figures(self, value: float, n_epochs: int) -> dict[str, float]:
-        """Return the mean of ``log P(v | h)``, h as a row shows it, after every epoch."""
-        return {"log_reconstruction": -value} if n_epochs else {}
 
 
 def up_down_gradient(

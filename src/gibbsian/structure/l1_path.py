@@ -9,7 +9,7 @@ import numpy as np
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.learners.directed import LOSSES, DirectedModel
+from gibbsian.learners.nodewise import LOSSES, DirectedModel
 from gibbsian.objectives import Function, Pseudolikelihood
 from gibbsian.structure.problem import Problem, StructureResult, combine, minimise
 
@@ -166,7 +166,7 @@ def node_losses(directed: DirectedModel, data: Dataset, theta: np.ndarray) -> np
     Examples
     --------
     >>> import gibbsian as gb
-    >>> from gibbsian.learners.directed import DirectedModel
+    >>> from gibbsian.learners.nodewise import DirectedModel
     >>> from gibbsian.structure.l1_path import node_losses
     >>> directed = DirectedModel(gb.PairwiseModel.zeros(gb.graphs.complete(2)))
     >>> node_losses(directed, gb.Dataset.read([[1, -1], [-1, -1]]), directed.start()).round(4)      # log 2

@@ -8,8 +8,7 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import LEARNERS
-from gibbsian.learners.directed import LOSSES, DirectedModel
-from gibbsian.learners.nodewise import noise_level
+from gibbsian.learners.nodewise import LOSSES, DirectedModel, noise_level
 from gibbsian.structure.problem import Problem, StructureResult, combine, minimise
 
 # On 80 random models of 16 variables (grids and random graphs, |J| = 0.2 or 0.4 to 0.7, N = 2000), averaged over the

@@ -8,8 +8,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, ConvergenceWarning, MissingValuesError
 from gibbsian.learners import as_learner, run
-from gibbsian.learners.directed import LOSSES, DirectedModel
-from gibbsian.learners.nodewise import noise_level
+from gibbsian.learners.nodewise import LOSSES, DirectedModel, noise_level
 from systems import exact_law, random_model, sampled_data
 
 

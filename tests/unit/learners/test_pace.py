@@ -7,7 +7,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.learners import as_learner
-from gibbsian.learners.pace import DEFAULT_OPTIMIZER, paced_adam
+from gibbsian.learners.noisy_steps import DEFAULT_OPTIMIZER, paced_adam
 from gibbsian.optimizers import Adam
 
 

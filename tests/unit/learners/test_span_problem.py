@@ -11,7 +11,7 @@ from gibbsian.backends.numba.span import shrunk_parameter
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.span_base import refreshed
 from gibbsian.learners.span_newton import refit
-from gibbsian.learners.span_penalty import DescriptionLength, Shrinkage
+from gibbsian.learners.span_problem import DescriptionLength, Shrinkage
 from gibbsian.models import SpanBasis
 from span_fits import fit, learner_of, problem_of, start_of
 from span_reference import all_functions, description_lengths, empirical
