@@ -146,13 +146,6 @@ def largest_penalties(problem: Problem) -> np.ndarray:
 
     Without couplings the field of variable u is ``atanh(mean)``, and the slope of its loss along a coupling is then
     minus the covariance of the two spins.
-
-    Examples
-    --------
-    >>> from gibbsian.structure.l1_path import largest_penalties
-    >>> from gibbsian.structure.problem import Problem
-    >>> largest_penalties(Problem.read([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])).round(2)
-    array([0.16, 0.16])
     """
     largest, slopes = np.zeros(problem.candidates.n_nodes), np.abs(problem.covariances())
     for ends in problem.candidates.edges.T:
@@ -161,17 +154,7 @@ def largest_penalties(problem: Problem) -> np.ndarray:
 
 
 def node_losses(directed: DirectedModel, data: Dataset, theta: np.ndarray) -> np.ndarray:
-    """Return minus the mean conditional log-likelihood of each variable.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.learners.nodewise import DirectedModel
-    >>> from gibbsian.structure.l1_path import node_losses
-    >>> directed = DirectedModel(gb.PairwiseModel.zeros(gb.graphs.complete(2)))
-    >>> node_losses(directed, gb.Dataset.read([[1, -1], [-1, -1]]), directed.start()).round(4)      # log 2
-    array([0.6931, 0.6931])
-    """
+    """Return minus the mean conditional log-likelihood of each variable."""
     shares, losses = data.weights / data.total_weight, np.zeros(data.n_variables)
     for block in row_blocks(*data.states.shape):
         costs = directed.flip_costs(data.states[block].astype(np.float64), theta)
@@ -180,16 +163,7 @@ def node_losses(directed: DirectedModel, data: Dataset, theta: np.ndarray) -> np
 
 
 def ebic(log_likelihood: Any, n_parameters: Any, data: Dataset, gamma: float) -> Any:
-    """Return ``-2 ll + k log N + 2 gamma k log(n - 1)``, N the sum of the weights.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.structure.l1_path import ebic
-    >>> data = gb.Dataset.read([[1, -1, 1], [-1, -1, 1]])
-    >>> float(ebic(-3.0, 2, data, gamma=0.5))                        # 6 + 2 log 2 + 2 log 2
-    8.7726
-    """
+    """Return ``-2 ll + k log N + 2 gamma k log(n - 1)``, N the sum of the weights."""
     price = np.log(data.total_weight) + 2.0 * gamma * np.log(data.n_variables - 1)
     return -2.0 * log_likelihood + n_parameters * price
 

@@ -59,15 +59,7 @@ class StructureResult:
 
 @dataclass(frozen=True)
 class Problem:
-    """The data, once as given and once in spins, the candidate edges, and how to refit.
-
-    Examples
-    --------
-    >>> from gibbsian.structure.problem import Problem
-    >>> problem = Problem.read([[0, 1], [1, 1], [1, 0], [0, 0]])
-    >>> problem.spins.states[0].tolist(), problem.candidates.n_edges
-    ([-1, -1], 1)
-    """
+    """The data, once as given and once in spins, the candidate edges, and how to refit."""
 
     data: Dataset
     spins: Dataset
@@ -144,16 +136,7 @@ class Problem:
 def minimise(
     function: Function, theta: np.ndarray, l1: np.ndarray, *, tol: float = 1e-6, max_iter: int = 2000
 ) -> np.ndarray:
-    """Return the minimum of ``function + sum(l1 |theta|)``, starting at `theta`; warn where it is not reached.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.structure.problem import minimise
-    >>> bowl = lambda theta: (float(theta @ theta) / 2, theta.copy())
-    >>> minimise(lambda theta: bowl(theta - 1.0), np.zeros(2), np.array([0.25, 2.0])).round(6)
-    array([0.75, 0.  ])
-    """
+    """Return the minimum of ``function + sum(l1 |theta|)``, starting at `theta`; warn where it is not reached."""
     optimizer = LBFGS()
     state = optimizer.init(function, theta, l1)
     norm, stalled = gradient_norm(state.theta, state.gradient, l1), False
@@ -173,15 +156,7 @@ def minimise(
 
 
 def combine(first: np.ndarray, second: np.ndarray, rule: str) -> np.ndarray:
-    """Join the two opinions on each edge: both for ``"and"``, either for ``"or"``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.structure.problem import combine
-    >>> combine(np.array([True, True]), np.array([True, False]), "and").tolist()
-    [True, False]
-    """
+    """Join the two opinions on each edge: both for ``"and"``, either for ``"or"``."""
     if rule not in ("and", "or"):
         raise ArgumentError("must be 'and' or 'or'", argument="rule", value=rule)
     return first & second if rule == "and" else first | second

@@ -179,33 +179,24 @@ def confidence_intervals(
 
 
 def fitted_learner(machine: Machine) -> Learner:
-    """Return the learner of a fitted machine, also where ``"auto"`` chose it.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.uncertainty.standard_errors import fitted_learner
-    >>> bm = gb.BoltzmannMachine(l2=0.1).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
-    >>> type(fitted_learner(bm).objective).__name__, fitted_learner(bm).l2
-    ('Likelihood', 0.1)
-    """
-    told = machine.result_.provenance
+    """Return the learner of a fitted machine, also where ``"auto"`` chose it."""
+    provenance = machine.result_.provenance
     if reason := getattr(machine.model_, "unidentified", ""):
         raise ArgumentError(reason, "compare scores, or what is asked of the model, over bootstrap samples")
-    if "converted_from" in told:
+    if "converted_from" in provenance:
         raise ArgumentError(
-            f"the machine was converted from the coding {told['converted_from']}, in which its "
+            f"the machine was converted from the coding {provenance['converted_from']}, in which its "
             "penalties and biases were set",
             "ask the machine as it was fitted",
         )
     if not isinstance(machine.learner, str):
         return machine.learner
-    name = told.get("learner", machine.learner)
+    name = provenance.get("learner", machine.learner)
     if name not in LEARNERS:
         raise ArgumentError(
             f"the machine was fitted by {name}, which its file does not hold", "set machine.learner to that object"
         )
-    return as_learner(name, l1=told.get("l1", machine.l1), l2=told.get("l2", machine.l2))
+    return as_learner(name, l1=provenance.get("l1", machine.l1), l2=provenance.get("l2", machine.l2))
 
 
 def _settle_kind(kind: str, learner: Learner) -> str:

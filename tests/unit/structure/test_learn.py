@@ -14,9 +14,10 @@ from gibbsian.errors import (
     DegenerateDataWarning,
     MissingValuesError,
 )
+from gibbsian.learners.nodewise import DirectedModel
 from gibbsian.structure import METHODS, decimation, joint_l1_ebic, l1_ebic, learn_structure, screening
-from gibbsian.structure.l1_path import largest_penalties
-from gibbsian.structure.problem import Problem, minimise
+from gibbsian.structure.l1_path import ebic, largest_penalties, node_losses
+from gibbsian.structure.problem import Problem, combine, minimise
 from systems import random_model, sampled_data
 
 
@@ -244,3 +245,20 @@ def test_remedies_that_would_not_help_are_not_given(x):
     with pytest.raises(ConstantColumnError) as error:
         gb.structure.learn_structure(constant, l2=0.01)
     assert "l2" not in str(error.value)
+
+
+def test_losses_of_independent_fair_coins_are_log_two():
+    directed = DirectedModel(gb.PairwiseModel.zeros(gb.graphs.complete(2)))
+    losses = node_losses(directed, gb.Dataset.read([[1, -1], [-1, -1]]), directed.start())
+    np.testing.assert_allclose(losses, np.log(2))
+
+
+def test_extended_criterion_by_hand():
+    data = gb.Dataset.read([[1, -1, 1], [-1, -1, 1]])
+    assert ebic(-3.0, 2, data, gamma=0.5) == pytest.approx(6 + 2 * np.log(2) + 2 * np.log(2))
+
+
+def test_opinions_on_edges_are_joined():
+    first, second = np.array([True, True, False]), np.array([True, False, False])
+    assert combine(first, second, "and").tolist() == [True, False, False]
+    assert combine(first, second, "or").tolist() == [True, True, False]
