@@ -224,7 +224,7 @@ class SpanLearner(Learner):
 
     def refusal(self, model: Any) -> str:
         """Only full-span models have functions to choose."""
-        return "" if hasattr(model, "basis") else "chooses functions of a full-span model"
+        return "" if getattr(model, "is_full_span", False) else "chooses functions of a full-span model"
 
     def require(self, model: Any) -> None:
         """Refuse another kind of model, and a tolerance that the tables do not resolve."""
