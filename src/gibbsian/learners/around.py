@@ -68,7 +68,8 @@ class OnJoint(Around):
 
     def start(self, model: Any, data: Dataset, rng: np.random.Generator) -> Any:
         """Begin where the learner begins."""
-        return model.from_joint(super().start(_joint(model), data, rng))
+        joint = _joint(model)
+        return model.from_joint(super().start(joint, data, rng))
 
     def refusal(self, model: Any) -> str:
         """Ask the learner."""
@@ -80,7 +81,8 @@ class OnJoint(Around):
 
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the layers that have the joint form of a state."""
-        return model.from_joint(super().fitted(_joint(model), state))
+        joint = _joint(model)
+        return model.from_joint(super().fitted(joint, state))
 
 
 def _joint(model: Any) -> PairwiseModel:
