@@ -53,7 +53,7 @@ VARIANTS = [
     GaussianMixture(4),
     GaussianMixture(4, variance="tied"),
     *[
-        VonMisesFisherMixture(4, kappa=kappa, weights=weights, assignment=assignment)
+        VonMisesFisherMixture(4, kappa=kappa, class_weights=weights, assignment=assignment)
         for kappa, weights, assignment in itertools.product(("free", "tied", 20.0), ("free", "equal"), ("soft", "hard"))
     ],
     *[VonMisesFisherMixture(4, kappa_method=method) for method in METHODS],
