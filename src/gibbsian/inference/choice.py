@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from gibbsian.domain import Domain
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference.base import ENGINES, Cost, Engine, ExactInference, check_nodes
-from gibbsian.inference.layer_sums import Layered, LayerSums
 from gibbsian.models import Model
 from gibbsian.resources import format_bytes, memory_limit
+
+if TYPE_CHECKING:
+    from gibbsian.inference.layer_sums import Layered, LayerSums
 
 INSTEAD = "use sampling or pseudolikelihood"
 

@@ -13,7 +13,6 @@ from gibbsian.inference.base import has_spin_form
 from gibbsian.inference.choice import exact, predict_cost
 from gibbsian.inference.completions import complete_in_all_ways, count_completions
 from gibbsian.inference.cut_sets import split_by_cut
-from gibbsian.inference.layer_missing import layer_evidence
 from gibbsian.models import Model
 
 # Models that are not pairwise have up to this many completions of a state listed (eight missing cells of two values).
@@ -126,6 +125,8 @@ def log_evidence(model: Any, data: Dataset, max_seconds: float = 60.0) -> np.nda
     if not data.has_missing:
         return model.log_weights(data.states)
     if hasattr(model, "hidden_means"):  # a restricted machine: its rows are sums over one layer
+        from gibbsian.inference.layer_missing import layer_evidence
+
         return layer_evidence(model, data)
     evidence, split = np.empty(data.n_states), split_rows(model, data)
     for part in split.parts:
