@@ -10,7 +10,7 @@ from gibbsian.diagnostics.partition import log_partition_interval
 from gibbsian.domain import BINARY, SPIN, Categories
 from gibbsian.errors import ArgumentError, CodingError, MissingValuesError
 from gibbsian.models.states import checked_fixed, checked_states
-from gibbsian.samplers import IndependentVariables, variable_path
+from gibbsian.samplers import IndependentVariables
 from gibbsian.samplers.annealing import Annealing
 from systems import models_with_domains, random_model_of
 
@@ -172,35 +172,3 @@ def test_base_rates_of_foreign_data_are_refused():
     model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
     with pytest.raises(CodingError, match="the data holds 0"):
         IndependentVariables.of_data(model, gb.Dataset.read([[0, 1], [1, 0]]))
-
-
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [
-        ({"betas": []}, "betas must rise"),
-        ({"betas": [[0.0, 1.0]]}, "betas must rise"),
-        ({"betas": ["a", "b"]}, "betas must rise"),
-        ({"betas": "x"}, "betas='x' must be a whole number"),
-        ({"betas": np.nan}, "betas=nan must be a whole number"),
-        ({"betas": 1.9}, "betas=1.9 must be a whole number"),
-        ({"n_walkers": 2.5}, "n_walkers=2.5 must be a whole number"),
-    ],
-)
-def test_annealing_names_the_setting(settings, match):
-    with pytest.raises(ArgumentError, match=match):
-        Annealing(**settings)
-
-
-@pytest.mark.parametrize(("base", "match"), [(np.ones(3), "base=array"), (None, "base=None")])
-def test_paths_name_the_base(base, match):
-    with pytest.raises(ArgumentError, match=match):
-        variable_path(gb.PairwiseModel.zeros(gb.graphs.complete(3)), base)
-
-
-def test_unknown_settings_are_named_with_the_known_ones():
-    with pytest.raises(ArgumentError, match="learner='smci' has no setting regions: it takes optimizer, l1"):
-        gb.learners.as_learner("smci", regions=2)
-    with pytest.raises(ArgumentError, match=r"no setting burn: it takes .*burn_in"):
-        gb.expectations.EXPECTATIONS.create("s2-smci", burn=2)
-    with pytest.raises(ArgumentError, match="sampler='gibbs' has no setting size: it takes none"):
-        gb.samplers.SAMPLERS.create("gibbs", size=2)

@@ -77,7 +77,7 @@ def test_likelihood_refuses_what_it_cannot_sum(rng):
 
 def test_pseudolikelihood_refuses_missing_cells_and_names_them():
     data = gb.Dataset.read([[1, -1], [np.nan, 1]], names=["first", "second"], coding="spin")
-    with pytest.raises(MissingValuesError, match=r"pseudolikelihood.*'first'.*mle"):
+    with pytest.raises(MissingValuesError, match=r"pseudolikelihood.*'first'.*sums them out or completes them"):
         Pseudolikelihood().bind(gb.PairwiseModel.zeros(gb.graphs.complete(2)), data)
 
 

@@ -368,3 +368,26 @@ def test_expectation_warns_when_a_walker_holds_the_weight(rng):
     expectation = AnnealedImportance(n_walkers=10, betas=2)
     with pytest.warns(MixingWarning, match="walkers holds .* of the weight: raise betas=2"):
         expectation(model, expectation.init(model, None, rng))
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"betas": []}, "betas must rise"),
+        ({"betas": [[0.0, 1.0]]}, "betas must rise"),
+        ({"betas": ["a", "b"]}, "betas must rise"),
+        ({"betas": "x"}, "betas='x' must be a whole number"),
+        ({"betas": np.nan}, "betas=nan must be a whole number"),
+        ({"betas": 1.9}, "betas=1.9 must be a whole number"),
+        ({"n_walkers": 2.5}, "n_walkers=2.5 must be a whole number"),
+    ],
+)
+def test_annealing_names_the_setting(settings, match):
+    with pytest.raises(ArgumentError, match=match):
+        Annealing(**settings)
+
+
+@pytest.mark.parametrize(("base", "match"), [(np.ones(3), "base=array"), (None, "base=None")])
+def test_paths_name_the_base(base, match):
+    with pytest.raises(ArgumentError, match=match):
+        variable_path(gb.PairwiseModel.zeros(gb.graphs.complete(3)), base)
