@@ -89,7 +89,6 @@ class LayerAnswers(Answers):
         n_samples: int | None = None,
         betas: int | None = None,
         exactly: bool | None = None,
-        warn: bool = True,
     ) -> LogLikelihood:
         """Return the mean log-likelihood of rows: exact where log Z is, else between two sides with standard errors.
 
@@ -98,22 +97,16 @@ class LayerAnswers(Answers):
         exactly = asked_exactly(exactly, n_samples, betas)
         # summing over missing cells is the cheaper thing to be refused for
         log_weights = self.log_evidence(data)
-        log_z = self._log_partition(data, rng, n_samples, betas, exactly, warn)
+        log_z = self._log_partition(data, rng, exactly, n_samples, betas)
         return LogLikelihood(log_weights[data.row_of], data.shares, log_z)
 
     def _log_partition(
-        self,
-        data: Dataset,
-        rng: np.random.Generator,
-        n_samples: int | None,
-        betas: int | None,
-        exactly: bool | None,
-        warn: bool,
+        self, data: Dataset, rng: np.random.Generator, exactly: bool | None, n_samples: int | None, betas: int | None
     ) -> float | LogPartitionInterval:
         """Return log Z, exactly if asked for or left open and in reach, else between two sides."""
         if is_affordable(self.model) if exactly is None else exactly:
             return exact(self.model, instead="set `exact=False`, which brackets or bounds it").log_partition()
-        return self.log_partition_interval(rng, n_samples, betas, data, warn)
+        return self.log_partition_interval(rng, n_samples, betas, data)
 
     def log_pseudolikelihood(self, data: Dataset) -> float:
         """Return the mean of ``sum_i log P(v_i | the other columns)``, hidden units summed out."""
@@ -240,7 +233,6 @@ class DeepAnswers(LayerAnswers):
         n_samples: int | None = None,
         betas: int | None = None,
         exactly: bool | None = None,
-        warn: bool = True,
     ) -> LogLikelihood:
         """Return the mean log-likelihood of rows, exact for small machines, else a `LogLikelihoodBound`.
 
@@ -255,7 +247,7 @@ class DeepAnswers(LayerAnswers):
             raise MissingValuesError(
                 "the exact sum needs rows without missing cells", "leave them out, or set `exact=False`"
             )
-        log_z = self._log_partition(data, rng, n_samples, betas, summed, warn)
+        log_z = self._log_partition(data, rng, summed, n_samples, betas)
         if exactly:
             return LogLikelihood(self.model.log_weights(data.states)[data.row_of], data.shares, log_z)
         bounds, errors, words = self._bounds(data, rng)

@@ -104,18 +104,24 @@ class LogLikelihood:
 
     def describe(self) -> str:
         """Say in words what is known."""
-        rows = f"{len(self.log_weights)} rows, which differ by a standard error of {self.rows_stderr:.2f}"
-        if self.exact:
-            return f"mean log-likelihood {self.lower:.2f} nats a row, exact ({rows})"
-        assert isinstance(self.log_partition, LogPartitionInterval)
-        above, below = self.stderrs
+        if not isinstance(self.log_partition, LogPartitionInterval):
+            return f"mean log-likelihood {self.lower:.2f} nats a row, exact ({self._rows})"
+        text = f"mean log-likelihood between {self.lower:.2f} and {self.upper:.2f} nats a row ({self._rows})"
+        return f"{text}: {self._sides(self.log_partition, 'annealing to the machine gives', 'annealing back gives')}"
+
+    @property
+    def _rows(self) -> str:
+        return f"{len(self.log_weights)} rows, which differ by a standard error of {self.rows_stderr:.2f}"
+
+    def _sides(self, found: LogPartitionInterval, there: str, back: str) -> str:
+        """Say what annealing there and back gives, and where that may mislead."""
+        above, below = found.stderrs
         text = (
-            f"mean log-likelihood between {self.lower:.2f} and {self.upper:.2f} nats a row ({rows}): annealing to the "
-            f"machine gives {self.optimistic:.2f} +- {above:.2f}, too large in expectation; annealing back gives "
-            f"{self.pessimistic:.2f} +- {below:.2f}, too small in expectation as far as its start, "
-            f"{self.log_partition.start}, has the machine's distribution"
+            f"{there} {self.optimistic:.2f} +- {above:.2f}, too large in expectation; {back} {self.pessimistic:.2f} "
+            f"+- {below:.2f}, too small in expectation as far as its start, {found.start}, has the machine's "
+            "distribution"
         )
-        return f"{text}; beware: {self.trouble}" if self.trouble else text
+        return f"{text}; beware: {found.trouble}" if found.trouble else text
 
     def __str__(self) -> str:
         return self.describe()
@@ -159,15 +165,9 @@ class LogLikelihoodBound(LogLikelihood):
 
     def describe(self) -> str:
         """Say in words what is known."""
-        rows = f"{len(self.log_weights)} rows, which differ by a standard error of {self.rows_stderr:.2f}"
         sampled = f" (sampling error {self.bound_stderr:.2f})" if self.bound_stderr else ""
         text = f"mean log-likelihood at least {self.lower:.2f} nats a row, a lower bound by {self.method}{sampled}"
         if not isinstance(self.log_partition, LogPartitionInterval):
-            return f"{text} with exact log Z ({rows})"
-        above, below = self.stderrs
-        text += (
-            f" ({rows}): with log Z by annealing to the machine the bound is {self.optimistic:.2f} +- {above:.2f}, too "
-            f"large in expectation; with that by annealing back {self.pessimistic:.2f} +- {below:.2f}, too small in "
-            f"expectation as far as its start, {self.log_partition.start}, has the machine's distribution"
-        )
-        return f"{text}; beware: {self.trouble}" if self.trouble else text
+            return f"{text} with exact log Z ({self._rows})"
+        there = "with log Z by annealing to the machine the bound is"
+        return f"{text} ({self._rows}): {self._sides(self.log_partition, there, 'with that by annealing back')}"

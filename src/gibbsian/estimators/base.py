@@ -86,6 +86,9 @@ class Estimator(DensityMixin, BaseEstimator):
     verbose: int = whole(0, "Print a line after every step.", flag=False)
     random_state: RandomState = free(None, "Seed of all random numbers.", doc="int, Generator or None", flag=False)
 
+    # kinds of tables that are welcome besides numbers with missing cells, by scikit-learn's names
+    _welcome: ClassVar[tuple[str, ...]] = ()
+
     # whether chunks after a fit are steps like its own, and so continue its trace
     _one_trace = False
 
@@ -298,10 +301,16 @@ class Estimator(DensityMixin, BaseEstimator):
 
     # -- reading ------------------------------------------------------------------------------------------------------
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that missing cells are welcome."""
+        """Tell scikit-learn which tables are welcome."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        for kind in ("allow_nan", *self._welcome):
+            setattr(tags.input_tags, kind, True)
         return tags
+
+    @property
+    def _column_labels(self) -> list[Any]:
+        """The labels of each column, in the order of the values."""
+        return [self.coding_.labels_of(j) for j in range(len(self.names_))]
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
         """Read data for a fit, or for use with the fitted model in its coding and columns."""

@@ -122,11 +122,11 @@ class FullSpan(SpanQuestions, Estimator):
     )
     combine: str = choice("best", "Of several `candidates` keep the best, or mix ('stack') all.", "best", "stack")
 
+    _welcome = ("categorical", "three_d_array")
+
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that labels and one-hot arrays are welcome too."""
+        """Tell scikit-learn that a hidden variable makes new columns."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.three_d_array = True
         if has_hidden_variable(self):
             tags.transformer_tags = TransformerTags()
         return tags
@@ -237,7 +237,7 @@ class FullSpan(SpanQuestions, Estimator):
     def labels_(self) -> dict[str, tuple[Any, ...]]:
         """The values of each column as they are written, in the order of their codes; hidden values by number."""
         check_is_fitted(self)
-        shown = {name: tuple(self.coding_.labels_of(j)) for j, name in enumerate(self.names_)}
+        shown = dict(zip(self.names_, [tuple(labels) for labels in self._column_labels], strict=True))
         hidden = self.model_.cardinalities[len(self.names_) :]
         return {**shown, **{f"hidden {k}": tuple(range(q)) for k, q in enumerate(hidden)}}
 

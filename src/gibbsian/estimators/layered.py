@@ -72,11 +72,12 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
 
     _one_trace = True
 
+    _welcome = ("sparse",)
+
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that sparse arrays are welcome, and missing cells of discrete units."""
+        """Tell scikit-learn that Gaussian units need every number."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.visible != "gaussian"
-        tags.input_tags.sparse = True
         return tags
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
@@ -250,8 +251,8 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         """Return the names of the columns of weights: a column each, or for categories a value each."""
         if self.model_.layers[0].kind != "categorical":
             return list(self.names_)
-        labels = (self.coding_.labels_of(j) for j in range(len(self.names_)))
-        return [f"{name}={label}" for name, known in zip(self.names_, labels, strict=True) for label in known]
+        named = zip(self.names_, self._column_labels, strict=True)
+        return [f"{name}={label}" for name, known in named for label in known]
 
     # -- the lowest layer by scikit-learn's names ---------------------------------------------------------------------
     @property

@@ -51,12 +51,7 @@ class MachineMixture(MixtureEstimator):
         least=0.0,
     )
 
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that words are welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
+    _welcome = ("string", "categorical")
 
     # -- reading ------------------------------------------------------------------------------------------------------
     def _coding(self) -> Any:
@@ -109,7 +104,9 @@ class MachineMixture(MixtureEstimator):
                 if isinstance(machine, Estimator)
                 for title, table in machine.tables(n).items()
             }
-        values = [(name, label) for j, name in enumerate(self.names_) for label in self.coding_.labels_of(j)]
+        values = [
+            (name, label) for name, known in zip(self.names_, self._column_labels, strict=True) for label in known
+        ]
         apart = np.argsort(self.weights_ @ self.probabilities_ - self.probabilities_, axis=1, kind="stable")[:, :n]
         rows = [(a, *values[j], self.probabilities_[a, j]) for a, chosen in enumerate(apart) for j in chosen]
         found = pandas.DataFrame(rows, columns=["class", "column", "value", "probability"])

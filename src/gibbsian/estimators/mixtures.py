@@ -33,14 +33,7 @@ class ClassEstimator(TransformerMixin, Estimator):
     """What all estimators with a hidden class share: numbers as data, and questions about classes."""
 
     n_components: int = whole(2, "k, the number of classes.", least=1, kw_only=False)
-    accepts_sparse: ClassVar[bool] = False
     _value_name: ClassVar[str] = "free energy"
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn which rows are welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.accepts_sparse
-        return tags
 
     # -- reading ------------------------------------------------------------------------------------------------------
     def _coding(self) -> Any:
@@ -59,7 +52,7 @@ class ClassEstimator(TransformerMixin, Estimator):
         """Return a table that scikit-learn accepts, numbers as float64."""
         if not fitting:
             check_is_fitted(self)
-        sparse = ("csr",) if self.accepts_sparse else False
+        sparse = ("csr",) if "sparse" in self._welcome else False
         rows = validate_data(self, X, reset=fitting, dtype=np.float64, accept_sparse=sparse, ensure_all_finite=False)
         names = getattr(self, "feature_names_in_", None)
         return rows if names is None else _named(rows, names)
@@ -394,7 +387,7 @@ class VonMisesFisherMixture(UnitNorm, MixtureEstimator):
     kappa_max: float = number(
         1e8, "Largest concentration: a class of one direction has no finite one.", above=0.0, most=LARGEST_KAPPA
     )
-    accepts_sparse: ClassVar[bool] = True
+    _welcome = ("sparse",)
 
     @property
     def _needs_unit_norm(self) -> bool:

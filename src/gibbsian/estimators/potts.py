@@ -62,12 +62,7 @@ class PottsMachine(Machine):
     )
     graph: Any = free("complete", GRAPH, doc="str, Graph, networkx graph or list of pairs", kw_only=False)
 
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that labels and one-hot arrays are welcome too."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.three_d_array = True
-        return tags
+    _welcome = ("categorical", "three_d_array")
 
     def _coding(self) -> Any:
         """Return the coding, in which a threshold makes categories."""
@@ -91,7 +86,7 @@ class PottsMachine(Machine):
         """Every value of every column, as an index."""
         import pandas
 
-        labels = distinct_labels([self.coding_.labels_of(j) for j in range(len(self.names_))])
+        labels = distinct_labels(self._column_labels)
         pairs = [(name, label) for name, column in zip(self.names_, labels, strict=True) for label in column]
         return pandas.MultiIndex.from_tuples(pairs, names=["column", "value"])
 
@@ -169,7 +164,7 @@ class PottsMachine(Machine):
         """Return the values of columns and the pairs of values of columns that interact."""
         import pandas
 
-        labels = [self.coding_.labels_of(j) for j in range(len(self.names_))]
+        labels = self._column_labels
         pairs = [
             (self.names_[i], a, self.names_[j], b)
             for i, j in self.model_.graph.edges.tolist()

@@ -14,7 +14,7 @@ import numpy as np
 from gibbsian.expectations import ForestAround, IndependentNeighbours, Neighbourhood
 from gibbsian.expectations.regions import Region, Target
 from gibbsian.graphs import grid, random
-from gibbsian.models import HigherOrderModel, Model, PairwiseModel
+from gibbsian.models import HigherOrderModel, PairwiseModel
 from gibbsian.papers.drawing import curve, legend, log_axes
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Table, Trial, Verdict
 from gibbsian.papers.yu20 import LARGEST_BIAS, LARGEST_COUPLING
@@ -33,8 +33,10 @@ NAMES = ("1-SMCI", "s2-SMCI", "2-SMCI", "forest")
 # rounding in sums of 4096 numbers of the size of one
 ROUNDING = 1e-13
 
+System = PairwiseModel | HigherOrderModel
 
-def draw_system(kind: str, rng: np.random.Generator) -> Model:
+
+def draw_system(kind: str, rng: np.random.Generator) -> System:
     """Draw a small machine: pairs on a grid or a random graph, or all biases and 12 triples.
 
     Examples
@@ -96,7 +98,7 @@ def variances(table: np.ndarray, values: np.ndarray, regions: Iterable[Region]) 
     return np.array([float((table * (conditional_means(table, values, r) - truth) ** 2).sum()) for r in regions])
 
 
-def _law_of(model: Model) -> np.ndarray:
+def _law_of(model: System) -> np.ndarray:
     log_weights = model.log_weights(all_states())
     law = np.exp(log_weights - log_weights.max())
     return (law / law.sum()).reshape((2,) * N)
@@ -134,10 +136,10 @@ def _orders_trial(rng: np.random.Generator) -> Trial:
     return {"exact": exact, "measured": measured, "rise": rises}
 
 
-def _orders_of(model: Model, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+def _orders_of(model: System, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
     """Exact and measured variances by order, averaged over targets, and the largest rise from one order to the next."""
     states, table = all_states(), _law_of(model)
-    targets = _targets_of(model)
+    targets = model.products
     drawn = rng.choice(table.size, (N_SETS, N_SAMPLES), p=table.ravel())
     regions = [Neighbourhood(k).regions(model.graph, targets, None) for k in ORDERS]
     exact, measured = np.empty((len(targets), len(ORDERS))), np.empty((len(targets), len(ORDERS)))
@@ -149,13 +151,6 @@ def _orders_of(model: Model, rng: np.random.Generator) -> tuple[np.ndarray, np.n
             estimates = conditional_means(table, values, region).ravel()[drawn].mean(axis=1)
             measured[place, k] = N_SAMPLES * estimates.var(ddof=1)
     return exact.mean(axis=0), measured.mean(axis=0), float(np.diff(exact, axis=1).max())
-
-
-def _targets_of(model: Model) -> list[Target]:
-    """The variables of each statistic."""
-    if isinstance(model, HigherOrderModel):
-        return [tuple(int(i) for i in clique) for clique in model.cliques]
-    return [(i,) for i in range(N)] + [(int(i), int(j)) for i, j in model.graph.edges]
 
 
 def _orders_tables(results: Results) -> list[Table]:
@@ -240,7 +235,7 @@ def _growing_trial(rng: np.random.Generator) -> Trial:
     return {name: np.array(part) for name, part in zip(names, zip(*found, strict=True), strict=True)}
 
 
-def _growing_of(model: Model, rng: np.random.Generator) -> tuple[np.ndarray, float, float, np.ndarray, float, float]:
+def _growing_of(model: System, rng: np.random.Generator) -> tuple[np.ndarray, float, float, np.ndarray, float, float]:
     """Mean variances by the number of added variables and by named region, with the largest rises among each."""
     states, table = all_states(), _law_of(model)
     grown, plain, named, forests = [], [], [], []
@@ -253,7 +248,7 @@ def _growing_of(model: Model, rng: np.random.Generator) -> tuple[np.ndarray, flo
         plain.append(variances(table, values, [()])[0])
     strengths = model.edge_strengths
     rules = (Neighbourhood(1), IndependentNeighbours(), Neighbourhood(2), ForestAround())
-    own = _targets_of(model)
+    own = model.products
     chosen = [rule.regions(model.graph, own, strengths) for rule in rules]
     for place, target in enumerate(own):
         first, semi, second, forest = variances(table, _product(states, target), [part[place] for part in chosen])

@@ -161,7 +161,7 @@ def test_interval_is_reported_where_log_partition_is_out_of_reach():
     rng = np.random.default_rng(0)
     model = DeepModel(layers, 0.1 * rng.standard_normal(DeepModel.build(layers).theta.size))
     rows = rows_of(model.visible, rng.integers(0, 2, (20, 30)))
-    found = log_likelihood(model, rows, False, n_samples=50, betas=100, warn=False)
+    found = log_likelihood(model, rows, False, n_samples=50, betas=100)
     assert isinstance(found.log_partition, LogPartitionInterval)
     assert found.lower <= found.pessimistic <= found.optimistic + 1.0
     assert found.upper == np.inf
