@@ -54,7 +54,7 @@ EXPECTED_FAILURES = {
         SoftKMeans(anneal=True, n_init=1, random_state=0),
         GaussianMixture(random_state=0),
         VonMisesFisherMixture(random_state=0),
-        VonMisesFisherMixture(assignment="hard", kappa="tied", weights="equal", random_state=0),
+        VonMisesFisherMixture(assignment="hard", kappa="tied", class_weights="equal", random_state=0),
         MachineMixture(random_state=0),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(type(estimator), {}),
@@ -141,7 +141,7 @@ def test_criteria_by_their_definition(blobs):
     theirs = ScikitGaussianMixture(3, covariance_type="spherical", random_state=0, n_init=5, tol=1e-9).fit(blobs)
     assert mixture.bic(blobs) == pytest.approx(theirs.bic(blobs), abs=0.05)
     assert VonMisesFisherMixture(2, random_state=0).fit(blobs).n_parameters_ == 2 * 1 + 2 + 1
-    assert VonMisesFisherMixture(2, kappa=3.0, weights="equal", random_state=0).fit(blobs).n_parameters_ == 2
+    assert VonMisesFisherMixture(2, kappa=3.0, class_weights="equal", random_state=0).fit(blobs).n_parameters_ == 2
 
 
 def test_the_number_of_classes_is_found(blobs):
@@ -293,7 +293,7 @@ class TestBadInput:
             (VonMisesFisherMixture(kappa="full"), "kappa='full'"),
             (VonMisesFisherMixture(kappa=-1.0), "kappa=-1.0"),
             (VonMisesFisherMixture(kappa_method="guess"), "banerjee, newton, song, sra"),
-            (VonMisesFisherMixture(weights="some"), "weights='some'"),
+            (VonMisesFisherMixture(class_weights="some"), "class_weights='some'"),
             (VonMisesFisherMixture(assignment="firm"), "assignment='firm'"),
             (MachineMixture(machine="poisson"), "machine='poisson'"),
             (MachineMixture(smoothing=-1.0), "smoothing=-1.0"),
@@ -443,7 +443,7 @@ class TestCriteria:
         ("fitted", "changed"),
         [
             (GaussianMixture(2, random_state=0), {"variance": "tied"}),
-            (VonMisesFisherMixture(2, random_state=0), {"kappa": 1.0, "weights": "equal"}),
+            (VonMisesFisherMixture(2, random_state=0), {"kappa": 1.0, "class_weights": "equal"}),
         ],
     )
     def test_they_are_of_the_fit_and_not_of_later_settings(self, fitted, changed, clouds, tmp_path):
