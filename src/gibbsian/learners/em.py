@@ -160,6 +160,10 @@ class EM(Penalised):
             return self.step(Chunk.first(model, data, self._hard, rng))
         return self.step(LearnerState(replace(state.problem, data=data, hard=self._hard), state.progress))
 
+    def by_chunks(self, batch_size: int) -> EM:
+        """Refuse: minibatches are for machines, whose EM needs all rows; mixtures take whole chunks."""
+        raise self._needs_all_rows()
+
     @property
     def _hard(self) -> bool:
         return self.assignment == "hard"
