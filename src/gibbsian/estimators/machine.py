@@ -14,8 +14,6 @@ from gibbsian.domain import as_coding
 from gibbsian.errors import CodingError
 from gibbsian.estimators.common import LearnedMachine
 from gibbsian.learners import FitResult, Learner
-from gibbsian.learners.auto import choose_learner
-from gibbsian.learners.online import Online
 from gibbsian.learners.runaway import check_runaway
 from gibbsian.learners.start import start_from
 from gibbsian.resources import memory_limit, require_memory
@@ -56,8 +54,15 @@ class Machine(LearnedMachine):
     def _learner(self, model: Any, data: Dataset) -> Learner:
         if data.on_disk:
             return self._chunk_learner(model, data)
-        name = choose_learner(model, data) if self._is_auto else self.learner
-        return self._learner_named(name, epochs=self.max_iter)
+        return self._learner_named(self._chosen(model, data), epochs=self.max_iter)
+
+    def _chosen(self, model: Any, data: Dataset) -> Any:
+        """Return the learner that was asked for, or the one that suits model and data."""
+        if not self._is_auto:
+            return self.learner
+        from gibbsian.learners.auto import choose_learner
+
+        return choose_learner(model, data)
 
     @property
     def _is_auto(self) -> bool:
@@ -68,6 +73,8 @@ class Machine(LearnedMachine):
 
         Minibatches are sized for about 500 steps a pass: enough to settle, not so small that overhead rules.
         """
+        from gibbsian.learners.online import Online
+
         batch_size = int(np.clip(data.n_rows // 500, 50, 50_000))
         if self._is_auto or self.learner == "online":
             return Online(l1=self.l1, l2=self.l2, batch_size=batch_size)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.expectations.clamped import present_means
-from gibbsian.expectations.clamped_chains import ClampedChains
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
-from gibbsian.learners.completing import AllCompletions, Rounds, SampledRounds, are_few, as_completing
-from gibbsian.learners.noisy_steps import NoisySteps, paced_adam
 from gibbsian.learners.recipe import Penalised, Recipe, as_optimizer, optimizer_setting
 from gibbsian.models import Model
 from gibbsian.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood
@@ -24,6 +20,10 @@ from gibbsian.objectives.curvature import differences
 from gibbsian.objectives.probability_flow import SKIP_DATA
 from gibbsian.optimizers import GradientStep, Optimizer, StepInfo
 from gibbsian.settings import check, declared, flag, free, number
+
+if TYPE_CHECKING:
+    from gibbsian.expectations.clamped_chains import ClampedChains
+    from gibbsian.learners.noisy_steps import NoisySteps
 
 COMPLETIONS = (
     "How missing cells are completed in every step: 'exact', in all ways with their probabilities, 'chains', by "
@@ -67,6 +67,12 @@ class ObjectiveLearner(Penalised):
         if not data.has_missing or getattr(self.objective, "takes_missing", False):
             plain = Minimisation(self._bind(model, data), self.optimizer, self._l1_of(model))
             return LearnerState(plain, plain.start(model.theta))
+        return self._completing(model, data, rng)
+
+    def _completing(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
+        """Prepare to complete the rows again and again under the model."""
+        from gibbsian.learners.completing import AllCompletions, Rounds, SampledRounds, as_completing
+
         chains = as_completing(self.completions, data)
         if chains is None:
             rounds = Rounds(
@@ -84,6 +90,9 @@ class ObjectiveLearner(Penalised):
 
     def _steps(self, model: Model, data: Dataset) -> NoisySteps:
         """Return how the parameters move along noisy gradients, which have no value to search along."""
+        from gibbsian.expectations.clamped import present_means
+        from gibbsian.learners.noisy_steps import NoisySteps, paced_adam
+
         optimizer = self.optimizer if isinstance(self.optimizer, GradientStep) else paced_adam(model)
         centring = model.centred(present_means(data), l1=self.l1 > 0)
         return NoisySteps(optimizer, self._l1_of(model), centring, average=True, min_iter=FEWEST_SAMPLED)
@@ -109,6 +118,8 @@ class ObjectiveLearner(Penalised):
             )
         if not data.has_missing or objective.takes_missing:
             return Equations(objective.curvature(model, data, max_seconds), objective.scores(model, data, max_seconds))
+        from gibbsian.learners.completing import AllCompletions, are_few
+
         if not are_few(data):
             raise TooExpensiveError(
                 "there are too many ways to complete the rows", "use `gibbsian.uncertainty.bootstrap`"

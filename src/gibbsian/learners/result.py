@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
-from gibbsian.learners.trained import TrainingReport, training_report
 from gibbsian.models import Model
 from gibbsian.optimizers import StepInfo
+
+if TYPE_CHECKING:
+    from gibbsian.learners.trained import TrainingReport
 
 COLUMNS = ("step", "value", "gradient_norm", "step_size", "evaluations", "seconds")
 
@@ -159,6 +161,8 @@ class FitResult:
     @cached_property
     def training(self) -> TrainingReport:
         """Is it trained? Computed when first asked for, with a fixed seed where moments are sampled."""
+        from gibbsian.learners.trained import training_report
+
         if self.moments is None:
             raise ArgumentError("the moments of the data were not kept", "fit again to compare them with the model's")
         rng = np.random.default_rng(0)

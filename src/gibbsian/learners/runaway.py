@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from gibbsian.data import Dataset
-from gibbsian.diagnostics.existence import maximum_exists
 from gibbsian.errors import MaximumDoesNotExistError, MaximumDoesNotExistWarning, notify
 from gibbsian.learners.base import Learner
 from gibbsian.objectives import Likelihood
@@ -29,6 +28,8 @@ def check_runaway(model: Any, data: Dataset, learner: Learner) -> None:
     likelihood = isinstance(getattr(learner, "objective", None), Likelihood)
     exists = None
     if not data.has_missing and hasattr(data, "states"):
+        from gibbsian.diagnostics.existence import maximum_exists
+
         exists = maximum_exists(model, data, "likelihood" if likelihood else "pseudolikelihood")
     if exists is False:
         raise MaximumDoesNotExistError("the likelihood has no finite maximum on these data", _REMEDY)

@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.learners.mean_field import warm_start
 
 
 def start_from(start: Any, model: Any, data: Dataset) -> Any:
@@ -18,6 +17,8 @@ def start_from(start: Any, model: Any, data: Dataset) -> Any:
         return model
     if isinstance(start, str):
         if model.is_pairwise:
+            from gibbsian.learners.mean_field import warm_start
+
             return warm_start(start, model, data)
         raise ArgumentError(
             "is for a BoltzmannMachine", "start from a model of the same kind", argument="start", value=start

@@ -58,19 +58,33 @@ class Centring:
         return l1 / self.scales
 
 
+@dataclass(frozen=True, eq=False)
+class _PairShift:
+    """The matrix that adds ``sum_j w_ij m_j`` to the bias of each variable, or its transpose, never written out."""
+
+    graph: Graph
+    mean: np.ndarray
+    transposed: bool = False
+
+    @property
+    def T(self) -> _PairShift:
+        """The transpose."""
+        return _PairShift(self.graph, self.mean, not self.transposed)
+
+    def __matmul__(self, vector: np.ndarray) -> np.ndarray:
+        n, mean = self.graph.n_nodes, self.mean
+        i, j = self.graph.edges.T
+        product = vector.copy()
+        if self.transposed:
+            product[n:] += vector[i] * mean[j] + vector[j] * mean[i]
+        else:
+            product[:n] += np.bincount(i, vector[n:] * mean[j], n) + np.bincount(j, vector[n:] * mean[i], n)
+        return product
+
+
 def pair_centring(graph: Graph, origin: np.ndarray, scales: np.ndarray) -> Centring:
     """Return the change for biases and couplings: biases take up ``sum_j w_ij m_j``."""
-    from scipy.sparse import csr_array
-
-    n, size = graph.n_nodes, graph.n_nodes + graph.n_edges
-    i, j = graph.edges.T
-    couplings = np.arange(n, size)
-    places = (np.concatenate([np.arange(size), i, j]), np.concatenate([np.arange(size), couplings, couplings]))
-
-    def expansion(mean: np.ndarray) -> Any:
-        return csr_array((np.concatenate([np.ones(size), mean[j], mean[i]]), places), shape=(size, size))
-
-    return Centring(scales, expansion(origin), expansion(-origin))
+    return Centring(scales, _PairShift(graph, origin), _PairShift(graph, -origin))
 
 
 def product_centring(products: Sequence[tuple[int, ...]], origin: np.ndarray, scales: np.ndarray) -> Centring | None:
