@@ -20,6 +20,7 @@ from gibbsian.errors import (
     ConstantColumnError,
     ConvergenceWarning,
     DataError,
+    GibbsianWarning,
     GraphError,
     MaximumDoesNotExistError,
     TooExpensiveError,
@@ -279,12 +280,16 @@ def test_works_in_pipelines_and_grid_searches(rng):
     assert search.best_params_["l2"] < 100.0
 
 
-def test_score_beyond_exact_reach_is_refused_and_pseudo_score_is_not(rng):
+def test_score_beyond_exact_reach_is_a_lower_bound_and_pseudo_score_is_not(rng):
     x = np.where(rng.random((300, 50)) < 0.5, 1, -1)
-    machine = gb.BoltzmannMachine(l2=0.1, tol=1e-4).fit(x)
+    machine = gb.BoltzmannMachine(l2=0.1, tol=1e-4, random_state=0).fit(x)
     assert machine.result_.provenance["learner"] == "mple"
+    with pytest.warns(GibbsianWarning, match="scores are lower bounds"):
+        score = machine.score(x)
+    interval = machine.score_interval(x)
+    assert interval.upper - 0.1 < score < interval.upper
     with pytest.raises(TooExpensiveError, match="50 variables"):
-        machine.score(x)
+        machine.log_partition("exact")
     assert machine.pseudo_score(x) < 0
     assert machine.sample(3, random_state=0).shape == (3, 50)
 

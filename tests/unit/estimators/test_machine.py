@@ -353,10 +353,13 @@ class TestPotts:
         with pytest.raises(ValueError, match="feature names should match"):
             gb.PottsMachine(l2=0.1).fit(frame).score(frame[["hair", "eyes"]])
 
-    def test_streams_in_another_coding_are_refused(self, rng, tmp_path):
-        np.save(tmp_path / "rows.npy", (rng.random((20, 2)) < 0.5).astype(np.int8))
-        with pytest.raises(CodingError, match="the stream is binary"):
-            gb.PottsMachine(l2=0.1).fit(gb.data.DataStream.open(tmp_path / "rows.npy"))
+    def test_rows_on_disk_are_read_as_categories(self, rng, tmp_path):
+        rows = (rng.random((20, 2)) < 0.5).astype(np.int8)
+        np.save(tmp_path / "rows.npy", rows)
+        machine = gb.PottsMachine(l2=0.1).fit(gb.data.DataStream.open(tmp_path / "rows.npy"))
+        memory = gb.PottsMachine(l2=0.1).fit(rows)
+        assert machine.coding_ == memory.coding_
+        np.testing.assert_array_equal(machine.model_.theta, memory.model_.theta)
 
     def test_the_pairwise_machine_points_here(self):
         for settings in ({}, {"coding": "categorical"}):
