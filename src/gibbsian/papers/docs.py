@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gibbsian.errors import ArgumentError, GibbsianError
-from gibbsian.papers.report import PAPERS, count_of_claims, read_records, told_cells
+from gibbsian.papers.report import PAPERS, count_of_claims, read_records, shown_cells
 from gibbsian.storage import write_atomically
 
 PICTURES = "pictures"
@@ -27,17 +27,6 @@ def write_docs(results: Path, docs: Path) -> Path:
         What ``--out`` of ``gibbsian reproduce`` was.
     docs : Path
         Where the page goes, with its pictures in a folder beside it.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from gibbsian.papers.docs import write_docs
-    >>> from gibbsian.papers.report import Report
-    >>> from gibbsian.papers.runner import run
-    >>> out = pathlib.Path(tempfile.mkdtemp())
-    >>> files = Report.of("h06-theorem1", run("h06-theorem1", trials=2, out=out, workers=1), asked=2).write(out)
-    >>> write_docs(out, out / "docs").read_text(encoding="utf-8").splitlines()[0]
-    '# The figures and tables of the papers'
     """
     records = read_records(results)
     if not records:
@@ -90,13 +79,13 @@ def _experiment(record: dict[str, Any]) -> Iterator[str]:
     yield ""
     for claim in record["claims"]:
         verdict = "**holds**" if claim["holds"] else "**does not hold**"
-        told = f"{claim['text']}{' (ours)' * claim['ours']}"
-        yield f"- {told} [{claim['source']}]: {verdict} ({claim['numbers']})"
+        text = f"{claim['text']}{' (ours)' * claim['ours']}"
+        yield f"- {text} [{claim['source']}]: {verdict} ({claim['numbers']})"
     yield from ("", "```sh", record["command"], "```")
 
 
 def _table(table: dict[str, Any]) -> Iterator[str]:
-    names, rows = told_cells(table["columns"], table["rows"])
+    names, rows = shown_cells(table["columns"], table["rows"])
     yield from ("", table["name"] + (f" ({table['note']})" if table["note"] else ""), "")
     yield f"| {' | '.join(map(_cell, names))} |"
     yield f"| {' | '.join('---:' for _ in names)} |"
@@ -117,9 +106,6 @@ def _main(arguments: Sequence[str]) -> str | None:
     except (GibbsianError, OSError) as error:
         return f"error: {error}"
     return None
-
-
-__all__ = ["write_docs"]
 
 
 if __name__ == "__main__":

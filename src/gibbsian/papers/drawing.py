@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gibbsian.papers.experiment import Results, Series, mean_of, stderr_of
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart by colour-blind eyes and in grey by their markers.
+    Panel = Callable[[Axes, Results], None]
+
+# Where the legend of a picture is: where there is space, or at its right.
+INSIDE: Mapping[str, Any] = {}
+BESIDE: Mapping[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+
+# Okabe and Ito's colours, which colour-blind eyes can distinguish; in grey their markers do.
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE, GREY = (
     "#000000", "#e69f00", "#56b4e9", "#009e73", "#c9b400", "#0072b2", "#d55e00", "#cc79a7", "#7f7f7f",
 )  # fmt: skip
@@ -44,26 +53,7 @@ _OTHERS = tuple(
 
 
 def method_style(name: str) -> dict[str, Any]:
-    """Return colour and marker of a method, the same in every picture.
-
-    A method that is not in the list gets a pair of its own by its name, so that it too looks alike everywhere.
-
-    Parameters
-    ----------
-    name : str
-        The method as the registries spell it: ``"mple"``, ``"1-smci"``.
-
-    Returns
-    -------
-    dict
-        Keywords for Matplotlib's ``plot``.
-
-    Examples
-    --------
-    >>> from gibbsian.papers.drawing import method_style
-    >>> method_style("mple")
-    {'color': '#0072b2', 'marker': 's'}
-    """
+    """Return colour and marker of a method; one that is not in the list gets a pair of its own by its name."""
     key = name.lower()
     colour, marker = METHOD_STYLES.get(key) or _OTHERS[zlib.crc32(key.encode()) % len(_OTHERS)]
     return {"color": colour, "marker": marker}
@@ -79,60 +69,28 @@ def curve(
     method: str | None = None,
     **style: Any,
 ) -> None:
-    """Draw the mean of a method with its standard errors.
+    """Draw the mean of a method with its standard errors; one that the paper does not have is dashed and labelled so.
 
     Few points get markers and error bars; long curves (learning steps) a band and a marker now and then.
-
-    Parameters
-    ----------
-    axes : Axes
-        Where to draw.
-    x, mean, stderr : array-like of shape (n_points,)
-        The curve and, if known, its standard errors.
-    label : str
-        What the legend says.
-    ours : bool
-        Whether the paper does not have this method: dashed, and labelled so.
-    method : str, optional
-        Whose style to take (see `method_style`); the label's when left out.
-    **style
-        What overrides the method's style.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from gibbsian.papers.drawing import curve
-    >>> axes = Figure().subplots()
-    >>> curve(axes, [1, 2], [0.5, 0.4], [0.1, 0.1], "forest-smci", ours=True)
-    >>> axes.get_legend_handles_labels()[1]
-    ['forest-smci (ours)']
     """
     x, mean = np.asarray(x, dtype=float), np.asarray(mean, dtype=float)
     look = method_style(method or label) | {"linestyle": "--" if ours else "-", "linewidth": 1.3, "markersize": 4.5}
     look |= {"markerfacecolor": "white" if ours else look["color"]} | style
-    told = f"{label} (ours)" if ours and label else label
-    if len(x) > 30:
-        _long_curve(axes, x, mean, stderr, told, look)
+    shown = f"{label} (ours)" if ours and label else label
+    spread = None if stderr is None else np.nan_to_num(np.asarray(stderr, dtype=float))
+    if len(x) <= 30:
+        axes.errorbar(x, mean, yerr=spread, label=shown, capsize=2.0, elinewidth=0.9, **look)
         return
-    errors = None if stderr is None else np.nan_to_num(np.asarray(stderr, dtype=float))
-    axes.errorbar(x, mean, yerr=errors, label=told, capsize=2.0, elinewidth=0.9, **look)
+    axes.plot(x, mean, label=shown, markevery=max(len(x) // 8, 1), **look)
+    if spread is not None:
+        axes.fill_between(x, mean - spread, mean + spread, color=look["color"], alpha=0.2, linewidth=0)
 
 
-def log_axes(axes: Axes, x_label: str, y_label: str, log_x: bool = True, log_y: bool = True) -> None:
-    """Label the axes, make them logarithmic where asked, and give them a light grid.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from gibbsian.papers.drawing import log_axes
-    >>> axes = Figure().subplots()
-    >>> log_axes(axes, "N", "mean absolute error")
-    >>> axes.get_xscale(), axes.get_ylabel()
-    ('log', 'mean absolute error')
-    """
-    if log_x:
+def label_axes(axes: Axes, x_label: str, y_label: str, log: str = "xy") -> None:
+    """Label the axes, make those named in `log` logarithmic, and give them a light grid."""
+    if "x" in log:
         axes.set_xscale("log")
-    if log_y:
+    if "y" in log:
         axes.set_yscale("log")
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
@@ -141,26 +99,41 @@ def log_axes(axes: Axes, x_label: str, y_label: str, log_x: bool = True, log_y: 
 
 
 def legend(axes: Axes, **settings: Any) -> None:
-    """Put a small legend without a frame.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from gibbsian.papers.drawing import curve, legend
-    >>> axes = Figure().subplots()
-    >>> curve(axes, [1, 2], [0.5, 0.4], label="mple")
-    >>> legend(axes)
-    >>> axes.get_legend().get_texts()[0].get_text()
-    'mple'
-    """
+    """Put a small legend without a frame."""
     axes.legend(**({"fontsize": 7.5, "frameon": False, "handlelength": 2.4} | settings))
 
 
-def _long_curve(axes: Axes, x: np.ndarray, mean: np.ndarray, stderr: Any, label: str, look: dict[str, Any]) -> None:
-    axes.plot(x, mean, label=label, markevery=max(len(x) // 8, 1), **look)
-    if stderr is not None:
-        spread = np.nan_to_num(np.asarray(stderr, dtype=float))
-        axes.fill_between(x, mean - spread, mean + spread, color=look["color"], alpha=0.2, linewidth=0)
+def lines(
+    points: Any,
+    series: Sequence[Series],
+    x_label: str,
+    y_label: str,
+    log: str = "xy",
+    least: float = -np.inf,
+    legend_at: Mapping[str, Any] | None = INSIDE,
+) -> Panel:
+    """Return what draws a curve for each series that has values; points not above `least` are left out."""
+
+    def draw(axes: Axes, results: Results) -> None:
+        for one in series:
+            values = one.values(results)
+            if np.isfinite(values).any():
+                mean = mean_of(values)
+                mean = np.where(mean > least, mean, np.nan)
+                look = one.method or one.key
+                curve(axes, points, mean, stderr_of(values), one.name, one.ours, look, **one.style)
+        label_axes(axes, x_label, y_label, log)
+        if legend_at is not None:
+            legend(axes, **legend_at)
+
+    return draw
 
 
-__all__ = ["METHOD_STYLES", "curve", "legend", "log_axes", "method_style"]
+def panels(*parts: Panel) -> Callable[[Results, Figure], None]:
+    """Return what draws several panels side by side."""
+
+    def draw(results: Results, figure: Figure) -> None:
+        for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
+            part(axes, results)
+
+    return draw

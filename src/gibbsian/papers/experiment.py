@@ -11,13 +11,30 @@ import numpy as np
 from gibbsian.registry import Registry
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
+
+    from gibbsian.papers.tables import Table
 
 EXPERIMENTS = Registry("experiment", "gibbsian.papers", "EXPERIMENTS")
 
 Trial = dict[str, Any]
 """What one trial found: numbers and arrays by name, of the same shapes in every trial; NaN for what has no value."""
+
+
+# -- what trials found ------------------------------------------------------------------------------------------------
+def mean_of(values: np.ndarray) -> np.ndarray:
+    """Return the means over the trials (the first axis) that have a value."""
+    found = np.isfinite(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(found, values, 0.0).sum(axis=0) / found.sum(axis=0)
+
+
+def stderr_of(values: np.ndarray) -> np.ndarray:
+    """Return the standard errors of `mean_of`; NaN where fewer than two trials have a value."""
+    count = np.isfinite(values).sum(axis=0)
+    squares = np.where(np.isfinite(values), (values - mean_of(values)) ** 2, 0.0).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(count > 1, np.sqrt(squares / (count - 1.0) / count), np.nan)[()]
 
 
 @dataclass(frozen=True)
@@ -34,14 +51,6 @@ class Results:
         What the trials took, added up over the workers.
     warnings : tuple of str
         What trials warned of, each sentence with the number of trials that gave it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.papers.experiment import Results
-    >>> results = Results({"error": np.array([[1.0, 2.0], [3.0, np.nan]])}, seed=0)
-    >>> results.mean("error"), results.count("error"), results.n_trials
-    (array([2., 2.]), array([2, 1]), 2)
     """
 
     values: Mapping[str, np.ndarray]
@@ -68,32 +77,57 @@ class Results:
 
     def mean(self, name: str) -> np.ndarray:
         """Return the means over the trials that have a value."""
-        values = self.values[name]
-        found = np.isfinite(values)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(found, values, 0.0).sum(axis=0) / found.sum(axis=0)
+        return mean_of(self.values[name])
 
     def stderr(self, name: str) -> np.ndarray:
         """Return the standard errors of `mean`; NaN where fewer than two trials have a value."""
-        values, count = self.values[name], self.count(name)
-        squares = np.where(np.isfinite(values), (values - self.mean(name)) ** 2, 0.0).sum(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(count > 1, np.sqrt(squares / (count - 1.0) / count), np.nan)
+        return stderr_of(self.values[name])
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Whether a claim holds in these trials, and the numbers that say so.
+class Series:
+    """One column of a table and one curve of a picture: the mean over the trials of something that they found.
 
-    Examples
-    --------
-    >>> from gibbsian.papers.experiment import Verdict
-    >>> str(Verdict(True, "200 of 200 trials"))
-    'holds (200 of 200 trials)'
+    Parameters
+    ----------
+    key : str
+        The name in the trials.
+    label : str
+        What tables and legends call it; the key when left out.
+    ours : bool
+        Whether the paper does not have it.
+    method : str
+        Whose colour and marker it has; the key's when left out.
+    place : tuple
+        Which part of an array of several dimensions it is, an index after that of the trials.
+    style : mapping
+        What overrides the method's style.
     """
 
-    holds: bool
-    numbers: str
+    key: str
+    label: str = ""
+    ours: bool = False
+    method: str = ""
+    place: tuple[Any, ...] = ()
+    style: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The label, or the key where there is none."""
+        return self.label or self.key
+
+    def values(self, results: Results) -> np.ndarray:
+        """Return its part of the results, one row for each trial."""
+        return results[self.key][(slice(None), *self.place)]
+
+
+# -- claims -----------------------------------------------------------------------------------------------------------
+class Verdict:
+    """Whether a claim holds in these trials, and the numbers that say so."""
+
+    def __init__(self, holds: object, numbers: str):
+        self.holds = bool(holds)
+        self.numbers = numbers
 
     def __str__(self) -> str:
         return f"{'holds' if self.holds else 'does not hold'} ({self.numbers})"
@@ -117,12 +151,6 @@ class Claim:
         Whether it is about a method that the paper does not have.
     misprint : bool
         Whether the text is known to be wrong as it is printed: the claim is checked all the same, and has to fail.
-
-    Examples
-    --------
-    >>> from gibbsian.papers.experiment import Claim, Verdict
-    >>> Claim("errors are positive", "arithmetic", lambda results: Verdict(True, "always")).ours
-    False
     """
 
     text: str
@@ -133,23 +161,14 @@ class Claim:
     misprint: bool = False
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of results with a title; standard errors have columns of their own.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gibbsian.papers.experiment import Table
-    >>> Table("errors", pd.DataFrame({"N": [100], "mple": [0.05], "mple stderr": [0.001]})).name
-    'errors'
-    """
-
-    name: str
-    frame: pd.DataFrame
-    note: str = ""
+def claim(
+    text: str, source: str, trials: int = 200, ours: bool = False, misprint: bool = False
+) -> Callable[[Callable[[Results], Verdict]], Claim]:
+    """Make a claim of the function that judges it."""
+    return lambda check: Claim(text, source, check, trials, ours, misprint)
 
 
+# -- experiments -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Experiment:
     """One figure, table or theorem of a paper.
@@ -161,8 +180,8 @@ class Experiment:
     trial : callable
         ``trial(rng)`` runs one independent trial and returns a `Trial`. All its randomness comes from `rng`, and
         nothing it returns may depend on the number of threads.
-    tables : callable
-        ``tables(results)`` is a list of `Table`.
+    tables : tuple of callables
+        Each makes a `Table` of the results.
     draw : callable
         ``draw(results, figure)`` draws on an empty Matplotlib figure, like the paper's. None: no picture.
     claims : tuple of Claim
@@ -178,19 +197,13 @@ class Experiment:
         Whether times are measured: trials then run one at a time, alone.
     shares : str
         Name of the experiment that has the same trials, which are then run once for both; empty: none.
-
-    Examples
-    --------
-    >>> from gibbsian.papers.experiment import EXPERIMENTS
-    >>> EXPERIMENTS.create("y18-fig3a").item
-    'Fig. 3a'
     """
 
     paper: str
     item: str
     title: str
     trial: Callable[[np.random.Generator], Trial]
-    tables: Callable[[Results], list[Table]]
+    tables: tuple[Callable[[Results], Table], ...]
     draw: Callable[[Results, Figure], None] | None
     claims: tuple[Claim, ...]
     size: tuple[float, float] = (4.5, 3.6)
@@ -198,6 +211,3 @@ class Experiment:
     scale: str = ""
     timed: bool = False
     shares: str = ""
-
-
-__all__ = ["EXPERIMENTS", "Claim", "Experiment", "Results", "Table", "Trial", "Verdict"]

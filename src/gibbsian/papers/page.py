@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from gibbsian.papers.report import PAPERS, count_of_claims, in_order, told_cells
+from gibbsian.papers.report import PAPERS, count_of_claims, in_order, shown_cells
 
 LARGEST_SVG = 400_000  # bytes; a picture of very many points is smaller as PNG
 
@@ -40,17 +40,6 @@ def page(records: Sequence[dict[str, Any]], folder: Path) -> str:
         What `Report.record` returns, in any order.
     folder : Path
         Where their pictures are.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from gibbsian.papers.page import page
-    >>> from gibbsian.papers.report import Report
-    >>> from gibbsian.papers.runner import run
-    >>> out = pathlib.Path(tempfile.mkdtemp())
-    >>> report = Report.of("h06-theorem1", run("h06-theorem1", trials=2, out=out, workers=1), asked=2)
-    >>> "the gradient is zero at the true parameters" in page([report.record()], out)
-    True
     """
     records = in_order(records)
     return "\n".join(
@@ -83,8 +72,8 @@ def _head(records: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f'<p><a href="#{escape(paper)}"><b>{escape(paper)}</b></a></p><ul>'
         for record in group:
             count = _coloured_count([claim["holds"] for claim in record["claims"]])
-            told = escape(f"{record['item']}: {record['title']}")
-            yield f'<li><a href="#{escape(record["experiment"])}">{told}</a><br><small>{count}</small></li>'
+            title = escape(f"{record['item']}: {record['title']}")
+            yield f'<li><a href="#{escape(record["experiment"])}">{title}</a><br><small>{count}</small></li>'
         yield "</ul>"
     yield "</nav>"
 
@@ -122,12 +111,12 @@ def _picture(record: dict[str, Any], folder: Path) -> Iterator[str]:
     if len(content) > LARGEST_SVG:
         content, kind = paths[".png"].read_bytes(), "image/png"
     inside = base64.b64encode(content).decode()
-    told = escape(f"{record['paper']} {record['item']}: {record['title']}")
-    yield f'<p><img alt="{told}" src="data:{kind};base64,{inside}"></p>'
+    title = escape(f"{record['paper']} {record['item']}: {record['title']}")
+    yield f'<p><img alt="{title}" src="data:{kind};base64,{inside}"></p>'
 
 
 def _table(table: dict[str, Any]) -> Iterator[str]:
-    names, rows = told_cells(table["columns"], table["rows"])
+    names, rows = shown_cells(table["columns"], table["rows"])
     yield f'<div class="wide"><table><caption>{escape(table["name"])}</caption>'
     yield f"<tr>{''.join(f'<th>{escape(name)}</th>' for name in names)}</tr>"
     for row in rows:
@@ -148,6 +137,3 @@ def _claims(claims: list[dict[str, Any]]) -> Iterator[str]:
             f"<b>{verdict}</b> ({escape(claim['numbers'])}) <small>{escape(claim['source'])}</small></li>"
         )
     yield "</ul>"
-
-
-__all__ = ["page"]

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import gibbsian
 from gibbsian.errors import FileFormatError
-from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Table, Verdict
+from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Verdict
+from gibbsian.papers.tables import Table
 from gibbsian.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -54,15 +55,6 @@ class Report:
         Its tables.
     verdicts : tuple of Verdict
         What became of each of its claims.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from gibbsian.papers.report import Report
-    >>> from gibbsian.papers.runner import run
-    >>> report = Report.of("h06-theorem1", run("h06-theorem1", trials=2, out=tempfile.mkdtemp(), workers=1), asked=2)
-    >>> report.summary
-    '4 of 4 claims hold'
     """
 
     name: str
@@ -77,7 +69,7 @@ class Report:
         """Make the tables and judge the claims."""
         experiment = EXPERIMENTS.create(name)
         verdicts = tuple(claim.check(results) for claim in experiment.claims)
-        return cls(name, experiment, results, asked, tuple(experiment.tables(results)), verdicts)
+        return cls(name, experiment, results, asked, tuple(make(results) for make in experiment.tables), verdicts)
 
     @property
     def command(self) -> str:
@@ -100,36 +92,15 @@ class Report:
         return plain(
             {
                 "experiment": self.name,
-                "paper": self.experiment.paper,
-                "item": self.experiment.item,
-                "title": self.experiment.title,
-                "scale": self.experiment.scale,
+                **{part: getattr(self.experiment, part) for part in ("paper", "item", "title", "scale")},
                 "command": self.command,
                 "trials_asked": self.asked,
                 "trials": self.results.n_trials,
                 "seed": self.results.seed,
                 "seconds": self.results.seconds,
                 "warnings": list(self.results.warnings),
-                "tables": [
-                    {
-                        "name": table.name,
-                        "note": table.note,
-                        "columns": list(table.frame.columns),
-                        "rows": table.frame.to_numpy(dtype=object).tolist(),
-                    }
-                    for table in self.tables
-                ],
-                "claims": [
-                    {
-                        "text": claim.text,
-                        "source": claim.source,
-                        "ours": claim.ours,
-                        "holds": verdict.holds,
-                        "numbers": verdict.numbers,
-                        "safe_from_trials": claim.trials,
-                    }
-                    for claim, verdict in pairs
-                ],
+                "tables": [_table_record(table) for table in self.tables],
+                "claims": [_claim_record(claim, verdict) for claim, verdict in pairs],
                 "pictures": [f"{self.name}.png", f"{self.name}.svg"] if self.experiment.draw else [],
                 "versions": versions(),
             }
@@ -171,71 +142,45 @@ class Report:
         return pictures
 
 
-def claim_sentence(claim: Claim, verdict: Verdict, n_trials: int) -> str:
-    """Say a claim with its verdict; a failure that may be chance says so.
+def _table_record(table: Table) -> dict[str, Any]:
+    cells = table.frame.to_numpy(dtype=object).tolist()
+    return {"name": table.name, "note": table.note, "columns": list(table.frame.columns), "rows": cells}
 
-    Examples
-    --------
-    >>> from gibbsian.papers.experiment import Claim, Verdict
-    >>> from gibbsian.papers.report import claim_sentence
-    >>> verdict = Verdict(False, "1 of 2 trials")
-    >>> claim_sentence(Claim("forests win", "here", lambda results: verdict, trials=50, ours=True), verdict, n_trials=2)
-    'forests win (ours): does not hold (1 of 2 trials); with 2 trials that may be chance, from 50 on hardly'
-    """
+
+def _claim_record(claim: Claim, verdict: Verdict) -> dict[str, Any]:
+    parts = {"text": claim.text, "source": claim.source, "ours": claim.ours}
+    return parts | {"holds": verdict.holds, "numbers": verdict.numbers, "safe_from_trials": claim.trials}
+
+
+def claim_sentence(claim: Claim, verdict: Verdict, n_trials: int) -> str:
+    """Say a claim with its verdict; a failure that may be chance says so."""
     safe = verdict.holds or n_trials >= claim.trials
     doubt = "" if safe else f"; with {n_trials} trials that may be chance, from {claim.trials} on hardly"
     return f"{claim.text}{' (ours)' * claim.ours}: {verdict}{doubt}"
 
 
 def count_of_claims(holds: Sequence[bool]) -> str:
-    """Say how many claims hold.
-
-    Examples
-    --------
-    >>> from gibbsian.papers.report import count_of_claims
-    >>> count_of_claims([True, False]), count_of_claims([True])
-    ('1 of 2 claims holds', 'the claim holds')
-    """
+    """Say how many claims hold."""
     n_held, n_all = sum(holds), len(holds)
     if n_all == 1:
         return "the claim holds" if n_held else "the claim does not hold"
     return f"{n_held} of {n_all} claims {'holds' if n_held == 1 else 'hold'}"
 
 
-def told_cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[str], list[list[str]]]:
-    """Write a table's cells for the eye: a mean and its standard error in one cell, to the digits that mean something.
-
-    Examples
-    --------
-    >>> from gibbsian.papers.report import told_cells
-    >>> told_cells(["N", "mple", "mple stderr"], [[100, 0.051234, 0.00123], [200, None, None]])
-    (['N', 'mple'], [['100', '0.0512 ± 0.0012'], ['200', '-']])
-    """
+def shown_cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[str], list[list[str]]]:
+    """Write a table's cells for the eye: a mean with its standard error in one cell, to the digits that matter."""
     names = [name for name in columns if not (name.endswith(STDERR) and name.removesuffix(STDERR) in columns)]
     place = {name: number for number, name in enumerate(columns)}
-    errors = {name: place.get(name + STDERR) for name in names}
-
-    def told(row: Sequence[Any], name: str) -> str:
-        where = errors[name]
-        return _told(row[place[name]], None if where is None else row[where])
-
-    return names, [[told(row, name) for name in names] for row in rows]
+    pairs = [(place[name], place.get(name + STDERR)) for name in names]
+    return names, [[_cell(row[at], row[error] if error is not None else None) for at, error in pairs] for row in rows]
 
 
 def frame_cells(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Write a data frame's cells for the eye (see `told_cells`).
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gibbsian.papers.report import frame_cells
-    >>> frame_cells(pd.DataFrame({"method": ["mple"], "error": [2.5e-7]}))
-    (['method', 'error'], [['mple', '2.5e-07']])
-    """
-    return told_cells([str(name) for name in frame.columns], plain(frame.to_numpy(dtype=object)))
+    """Write a data frame's cells for the eye (see `shown_cells`)."""
+    return shown_cells([str(name) for name in frame.columns], plain(frame.to_numpy(dtype=object)))
 
 
-def _told(value: Any, error: Any) -> str:
+def _cell(value: Any, error: Any) -> str:
     if value is None:
         return "-"
     if not isinstance(value, float):
@@ -249,15 +194,7 @@ def _told(value: Any, error: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Turn arrays and NumPy numbers into what JSON can hold, NaN and infinity into None.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.papers.report import plain
-    >>> plain({"error": np.array([0.5, np.nan])})
-    {'error': [0.5, None]}
-    """
+    """Turn arrays and NumPy numbers into what JSON can hold, NaN and infinity into None."""
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -268,28 +205,13 @@ def plain(value: Any) -> Any:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that numbers may depend on.
-
-    Examples
-    --------
-    >>> from gibbsian.papers.report import versions
-    >>> sorted(versions())[:2]
-    ['gibbsian', 'matplotlib']
-    """
+    """Return the versions that numbers may depend on."""
     libraries = {library: importlib.metadata.version(library) for library in LIBRARIES}
     return {"gibbsian": gibbsian.__version__, "python": platform.python_version(), **libraries}
 
 
 def read_records(folder: Path) -> list[dict[str, Any]]:
-    """Read the records that `Report.write` left in a folder, in the order of the papers.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from gibbsian.papers.report import read_records
-    >>> read_records(pathlib.Path(tempfile.mkdtemp()))
-    []
-    """
+    """Read the records that `Report.write` left in a folder, in the order of the papers."""
     records = []
     for path in sorted(folder.glob("*.json")):
         try:
@@ -302,34 +224,10 @@ def read_records(folder: Path) -> list[dict[str, Any]]:
 
 
 def in_order(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sort records by paper, then by name.
+    """Sort records by paper, then by name."""
+    places = {paper: place for place, paper in enumerate(PAPERS)}
 
-    Examples
-    --------
-    >>> from gibbsian.papers.report import in_order
-    >>> [r["experiment"] for r in in_order([{"paper": "H06", "experiment": "a"}, {"paper": "Y18", "experiment": "b"}])]
-    ['b', 'a']
-    """
-    papers = list(PAPERS)
-    return sorted(
-        records,
-        key=lambda record: (
-            papers.index(record["paper"]) if record["paper"] in papers else len(papers),
-            record["paper"],
-            record["experiment"],
-        ),
-    )
+    def place(record: dict[str, Any]) -> tuple[int, str, str]:
+        return places.get(record["paper"], len(places)), record["paper"], record["experiment"]
 
-
-__all__ = [
-    "PAPERS",
-    "Report",
-    "claim_sentence",
-    "count_of_claims",
-    "frame_cells",
-    "in_order",
-    "plain",
-    "read_records",
-    "told_cells",
-    "versions",
-]
+    return sorted(records, key=place)

@@ -24,7 +24,7 @@ from gibbsian.papers.workers import Found, on_one_thread, run_trial, start_worke
 AHEAD = 4  # trials that wait for each worker, so that none is idle while results are written down
 
 Progress = Callable[[str, int, int], None]
-"""Told after each trial: the experiment, how many of its trials are done, and how many there are."""
+"""Called after each trial: the experiment, how many of its trials are done, and how many there are."""
 
 
 @dataclass
@@ -47,17 +47,13 @@ class Plan:
         """The trials still to make; one that shares them may have made some."""
         return [index for index in range(self.n_trials) if index not in self.file.done]
 
-    def keep(self, index: int, found: Found) -> None:
-        """Write a trial down."""
-        self.file.append(index, found)
-
     def results(self) -> Results:
         """Stack the trials that were asked for, in their order."""
         trials = [self.file.done[index] for index in range(self.n_trials)]
         stacked = Results.of_trials([trial.values for trial in trials], self.seed)
         given = Counter(sentence for trial in trials for sentence in trial.warnings)
-        told = tuple(f"{sentence} ({count} of {self.n_trials} trials)" for sentence, count in given.most_common())
-        return Results(stacked.values, self.seed, sum(trial.seconds for trial in trials), told)
+        warnings = tuple(f"{sentence} ({count} of {self.n_trials} trials)" for sentence, count in given.most_common())
+        return Results(stacked.values, self.seed, sum(trial.seconds for trial in trials), warnings)
 
 
 def run(
@@ -88,13 +84,6 @@ def run(
     Returns
     -------
     Results
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from gibbsian.papers.runner import run
-    >>> run("h06-theorem1", trials=2, seed=0, out=tempfile.mkdtemp(), workers=1).n_trials
-    2
     """
     ((_, results),) = run_many([name], trials, seed, out, workers, progress)
     return results
@@ -111,14 +100,6 @@ def run_many(
     """Run several experiments with the same workers, and give the results of each as soon as all its trials are done.
 
     Experiments that measure times come last, in this process, one trial at a time, when the workers have stopped.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from gibbsian.papers.runner import run_many
-    >>> for name, results in run_many(["h06-theorem1"], trials=2, seed=0, out=tempfile.mkdtemp(), workers=1):
-    ...     print(name, results.n_trials)
-    h06-theorem1 2
     """
     if trials < 1:
         raise ArgumentError("must be at least 1", argument="trials", value=trials)
@@ -152,17 +133,7 @@ def _plans(names: Sequence[str], trials: int, seed: int, out: Path) -> list[Plan
 
 
 def count_trials(names: Sequence[str], trials: int, seed: int, out: str | os.PathLike[str]) -> tuple[int, int]:
-    """Return how many of the trials that a run would make are on disk, and how many there are.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from gibbsian.papers.runner import count_trials, run
-    >>> out = tempfile.mkdtemp()
-    >>> results = run("h06-theorem1", trials=1, out=out, workers=1)
-    >>> count_trials(["h06-theorem1"], trials=3, seed=0, out=out)
-    (1, 3)
-    """
+    """Return how many of the trials that a run would make are on disk, and how many there are."""
     plans = _plans(names, trials, seed, Path(out))
     wanted = {(plan.trials_of, index) for plan in plans for index in range(plan.n_trials)}
     return len(wanted) - len(_to_make(plans)), len(wanted)
@@ -180,7 +151,7 @@ def _run_here(plans: list[Plan], tell: Callable[[Plan], None]) -> Iterator[tuple
     for plan in plans:
         with on_one_thread():
             for index in plan.open:
-                plan.keep(index, run_trial(plan.trials_of, plan.seed, index))
+                plan.file.append(index, run_trial(plan.trials_of, plan.seed, index))
                 tell(plan)
         yield plan.name, plan.results()
 
@@ -202,7 +173,7 @@ def _run_in_pool(plans: list[Plan], workers: int, tell: Callable[[Plan], None]) 
             if in_work:
                 for future in wait(in_work, return_when=FIRST_COMPLETED).done:
                     plan, index = in_work.pop(future)
-                    plan.keep(index, future.result())
+                    plan.file.append(index, future.result())
                     tell(plan)
 
 
@@ -237,6 +208,3 @@ def _cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
         return os.cpu_count() or 1
-
-
-__all__ = ["Progress", "count_trials", "run", "run_many"]

@@ -20,6 +20,7 @@ from gibbsian.learners.span_newton import refit
 from gibbsian.learners.span_problem import SpanProblem
 from gibbsian.models import FullSpanModel, PairwiseModel, SpanBasis
 from gibbsian.optimizers import Ascent
+from gibbsian.papers.systems import distribution_of
 
 # TA22 section 3.1 and 3.3.
 TOLERANCE = 1e-4
@@ -29,24 +30,7 @@ PCD_RATE, PCD_CHAINS, PCD_STEPS = 0.01, 100, 10_000
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A learned distribution.
-
-    Parameters
-    ----------
-    probabilities : ndarray
-        Of every state.
-    n_functions : int
-        Number of basis functions in use.
-    seconds : float
-        Processor time of learning, as TA22 reports it.
-
-    Examples
-    --------
-    >>> from gibbsian.datasets import make_ta22
-    >>> from gibbsian.papers.ta22_methods import METHODS
-    >>> METHODS["FL"](make_ta22("Ising5x4S", random_state=0), seed=0).n_functions
-    31
-    """
+    """A learned distribution: of every state, by so many basis functions, in seconds of the processor."""
 
     probabilities: np.ndarray
     n_functions: int
@@ -57,30 +41,12 @@ Method = Callable[[TrueSample, int], Fitted]
 
 
 def full_span(algorithm: str, tol: float = TOLERANCE) -> Method:
-    """Return FL learned by TA22's Algorithm 1 (``"greedy"``), or with re-fits of all functions (``"newton"``, ours).
-
-    Examples
-    --------
-    >>> from gibbsian.datasets import make_ta22
-    >>> from gibbsian.papers.ta22_methods import full_span
-    >>> sample = make_ta22("Ising5x4S", random_state=0)
-    >>> bool(sample.divergence(full_span("greedy")(sample, 0).probabilities) < 0.05)
-    True
-    """
-
+    """Return FL learned by TA22's Algorithm 1 (``"greedy"``), or with re-fits of all functions (``"newton"``, ours)."""
     return lambda sample, seed: fit_counted(*sample.counted(), algorithm=algorithm, tol=tol)
 
 
 def fit_counted(states: np.ndarray, counts: np.ndarray, algorithm: str, tol: float) -> Fitted:
-    """Return FL learned from distinct states and how often each was seen.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.papers.ta22_methods import fit_counted
-    >>> fit_counted(np.array([[0, 0], [1, 1]]), np.array([500, 500]), "greedy", 1e-6).n_functions
-    1
-    """
+    """Return FL learned from distinct states and how often each was seen."""
     started = time.process_time()
     data = Dataset.read(states, coding="binary", sample_weight=counts)
     start = FullSpanModel.build((2,) * states.shape[1])
@@ -88,31 +54,10 @@ def fit_counted(states: np.ndarray, counts: np.ndarray, algorithm: str, tol: flo
     return Fitted(model.probabilities(), model.indices.size, time.process_time() - started)
 
 
-def direct_integration(sample: TrueSample, seed: int) -> Fitted:
-    """Return BM-DI: the exact maximum of the likelihood of the pairwise machine on the complete graph.
+def integrate_counted(states: np.ndarray, counts: np.ndarray) -> Fitted:
+    """Return BM-DI, the exact maximum of the likelihood of the pairwise machine on the complete graph.
 
     It is the full-span model with all functions of one and two variables, so Newton's method on them finds it.
-
-    Examples
-    --------
-    >>> from gibbsian.datasets import make_ta22
-    >>> from gibbsian.papers.ta22_methods import direct_integration
-    >>> direct_integration(make_ta22("Ising5x4S", random_state=0), 0).n_functions
-    210
-    """
-    return integrate_counted(*sample.counted())
-
-
-def integrate_counted(states: np.ndarray, counts: np.ndarray) -> Fitted:
-    """Return BM-DI learned from distinct states and how often each was seen.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.papers.ta22_methods import integrate_counted
-    >>> states, counts = np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), np.array([4, 3, 2, 1])
-    >>> integrate_counted(states, counts).probabilities.round(6)          # two variables can be fitted exactly
-    array([0.4, 0.3, 0.2, 0.1])
     """
     started = time.process_time()
     n = states.shape[1]
@@ -124,18 +69,13 @@ def integrate_counted(states: np.ndarray, counts: np.ndarray) -> Fitted:
     return Fitted(FullSpanModel(problem.basis, used, progress.theta).probabilities(), used.size, seconds)
 
 
-def persistent_chains(sample: TrueSample, seed: int) -> Fitted:
-    """Return BM-PCD: the same machine by persistent contrastive divergence with TA22's settings.
+def direct_integration(sample: TrueSample, seed: int) -> Fitted:
+    """Return BM-DI learned from a sample."""
+    return integrate_counted(*sample.counted())
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.datasets.ta22 import TrueSample
-    >>> from gibbsian.papers.ta22_methods import persistent_chains
-    >>> sample = TrueSample("pair", np.array([[0, 0], [1, 1], [0, 1]], np.int8), np.full(4, 0.25))
-    >>> persistent_chains(sample, 0).probabilities.round(1)             # 0.33, 0.33, 0, 0.33, slowly
-    array([0.3, 0.3, 0. , 0.3])
-    """
+
+def persistent_chains(sample: TrueSample, seed: int) -> Fitted:
+    """Return BM-PCD: the same machine by persistent contrastive divergence with TA22's settings."""
     started = time.process_time()
     n = sample.states.shape[1]
     data = Dataset.read(sample.states, coding="binary")
@@ -143,9 +83,8 @@ def persistent_chains(sample: TrueSample, seed: int) -> Fitted:
     start = PairwiseModel.zeros(complete(n), BINARY)
     model = run(learner, start, data, np.random.default_rng(seed), max_iter=PCD_STEPS, tol=1e-12).model
     seconds = time.process_time() - started
-    logs = model.log_weights(SpanBasis((2,) * n).digits(np.arange(2**n)).astype(np.int8))
-    weights = np.exp(logs - logs.max())
-    return Fitted(weights / weights.sum(), model.theta.size, seconds)
+    states = SpanBasis((2,) * n).digits(np.arange(2**n)).astype(np.int8)
+    return Fitted(distribution_of(model, states), model.theta.size, seconds)
 
 
 METHODS: dict[str, Method] = {

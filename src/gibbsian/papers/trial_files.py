@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import importlib.metadata
 import json
@@ -19,10 +18,10 @@ from gibbsian.papers.workers import Found
 from gibbsian.storage import write_atomically
 
 FOLDER = ".trials"
-FORMAT = 1
-# What a trial's numbers cannot depend on: how they are asked for, drawn, told and judged.
-_OTHER_ROOMS = ("cli", "papers", "plots")
-_OTHER_MODULES = ("drawing", "experiment", "verdicts")
+FORMAT = 2
+# What a trial's numbers cannot depend on: how they are asked for, drawn, shown and judged.
+_OTHER_PACKAGES = ("cli", "papers", "plots")
+_OTHER_MODULES = ("drawing", "experiment", "tables", "verdicts")
 _IMPORT = re.compile(r"gibbsian\.papers(?:\.| import )(\w+)")
 
 
@@ -40,17 +39,6 @@ class TrialFile:
         The experiment.
     seed : int
         The seed.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> from gibbsian.papers.trial_files import TrialFile
-    >>> from gibbsian.papers.workers import Found
-    >>> out = pathlib.Path(tempfile.mkdtemp())
-    >>> TrialFile(out, "h06-fig1", 0).append(4, Found({"error": np.array([0.1])}, seconds=1.0))
-    >>> TrialFile(out, "h06-fig1", 0).done[4].values
-    {'error': array([0.1])}
     """
 
     def __init__(self, out: Path, name: str, seed: int):
@@ -86,14 +74,7 @@ class TrialFile:
 
 
 def fingerprint(name: str, seed: int) -> dict[str, Any]:
-    """Return what the numbers of a trial follow from: the experiment, the seed, our sources and the libraries.
-
-    Examples
-    --------
-    >>> from gibbsian.papers.trial_files import fingerprint
-    >>> fingerprint("h06-fig1", 0) == fingerprint("h06-fig1", 0)
-    True
-    """
+    """Return what the numbers of a trial follow from: the experiment, the seed, our sources and the libraries."""
     return {
         "format": FORMAT,
         "experiment": name,
@@ -106,9 +87,9 @@ def fingerprint(name: str, seed: int) -> dict[str, Any]:
 
 @cache
 def _hash_of_sources(module: str) -> str:
-    """Hash the sources of the library, and of a module of this room with those of the room that it imports."""
+    """Hash the sources of the library, and of a module of this package with those of it that it imports."""
     root = Path(gibbsian.__file__).parent
-    library = [path for path in root.rglob("*.py") if not path.relative_to(root).parts[0].startswith(_OTHER_ROOMS)]
+    library = [path for path in root.rglob("*.py") if not path.relative_to(root).parts[0].startswith(_OTHER_PACKAGES)]
     digest = hashlib.sha256()
     for path in sorted(library) + _with_imports(module):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -116,7 +97,7 @@ def _hash_of_sources(module: str) -> str:
 
 
 def _with_imports(module: str) -> list[Path]:
-    """Return the files of a module of this room and of those that it needs, in alphabetical order."""
+    """Return the files of a module of this package and of those that it needs, in alphabetical order."""
     found, wanted = set(), [Path(__file__).with_name(f"{module}.py")]
     while wanted:
         path = wanted.pop()
@@ -129,25 +110,18 @@ def _with_imports(module: str) -> list[Path]:
 
 
 def _as_line(index: int, found: Found) -> bytes:
-    values = {key: [value.shape, base64.b64encode(value.tobytes()).decode()] for key, value in found.values.items()}
+    values = {key: value.tolist() for key, value in found.values.items()}
     return _json_line({"trial": index, "seconds": found.seconds, "warnings": list(found.warnings), "values": values})
 
 
 def _from_line(line: bytes) -> tuple[int, Found]:
-    """Read a trial; ValueError where the line is not a whole one."""
+    """Read a trial, to the same bits; ValueError where the line is not a whole one."""
     if not line.endswith(b"\n"):
         raise ValueError("cut off")
     read = json.loads(line)
-    values = {key: _array(shape, data) for key, (shape, data) in read["values"].items()}
+    values = {key: np.array(value, dtype=np.float64) for key, value in read["values"].items()}
     return read["trial"], Found(values, read["seconds"], tuple(read["warnings"]))
-
-
-def _array(shape: list[int], data: str) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(data), dtype=np.float64).reshape(shape)
 
 
 def _json_line(value: dict[str, Any]) -> bytes:
     return json.dumps(value).encode() + b"\n"
-
-
-__all__ = ["FOLDER", "TrialFile", "fingerprint"]

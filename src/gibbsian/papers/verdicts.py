@@ -1,92 +1,111 @@
-"""Verdicts that the claims of several papers share: who is below whom, in how many trials, by how much."""
+"""Claims and verdicts that several papers share: who is below whom, in how many trials, by how much."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.papers.experiment import Claim, Results, Verdict
+from gibbsian.papers.experiment import Claim, Results, Series, Verdict, mean_of, stderr_of
+
+ROUNDING = 1e-10  # relative; what a value may rise by rounding
 
 
-def ratio_of_means(results: Results, above: str, below: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ratios of two means over the trials that have both, with their standard errors (delta method).
+class Measured(NamedTuple):
+    """A number, or an array of them, with its standard error."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.papers.experiment import Results
-    >>> from gibbsian.papers.verdicts import ratio_of_means
-    >>> results = Results({"a": np.array([2.0, 4.0]), "b": np.array([1.0, 2.0])}, seed=0)
-    >>> [float(part) for part in ratio_of_means(results, "a", "b")]            # proportional: no spread
-    [2.0, 0.0]
-    """
-    pairs = Results({"upper": results[above], "lower": results[below]}, results.seed)
-    both = np.isfinite(pairs["upper"]) & np.isfinite(pairs["lower"])
-    paired = Results({name: np.where(both, values, np.nan) for name, values in pairs.values.items()}, results.seed)
-    ratio = paired.mean("upper") / paired.mean("lower")
-    leftover = Results({"rest": paired["upper"] - ratio * paired["lower"]}, results.seed)
-    return ratio, leftover.stderr("rest") / paired.mean("lower")
+    value: Any
+    error: Any
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} +- {self.error:.2g}" if np.isfinite(self.error) else f"{self.value:.3g}"
+
+    def at(self, place: int) -> Measured:
+        """Return one of several."""
+        return Measured(self.value[place], self.error[place])
 
 
-def told(value: float, error: float) -> str:
-    """Write a number with its standard error.
-
-    Examples
-    --------
-    >>> from gibbsian.papers.verdicts import told
-    >>> told(4.123, 0.051), told(4.123, float("nan"))
-    ('4.12 +- 0.051', '4.12')
-    """
-    return f"{value:.3g} +- {error:.2g}" if np.isfinite(error) else f"{value:.3g}"
+def mean_with_error(values: np.ndarray) -> Measured:
+    """Return a mean over the trials."""
+    return Measured(mean_of(values), stderr_of(values))
 
 
-def trials_below(results: Results, lower: str, upper: str) -> tuple[int, int]:
-    """Count the trials (and points of curves) where one value is below the other, and those that have both.
+def ratio_of_means(above: np.ndarray, below: np.ndarray) -> Measured:
+    """Return the ratios of two means over the trials that have both (standard errors by the delta method)."""
+    both = np.isfinite(above) & np.isfinite(below)
+    upper, lower = np.where(both, above, np.nan), np.where(both, below, np.nan)
+    ratio = mean_of(upper) / mean_of(lower)
+    return Measured(ratio, stderr_of(upper - ratio * lower) / mean_of(lower))
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.papers.experiment import Results
-    >>> from gibbsian.papers.verdicts import trials_below
-    >>> trials_below(Results({"a": np.array([1.0, 2.0, np.nan]), "b": np.array([2.0, 1.0, 1.0])}, seed=0), "a", "b")
-    (1, 2)
-    """
-    both = np.isfinite(results[lower]) & np.isfinite(results[upper])
+
+def trials_below(lower: np.ndarray, upper: np.ndarray) -> str:
+    """Count the trials (and points of curves) where one value is below the other, of those that have both."""
+    both = np.isfinite(lower) & np.isfinite(upper)
     with np.errstate(invalid="ignore"):
-        return int((results[lower] < results[upper])[both].sum()), int(both.sum())
+        return f"{int((lower < upper)[both].sum())} of {int(both.sum())} trials"
 
 
-def below_everywhere(results: Results, lower: str, upper: str, points: Sequence[object], name: str) -> Verdict:
-    """Judge whether one method's mean error is below another's at every point of a curve.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.papers.experiment import Results
-    >>> from gibbsian.papers.verdicts import below_everywhere
-    >>> results = Results({"a": np.array([[1.0, 1.0]] * 3), "b": np.array([[4.0, 2.0]] * 3)}, seed=0)
-    >>> print(below_everywhere(results, "a", "b", [10, 100], "N"))
-    holds (in 6 of 6 trials x N; ratio 4 +- 0 at N = 10, 2 +- 0 at N = 100)
-    """
-    ratio, error = ratio_of_means(results, upper, lower)
-    count, total = trials_below(results, lower, upper)
-    ends = [f"{told(ratio[k], error[k])} at {name} = {points[k]}" for k in (0, len(points) - 1)]
-    return Verdict(bool(np.all(ratio > 1.0)), f"in {count} of {total} trials x {name}; ratio {', '.join(ends)}")
+def listed(ratio: Measured, name: str, points: Sequence[object], places: Sequence[int] | None = None) -> str:
+    """Write ratios along a curve, by default all of them."""
+    chosen = range(len(points)) if places is None else places
+    return ", ".join(f"{ratio.at(k)} at {name} = {points[k]}" for k in chosen)
 
 
-def below_claim(
-    text: str, source: str, lower: str, upper: str, points: Sequence[object], name: str, trials: int, ours: bool = False
+def below_everywhere(
+    lower: Series, upper: Series, x_name: str, points: Sequence[object], source: str, trials: int
 ) -> Claim:
-    """Return the claim that `below_everywhere` judges.
+    """Claim that one method's mean error is below another's at every point of a curve."""
 
-    Examples
-    --------
-    >>> from gibbsian.papers.verdicts import below_claim
-    >>> below_claim("1-SMCI below MPLE at every N", "Y18 section 4.2", "1-smci", "mple", [10, 100], "N", 3).trials
-    3
-    """
-    return Claim(text, source, lambda results: below_everywhere(results, lower, upper, points, name), trials, ours)
+    def check(results: Results) -> Verdict:
+        below, above = lower.values(results), upper.values(results)
+        ratio = ratio_of_means(above, below)
+        ends = listed(ratio, x_name, points, (0, len(points) - 1))
+        return Verdict(np.all(ratio.value > 1.0), f"in {trials_below(below, above)} x {x_name}; ratio {ends}")
+
+    text = f"{lower.label} below {upper.label} at every {x_name}"
+    return Claim(text, "ours" if lower.ours else source, check, trials, lower.ours)
 
 
-__all__ = ["below_claim", "below_everywhere", "ratio_of_means", "told", "trials_below"]
+def ends_below(lower: Series, upper: Series, source: str, trials: int, least: float = 1.0, ours: bool = False) -> Claim:
+    """Claim that one method's mean error at the end of a curve is below another's, at least so many times."""
+
+    def check(results: Results) -> Verdict:
+        below, above = lower.values(results)[:, -1], upper.values(results)[:, -1]
+        ratio = ratio_of_means(above, below)
+        return Verdict(ratio.value > least, f"in {trials_below(below, above)}; error {ratio} times smaller")
+
+    text = f"{lower.label} ends{' far' * (least > 1)} below {upper.label}"
+    return Claim(text, "ours" if ours else source, check, trials, ours)
+
+
+def at_most(key: str, limit: float, words: str) -> Callable[[Results], Verdict]:
+    """Judge that something is no further from zero than a limit in any trial."""
+
+    def check(results: Results) -> Verdict:
+        largest = np.abs(results[key]).max()
+        return Verdict(largest < limit, f"{words} {largest:.1e} in {results.n_trials} trials")
+
+    return check
+
+
+def never_rises(key: str, what: str) -> Callable[[Results], Verdict]:
+    """Judge that something never rose beyond rounding, from the largest relative rises in each trial."""
+
+    def check(results: Results) -> Verdict:
+        rises = np.maximum(results[key].reshape(results.n_trials, -1).max(axis=1), 0.0)
+        counted = f"{(rises < ROUNDING).sum()} of {len(rises)} trials"
+        return Verdict((rises < ROUNDING).all(), f"{counted}, largest rise of the {what} {rises.max():.1e} of it")
+
+    return check
+
+
+def in_every_trial(holds: np.ndarray, numbers: str) -> Verdict:
+    """Judge something that is to hold throughout every trial; `holds` has one row for each."""
+    kept = int(holds.reshape(len(holds), -1).all(axis=1).sum())
+    return Verdict(kept == len(holds), f"{kept} of {len(holds)} trials; {numbers}")
+
+
+def slope(points: Any, values: np.ndarray) -> np.ndarray:
+    """Return the exponents of the powers of the points that the rows of values follow."""
+    return np.polyfit(np.log(points), np.log(values).T, 1)[0]

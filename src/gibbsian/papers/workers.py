@@ -1,6 +1,6 @@
 """One trial, wherever it runs: on one thread, with a generator of its own, and its warnings kept beside its numbers.
 
-Nothing heavy is imported here before `start_worker` has told the numerical libraries to use one thread: they read
+Nothing heavy is imported here before `start_worker` has restricted the numerical libraries to one thread: they read
 that once, when they are loaded.
 """
 
@@ -53,15 +53,7 @@ def start_worker(parent: Connection) -> None:
 
 
 def run_trial(name: str, seed: int, index: int) -> Found:
-    """Run trial number `index` of an experiment; the same bits in any process, before or after any other trial.
-
-    Examples
-    --------
-    >>> from gibbsian.papers.workers import run_trial
-    >>> found = run_trial("h06-fig1", 0, 3)
-    >>> found.values["error"].shape == run_trial("h06-fig1", 0, 4).values["error"].shape
-    True
-    """
+    """Run trial number `index` of an experiment; the same bits in any process, before or after any other trial."""
     import numpy as np
 
     trial = _experiment(name).trial
@@ -76,19 +68,12 @@ def run_trial(name: str, seed: int, index: int) -> Found:
             raise
     seconds = time.process_time() - started
     values = {key: np.asarray(value, dtype=np.float64) for key, value in found.items()}
-    told = (" ".join(str(warning.message).split()) for warning in caught)
-    return Found(values, seconds, tuple(dict.fromkeys(told)))
+    sentences = (" ".join(str(warning.message).split()) for warning in caught)
+    return Found(values, seconds, tuple(dict.fromkeys(sentences)))
 
 
 def trial_generator(name: str, seed: int, index: int) -> np.random.Generator:
-    """Return the generator of a trial: it follows from the experiment's name, the seed and the trial's number alone.
-
-    Examples
-    --------
-    >>> from gibbsian.papers.workers import trial_generator
-    >>> trial_generator("h06-fig1", 0, 3).random() == trial_generator("h06-fig1", 0, 3).random()
-    True
-    """
+    """Return the generator of a trial: it follows from the experiment's name, the seed and the trial's number alone."""
     import numpy as np
 
     return np.random.default_rng(np.random.SeedSequence([seed, zlib.crc32(name.encode()), index]))
@@ -96,16 +81,7 @@ def trial_generator(name: str, seed: int, index: int) -> np.random.Generator:
 
 @contextlib.contextmanager
 def on_one_thread() -> Iterator[None]:
-    """Keep Numba and BLAS of this process to one thread, as in a worker, and restore them after.
-
-    Examples
-    --------
-    >>> from gibbsian.backends.parallel import n_threads
-    >>> from gibbsian.papers.workers import on_one_thread
-    >>> with on_one_thread():
-    ...     n_threads()
-    1
-    """
+    """Keep Numba and BLAS of this process to one thread, as in a worker, and restore them after."""
     import numba
     from threadpoolctl import threadpool_limits
 
@@ -139,6 +115,3 @@ def _end_with(parent: Connection) -> None:
     with contextlib.suppress(EOFError, OSError):
         parent.recv_bytes()
     os._exit(1)
-
-
-__all__ = ["Found", "on_one_thread", "run_trial", "start_worker", "trial_generator"]

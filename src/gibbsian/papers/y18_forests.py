@@ -1,7 +1,7 @@
 """Forest-region SMCI with the data for samples, fast on small graphs: samples alike around a region are summed once.
 
-A conditional law depends on the samples through the neighbours of its region alone. Around a forest on the 4x4 grid
-these are few, so that thousands of rows show but tens of boundaries.
+A conditional distribution depends on the samples through the neighbours of its region alone. Around a forest on the
+4x4 grid these are few, so that thousands of rows show but tens of boundaries.
 """
 
 from __future__ import annotations
@@ -22,15 +22,7 @@ from gibbsian.models import Model, PairwiseModel
 
 
 class Boundaries(NamedTuple):
-    """The distinct states around the region of each target, by variable, and the share of the rows that show each.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.papers.y18_forests import Boundaries
-    >>> Boundaries(np.array([0, 1]), np.ones(4), np.ones(1)).shares
-    array([1.])
-    """
+    """The distinct states around the region of each target, by variable, and the share of the rows that show each."""
 
     starts: np.ndarray
     states: np.ndarray
@@ -38,14 +30,7 @@ class Boundaries(NamedTuple):
 
 
 class ForestState(NamedTuple):
-    """The regions and their boundaries, which stay through a fit.
-
-    Examples
-    --------
-    >>> from gibbsian.papers.y18_forests import ForestState
-    >>> ForestState._fields
-    ('regions', 'boundaries')
-    """
+    """The regions and their boundaries, which stay through a fit."""
 
     regions: Rebuilt[Forests]
     boundaries: Rebuilt[Boundaries]
@@ -59,18 +44,6 @@ class FixedForests:
     ----------
     guide : PairwiseModel, optional
         Whose couplings decide about the forests, once for the whole fit; by default the model that `init` gets.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.papers.y18_forests import FixedForests
-    >>> model = gb.PairwiseModel.build(gb.graphs.grid(3, 3), None, np.linspace(-0.3, 0.3, 12))
-    >>> data = gb.Dataset.read(np.random.default_rng(0).choice([-1, 1], (50, 9)), coding="spin")
-    >>> expectation = FixedForests()
-    >>> estimate, _ = expectation(model, expectation.init(model, data, None))
-    >>> usual = gb.expectations.spatial_statistics(model, data, "forest").mean
-    >>> bool(np.allclose(estimate.mean, usual))
-    True
     """
 
     guide: PairwiseModel | None = None
@@ -99,19 +72,7 @@ class FixedForests:
 
 
 def boundaries_of(graph: Graph, regions: Forests, data: Dataset) -> Boundaries:
-    """Count, for each target, the distinct states of the neighbours of its region.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.expectations import ForestAround
-    >>> from gibbsian.expectations.compiled_regions import PairwisePlan
-    >>> from gibbsian.papers.y18_forests import boundaries_of
-    >>> model = gb.PairwiseModel.build(gb.graphs.grid(1, 4), None, [0.1, 0.1, 0.1])
-    >>> data = gb.Dataset.read([[1, 1, 1, -1], [1, -1, 1, -1]], coding="spin")
-    >>> boundaries_of(model.graph, PairwisePlan.of(model, ForestAround()).pairs, data).starts   # the region is all
-    array([0, 1, 2, 3])
-    """
+    """Count, for each target, the distinct states of the neighbours of its region."""
     weights = data.weights / data.weights.sum()
     starts, states, shares = [0], [], []
     for t, target in enumerate(regions.targets):
@@ -123,6 +84,3 @@ def boundaries_of(graph: Graph, regions: Forests, data: Dataset) -> Boundaries:
         shares.append(np.bincount(which, weights))
         starts.append(starts[-1] + len(rows))
     return Boundaries(np.array(starts), np.concatenate(states), np.concatenate(shares))
-
-
-__all__ = ["Boundaries", "FixedForests", "ForestState", "boundaries_of"]

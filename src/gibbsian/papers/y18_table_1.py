@@ -1,8 +1,8 @@
 """Y18 table 1: the time of one learning, as ratios to that of minimum probability flow.
 
-Machines differ, so that times (of the processor) are told as ratios. The four methods are written down as formulas over
-all rows, in the same way, and run by plain ascent until the gradient is small; beside them stand the library's own
-learners, which count local states instead of going through the rows again.
+Machines differ, so that times (of the processor) are given as ratios. The four methods are written down as formulas
+over all rows, in the same way, and run by plain ascent until the gradient is small; beside them stand the library's
+own learners, which count local states instead of going through the rows again.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.learners import as_learner, run
 from gibbsian.models import PairwiseModel
-from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Table, Trial, Verdict
-from gibbsian.papers.verdicts import ratio_of_means, told
+from gibbsian.papers.experiment import EXPERIMENTS, Experiment, Results, Trial, Verdict, claim
+from gibbsian.papers.tables import Table
+from gibbsian.papers.verdicts import ratio_of_means
 from gibbsian.papers.y18 import GRID, LABELS, PAPERS, draw_data, draw_network
 
 N_ROWS, RATE, MOST_STEPS, SMALL = 2000, 0.2, 1000, 1e-5
@@ -32,28 +33,15 @@ Gradient = Callable[[np.ndarray], np.ndarray]
 
 @EXPERIMENTS.register("y18-table1")
 def table_1() -> Experiment:
-    """Return Y18 Table 1.
-
-    Examples
-    --------
-    >>> from gibbsian.papers.y18_table_1 import table_1
-    >>> table_1().timed
-    True
-    """
-    claims = (
-        Claim("MPF is the fastest", SOURCE, _flow_is_fastest, trials=4),
-        Claim("1-SMCI is the slowest", SOURCE, _spatial_is_slowest, trials=4),
-        Claim("1-SMCI takes 6 to 7 times as long as MPF", SOURCE, _six_to_seven_times, trials=25),
-        Claim("all four cost O(N|E|) a step", SOURCE, _linear_in_rows, trials=25),
-    )
+    """Return Y18 Table 1."""
     return Experiment(
         "Y18",
         "Table 1",
         f"times until convergence over that of MPF, N = {N_ROWS}",
         _trial,
-        _tables,
+        (_table,),
         None,
-        claims,
+        (_flow_is_fastest, _spatial_is_slowest, _six_to_seven_times, _linear_in_rows),
         trials_of=lambda asked: max(asked // 8, min(asked, 4)),
         scale="one data set for every 8 trials asked",
         timed=True,
@@ -102,15 +90,7 @@ def _seconds(action: Callable[[], object]) -> float:
 
 
 def ascend(gradient: Gradient) -> int:
-    """Take plain steps from zero until the gradient is small, and return how many there were.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.papers.y18_table_1 import ascend
-    >>> ascend(lambda w: 1.0 - w)
-    52
-    """
+    """Take plain steps from zero until the gradient is small, and return how many there were."""
     couplings = np.zeros(GRID.n_edges)
     for step in range(MOST_STEPS):
         slope = gradient(couplings)
@@ -121,41 +101,19 @@ def ascend(gradient: Gradient) -> int:
 
 
 def gradient_of(method: str, rows: np.ndarray) -> Gradient:
-    """Return the direction in which a method climbs, as a function of the couplings, by its formula over all rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.papers.y18 import draw_data, draw_network, solve
-    >>> from gibbsian.papers.y18_table_1 import gradient_of
-    >>> rng = np.random.default_rng(0)
-    >>> data = draw_data(draw_network(rng), 200, rng)
-    >>> rows = data.states[data.row_of].astype(float)
-    >>> [bool(abs(gradient_of(m, rows)(solve(m, data))).max() < 1e-7) for m in ("mple", "rm", "mpf", "1-smci")]
-    [True, True, True, True]
-    """
+    """Return the direction in which a method climbs, as a function of the couplings, by its formula over all rows."""
     blocks = np.array_split(rows, max(len(rows) // BLOCK, 1))  # temporaries of a block stay in the cache
-    moments, formula = _edge_means(rows, rows), _FORMULAS[method]
+    i, j = GRID.edges.T
+    moments, formula = (rows.T @ rows)[i, j] / len(rows), _FORMULAS[method]
 
     def gradient(couplings: np.ndarray) -> np.ndarray:
+        matrix = PairwiseModel(GRID, couplings, bias=False).coupling_matrix
         total = np.zeros_like(couplings)
         for block in blocks:
-            total += len(block) * formula(block, moments, couplings)
+            total += len(block) * formula(block, block @ matrix, moments, couplings)
         return total / len(rows)
 
     return gradient
-
-
-def _matrix(couplings: np.ndarray) -> np.ndarray:
-    matrix = np.zeros((GRID.n_nodes, GRID.n_nodes))
-    i, j = GRID.edges.T
-    matrix[i, j] = matrix[j, i] = couplings
-    return matrix
-
-
-def _edge_means(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    i, j = GRID.edges.T
-    return (left.T @ right)[i, j] / len(left)
 
 
 def _both_ways(slopes: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -164,87 +122,81 @@ def _both_ways(slopes: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return products[i, j] + products[j, i]
 
 
-def _pseudolikelihood(rows: np.ndarray, data_moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
+def _pseudolikelihood(rows: np.ndarray, fields: np.ndarray, moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
     """Y18 eq. 13."""
-    return data_moments - 0.5 * _both_ways(np.tanh(rows @ _matrix(couplings)), rows)
+    return moments - 0.5 * _both_ways(np.tanh(fields), rows)
 
 
-def _ratio_matching(rows: np.ndarray, data_moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
+def _ratio_matching(rows: np.ndarray, fields: np.ndarray, moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
     """Hyvarinen 2007: with g = sigmoid(-2 x F) the loss is g^2."""
-    g = 1.0 / (1.0 + np.exp(2.0 * rows * (rows @ _matrix(couplings))))
+    g = 1.0 / (1.0 + np.exp(2.0 * rows * fields))
     return _both_ways(4.0 * g * g * (1.0 - g) * rows, rows)
 
 
-def _probability_flow(rows: np.ndarray, data_moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
+def _probability_flow(rows: np.ndarray, fields: np.ndarray, moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
     """Sohl-Dickstein 2011: the loss is exp(-x F), one flip at a time."""
-    return _both_ways(rows * np.exp(-rows * (rows @ _matrix(couplings))), rows)
+    return _both_ways(rows * np.exp(-rows * fields), rows)
 
 
-def _first_order(rows: np.ndarray, data_moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
+def _first_order(rows: np.ndarray, fields: np.ndarray, moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
     """Y18 eq. 25 and 26, as printed."""
     i, j = GRID.edges.T
-    fields = rows @ _matrix(couplings)
     first = np.tanh(fields[:, i] - couplings * rows[:, j])
     second = np.tanh(fields[:, j] - couplings * rows[:, i])
-    return data_moments - np.tanh(np.arctanh(first * second) + couplings).mean(axis=0)
+    return moments - np.tanh(np.arctanh(first * second) + couplings).mean(axis=0)
 
 
-_FORMULAS = {
-    "mple": _pseudolikelihood,
-    "rm": _ratio_matching,
-    "mpf": _probability_flow,
-    "1-smci": _first_order,
-}
+_FORMULAS = {"mple": _pseudolikelihood, "rm": _ratio_matching, "mpf": _probability_flow, "1-smci": _first_order}
 
 
-def _tables(results: Results) -> list[Table]:
-    import pandas as pd
-
+def _table(results: Results) -> Table:
     rows = []
     for method in PAPERS:
-        ratio, error = ratio_of_means(results, method, "mpf")
-        library, library_error = ratio_of_means(results, f"{method} library", "mpf library")
+        ratio = ratio_of_means(results[method], results["mpf"])
+        library = ratio_of_means(results[f"{method} library"], results["mpf library"])
         rows.append(
             {
                 "method": LABELS[method],
                 "published": PUBLISHED[method] / PUBLISHED["mpf"],
-                "time / MPF": float(ratio),
-                "time / MPF stderr": float(error),
-                "steps": float(results.mean(f"{method} steps")),
-                "seconds": float(results.mean(method)),
-                "library: time / MPF": float(library),
-                "library: time / MPF stderr": float(library_error),
-                "library: seconds": float(results.mean(f"{method} library")),
+                "time / MPF": ratio.value,
+                "time / MPF stderr": ratio.error,
+                "steps": results.mean(f"{method} steps"),
+                "seconds": results.mean(method),
+                "library: time / MPF": library.value,
+                "library: time / MPF stderr": library.error,
+                "library: seconds": results.mean(f"{method} library"),
             }
         )
     note = "by formula over all rows, plain ascent; library: our learners with their own solvers"
-    return [Table("times until convergence", pd.DataFrame(rows), note)]
+    return Table("times until convergence", rows, note)
 
 
-def _ratios(results: Results) -> dict[str, tuple[float, float]]:
-    found = {method: ratio_of_means(results, method, "mpf") for method in PAPERS}
-    return {method: (float(ratio), float(error)) for method, (ratio, error) in found.items()}
+def _times(results: Results) -> tuple[dict[str, float], str]:
+    """Return the times over that of MPF, by method and in words."""
+    ratios = {method: ratio_of_means(results[method], results["mpf"]) for method in PAPERS}
+    words = "times over MPF: " + ", ".join(f"{LABELS[method]} {ratio}" for method, ratio in ratios.items())
+    return {method: float(ratio.value) for method, ratio in ratios.items()}, words
 
 
-def _all_told(ratios: dict[str, tuple[float, float]]) -> str:
-    return "times over MPF: " + ", ".join(f"{LABELS[method]} {told(*ratio)}" for method, ratio in ratios.items())
-
-
+@claim("MPF is the fastest", SOURCE, trials=4)
 def _flow_is_fastest(results: Results) -> Verdict:
-    ratios = _ratios(results)
-    return Verdict(all(ratio > 1 for method, (ratio, _) in ratios.items() if method != "mpf"), _all_told(ratios))
+    times, words = _times(results)
+    return Verdict(all(times[method] > 1 for method in PAPERS if method != "mpf"), words)
 
 
+@claim("1-SMCI is the slowest", SOURCE, trials=4)
 def _spatial_is_slowest(results: Results) -> Verdict:
-    ratios = _ratios(results)
-    return Verdict(max(ratios, key=lambda method: ratios[method][0]) == "1-smci", _all_told(ratios))
+    times, words = _times(results)
+    return Verdict(max(times, key=lambda method: times[method]) == "1-smci", words)
 
 
+@claim("1-SMCI takes 6 to 7 times as long as MPF", SOURCE, trials=25)
 def _six_to_seven_times(results: Results) -> Verdict:
-    ratio, error = _ratios(results)["1-smci"]
-    return Verdict(6.0 <= ratio <= 7.0, f"{told(ratio, error)} times")
+    ratio = ratio_of_means(results["1-smci"], results["mpf"])
+    return Verdict(6.0 <= ratio.value <= 7.0, f"{ratio} times")
 
 
+@claim("all four cost O(N|E|) a step", SOURCE, trials=25)
 def _linear_in_rows(results: Results) -> Verdict:
     growths = {method: float(np.median(results[f"{method} growth"])) for method in PAPERS}
     numbers = ", ".join(f"{LABELS[method]} {growth:.2g}" for method, growth in growths.items())

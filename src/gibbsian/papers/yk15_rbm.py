@@ -9,57 +9,49 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.inference import exact
-from gibbsian.learners import Minibatch
+from gibbsian.learners import Minibatch, run
+from gibbsian.learners.callbacks import Monitor
 from gibbsian.models.layers import BinaryLayer
 from gibbsian.models.restricted import RestrictedModel
-from gibbsian.papers.drawing import curve, legend, log_axes
-from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Table, Trial, Verdict
+from gibbsian.papers.drawing import lines
+from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
+from gibbsian.papers.systems import all_states
+from gibbsian.papers.tables import Table, mean_table, with_stderr
+from gibbsian.papers.verdicts import at_most, in_every_trial
 from gibbsian.samplers import BlockGibbs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from gibbsian.learners.run import Run
 
 SIDE, N_HIDDEN = 8, 12  # 12 hidden units are few enough to sum over
 N_ROWS, N_EPOCHS, EVERY = 1000, 40, 4
 RATE, BATCH = 0.3, 20
 BRIGHT = 8  # of 16 grey levels
 SEEN = np.arange(0, N_EPOCHS + 1, EVERY)
-METHODS = {"pcd": "chains that go on (PCD)", "cd": "one alternation from the data (CD-1)"}
+METHODS = (Series("pcd"), Series("cd"))  # chains that go on, and one alternation from the data
 ALTERNATIONS = np.array([0, 1, 3, 10, 30, 100])
 N_CHAINS = 1000
 
 
 @EXPERIMENTS.register("yk15-rbm")
 def restricted_machine() -> Experiment:
-    """Return the restricted machine on digits (YK15).
-
-    Examples
-    --------
-    >>> from gibbsian.papers.yk15_rbm import restricted_machine
-    >>> restricted_machine().trials_of(200)
-    20
-    """
+    """Return the restricted machine on digits (YK15)."""
+    gap = at_most("factor gap", 1e-12, "largest difference to the enumerated energy")
     return Experiment(
-        paper="YK15",
-        item="RBM",
-        title=f"a restricted Boltzmann machine of {N_HIDDEN} hidden units on 8 x 8 digits",
-        trial=_trial,
-        tables=_tables,
-        draw=_draw,
-        claims=(
-            Claim("P(S_o | S_h) and P(S_h | S_o) factorise", "eq. 22", _factorise, trials=1),
-            Claim("alternating samples of both layers converge to P(S_o, S_h)", "RBM", _alternation, trials=4),
-            Claim(
-                "they must be drawn many times until then: one alternation is not enough", "RBM", _one_is_few, trials=1
-            ),
-            Claim("learning by sampling works: the likelihood of new digits rises", "RBM", _learns, trials=1),
-            Claim(
-                "chains that go on learn better than one alternation",
-                "methods beyond YK15",
-                _pcd_better,
-                trials=4,
-                ours=True,
-            ),
+        "YK15",
+        "RBM",
+        f"a restricted Boltzmann machine of {N_HIDDEN} hidden units on 8 x 8 digits",
+        _trial,
+        (mean_table("log-likelihood of a new digit, nats (exact)", "epoch", SEEN, METHODS), _table_of_alternations),
+        _draw,
+        (
+            Claim("P(S_o | S_h) and P(S_h | S_o) factorise", "eq. 22", gap, trials=1),
+            _alternation,
+            _one_is_few,
+            _learns,
+            _pcd_better,
         ),
         size=(8.0, 4.2),
         trials_of=lambda asked: max(asked // 10, 1),
@@ -79,20 +71,19 @@ def _trial(rng: np.random.Generator) -> Trial:
     rows, test = Dataset.of_states(digits[:N_ROWS], "binary"), digits[N_ROWS:]
     blank = RestrictedModel.build(BinaryLayer(SIDE**2), BinaryLayer(N_HIDDEN))
     start = Minibatch().start(blank, rows, rng)
+
+    def score(fit: Run) -> dict[str, float]:
+        if fit.n_steps % EVERY:
+            return {}
+        model = fit.fitted()
+        return {"score": (model.log_weights(test) - exact(model).log_partition()).mean()}
+
     found = {}
-    for method in METHODS:
+    for method in ("pcd", "cd"):
         learner = Minibatch(max_iter=N_EPOCHS, learning_rate=RATE, batch_size=BATCH, free_phase=method)
-        state, scores = learner.init(start, rows, rng), []
-        for epoch in range(N_EPOCHS + 1):
-            if epoch:
-                state, _ = learner.step(state)
-            if epoch % EVERY == 0:
-                model = learner.fitted(start, state)
-                scores.append((model.log_weights(test) - exact(model).log_partition()).mean())
-        found[method] = np.array(scores)
-        if method == "pcd":
-            learned = model
-    return found | {
+        found[method] = run(learner, start, rows, rng, [Monitor(score)], max_iter=N_EPOCHS)
+    learned: Any = found["pcd"].model
+    return {method: fit.history["score"] for method, fit in found.items()} | {
         "filters": learned.weights.T.reshape(N_HIDDEN, SIDE, SIDE),
         "moment error": _moment_errors(learned, rng),
         "exact error": _error(exact(learned).sample(N_CHAINS, rng), learned),
@@ -115,13 +106,13 @@ def _error(values: np.ndarray, model: RestrictedModel) -> float:
 
 
 def _factor_gap(rng: np.random.Generator) -> float:
-    """Return how far a conditional law by enumeration of the energy is from the product of its units' laws."""
+    """Return how far a conditional distribution by enumeration of the energy is from the product over its units."""
     n_visible, n_hidden = 5, 3
     parts = rng.normal(size=n_visible), rng.normal(size=n_hidden), rng.normal(size=(n_visible, n_hidden))
     model = RestrictedModel.build(BinaryLayer(n_visible), BinaryLayer(n_hidden), *parts)
     gaps = []
-    for one, given in ((model, _all(n_hidden)), (model.transposed(), _all(n_visible))):
-        states = _all(one.visible.n_units)
+    for one, given in ((model, all_states(n_hidden)), (model.transposed(), all_states(n_visible))):
+        states = all_states(one.visible.n_units)
         for other in given:
             logs = -one.energy(states, np.tile(other, (len(states), 1)))
             means = one.visible_means(other[None])[0]
@@ -130,28 +121,10 @@ def _factor_gap(rng: np.random.Generator) -> float:
     return max(gaps)
 
 
-def _all(n_units: int) -> np.ndarray:
-    return (np.arange(2**n_units)[:, None] >> np.arange(n_units) & 1).astype(float)
-
-
-def _tables(results: Results) -> list[Table]:
-    import pandas as pd
-
-    columns: dict[str, np.ndarray] = {"epoch": SEEN}
-    for method in METHODS:
-        columns |= {method: results.mean(method), f"{method} stderr": results.stderr(method)}
-    alternations = pd.DataFrame(
-        {
-            "alternations": ALTERNATIONS,
-            "error": results.mean("moment error"),
-            "error stderr": results.stderr("moment error"),
-        }
-    )
+def _table_of_alternations(results: Results) -> Table:
+    columns = {"alternations": ALTERNATIONS} | with_stderr("error", results["moment error"])
     note = f"mean absolute error of visible means of {N_CHAINS} chains; as many exact samples: "
-    return [
-        Table("log-likelihood of a new digit, nats (exact)", pd.DataFrame(columns)),
-        Table("alternating samples from random states", alternations, note + f"{results.mean('exact error'):.4f}"),
-    ]
+    return Table("alternating samples from random states", columns, note + f"{results.mean('exact error'):.4f}")
 
 
 def _draw(results: Results, figure: Figure) -> None:
@@ -163,40 +136,31 @@ def _draw(results: Results, figure: Figure) -> None:
         axes.imshow(weights, cmap="RdBu_r", vmin=-limit, vmax=limit)
         axes.set_axis_off()
     left.suptitle("weights of the hidden units, trial 0", fontsize=9)
-    axes = right.subplots()
-    for method, label in METHODS.items():
-        curve(axes, SEEN, results.mean(method), results.stderr(method), label, method=method)
-    log_axes(axes, "epoch", "log-likelihood of a new digit, nats", log_x=False, log_y=False)
-    legend(axes)
+    lines(SEEN, METHODS, "epoch", "log-likelihood of a new digit, nats", log="")(right.subplots(), results)
 
 
-def _factorise(results: Results) -> Verdict:
-    gap = results["factor gap"].max()
-    return Verdict(
-        bool(gap < 1e-12), f"largest difference to the enumerated energy {gap:.1e} in {results.n_trials} trials"
-    )
-
-
+@claim("alternating samples of both layers converge to P(S_o, S_h)", "RBM", trials=4)
 def _alternation(results: Results) -> Verdict:
-    error, exact = results.mean("moment error"), float(results.mean("exact error"))
-    told = f"error {error[0]:.3f} at random states, {error[-1]:.4f} after {ALTERNATIONS[-1]}, exact samples {exact:.4f}"
-    return Verdict(bool(error[-1] < 1.5 * exact), told)
+    error, best = results.mean("moment error"), float(results.mean("exact error"))
+    ends = f"error {error[0]:.3f} at random states, {error[-1]:.4f} after {ALTERNATIONS[-1]}"
+    return Verdict(error[-1] < 1.5 * best, f"{ends}, exact samples {best:.4f}")
 
 
+@claim("they must be drawn many times until then: one alternation is not enough", "RBM", trials=1)
 def _one_is_few(results: Results) -> Verdict:
     ratio = results.mean("moment error") / results.mean("exact error")
-    told = f"{ratio[1]:.1f} times the error of exact samples after one, {ratio[-1]:.2f} after {ALTERNATIONS[-1]}"
-    return Verdict(bool(ratio[1] > 2.0 * ratio[-1]), told)
+    times = f"{ratio[1]:.1f} times the error of exact samples after one, {ratio[-1]:.2f} after {ALTERNATIONS[-1]}"
+    return Verdict(ratio[1] > 2.0 * ratio[-1], times)
 
 
+@claim("learning by sampling works: the likelihood of new digits rises", "RBM", trials=1)
 def _learns(results: Results) -> Verdict:
-    scores = results["pcd"]
-    rises = scores[:, -1] > scores[:, 0]
-    told = f"from {scores[:, 0].mean():.1f} nats, of independent pixels, to {scores[:, -1].mean():.1f}"
-    return Verdict(bool(rises.all()), f"{told} in {rises.sum()} of {len(rises)} trials")
+    first, last = results["pcd"][:, [0, -1]].T
+    return in_every_trial(last > first, f"from {first.mean():.1f} nats, of independent pixels, to {last.mean():.1f}")
 
 
+@claim("chains that go on learn better than one alternation", "methods beyond YK15", trials=4, ours=True)
 def _pcd_better(results: Results) -> Verdict:
     better = results["pcd"][:, -1] - results["cd"][:, -1]
-    told = f"{better.mean():+.2f} nats on average, better in {(better > 0).sum()} of {len(better)} trials"
-    return Verdict(bool(better.mean() > 0), told)
+    counted = f"better in {(better > 0).sum()} of {len(better)} trials"
+    return Verdict(better.mean() > 0, f"{better.mean():+.2f} nats on average, {counted}")

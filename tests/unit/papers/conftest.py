@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from gibbsian.papers.drawing import curve
-from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Table, Verdict
+from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Verdict
 from gibbsian.papers.report import Report
+from gibbsian.papers.tables import Table, mean_table
 
 
 def draw(results, figure):
@@ -17,9 +17,10 @@ def draw(results, figure):
     curve(axes, np.arange(50), np.arange(50), np.ones(50), "forest-smci", ours=True)
 
 
-def tables(results):
-    first = pd.DataFrame({"N": [10, 20], "mple": results.mean("error"), "mple stderr": results.stderr("error")})
-    return [Table("Errors, all", first), Table("other/one", pd.DataFrame({"method": ["a|b"], "value": [np.nan]}), "n")]
+TABLES = (
+    mean_table("Errors, all", "N", [10, 20], [Series("error", "mple")]),
+    lambda results: Table("other/one", [{"method": "a|b", "value": np.nan}], "n"),
+)
 
 
 CLAIMS = (
@@ -31,7 +32,7 @@ CLAIMS = (
 @pytest.fixture
 def report(monkeypatch) -> Report:
     EXPERIMENTS.names()
-    experiment = Experiment("TOY", "Fig. 1", "a toy", lambda rng: {}, tables, draw, CLAIMS, scale="nothing")
+    experiment = Experiment("TOY", "Fig. 1", "a toy", lambda rng: {}, TABLES, draw, CLAIMS, scale="nothing")
     monkeypatch.setitem(EXPERIMENTS._factories, "toy", lambda: experiment)
     values = np.array([[1.0, 2.0], [1.5, np.nan], [2.0, 3.0]])
     return Report.of("toy", Results({"error": values}, seed=5, seconds=1.5, warnings=("odd (1 of 3 trials)",)), asked=3)

@@ -1,4 +1,4 @@
-"""Every figure and table with few trials: it runs, is drawn and told, and claims that are safe at that size hold."""
+"""Every figure and table with few trials: it runs, is drawn and written, and claims that are safe at that size hold."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.inference import exact
 from gibbsian.papers.experiment import EXPERIMENTS, Results
-from gibbsian.papers.h06 import GRAPH, N_VARIABLES, all_states, distance, estimate, random_model
-from gibbsian.papers.h06_cd1 import expected_step
+from gibbsian.papers.h06 import GRAPH, N_VARIABLES, STATES, distance, estimate, expected_step, random_model
 
 
 def test_the_distance_is_that_of_the_matrices(rng):
@@ -19,7 +18,7 @@ def test_the_distance_is_that_of_the_matrices(rng):
 
 def test_the_expected_step_is_that_of_equations_26_and_27(rng):
     model = random_model(rng)
-    rows = all_states()[rng.integers(32, size=100)].astype(float)
+    rows = STATES[rng.integers(32, size=100)].astype(float)
     guesses = np.tanh(model.fields(rows))  # E[x_i | the others]
     pairs = rows.T @ rows / len(rows)
     cross = guesses.T @ rows / len(rows)
@@ -30,7 +29,7 @@ def test_the_expected_step_is_that_of_equations_26_and_27(rng):
 
 
 def test_the_expected_step_is_the_mean_of_sampled_ones(rng):
-    model, row = random_model(rng), all_states()[[5]].astype(float)
+    model, row = random_model(rng), STATES[[5]].astype(float)
     changed = np.tile(row, (20000, 1))
     k = rng.integers(N_VARIABLES, size=len(changed))
     up = rng.random(len(changed)) < 1.0 / (1.0 + np.exp(-2.0 * model.fields(row)[0][k]))
@@ -50,7 +49,7 @@ def test_estimates_of_a_large_sample_are_near_the_truth(rng):
 def test_claims_about_figure_1_fail_where_they_should():
     """Errors that grow with T, and a pseudolikelihood far behind the likelihood."""
     falling = np.linspace(0.0, -1.0, 6)
-    worse = np.stack([np.stack([falling[::-1], falling, falling])] * 60)
-    results = Results({"error": 10.0**worse, "log10 error": worse}, seed=0)
+    errors = {"mple": falling[::-1], "mle": falling, "1-smci": falling}
+    results = Results({method: np.tile(logs, (60, 1)) for method, logs in errors.items()}, seed=0)
     verdicts = [claim.check(results).holds for claim in EXPERIMENTS.create("h06-fig1").claims[:4]]
     assert verdicts == [False, False, False, False]

@@ -10,7 +10,7 @@ import pytest
 
 from gibbsian.errors import FileFormatError
 from gibbsian.papers.drawing import METHOD_STYLES, method_style
-from gibbsian.papers.report import count_of_claims, read_records, told_cells
+from gibbsian.papers.report import count_of_claims, read_records, shown_cells
 
 
 def test_claims_are_said_with_their_verdicts(report):
@@ -56,7 +56,7 @@ def test_a_foreign_file_among_the_records_is_passed_over_and_a_broken_one_named(
 
 
 @pytest.mark.parametrize(
-    ("value", "error", "told"),
+    ("value", "error", "shown"),
     [
         (0.123456, 0.0123, "0.123 ± 0.012"),
         (1234.5, 98.7, "1234 ± 99"),
@@ -69,8 +69,8 @@ def test_a_foreign_file_among_the_records_is_passed_over_and_a_broken_one_named(
         (2.0, 0.0, "2"),
     ],
 )
-def test_numbers_are_told_to_the_digits_that_mean_something(value, error, told):
-    assert told_cells(["x", "x stderr"], [[value, error]]) == (["x"], [[told]])
+def test_numbers_are_shown_to_the_digits_that_matter(value, error, shown):
+    assert shown_cells(["x", "x stderr"], [[value, error]]) == (["x"], [[shown]])
 
 
 def test_every_method_looks_alike_everywhere_and_different_from_others():

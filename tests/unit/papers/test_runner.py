@@ -28,7 +28,7 @@ def toy(monkeypatch, request):
 
     def register(trial, **settings) -> str:
         name = f"toy-{request.node.name}"
-        experiment = Experiment("TOY", "1", "a toy", trial, lambda results: [], None, (), **settings)
+        experiment = Experiment("TOY", "1", "a toy", trial, (), None, (), **settings)
         monkeypatch.setitem(EXPERIMENTS._factories, name, lambda: experiment)
         return name
 
@@ -93,8 +93,8 @@ def test_trials_of_another_version_are_not_mixed_in(tmp_path, monkeypatch):
 
 
 def test_the_fingerprint_follows_the_modules_that_an_experiment_needs():
-    names = [path.name for path in trial_files._with_imports("yk15_vmf")]
-    assert names == ["yk15.py", "yk15_vmf.py"]
+    names = [path.name for path in trial_files._with_imports("y18_table_1")]
+    assert names == ["y18.py", "y18_forests.py", "y18_table_1.py"]
     assert fingerprint(NAME, 0) != fingerprint(NAME, 1)
     assert fingerprint(NAME, 0)["sources"] != fingerprint("yk15-vmf", 0)["sources"]
 

@@ -14,6 +14,8 @@ from gibbsian.papers import ta22
 from gibbsian.papers.experiment import Results
 from gibbsian.papers.ta22_methods import METHODS, direct_integration, persistent_chains
 
+OF_TABLE_1 = (ta22.table_1, ta22.figure_3, ta22.figure_4)
+
 
 def small_sample(n=5, n_rows=4000, seed=0):
     rng = np.random.default_rng(seed)
@@ -64,15 +66,17 @@ def test_every_claim_can_hold_and_fail():
             "seconds": np.array([100.0, 70.0, 90.0, 1.0]) * np.arange(6, 0, -1)[:, None],
         }
     )
-    for claim in ta22.table_1().claims:
+    claims = [claim for experiment in OF_TABLE_1 for claim in experiment().claims]
+    assert len({claim.text for claim in claims}) == len(claims) == 15  # each is counted once
+    for claim in claims:
         assert claim.check(good).holds, claim.text
         assert not claim.check(bad).holds, claim.text
 
 
 def test_pictures_and_tables_hold_all_models_and_data():
     results = invented()
-    for experiment in (ta22.table_1(), ta22.figure_3(), ta22.figure_4()):
-        (table,) = experiment.tables(results)
+    for experiment in (of_table_1() for of_table_1 in OF_TABLE_1):
+        (table,) = (make(results) for make in experiment.tables)
         assert len(table.frame) == len(TA22_NAMES) * len(METHODS)
         figure = Figure()
         experiment.draw(results, figure)

@@ -7,9 +7,17 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.papers.experiment import EXPERIMENTS, Results
-from gibbsian.papers.y18 import GRID, draw_data, draw_network, path_of, solve
-from gibbsian.papers.y18_figure_2 import METHODS, SIZES
-from gibbsian.papers.y18_figure_3 import N_STEPS, steps_to_converge
+from gibbsian.papers.y18 import (
+    GRID,
+    METHODS,
+    N_STEPS,
+    SIZES,
+    draw_data,
+    draw_network,
+    path_of,
+    solve,
+    steps_to_converge,
+)
 from gibbsian.papers.y18_forests import FixedForests
 from gibbsian.papers.y18_table_1 import ascend, gradient_of
 from gibbsian.papers.y18_theorems import estimators_of, exact_variances
@@ -50,7 +58,7 @@ def test_tables_and_pictures_are_made(name):
     from matplotlib.figure import Figure
 
     experiment, results = EXPERIMENTS.create(name), results_of(name)
-    assert all(len(table.frame) for table in experiment.tables(results))
+    assert all(len(table.frame) for table in (make(results) for make in experiment.tables))
     if experiment.draw is not None:
         figure = Figure(figsize=experiment.size)
         experiment.draw(results, figure)
@@ -143,8 +151,8 @@ def test_estimators_are_the_library_s():
 
 
 def test_variances_of_theorem_1_by_hand():
-    law = np.array([0.25, 0.75])
-    assert exact_variances(law, np.array([[1.0, -1.0]])) == pytest.approx([1.0 - 0.25])
+    probabilities = np.array([0.25, 0.75])
+    assert exact_variances(probabilities, np.array([[1.0, -1.0]])) == pytest.approx([1.0 - 0.25])
 
 
 def test_theorem_2_fails_for_single_rows():

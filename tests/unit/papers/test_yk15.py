@@ -7,13 +7,14 @@ import pytest
 
 from gibbsian.data import Dataset
 from gibbsian.objectives import Likelihood, value_and_gradient
-from gibbsian.papers import yk15, yk15_gibbs, yk15_hidden, yk15_rbm
+from gibbsian.papers import yk15_gibbs, yk15_hidden, yk15_mixtures, yk15_rbm
 from gibbsian.papers.experiment import EXPERIMENTS, Results
+from gibbsian.papers.verdicts import never_rises
 
 
 def test_half_steps_end_where_neither_half_changes_anything(rng):
-    points = yk15.clusters(rng)
-    energies, means = yk15._half_steps(points, rng.integers(yk15.N_CLASSES, size=len(points)))
+    points = yk15_mixtures.clusters(rng)
+    energies, means = yk15_mixtures._half_steps(points, rng.integers(yk15_mixtures.N_CLASSES, size=len(points)))
     labels = ((points[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
     for a in np.unique(labels):
         assert np.allclose(points[labels == a].mean(axis=0), means[a])
@@ -23,14 +24,14 @@ def test_half_steps_end_where_neither_half_changes_anything(rng):
 
 def test_the_lectures_shares_are_those_of_gaussians(rng):
     points, means = rng.normal(size=(7, 2)), rng.normal(size=(3, 2))
-    shares = yk15._shares(points, means, 0.7)
+    shares = yk15_mixtures._shares(points, means, 0.7)
     densities = np.exp(-((points[:, None] - means) ** 2).sum(axis=2) / (2 * 0.7))
     assert np.allclose(shares, densities / densities.sum(axis=1)[:, None])
 
 
 def test_a_rise_is_seen():
     rises = Results({"rise": np.array([-0.5, 1e-3])}, seed=0)
-    assert not yk15.never_rises(rises, "rise", "energy").holds
+    assert not never_rises("rise", "energy")(rises).holds
 
 
 def test_the_slope_of_the_divergence_is_the_gradient_of_the_likelihood(rng):
@@ -38,13 +39,13 @@ def test_the_slope_of_the_divergence_is_the_gradient_of_the_likelihood(rng):
     rows = rng.integers(2, size=(40, 3))
     data = yk15_hidden.with_hidden(Dataset.read(rows, coding="binary"), 2)
     _, gradient = value_and_gradient(Likelihood(), model, data)
-    law = yk15_hidden._law(Dataset.read(rows, coding="binary"))
-    assert np.allclose(yk15_hidden._slope(model, law), gradient, atol=1e-12)
+    shares = yk15_hidden._shares_of(Dataset.read(rows, coding="binary"))
+    assert np.allclose(yk15_hidden._slope(model, shares), gradient, atol=1e-12)
 
 
-def test_the_law_counts_the_rows():
-    law = yk15_hidden._law(Dataset.read([[0, 0, 0], [1, 0, 0], [1, 0, 0], [0, 1, 1]], coding="binary"))
-    assert law.tolist() == [0.25, 0.5, 0.0, 0.0, 0.0, 0.0, 0.25, 0.0]
+def test_shares_count_the_rows():
+    shares = yk15_hidden._shares_of(Dataset.read([[0, 0, 0], [1, 0, 0], [1, 0, 0], [0, 1, 1]], coding="binary"))
+    assert shares.tolist() == [0.25, 0.5, 0.0, 0.0, 0.0, 0.0, 0.25, 0.0]
 
 
 def test_peak_and_entropy_at_both_ends_of_temperature(rng):

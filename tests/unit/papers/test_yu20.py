@@ -11,8 +11,7 @@ from gibbsian.expectations.chains import spread_over_rows
 from gibbsian.learners import LEARNERS
 from gibbsian.optimizers import Ascent
 from gibbsian.papers.experiment import EXPERIMENTS, Results
-from gibbsian.papers.yu20 import GRID, draw_network
-from gibbsian.papers.yu20_figure_5 import N_BETAS, SIZES, errors_on, second_order
+from gibbsian.papers.yu20 import GRID, N_BETAS, SIZES, draw_network, errors_on, second_order
 from gibbsian.papers.yu20_figure_7 import METHODS, STEPS, draw_data, exact_solution, learn
 from gibbsian.papers.yu20_theorems import conditional_means, draw_system, variances
 from gibbsian.rng import chain_streams
@@ -49,7 +48,7 @@ def test_tables_and_pictures_are_made(name):
     from matplotlib.figure import Figure
 
     experiment, results = EXPERIMENTS.create(name), results_of(name)
-    assert all(len(table.frame) for table in experiment.tables(results))
+    assert all(len(table.frame) for table in (make(results) for make in experiment.tables))
     figure = Figure(figsize=experiment.size)
     experiment.draw(results, figure)
     assert figure.axes
