@@ -293,7 +293,7 @@ def von_mises_fisher() -> Experiment:
     """Return mixtures of von Mises-Fisher distributions on the sphere (YK15)."""
     rises = never_rises("rise", "minus log-likelihood")
     gap = at_most("gaussian gap", 1e-10, "largest difference of P(class | x)")
-    as_gaussians = "with lambda = 1 / sigma^2 the distributions share points out as spherical Gaussians do"
+    as_gaussians = "with lambda = 1 / sigma^2 the classes share points out as spherical Gaussians do"
     kappas = ", ".join(f"{kappa:.0f}" for kappa in KAPPAS)
     return Experiment(
         "YK15",
@@ -309,7 +309,7 @@ def von_mises_fisher() -> Experiment:
             _means_found,
         ),
         size=(8.0, 3.6),
-        scale=f"one mixture of {N_DIRECTIONS} distributions with kappa {kappas} at each N",
+        scale=f"one mixture of {N_DIRECTIONS} classes with kappa {kappas} at each N",
     )
 
 
