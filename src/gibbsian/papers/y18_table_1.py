@@ -103,17 +103,27 @@ def ascend(gradient: Gradient) -> int:
 def gradient_of(method: str, rows: np.ndarray) -> Gradient:
     """Return the direction in which a method climbs, as a function of the couplings, by its formula over all rows."""
     blocks = np.array_split(rows, max(len(rows) // BLOCK, 1))  # temporaries of a block stay in the cache
-    i, j = GRID.edges.T
-    moments, formula = (rows.T @ rows)[i, j] / len(rows), _FORMULAS[method]
+    moments, formula = _edge_means(rows, rows), _FORMULAS[method]
 
     def gradient(couplings: np.ndarray) -> np.ndarray:
-        matrix = PairwiseModel(GRID, couplings, bias=False).coupling_matrix
         total = np.zeros_like(couplings)
         for block in blocks:
-            total += len(block) * formula(block, block @ matrix, moments, couplings)
+            total += len(block) * formula(block, moments, couplings)
         return total / len(rows)
 
     return gradient
+
+
+def _matrix(couplings: np.ndarray) -> np.ndarray:
+    matrix = np.zeros((GRID.n_nodes, GRID.n_nodes))
+    i, j = GRID.edges.T
+    matrix[i, j] = matrix[j, i] = couplings
+    return matrix
+
+
+def _edge_means(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    i, j = GRID.edges.T
+    return (left.T @ right)[i, j] / len(left)
 
 
 def _both_ways(slopes: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -122,28 +132,29 @@ def _both_ways(slopes: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return products[i, j] + products[j, i]
 
 
-def _pseudolikelihood(rows: np.ndarray, fields: np.ndarray, moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
+def _pseudolikelihood(rows: np.ndarray, data_moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
     """Y18 eq. 13."""
-    return moments - 0.5 * _both_ways(np.tanh(fields), rows)
+    return data_moments - 0.5 * _both_ways(np.tanh(rows @ _matrix(couplings)), rows)
 
 
-def _ratio_matching(rows: np.ndarray, fields: np.ndarray, moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
+def _ratio_matching(rows: np.ndarray, data_moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
     """Hyvarinen 2007: with g = sigmoid(-2 x F) the loss is g^2."""
-    g = 1.0 / (1.0 + np.exp(2.0 * rows * fields))
+    g = 1.0 / (1.0 + np.exp(2.0 * rows * (rows @ _matrix(couplings))))
     return _both_ways(4.0 * g * g * (1.0 - g) * rows, rows)
 
 
-def _probability_flow(rows: np.ndarray, fields: np.ndarray, moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
+def _probability_flow(rows: np.ndarray, data_moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
     """Sohl-Dickstein 2011: the loss is exp(-x F), one flip at a time."""
-    return _both_ways(rows * np.exp(-rows * fields), rows)
+    return _both_ways(rows * np.exp(-rows * (rows @ _matrix(couplings))), rows)
 
 
-def _first_order(rows: np.ndarray, fields: np.ndarray, moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
+def _first_order(rows: np.ndarray, data_moments: np.ndarray, couplings: np.ndarray) -> np.ndarray:
     """Y18 eq. 25 and 26, as printed."""
     i, j = GRID.edges.T
+    fields = rows @ _matrix(couplings)
     first = np.tanh(fields[:, i] - couplings * rows[:, j])
     second = np.tanh(fields[:, j] - couplings * rows[:, i])
-    return moments - np.tanh(np.arctanh(first * second) + couplings).mean(axis=0)
+    return data_moments - np.tanh(np.arctanh(first * second) + couplings).mean(axis=0)
 
 
 _FORMULAS = {"mple": _pseudolikelihood, "rm": _ratio_matching, "mpf": _probability_flow, "1-smci": _first_order}
