@@ -227,10 +227,7 @@ RATE, DELAY = 1.0, 200.0  # steps of size RATE / (1 + t / DELAY), which sum to i
 SEEN = np.unique(np.geomspace(1, N_STEPS, 30).astype(int))  # the steps at which the run is looked at
 COUPLING_FACTOR, BIAS_FACTOR = 2.0 / N_VARIABLES, 1.0 / N_VARIABLES
 SECTION_5 = "H06 section 5"
-DISTANCES = (
-    Series("to mple", method="mple"),
-    Series("to mle", method="mle"),
-)
+DISTANCES = (Series("to mple", method="mple"), Series("to mle", method="mle"))
 
 
 @EXPERIMENTS.register("h06-cd1")

@@ -10,7 +10,7 @@ from gibbsian.domain import BINARY
 from gibbsian.graphs import complete
 from gibbsian.inference import exact
 from gibbsian.models import PairwiseModel
-from gibbsian.papers.drawing import legend, lines, panels
+from gibbsian.papers.drawing import lines, panels
 from gibbsian.papers.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian.papers.systems import all_states
 from gibbsian.papers.tables import mean_table
@@ -93,8 +93,8 @@ def _error(model: PairwiseModel, states: np.ndarray, truth: np.ndarray) -> float
 def _errors_by_sweeps(axes: Axes, results: Results) -> None:
     floor = float(results.mean("error of exact samples"))
     axes.axhline(floor, color="0.4", linestyle=":", linewidth=1.0, label="as many exact samples")
-    lines(SWEEPS, BY_SWEEPS, "sweeps", "mean absolute error of <S_i S_j>", log="y")(axes, results)
-    legend(axes, title=f"{MOST_CHAINS} chains")
+    title = {"title": f"{MOST_CHAINS} chains"}
+    lines(SWEEPS, BY_SWEEPS, "sweeps", "mean absolute error of <S_i S_j>", log="y", legend_at=title)(axes, results)
 
 
 @claim("at very small T the distribution is peaked at the state of least energy", DISTRIBUTION, trials=4)
