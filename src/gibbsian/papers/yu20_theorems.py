@@ -14,7 +14,8 @@ import numpy as np
 from gibbsian.expectations import ForestAround, IndependentNeighbours, Neighbourhood
 from gibbsian.expectations.regions import Region, Target
 from gibbsian.graphs import grid, random
-from gibbsian.models import HigherOrderModel, PairwiseModel
+from gibbsian.models.higher_order import HigherOrderModel
+from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.papers.drawing import lines, panels
 from gibbsian.papers.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian.papers.systems import all_spins, distribution_of
