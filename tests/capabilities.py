@@ -39,6 +39,10 @@ def outcome(ask: Callable[[], Any]) -> str:
             ask()
         except GibbsianError as error:
             return error.reason
+        except AttributeError as error:  # a method that is not there, because of its cause
+            if not isinstance(error.__cause__, GibbsianError):
+                raise
+            return error.__cause__.reason
     return ""
 
 

@@ -16,12 +16,6 @@ def row_blocks(
     """Cut `n_rows` rows into slices of about `max_cells` cells.
 
     The cut depends on nothing else, so sums over blocks are reproducible.
-
-    Examples
-    --------
-    >>> from gibbsian.blocks import row_blocks
-    >>> list(row_blocks(5, 10, max_cells=20, least_rows=1))
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     size = max(least_rows, max_cells // max(1, n_columns))
     for start in range(0, n_rows, size):

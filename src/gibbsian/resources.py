@@ -19,14 +19,7 @@ USABLE_SHARE = 0.8
 
 
 def format_bytes(n_bytes: float) -> str:
-    """Write a number of bytes for people.
-
-    Examples
-    --------
-    >>> from gibbsian.resources import format_bytes
-    >>> format_bytes(3 * 2**30)
-    '3.0 GiB'
-    """
+    """Write a number of bytes for people."""
     for unit in ("B", "KiB", "MiB"):
         if n_bytes < 1024:
             return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
@@ -35,14 +28,7 @@ def format_bytes(n_bytes: float) -> str:
 
 
 def memory_limit() -> int:
-    """Return how many bytes may be allocated: ``GIBBSIAN_MEMORY_LIMIT`` (in GiB) or what the machine has free.
-
-    Examples
-    --------
-    >>> from gibbsian.resources import memory_limit
-    >>> memory_limit() > 0
-    True
-    """
+    """Return how many bytes may be allocated: ``GIBBSIAN_MEMORY_LIMIT`` (in GiB) or what the machine has free."""
     declared = os.environ.get("GIBBSIAN_MEMORY_LIMIT")
     if declared:
         try:
@@ -66,15 +52,6 @@ def require_memory(n_bytes: float, what: str, instead: str) -> None:
         What needs it, the subject of the sentence.
     instead : str
         What would fit or what to do.
-
-    Examples
-    --------
-    >>> from gibbsian.resources import require_memory
-    >>> require_memory(2**60, "a table of 2^57 states", "use at most 30 variables")
-    Traceback (most recent call last):
-        ...
-    gibbsian.errors.TooExpensiveError: a table of 2^57 states needs ... GiB but ... GiB may be used: use at most 30
-    variables
     """
     limit = memory_limit()
     if n_bytes > limit:

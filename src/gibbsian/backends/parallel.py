@@ -24,26 +24,12 @@ Result = TypeVar("Result")
 
 
 def n_threads() -> int:
-    """Return on how many threads work is done: Numba's setting, ``NUMBA_NUM_THREADS`` or ``numba.set_num_threads``.
-
-    Examples
-    --------
-    >>> from gibbsian.backends.parallel import n_threads
-    >>> n_threads() >= 1
-    True
-    """
+    """Return on how many threads work is done: Numba's setting, ``NUMBA_NUM_THREADS`` or ``numba.set_num_threads``."""
     return numba.get_num_threads()
 
 
 def map_in_order(function: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
-    """Apply `function` to each piece, on as many threads as Numba uses, and yield the results in order.
-
-    Examples
-    --------
-    >>> from gibbsian.backends.parallel import map_in_order
-    >>> list(map_in_order(lambda k: k * k, range(5)))
-    [0, 1, 4, 9, 16]
-    """
+    """Apply `function` to each piece, on as many threads as Numba uses, and yield the results in order."""
     waiting = list(pieces)
     with _blas().limit(limits=1, user_api="blas"):
         if len(waiting) == 1:
@@ -66,14 +52,6 @@ def threads_for(n_operations: float) -> Iterator[None]:
     """Keep Numba's own threads out of work that is over before they have woken up.
 
     Waking and joining them takes tens of microseconds on a quiet machine and milliseconds on a busy one.
-
-    Examples
-    --------
-    >>> import numba
-    >>> from gibbsian.backends.parallel import threads_for
-    >>> with threads_for(1000):
-    ...     numba.get_num_threads()
-    1
     """
     threads = numba.get_num_threads()
     numba.set_num_threads(1 if n_operations < WORTH_THREADS else threads)

@@ -14,12 +14,6 @@ def announce_compilation() -> Any:
 
     Numba itself reports each compilation as it begins. Kernels that come from its cache on disk are not compiled, so
     then nothing is printed. Returns the listener; asking again returns the same one.
-
-    Examples
-    --------
-    >>> from gibbsian.cli.compilation import announce_compilation
-    >>> announce_compilation() is announce_compilation()
-    True
     """
     from numba.core import event
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gibbsian import __version__
@@ -194,6 +195,11 @@ class Estimator(DensityMixin, BaseEstimator):
         penalised = bool(getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0))
         return replace(result, provenance={**provenance, **result.provenance}, penalised=penalised)
 
+    def _learns_by_chunks(self) -> bool:
+        """Say whether rows may come in chunks; a refusal may be raised with its reason."""
+        return True
+
+    @available_if(lambda self: self._learns_by_chunks())
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one chunk of rows, in one pass, keeping what was learned before (YK15).
 

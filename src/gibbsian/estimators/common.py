@@ -49,15 +49,7 @@ class HiddenFeatures(TransformerMixin):
         raise NotImplementedError
 
     def transform(self: Any, X: Any) -> np.ndarray:
-        """Return the probability of the upper value of each hidden unit given the present cells of each row.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> rbm = gb.RestrictedBoltzmannMachine(3, random_state=0).fit([[0, 1], [1, 0], [1, 1], [0, 0]])
-        >>> rbm.transform([[0, 1], [1, None]]).shape
-        (2, 3)
-        """
+        """Return the probability of the upper value of each hidden unit given the present cells of each row."""
         data = self._read(X)
         return self._answers.hidden_probabilities(data, self._rng())[data.row_of]
 

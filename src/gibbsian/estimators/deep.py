@@ -63,28 +63,12 @@ class DeepMachine(LayeredMachine):
         return {"n_components": tuple(layer.n_units for layer in model.layers[1:])}
 
     def score_or_pseudo_score(self, X: Any) -> HeldOut:
-        """Return the mean of `score_samples`, and say what it is: a lower bound.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> dbm = gb.DeepBoltzmannMachine((3, 2), random_state=0).fit([[0, 1], [1, 0], [1, 1], [0, 0]])
-        >>> dbm.score_or_pseudo_score([[0, 1]]).kind
-        'lower bound on the log-likelihood'
-        """
+        """Return the mean of `score_samples`, and say what it is: a lower bound."""
         data = self._read(X)
         return HeldOut(self.score(data), "lower bound on the log-likelihood", data.n_rows)
 
     def transform_layers(self, X: Any) -> list[np.ndarray]:
-        """Return what `transform` gives for every hidden layer, from the lowest.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> dbn = gb.DeepBeliefNetwork((3, 2), random_state=0).fit([[0, 1], [1, 0], [1, 1], [0, 0]])
-        >>> [part.shape for part in dbn.transform_layers([[0, 1]])]
-        [(1, 3), (1, 2)]
-        """
+        """Return what `transform` gives for every hidden layer, from the lowest."""
         data = self._read(X)
         return [part[data.row_of] for part in self._answers.layer_probabilities(data, self._rng())]
 

@@ -182,6 +182,10 @@ class FullSpan(SpanQuestions, Estimator):
             learner = SpanBagging(learner=learner, n_averages=self.n_averages, max_iter=self.max_iter)
         return learner
 
+    def _learns_by_chunks(self) -> bool:
+        as_learner(self.learner).require_chunks()
+        return True
+
     def _preflight(self, data: Dataset, model: FullSpanModel, learner: Any) -> None:
         """Refuse tables that do not fit; say which columns hold one value only."""
         fits = learner.learner if hasattr(learner, "n_init") else learner

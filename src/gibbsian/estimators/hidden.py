@@ -92,6 +92,14 @@ class HiddenBoltzmannMachine(HiddenFeatures, PairwiseTables, Convertible, Machin
         """Hidden units are columns that are always missing."""
         return with_hidden(data, model.n_hidden)
 
+    def _learns_by_chunks(self) -> bool:
+        if not self._is_auto:
+            learner: Any = self._learner_named(self.learner)
+            learner.by_chunks(1)
+            if getattr(learner, "objective", None) is not None:  # which minibatches of complete rows could lower
+                raise learner.needs_all_rows()
+        return True
+
     def _chunk_learner(self, model: PairwiseModel, data: Dataset) -> Learner:
         return self._learner_named("pcd" if self._is_auto else self.learner)
 

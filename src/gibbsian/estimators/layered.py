@@ -204,13 +204,6 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         exact : bool, default=None
             True insists on exact sums, False on annealing and bounds; by default exact where that is quick, unless
             `n_samples` or `betas` are given.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> rbm = gb.RestrictedBoltzmannMachine(2, max_iter=1, random_state=0).fit([[0, 1], [1, 0], [1, 1], [0, 0]])
-        >>> rbm.log_likelihood([[0, 1], [1, 1]]).exact
-        True
         """
         data = self._read(X, sample_weight=sample_weight)
         try:

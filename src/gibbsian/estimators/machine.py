@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from gibbsian.data import Dataset, fit_memory, preflight
 from gibbsian.diagnostics.moments import DataMoments, data_moments
 from gibbsian.domain import as_coding
-from gibbsian.errors import CodingError
+from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.estimators.common import LearnedMachine
 from gibbsian.learners import FitResult, Learner
 from gibbsian.learners.runaway import check_runaway
@@ -53,7 +53,15 @@ class Machine(LearnedMachine):
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
         if data.on_disk:
-            return self._chunk_learner(model, data)
+            learner = self._chunk_learner(model, data)
+            if not learner.reads_disk:
+                raise ArgumentError(
+                    "needs rows in memory",
+                    "read them with `stream.in_memory()`",
+                    argument="learner",
+                    value=self.learner,
+                )
+            return learner
         return self._learner_named(self._chosen(model, data), epochs=self.max_iter)
 
     def _chosen(self, model: Any, data: Dataset) -> Any:
@@ -79,6 +87,11 @@ class Machine(LearnedMachine):
         if self._is_auto or self.learner == "online":
             return Online(l1=self.l1, l2=self.l2, batch_size=batch_size)
         return self._learner_named(self.learner).by_chunks(batch_size)
+
+    def _learns_by_chunks(self) -> bool:
+        if not self._is_auto:
+            self._learner_named(self.learner).by_chunks(1)
+        return True
 
     def _preflight(self, data: Dataset, model: Any, learner: Learner) -> None:
         preflight(data, model, l1=getattr(learner, "l1", 0.0), l2=getattr(learner, "l2", 0.0))
@@ -112,16 +125,7 @@ class Convertible:
     """Machines of two-valued variables can be written in another coding."""
 
     def convert(self: Any, coding: Any) -> Any:
-        """Return the same distribution of two-valued variables written in another coding, exactly.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
-        >>> other = bm.convert("binary")
-        >>> bool(abs(other.score([[1, 0]]) - bm.score([[1, -1]])) < 1e-12)
-        True
-        """
+        """Return the same distribution of two-valued variables written in another coding, exactly."""
         check_is_fitted(self)
         target = as_coding(coding)
         model = self.model_.to_domain(target.domain)[0]

@@ -153,15 +153,6 @@ class ClassEstimator(TransformerMixin, Estimator):
 
         An array of shape (rows, columns, values) with zeros after the last value of a column that has fewer, or of
         shape (rows, columns) with the probability of the upper value where all columns are of one two-valued coding.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> rows = np.repeat(np.array([["a", "x"], ["b", "y"]], dtype=object), 20, axis=0)
-        >>> mixture = gb.MachineMixture(random_state=0).fit(rows)
-        >>> mixture.cell_probabilities(np.array([["a", None]], dtype=object)).round(2)[0]
-        array([[1., 0.],
-               [1., 0.]])
         """
         data = self._read(X)
         return self._answers.cell_probabilities(data, self._rng())[data.row_of]
@@ -183,14 +174,7 @@ class ClassEstimator(TransformerMixin, Estimator):
         return {"classes": self.model_.n_components, "columns": len(self.names_), **last, **trouble}
 
     def tables(self, n: int = 10) -> dict[str, Any]:
-        """Return weight, variance or concentration of each class, and its largest means.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> list(gb.GaussianMixture(random_state=0).fit([[0.0], [1.0], [10.0], [11.5]]).tables())
-        ['classes', 'largest means']
-        """
+        """Return weight, variance or concentration of each class, and its largest means."""
         import pandas
 
         known = {part: getattr(self, f"{part}_") for part in self.model_.shown if part != "machines"}

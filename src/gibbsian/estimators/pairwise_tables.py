@@ -72,15 +72,7 @@ class PairwiseTables:
         return {**biases, "strongest couplings": self.strongest_couplings(n)}
 
     def strongest_couplings(self, n: int | None = None) -> Any:
-        """Return the couplings as a table with columns first, second, coupling, the largest in size first.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
-        >>> bm.strongest_couplings().round(3).values.tolist()          # log(2) / 4
-        [['x0', 'x1', 0.173]]
-        """
+        """Return the couplings as a table with columns first, second, coupling, the largest in size first."""
         import pandas
 
         check_is_fitted(self)

@@ -76,6 +76,8 @@ class Learner:
 
     # Why it cannot learn from chunks, where that is a matter of mathematics.
     why_all_rows: ClassVar[str] = ""
+    # Whether it reads rows on disk as it goes.
+    reads_disk: ClassVar[bool] = False
 
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Prepare to start from the model's parameters."""
@@ -101,14 +103,17 @@ class Learner:
         self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
     ) -> tuple[LearnerState, StepInfo]:
         """Learn from one chunk of rows as it arrives; `state` is what the call before returned, None for the first."""
-        if type(self).rebound is Learner.rebound:
-            raise self._needs_all_rows()
+        self.require_chunks()
         return self.step(self.init(model, data, rng) if state is None else self.rebound(state, data))
+
+    def require_chunks(self) -> None:
+        """Raise `ArgumentError` unless rows may come in chunks."""
+        if type(self).update is Learner.update and type(self).rebound is Learner.rebound:
+            raise self.needs_all_rows()
 
     def by_chunks(self, batch_size: int) -> Learner:
         """Return the learner that takes chunks of rows for this one, in minibatches of about this size."""
-        if type(self).update is Learner.update and type(self).rebound is Learner.rebound:
-            raise self._needs_all_rows()
+        self.require_chunks()
         return self
 
     def kept(self, state: LearnerState) -> LearnerState | None:
@@ -127,9 +132,10 @@ class Learner:
 
     def rebound(self, state: LearnerState, data: Any) -> LearnerState:
         """Go on with other rows of the same kind, keeping what was learned: what `partial_fit` asks for."""
-        raise self._needs_all_rows()
+        raise self.needs_all_rows()
 
-    def _needs_all_rows(self) -> ArgumentError:
+    def needs_all_rows(self) -> ArgumentError:
+        """Return the error that says so."""
         name = getattr(self, "registered_name", type(self).__name__)
         return ArgumentError(f"needs all rows at once{self.why_all_rows}", argument="learner", value=name)
 

@@ -155,14 +155,14 @@ class EM(Penalised):
     ) -> tuple[LearnerState, StepInfo]:
         """Share the rows of a chunk among the classes as they stand, and learn from the sums of all chunks so far."""
         if not hasattr(model, "em_steps"):
-            raise self._needs_all_rows()
+            raise self.needs_all_rows()
         if state is None:
             return self.step(Chunk.first(model, data, self._hard, rng))
         return self.step(LearnerState(replace(state.problem, data=data, hard=self._hard), state.progress))
 
     def by_chunks(self, batch_size: int) -> EM:
         """Refuse: minibatches are for machines, whose EM needs all rows; mixtures take whole chunks."""
-        raise self._needs_all_rows()
+        raise self.needs_all_rows()
 
     @property
     def _hard(self) -> bool:

@@ -9,7 +9,7 @@ Rows may be in memory or on disk.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -114,6 +114,8 @@ class Online(Penalised):
     >>> bool(abs(bm.model_.couplings[0] - 0.69) < 0.03)
     True
     """
+
+    reads_disk: ClassVar[bool] = True
 
     objective: Objective | str = free(
         Pseudolikelihood(),

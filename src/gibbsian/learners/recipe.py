@@ -70,7 +70,7 @@ class Recipe(Penalised, Around):
         try:
             return self.learner.by_chunks(batch_size)
         except ArgumentError:
-            raise self._needs_all_rows() from None  # under the name that the user knows
+            raise self.needs_all_rows() from None  # under the name that the user knows
 
     def rebound(self, state: LearnerState, data: Any) -> LearnerState:
         """Go on with other rows."""

@@ -224,14 +224,7 @@ class Stacking(Learner):
 
 @LEARNERS.register("stacking", models="layers", epochs=True)
 def stacking(max_iter: int = 10, l1: float = 0.0, l2: float = 0.0, carried: str = "samples") -> Stacking:
-    """Return stacking with as many epochs for each layer alone as for all together.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> gb.learners.as_learner("stacking", max_iter=3).together.max_iter
-    3
-    """
+    """Return stacking with as many epochs for each layer alone as for all together."""
     each = Minibatch(max_iter=max_iter, l1=l1, l2=l2)
     return Stacking(alone=each, together=each, carried=carried)
 

@@ -157,15 +157,7 @@ class Model(Protocol):
 
 
 class ExponentialFamily:
-    """What learners ask of a model besides its contract, answered from that; a model overrides what it knows better.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.1, 0.0], [0.5])
-    >>> model.statistics(np.array([[1, -1]])).tolist(), model.touches(np.array([True, False])).tolist()
-    ([[1.0, -1.0, -1.0]], [True, False, True])
-    """
+    """What learners ask of a model besides its contract, answered from that; a model overrides what it knows better."""
 
     # Who answers questions about it, and how its variables are drawn in turn.
     answers: ClassVar[str] = "gibbsian.answers.base:Answers"

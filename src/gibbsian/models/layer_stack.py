@@ -19,15 +19,7 @@ from gibbsian.models.parameters import check_temperature
 
 
 class LayeredModel(ExponentialFamily):
-    """A visible layer with hidden layers above it, and one vector of parameters.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> dbm = gb.models.DeepModel.build([gb.models.BinaryLayer(4), gb.models.BinaryLayer(3), gb.models.BinaryLayer(2)])
-    >>> dbm.n_variables, dbm.n_hidden
-    (4, 5)
-    """
+    """A visible layer with hidden layers above it, and one vector of parameters."""
 
     theta: np.ndarray
     temperature: float

@@ -100,13 +100,6 @@ class TableModel(ExponentialFamily):
 
     A subclass has ``n_variables``, ``theta``, ``domain``, ``temperature`` and the `Layout` of its tables. Statistics
     are indicators: one for each entry, 1 where the state picks it.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.models.table_model import TableModel
-    >>> issubclass(gb.models.PottsModel, TableModel)
-    True
     """
 
     n_variables: int

@@ -146,18 +146,7 @@ def _count_local_states(model: Model, states: np.ndarray, shares: np.ndarray) ->
 def over_rows(
     kernel: AnyKernel, model: Model, states: np.ndarray, shares: np.ndarray, left_out: np.ndarray | None = None
 ) -> Function:
-    """Return the function of theta that goes through the rows, block after block.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.backends.numba.flip_losses import half_exponential
-    >>> from gibbsian.objectives.flip_costs import over_rows
-    >>> model, x = gb.PairwiseModel.zeros(gb.graphs.complete(2)), np.array([[1, 1], [1, -1]], dtype=np.int8)
-    >>> value, gradient = over_rows(half_exponential, model, x, np.array([0.5, 0.5]))(np.zeros(3))
-    >>> value, gradient.tolist()
-    (2.0, [-1.0, 0.0, 0.0])
-    """
+    """Return the function of theta that goes through the rows, block after block."""
     n_columns = states.shape[1] if model.flip_columns is None else int(model.flip_columns[-1])
 
     def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -178,18 +167,7 @@ def over_rows(
 
 
 def flip_loss(model: Model, x: np.ndarray, shares: np.ndarray, kernel: AnyKernel) -> tuple[float, np.ndarray]:
-    """Return the loss of some states' flip costs and its gradient, by the model's own path where it has one.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> from gibbsian.backends.numba.flip_losses import half_exponential
-    >>> from gibbsian.objectives.flip_costs import flip_loss
-    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
-    >>> value, gradient = flip_loss(model, np.array([[1, 1], [1, -1]]), np.array([0.5, 0.5]), half_exponential)
-    >>> value, gradient.tolist()
-    (2.0, [-1.0, 0.0, 0.0])
-    """
+    """Return the loss of some states' flip costs and its gradient, by the model's own path where it has one."""
     own = getattr(model, "flip_loss", None)
     return own(x, shares, kernel) if own is not None else _separate_flip_loss(model, x, shares, kernel)
 

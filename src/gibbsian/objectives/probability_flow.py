@@ -60,13 +60,6 @@ def flips_into_data(data: Dataset) -> np.ndarray:
 
     There is a column for each variable, or where variables have several values one for each value; the present value is
     no flip.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.objectives.probability_flow import flips_into_data
-    >>> flips_into_data(gb.Dataset.read([[0, 0], [0, 1], [1, 1]])).tolist()
-    [[False, True], [True, True], [True, False]]
     """
     codes = data.domain.to_codes(data.states)
     sizes = data.domain.cardinalities(data.n_variables).tolist()

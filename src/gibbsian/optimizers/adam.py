@@ -21,15 +21,7 @@ from gibbsian.settings import check, declared, free, number
 
 
 class AdamMoments(NamedTuple):
-    """Running means of the gradient and of its square, and the number of moves behind them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.optimizers import Adam
-    >>> Adam().init_move(np.zeros(2)).t
-    0
-    """
+    """Running means of the gradient and of its square, and the number of moves behind them."""
 
     t: int
     mean: np.ndarray

@@ -37,12 +37,5 @@ class Decay:
 
 
 def rate_after(t: int, rate: float, decay: Decay | None) -> float:
-    """Return the rate after `t` steps; without a decay it stays.
-
-    Examples
-    --------
-    >>> from gibbsian.optimizers.schedules import Decay, rate_after
-    >>> rate_after(100, 0.2, None), rate_after(100, 0.2, Decay(power=1.0, delay=100))
-    (0.2, 0.1)
-    """
+    """Return the rate after `t` steps; without a decay it stays."""
     return rate if decay is None else rate * decay(t)

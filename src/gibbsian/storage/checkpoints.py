@@ -96,14 +96,7 @@ class Checkpoint(Callback):
 
 
 def as_checkpoint(given: Checkpoint | str | os.PathLike[str]) -> Checkpoint:
-    """Return a checkpoint, given as one or as a path.
-
-    Examples
-    --------
-    >>> from gibbsian.storage.checkpoints import as_checkpoint
-    >>> as_checkpoint("fit.checkpoint").every
-    50
-    """
+    """Return a checkpoint, given as one or as a path."""
     return given if isinstance(given, Checkpoint) else Checkpoint(given)
 
 

@@ -29,16 +29,6 @@ class RowShares:
         Shares that add up to one.
     squared : ndarray of shape (n_states,)
         Sum of the squared shares of the state's rows.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> from gibbsian.uncertainty.weights import RowShares
-    >>> data = gb.Dataset.read([[0, 1], [1, 1]], sample_weight=[3, 1])
-    >>> RowShares.of(data, "frequencies").n_rows
-    4.0
-    >>> RowShares.of(data, "importance").n_rows             # (3 + 1)^2 / (9 + 1)
-    1.6
     """
 
     mean: np.ndarray

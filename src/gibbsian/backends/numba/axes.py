@@ -31,15 +31,6 @@ def transform(table: np.ndarray, cardinalities: np.ndarray, transposed: bool = F
         Number of values of each variable.
     transposed : bool
         The other way: ``sum_y table[y] Phi_y(x)``, from parameters to log-weights.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.backends.numba.axes import transform
-    >>> table = np.array([0.5, 0.25, 0.25])
-    >>> transform(table, np.array([3]))
-    >>> table
-    array([ 1. , -0.5, -0.5])
     """
     stages = _stages(cardinalities, transposed)
     if (stages[:, 0] == WALSH).all():
@@ -78,14 +69,7 @@ def _stages(cardinalities: np.ndarray, transposed: bool) -> np.ndarray:
 
 
 def is_power_of_two(number: int) -> bool:
-    """Whether a variable of that many values has the Walsh basis.
-
-    Examples
-    --------
-    >>> from gibbsian.backends.numba.axes import is_power_of_two
-    >>> [q for q in range(1, 10) if is_power_of_two(q)]
-    [1, 2, 4, 8]
-    """
+    """Whether a variable of that many values has the Walsh basis."""
     return number & (number - 1) == 0
 
 
@@ -163,16 +147,7 @@ def _scale(x, factor):
 
 
 def exponentiate(table: np.ndarray) -> float:
-    """Turn log-weights into weights whose largest is 1, in place, and return the log-weight of that one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.backends.numba.axes import exponentiate
-    >>> table = np.log([1.0, 2.0, 4.0])
-    >>> round(exponentiate(table), 4), table
-    (1.3863, array([0.25, 0.5 , 1.  ]))
-    """
+    """Turn log-weights into weights whose largest is 1, in place, and return the log-weight of that one."""
     size = table.size
     reference = float(max(in_pieces(size, size, _GRAIN, lambda first, last: _largest(table[first:last]))))
     in_pieces(size, size, _GRAIN, lambda first, last: _exponentiate(table[first:last], reference))
@@ -180,16 +155,6 @@ def exponentiate(table: np.ndarray) -> float:
 
 
 def scale(table: np.ndarray, factor: float) -> None:
-    """Multiply a table in place.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.backends.numba.axes import scale
-    >>> table = np.ones(2)
-    >>> scale(table, 0.5)
-    >>> table
-    array([0.5, 0.5])
-    """
+    """Multiply a table in place."""
     number = table.dtype.type(factor)
     in_pieces(table.size, table.size, _GRAIN, lambda first, last: _scale(table[first:last], number))

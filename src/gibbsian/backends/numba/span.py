@@ -282,15 +282,7 @@ def _pass_over(dual, data, low, high, z, top, keep, mix, limit, shrinkage, axes,
 
 
 def smallest_table(dtype: np.dtype | type) -> int:
-    """Return the fewest entries of a table that `update_and_scan` takes: one pair of vectors.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.backends.numba.span import smallest_table
-    >>> smallest_table(np.float64), smallest_table(np.float32)
-    (16, 32)
-    """
+    """Return the fewest entries of a table that `update_and_scan` takes: one pair of vectors."""
     return 2 * VECTOR_BYTES // np.dtype(dtype).itemsize
 
 
@@ -325,18 +317,6 @@ def update_and_scan(
         l1, l2, and the factor by which l2 grows with every variable after the first.
     axes : tuple of ndarray
         Cardinalities and strides, to count the variables of a function.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.backends.numba.span import update_and_scan
-    >>> dual, data = np.zeros(16), np.zeros(16)
-    >>> dual[0] = data[0] = 1.0
-    >>> data[5] = 0.5
-    >>> penalties = np.full(8, 0.01), np.zeros(2)
-    >>> gain, y = update_and_scan(dual, data, penalties, (1, 1.0, 0.0), 0.999, np.array([0]))
-    >>> round(gain, 6), y
-    (0.120812, 5)
     """
     z, keep, mix = move
     low, high = penalties
@@ -353,14 +333,7 @@ def update_and_scan(
 
 
 def best_of(found: list[tuple[float, int]], floor: float) -> tuple[float, int]:
-    """Return the best of the candidates that pieces of a table found, whatever the pieces were.
-
-    Examples
-    --------
-    >>> from gibbsian.backends.numba.span import best_of
-    >>> best_of([(0.5, 9), (0.5, 3), (0.0, -1)], floor=0.0)
-    (0.5, 3)
-    """
+    """Return the best of the candidates that pieces of a table found, whatever the pieces were."""
     candidates = [(gain, y) for gain, y in found if y >= 0]
     if not candidates:
         return floor, -1

@@ -150,16 +150,6 @@ def update_and_scan_axes(
         scans.
     limit, taken, floor, shrinkage
         As in `gibbsian.backends.numba.span.update_and_scan`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.backends.numba.span_axes import update_and_scan_axes
-    >>> dual, data = np.array([1.0, 0.0, 0.0]), np.array([1.0, 0.6, -0.2])
-    >>> move = np.array([0]), 1.0, 0.0
-    >>> gain, y = update_and_scan_axes(dual, data, np.array([3]), (0.01, np.zeros(1)), move, 0.9, np.array([0]))
-    >>> round(gain, 6), y
-    (0.182745, 1)
     """
     digits, keep, mix = move
     base, weights = penalties
@@ -181,28 +171,12 @@ def update_and_scan_axes(
 
 
 def n_rows(cardinalities: np.ndarray, digits: np.ndarray) -> int:
-    """Return how many rows a block has: combinations of values along the axes that z touches.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.backends.numba.span_axes import n_rows
-    >>> n_rows(np.array([3, 2, 5]), np.array([1, 0, 4]))
-    15
-    """
+    """Return how many rows a block has: combinations of values along the axes that z touches."""
     return int(np.prod(cardinalities[digits > 0], dtype=np.float64))
 
 
 def strides_of(cardinalities: np.ndarray) -> np.ndarray:
-    """Return how far apart neighbours along each axis stand in a table in C order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.backends.numba.span_axes import strides_of
-    >>> strides_of(np.array([3, 2, 5])).tolist()
-    [10, 5, 1]
-    """
+    """Return how far apart neighbours along each axis stand in a table in C order."""
     return np.append(np.cumprod(cardinalities[:0:-1])[::-1], 1).astype(np.int64)
 
 

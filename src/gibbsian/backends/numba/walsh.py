@@ -29,14 +29,7 @@ WORTH_THREADS = 2**22
 
 
 def aligned_zeros(size: int, dtype: np.dtype | type = np.float64) -> np.ndarray:
-    """Return a vector of zeros that starts at a cache line: vector loads then never straddle two lines.
-
-    Examples
-    --------
-    >>> from gibbsian.backends.numba.walsh import aligned_zeros
-    >>> aligned_zeros(5).ctypes.data % 64
-    0
-    """
+    """Return a vector of zeros that starts at a cache line: vector loads then never straddle two lines."""
     itemsize = np.dtype(dtype).itemsize
     raw = np.zeros(size * itemsize + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
@@ -44,17 +37,7 @@ def aligned_zeros(size: int, dtype: np.dtype | type = np.float64) -> np.ndarray:
 
 
 def walsh_hadamard(table: np.ndarray) -> None:
-    """Transform a vector of 2^n entries in place, on as many threads as Numba uses.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.backends.numba.walsh import walsh_hadamard
-    >>> table = np.array([1.0, 0.0, 2.0, 0.0])
-    >>> walsh_hadamard(table)
-    >>> table
-    array([ 3.,  3., -1., -1.])
-    """
+    """Transform a vector of 2^n entries in place, on as many threads as Numba uses."""
     size = table.size
     block = min(size, _BLOCK_BYTES // table.itemsize)
     in_pieces(size, size, block, lambda first, last: _transform_blocks(table[first:last], block))
@@ -84,12 +67,6 @@ def in_pieces(n_entries: int, n_parts: int, grain: int, work: Callable[[int, int
         Parts that stay together.
     work : callable
         Takes a range of parts.
-
-    Examples
-    --------
-    >>> from gibbsian.backends.numba.walsh import in_pieces
-    >>> in_pieces(1000, 10, 4, lambda first, last: last - first)
-    [10]
     """
     if n_entries < WORTH_THREADS or n_threads() == 1:
         return [work(0, n_parts)]
