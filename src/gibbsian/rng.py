@@ -23,6 +23,12 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     ----------
     random_state : None, int, Generator or RandomState
         None draws fresh entropy; an int gives the same stream every time; a generator is used as it is.
+
+    Examples
+    --------
+    >>> from gibbsian.rng import as_generator
+    >>> bool(as_generator(7).random() == as_generator(7).random())
+    True
     """
     if random_state is None or isinstance(random_state, int | np.integer):
         if random_state is not None and random_state < 0:
@@ -39,6 +45,13 @@ def chain_streams(rng: np.random.Generator, n_chains: int) -> np.ndarray:
     """Draw one xoshiro256++ state per chain, shape ``(n_chains, 4)``.
 
     Row `c` depends on the generator and on `c` only: asking for more chains leaves the first ones unchanged.
+
+    Examples
+    --------
+    >>> from gibbsian.rng import as_generator, chain_streams
+    >>> few, many = chain_streams(as_generator(0), 2), chain_streams(as_generator(0), 5)
+    >>> bool((few == many[:2]).all())
+    True
     """
     first, second = rng.integers(0, 2**64, size=2, dtype=np.uint64)
     counters = np.arange(1, 4 * n_chains + 1, dtype=np.uint64)
@@ -47,14 +60,30 @@ def chain_streams(rng: np.random.Generator, n_chains: int) -> np.ndarray:
 
 
 def generator_words(rng: np.random.Generator) -> np.ndarray:
-    """Return the state of a PCG64 generator as six words, which a checkpoint can hold."""
+    """Return the state of a PCG64 generator as six words, which a checkpoint can hold.
+
+    Examples
+    --------
+    >>> from gibbsian.rng import as_generator, generator_of, generator_words
+    >>> rng = as_generator(0)
+    >>> again = generator_of(generator_words(rng))
+    >>> bool(rng.random() == again.random())
+    True
+    """
     state = rng.bit_generator.state
     halves = [half for name in ("state", "inc") for half in divmod(state["state"][name], 2**64)]
     return np.array([*halves, state["has_uint32"], state["uinteger"]], dtype=np.uint64)
 
 
 def generator_of(words: np.ndarray) -> np.random.Generator:
-    """Return the generator whose state `generator_words` took."""
+    """Return the generator whose state `generator_words` took.
+
+    Examples
+    --------
+    >>> from gibbsian.rng import as_generator, generator_of, generator_words
+    >>> bool(generator_of(generator_words(as_generator(0))).random() == as_generator(0).random())
+    True
+    """
     first, second, third, fourth, has_half, half = map(int, words)
     bits = np.random.PCG64(0)
     bits.state = {
@@ -67,7 +96,15 @@ def generator_of(words: np.ndarray) -> np.random.Generator:
 
 
 def as_pcg64(rng: np.random.Generator) -> np.random.Generator:
-    """Return the generator itself, or one of the kind that `generator_words` takes that follows from it."""
+    """Return the generator itself, or one of the kind that `generator_words` takes that follows from it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.rng import as_pcg64
+    >>> as_pcg64(np.random.Generator(np.random.MT19937(0))).bit_generator.__class__.__name__
+    'PCG64'
+    """
     if isinstance(rng.bit_generator, np.random.PCG64):
         return rng
     return np.random.default_rng(rng.integers(0, 2**63, size=4))

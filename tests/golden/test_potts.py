@@ -41,8 +41,8 @@ def test_contacts_of_the_kunitz_domain(shared_data):
 def test_mean_field_reaches_its_published_precision(shared_data):
     """0.98 at the top 53 pairs, with the usual pseudocount of one half and all 21 letters in every column."""
     family = np.load(shared_data("msa_pf00014/pf00014.npz"))
-    settings = {"coding": "categorical", "categories": list(range(21))}
-    data = gb.Dataset.read(family["x"], sample_weight=family["weights"], **settings)
+    coding = gb.data.Labels(list(range(21)))
+    data = gb.Dataset.read(family["x"], sample_weight=family["weights"], coding=coding)
     model = gb.PottsMachine(learner="mean-field", l2=1.0).fit(data).model_
     i, j = model.graph.edges.T
     distance = family["heavy_distance"][i, j]

@@ -4,19 +4,10 @@ Depends on learners and estimators. A method is one file: it chooses edges among
 `Problem.answer`, which refits; `learn.METHODS` names it.
 """
 
-from gibbsian.lazy import attach
+from gibbsian.structure.decimation import decimation
+from gibbsian.structure.l1_path import joint_l1_ebic, l1_ebic
+from gibbsian.structure.learn import METHODS, learn_structure
+from gibbsian.structure.problem import StructureResult
+from gibbsian.structure.screening import screening
 
-_MODULES = {
-    "gibbsian.structure.decimation": ("decimation",),
-    "gibbsian.structure.l1_path": (
-        "joint_l1_ebic",
-        "l1_ebic",
-    ),
-    "gibbsian.structure.learn": (
-        "METHODS",
-        "learn_structure",
-    ),
-    "gibbsian.structure.problem": ("StructureResult",),
-    "gibbsian.structure.screening": ("screening",),
-}
-__getattr__, __dir__, __all__ = attach(__name__, {name: module for module, names in _MODULES.items() for name in names})
+__all__ = ["METHODS", "StructureResult", "decimation", "joint_l1_ebic", "l1_ebic", "learn_structure", "screening"]

@@ -438,7 +438,7 @@ def test_held_out_rows_and_model_selection(rng):
     ("settings", "message"),
     [
         ({"learner": "quick"}, "learner='quick' is not known"),
-        ({"learner": "mple"}, "learner='mple' does not learn full-span models"),
+        ({"learner": "mple"}, "learner='mple' learns the parameters of given functions"),
         ({"learner": "span-dense"}, r"l2=0\.0 must be above 0 with learner='span-dense', .* give l2"),
         ({"learner": "span-dense", "l2": 0.1, "l1": 0.1}, "learner='span-dense' has no setting l1"),
         ({"learner": "span-dense", "l2": 0.1, "dtype": "float32"}, "learner='span-dense' has no setting dtype"),
