@@ -46,6 +46,14 @@ def screening(
         Gradient at which the fit stops.
     **options
         As in `learn_structure`.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> votes = gb.datasets.load_house_votes().complete_rows()
+    >>> found = gb.structure.screening(votes, loss="logrise", l2=0.01)
+    >>> ("physician-fee-freeze", "republican") in found.edges()
+    True
     """
     problem = Problem.read(X, **options)
     problem.check(l1=1.0)
