@@ -64,7 +64,7 @@ class Forests(NamedTuple):
 FOLD_AFTER = 400
 # a square of so many int8 states stays in the first-level cache while it is transposed
 _TILE = 64
-# exp(-2|J|) underflows beyond: such a coupling takes the general road.
+# exp(-2|J|) underflows beyond: such a coupling takes the general path.
 _LARGE = 300.0
 
 
