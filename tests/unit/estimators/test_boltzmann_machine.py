@@ -37,12 +37,7 @@ from systems import exact_law, random_model, sampled_data
     [
         gb.BoltzmannMachine(coding=gb.data.Threshold(0.0), l2=0.1),
         gb.BoltzmannMachine("chain", learner="mple", coding=gb.data.Threshold(0.0), l2=0.1),
-    ],
-    expected_failed_checks=lambda machine: (
-        {"check_estimators_pickle": "pseudolikelihood refuses the missing cells of this check"}
-        if machine.learner == "mple"
-        else {}
-    ),
+    ]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
