@@ -219,12 +219,15 @@ class DeepAnswers(LayerAnswers):
     def log_evidence_interval(
         self, data: Dataset, rng: np.random.Generator, n_samples: int | None = None, betas: int | None = None
     ) -> EvidenceInterval:
-        """Return the same exactly where that is quick; a lower bound says nothing of the upper side."""
+        """Return the same exactly where that is quick; a lower bound says nothing of the upper side.
+
+        A bound that is drawn is lowered by two standard errors.
+        """
         if self._sums_hidden(data):
             evidence = self.model.log_weights(data.states)
             return EvidenceInterval(evidence, evidence)
-        bounds = self._bounds(data, rng)[0]
-        return EvidenceInterval(bounds, np.full_like(bounds, np.inf))
+        bounds, errors, _ = self._bounds(data, rng)
+        return EvidenceInterval(bounds - 2.0 * errors, np.full_like(bounds, np.inf))
 
     def log_likelihood(
         self,

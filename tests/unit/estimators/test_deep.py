@@ -229,8 +229,7 @@ def test_an_interval_holds_the_truth_and_a_bound_has_no_upper_side(name, monkeyp
     assert found.lower <= truth.lower <= found.upper < found.lower + 0.5
     monkeypatch.setattr(layer_answers, "MOST_TERMS", 0)
     bound = machine.score_interval(X, n_samples=100, betas=200)
-    # the bound of so small a network is hardly below the truth, and 100 draws a row leave it a noise of some 0.001
-    assert truth.lower - 0.5 < bound.lower < truth.lower + 0.005
+    assert truth.lower - 0.5 < bound.lower < truth.lower
     assert bound.upper == np.inf
 
 

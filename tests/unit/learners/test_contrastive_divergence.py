@@ -358,3 +358,19 @@ def test_centred_steps_of_persistent_chains_come_near_the_likelihood_sooner():
             machine = gb.BoltzmannMachine(learner=learner, max_iter=600, random_state=0).fit(data)
         errors[centred] = np.abs(machine.model_.theta - exact).max()
     assert errors[True] < 0.3 < 3 * errors[True] < errors[False]
+
+
+@pytest.mark.parametrize("name", ["pcd", "cd"])
+def test_other_rows_leave_persistent_chains_where_they_stand(name):
+    """A second chunk of rows: PCD's chains go on with their streams, CD's start at the new rows."""
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(4))
+    low, high = (gb.Dataset.read(np.full((8, 4), value), coding="spin") for value in (-1, 1))
+    learner = as_learner(name, n_chains=8)
+    state, _ = learner.step(learner.init(model, low, np.random.default_rng(0)))
+    before = state.progress.samples
+    after = learner.rebound(state, high).progress.samples
+    if name == "pcd":
+        np.testing.assert_array_equal(after.states, before.states)
+        np.testing.assert_array_equal(after.streams, before.streams)
+    else:
+        assert (after.chains.states == 1).all()
