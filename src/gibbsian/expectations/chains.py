@@ -249,7 +249,7 @@ def require_chains(n_chains: int, model: Model) -> None:
     """Refuse more chains than the memory holds."""
     n = model.n_variables
     # states as int8 and as float64 with their fields, and the streams
-    require_memory(n_chains * (20.0 * n + 64.0), f"running {n_chains} chains of {n} variables", "lower n_chains=")
+    require_memory(n_chains * (20.0 * n + 64.0), f"running {n_chains} chains of {n} variables", "lower `n_chains`")
 
 
 def _summaries(model: Model, draws: np.ndarray) -> np.ndarray:

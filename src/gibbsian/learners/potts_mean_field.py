@@ -37,7 +37,7 @@ def solve_potts(model: PottsModel, data: Dataset, pseudocount: float) -> np.ndar
     require_memory(
         5 * 8.0 * starts[-1] ** 2,
         f"inverting the correlations of {starts[-1]} values",
-        "use learner='mple', which needs no inverse",
+        "use `learner='mple'`, which needs no inverse",
     )
     pairs = _pair_frequencies(data, starts, pseudocount)
     singles = np.diag(pairs)

@@ -19,7 +19,7 @@ SOLVER = Anderson(learning_rate=1.0)
 PATIENCE = 500
 REMEDY = (
     "with the data as samples this happens on dense graphs, for few rows and for strong couplings; "
-    "use learner='smci-pcd', or a penalty l2=0.01"
+    "use `learner='smci-pcd'`, or a penalty `l2=0.01`"
 )
 REGION = (
     "What is summed over exactly around each statistic: an order k, 's2', 'forest', or any region (see "

@@ -129,7 +129,7 @@ class HigherOrderModel(ExponentialFamily):
         require_memory(
             bytes_a_clique * n_cliques,
             f"all {n_cliques:,} cliques of up to {order} of {n_variables} variables",
-            "lower order=, or give the cliques that matter",
+            "lower `order`, or give the cliques that matter",
         )
         sizes = range(1, order + 1)
         cliques = itertools.chain.from_iterable(itertools.combinations(range(n_variables), k) for k in sizes)

@@ -154,7 +154,7 @@ def _image_shape(n_columns: int, shape: tuple[int, int] | None) -> tuple[int, in
         )
     height, width = shape
     if height * width != n_columns:
-        raise ArgumentError(f"{n_columns} columns are no image of {height} x {width}", "give shape=(height, width)")
+        raise ArgumentError(f"{n_columns} columns are no image of {height} x {width}", "give `shape=(height, width)`")
     return height, width
 
 

@@ -206,7 +206,9 @@ def _settle_kind(kind: str, learner: Learner) -> str:
     if kind not in ("sandwich", "fisher"):
         raise ArgumentError("must be 'auto', 'sandwich' or 'fisher'", argument="kind", value=kind)
     if kind == "fisher" and not likelihood:
-        raise ArgumentError("kind='fisher' belongs to the exact likelihood", "use kind='sandwich' for other objectives")
+        raise ArgumentError(
+            "`kind='fisher'` belongs to the exact likelihood", "use `kind='sandwich'` for other objectives"
+        )
     return kind
 
 
