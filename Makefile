@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench capabilities reproduce format clean setup
+.PHONY: demo test lint bench capabilities papers reproduce format clean setup
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gibbsian needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -32,6 +32,9 @@ format: $(READY)
 
 capabilities: $(READY)  ## docs/capabilities.md, by trying
 	PYTHONPATH=tests $(BIN)/python tests/capabilities.py --write
+
+papers: $(READY)  ## docs/papers.md, where the library does what the papers describe
+	PYTHONPATH=tests $(BIN)/python tests/papers_page.py --write
 
 reproduce: $(READY)  ## every figure and table of the papers, and docs/reproduce.md with them
 	$(BIN)/gibbsian reproduce all --out results
