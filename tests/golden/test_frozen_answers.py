@@ -23,6 +23,9 @@ def test_answers_are_those_of_the_file(name):
         if value.shape != expected.shape:
             failures.append(f"{name}: {key} has shape {value.shape}, in the file {expected.shape}")
             continue
+        if fit.faster and key.endswith("n_steps"):
+            failures += [f"{name}: {key} is {value}, in the file {expected}"] if value > expected + 1 else []
+            continue
         try:
             np.testing.assert_allclose(value, expected, rtol=fit.rtol, atol=fit.atol)
         except AssertionError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.recipe import Penalised, Recipe, as_optimizer, optimizer_setting
 from gibbsian.models import Model
+from gibbsian.models.centring import Centring
+from gibbsian.models.conditioning import Metric
 from gibbsian.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood
 from gibbsian.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.objectives import RatioMatching as RatioObjective
@@ -65,9 +67,30 @@ class ObjectiveLearner(Penalised):
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Bind the objective to the data and evaluate the start."""
         if not data.has_missing or getattr(self.objective, "takes_missing", False):
-            plain = Minimisation(self._bind(model, data), self.optimizer, self._l1_of(model))
-            return LearnerState(plain, plain.start(model.theta))
+            plain, theta = self._minimisation(model, data)
+            return LearnerState(plain, plain.start(theta))
         return self._completing(model, data, rng)
+
+    def _minimisation(self, model: Model, data: Dataset) -> tuple[Minimisation, np.ndarray]:
+        """Return the function with what minimises it, and where to start: independent columns rather than zero."""
+        plain = Minimisation(self._bind(model, data), self.optimizer, self._l1_of(model))
+        if not getattr(self.optimizer, "takes_metric", False):
+            return plain, model.theta
+        centred = replace(plain, centring=self._centring(model, data))
+        if data.has_missing or model.n_hidden or self.l1 or not hasattr(self.objective, "metric"):
+            return centred, model.theta
+        mean = _shrunk_means(model, data)
+        near = model.independent(mean)
+        if near is None:
+            return centred, model.theta
+        metric = self.objective.metric(near, data, mean, self.l2)
+        return replace(centred, metric=metric), model.theta if model.theta.any() else near.theta
+
+    def _centring(self, model: Model, data: Dataset) -> Centring:
+        """Return the change to parameters about the mean, which are the same ones in every coding."""
+        from gibbsian.expectations.clamped import present_means
+
+        return model.centred(present_means(data), l1=self.l1 > 0)
 
     def _completing(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Prepare to complete the rows again and again under the model."""
@@ -90,12 +113,12 @@ class ObjectiveLearner(Penalised):
 
     def _steps(self, model: Model, data: Dataset) -> NoisySteps:
         """Return how the parameters move along noisy gradients, which have no value to search along."""
-        from gibbsian.expectations.clamped import present_means
         from gibbsian.learners.noisy_steps import NoisySteps, paced_adam
 
         optimizer = self.optimizer if isinstance(self.optimizer, GradientStep) else paced_adam(model)
-        centring = model.centred(present_means(data), l1=self.l1 > 0)
-        return NoisySteps(optimizer, self._l1_of(model), centring, average=True, min_iter=FEWEST_SAMPLED)
+        return NoisySteps(
+            optimizer, self._l1_of(model), self._centring(model, data), average=True, min_iter=FEWEST_SAMPLED
+        )
 
     def _bind(self, model: Model, rows: Dataset) -> Function:
         """Return the smooth part of what is minimised, as a function of theta."""
@@ -147,11 +170,16 @@ class ObjectiveLearner(Penalised):
 
 @dataclass(frozen=True, eq=False)
 class Minimisation:
-    """A function of theta, and what minimises it."""
+    """A function of theta, and what minimises it: by theta itself, or by parameters about the mean of the data.
+
+    States have theta; what an optimiser remembers of its way is in the parameters that it moves.
+    """
 
     function: Function
     optimizer: Any
     l1: np.ndarray
+    centring: Centring | None = None
+    metric: Metric | None = None
 
     def start(self, theta: np.ndarray) -> Any:
         """Evaluate the start."""
@@ -159,7 +187,23 @@ class Minimisation:
 
     def step(self, progress: Any) -> tuple[Any, StepInfo]:
         """Take one step of the optimiser."""
-        return self.optimizer.step(self.function, progress, self.l1)
+        if self.centring is None:
+            return self.optimizer.step(self.function, progress, self.l1)
+        inside = replace(
+            progress, theta=self.centring.inwards(progress.theta), gradient=self.centring.gradient(progress.gradient)
+        )
+        function = WithMetric(self._of_centred, self.metric)
+        after, info = self.optimizer.step(function, inside, self.centring.l1(self.l1))
+        if after is inside:
+            return progress, info
+        # the gradient goes back by the same change as it came
+        gradient = self.centring.gradient_outwards(after.gradient)
+        return replace(after, theta=self.centring.outwards(after.theta), gradient=gradient), info
+
+    def _of_centred(self, centred: np.ndarray) -> tuple[float, np.ndarray]:
+        assert self.centring is not None
+        value, gradient = self.function(self.centring.outwards(centred))
+        return value, self.centring.gradient(gradient)
 
 
 @dataclass(frozen=True)
@@ -172,6 +216,25 @@ class WithHessian:
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return value and gradient."""
         return self.value_and_gradient(theta)
+
+
+@dataclass(frozen=True)
+class WithMetric:
+    """A function with an approximate inverse of its Hessian, where one is known."""
+
+    value_and_gradient: Function
+    metric: Metric | None
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return value and gradient."""
+        return self.value_and_gradient(theta)
+
+
+def _shrunk_means(model: Model, data: Dataset) -> np.ndarray:
+    """Return the means of the columns with one more row of each of two values, so that none has a single value."""
+    domain = model.domain
+    middle = (domain.low + domain.high) / 2 if domain.two_valued else 0.0
+    return (data.weights @ data.states + 2.0 * middle) / (data.total_weight + 2.0)
 
 
 def ridge(function: Function, l2: float) -> Function:

@@ -13,6 +13,7 @@ from gibbsian.domain import AnyDomain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.centring import Centring
+from gibbsian.models.conditioning import Metric
 from gibbsian.models.factors import FactorGraph, Marginal
 from gibbsian.models.scopes import Scopes, spread_over_edges
 from gibbsian.models.states import checked_states
@@ -63,6 +64,14 @@ class Model(Protocol):
 
         def centred(self, origin: np.ndarray, l1: bool = False) -> Centring:
             """Return the change to parameters about a mean."""
+
+        def independent(self, mean: np.ndarray) -> Self | None:
+            """Return the model of independent columns with these means."""
+
+        def metric(
+            self, mean: np.ndarray, statistics: np.ndarray, weights: np.ndarray | None, l2: float
+        ) -> Metric | None:
+            """Return an approximate inverse Hessian where columns are independent."""
 
         def parameter_names(self, names: Sequence[str]) -> list[str]:
             """Return a label for each parameter."""
@@ -249,6 +258,14 @@ class ExponentialFamily:
     def centred(self: Any, origin: np.ndarray, l1: bool = False) -> Centring:
         """Return the change to parameters about a mean; with `l1` one that leaves what is penalised apart."""
         return Centring.identity(self.theta.size)
+
+    def independent(self, mean: np.ndarray) -> Any:
+        """Return the model of independent columns with these means, or None where that is not a matter of biases."""
+        return None
+
+    def metric(self, mean: np.ndarray, statistics: np.ndarray, weights: np.ndarray | None, l2: float) -> Metric | None:
+        """Return an approximate inverse Hessian where columns are independent, or None (see `conditioning`)."""
+        return None
 
     @property
     def interactions_around(self: Any) -> np.ndarray:

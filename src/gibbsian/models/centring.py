@@ -53,6 +53,11 @@ class Centring:
         pulled = gradient if self.outer is None else self.outer.T @ gradient
         return pulled / self.scales
 
+    def gradient_outwards(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the gradient with respect to theta, given that with respect to the centred parameters."""
+        scaled = gradient * self.scales
+        return scaled if self.inner is None else self.inner.T @ scaled
+
     def l1(self, l1: np.ndarray) -> np.ndarray:
         """Return the same L1 penalty for the centred parameters, which are only rescaled where it acts."""
         return l1 / self.scales

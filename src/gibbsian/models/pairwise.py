@@ -18,6 +18,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.centring import Centring, pair_centring
+from gibbsian.models.conditioning import Metric, diagonal_metric, pair_metric
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.local_states import LocalStates
 from gibbsian.models.parameters import change_of_domain, check_temperature, checked_theta
@@ -215,6 +216,31 @@ class PairwiseModel(ExponentialFamily):
         scales = np.full(self.theta.size, half**2 / self.temperature)
         scales[: self.n_biases] = half / self.temperature
         return pair_centring(self.graph, origin, scales) if self.bias else Centring(scales)
+
+    def independent(self, mean: np.ndarray) -> Self:
+        """Return the machine of independent columns with these means, all between the two values."""
+        rates = (mean - self.domain.low) / self.domain.gap
+        theta = np.zeros_like(self.theta)
+        theta[: self.n_biases] = (np.log(rates / (1.0 - rates)) * (self.temperature / self.domain.gap))[: self.n_biases]
+        return self.replace(theta)
+
+    def metric(self, mean: np.ndarray, statistics: np.ndarray, weights: np.ndarray | None, l2: float) -> Metric | None:
+        """Return an approximate inverse Hessian where columns are independent (see `conditioning`).
+
+        `statistics` are the means of the data, `weights` how the loss of a variable bends with its field, None for the
+        likelihood.
+        """
+        domain, half = self.domain, self.domain.gap / 2
+        origin = mean if self.bias else np.zeros_like(mean)
+        variances = ((domain.low + domain.high) * mean - domain.low * domain.high - origin**2) / half**2
+        ridges, (i, j) = l2 / np.square(self.centred(origin).scales), self.graph.edges.T
+        if self.graph.density < 1.0:
+            single = variances if weights is None else weights
+            pairs = variances[i] * single[j] + (0.0 if weights is None else variances[j] * single[i])
+            return diagonal_metric(self._in_layout(single, pairs), ridges)
+        covariance = np.diag(variances / 2)
+        covariance[i, j] = (statistics[self.n_biases :] - origin[i] * origin[j]) / half**2
+        return pair_metric(self.graph, origin / half, covariance + covariance.T, weights, (ridges[0], ridges[-1]))
 
     @property
     def edge_strengths(self) -> np.ndarray:

@@ -25,6 +25,7 @@ from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.models import Model
+from gibbsian.models.conditioning import Metric
 from gibbsian.objectives.base import Function, Scores
 from gibbsian.objectives.curvature import STEP, state_blocks, symmetric_differences
 
@@ -115,6 +116,15 @@ class FlipCostObjective:
                 bends[left_out[block]] = 0.0
             curvature += by_slopes(data.states[block], bends * shares[block, None])
         return curvature
+
+    def metric(self, model: Model, data: Dataset, mean: np.ndarray, l2: float) -> Metric | None:
+        """Return an approximate inverse Hessian at a model of independent columns with these means."""
+        ends = model.domain.from_codes(np.repeat([[0], [1]], model.n_variables, axis=1))
+        # a flip cost of independent columns follows from the variable's own value, and changes by two with its field
+        bends = 4.0 * self.bends(model.flip_costs(ends))
+        rates = (mean - ends[0]) / (ends[1] - ends[0])
+        weights = (1.0 - rates) * bends[0] + rates * bends[1]
+        return model.metric(mean, model.mean_statistics(data.states, data.weights), weights, l2)
 
     def bends(self, costs: np.ndarray) -> np.ndarray:
         """Return the second derivative of the loss at each flip cost of two-valued variables."""

@@ -13,6 +13,7 @@ from gibbsian.expectations.exact import ClampedExact
 from gibbsian.inference import ExactInference, exact, plan_exact
 from gibbsian.inference.missing import clamped_moments
 from gibbsian.models import Model
+from gibbsian.models.conditioning import Metric
 from gibbsian.objectives.base import OBJECTIVES, Function, Scores
 from gibbsian.objectives.curvature import (
     covariance_of_statistics,
@@ -75,6 +76,10 @@ class Likelihood:
                 "with missing cells use `learner='mple'` or 'pcd', which complete them, a sparser graph or "
                 "`Dataset.complete_rows()`",
             ) from None
+
+    def metric(self, model: Model, data: Dataset, mean: np.ndarray, l2: float) -> Metric | None:
+        """Return an approximate inverse Hessian at a model of independent columns with these means."""
+        return model.metric(mean, model.mean_statistics(data.states, data.weights), None, l2)
 
     def scores(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Scores:
         """Yield minus the statistics of each state over T; missing cells are averaged over what they may be.

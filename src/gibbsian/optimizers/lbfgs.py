@@ -6,8 +6,9 @@ what checkpoints that resume to the same bits need.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from gibbsian.optimizers.base import (
     subgradient,
 )
 from gibbsian.settings import check, declared, whole
+
+Metric = Callable[[np.ndarray], np.ndarray]
 
 _DECREASE = 1e-4  # sufficient decrease (Armijo)
 _CURVATURE = 0.9  # weak Wolfe condition
@@ -41,6 +44,9 @@ class LBFGSState(OptimizerState):
 class LBFGS:
     """Quasi-Newton steps with a weak Wolfe line search; orthant-wise (OWL-QN) where there is an L1 penalty.
 
+    A function may bring a ``metric``, an approximate inverse Hessian (see `gibbsian.models.conditioning`), in place of
+    the multiple of one that the recursion starts from.
+
     Examples
     --------
     >>> import numpy as np
@@ -55,6 +61,8 @@ class LBFGS:
     True
     """
 
+    takes_metric: ClassVar[bool] = True
+
     memory: int = whole(20, "How many past steps shape the next one.", least=1, kw_only=False)
 
     def __post_init__(self) -> None:
@@ -67,27 +75,21 @@ class LBFGS:
         return LBFGSState(theta, gradient, value + penalty(theta, l1), 1, empty, empty)
 
     def step(self, function: Function, state: LBFGSState, l1: np.ndarray) -> tuple[LBFGSState, StepInfo]:
-        """Search along one quasi-Newton direction; fall back to the gradient when that direction fails."""
+        """Search along one quasi-Newton direction; where that fails, along simpler ones down to the gradient itself."""
         steepest = -subgradient(state.theta, state.gradient, l1)
-        direction = _quasi_newton(steepest, state.moves, state.changes)
-        if l1.any():
-            direction = np.where(direction * steepest > 0, direction, 0.0)
-        found = _line_search(function, state, direction, steepest, l1)
-        if found.failed and len(state.moves):
-            restart = LBFGSState(
-                state.theta,
-                state.gradient,
-                state.value,
-                state.evaluations + found.trials,
-                state.moves[:0],
-                state.changes[:0],
-            )
-            return self.step(function, restart, l1)
-        evaluations = state.evaluations + found.trials
+        metric, evaluations, moves = getattr(function, "metric", None), state.evaluations, state.moves
+        for moves, shape in self._shapes(state.moves, metric):
+            direction = _quasi_newton(steepest, moves, state.changes[: len(moves)], shape)
+            if l1.any():
+                direction = np.where((direction * steepest > 0) | (l1 == 0), direction, 0.0)
+            found = _line_search(function, state, direction, steepest, l1)
+            evaluations += found.trials
+            if not found.failed:
+                break
         if found.failed:
             norm = gradient_norm(state.theta, state.gradient, l1)
             return state, StepInfo(state.value, norm, 0.0, evaluations, stalled=True)
-        moves, changes = self._remember(state, found)
+        moves, changes = self._remember(state, found, len(moves))
         new = LBFGSState(found.theta, found.gradient, found.value, evaluations, moves, changes)
         norm = gradient_norm(new.theta, new.gradient, l1)
         # within the noise of the value steps may still flatten the gradient, until they drown in the rounding of theta
@@ -95,26 +97,39 @@ class LBFGS:
         stalled = new.value >= state.value and bool(np.abs(new.theta - state.theta).max(initial=0.0) <= visible)
         return new, StepInfo(new.value, norm, found.size, evaluations, stalled)
 
-    def _remember(self, state: LBFGSState, found: _Trial) -> tuple[np.ndarray, np.ndarray]:
+    @staticmethod
+    def _shapes(moves: np.ndarray, metric: Metric | None) -> Iterator[tuple[np.ndarray, Metric | None]]:
+        """What directions are made of, the best first: memory and metric, the metric, neither."""
+        if len(moves):
+            yield moves, metric
+        if metric is not None:
+            yield moves[:0], metric
+        yield moves[:0], None
+
+    def _remember(self, state: LBFGSState, found: _Trial, kept: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the moves and changes of gradient so far, of which the first `kept` were of use, with the last."""
         move, change = found.theta - state.theta, found.gradient - state.gradient
         if move @ change <= 1e-10 * np.sqrt((move @ move) * (change @ change)):
-            return state.moves, state.changes  # no positive curvature seen: the pair would spoil the model
-        moves = np.vstack([state.moves, move])[-self.memory :]
-        changes = np.vstack([state.changes, change])[-self.memory :]
+            return state.moves[:kept], state.changes[:kept]  # no positive curvature seen: it would spoil the model
+        moves = np.vstack([state.moves[:kept], move])[-self.memory :]
+        changes = np.vstack([state.changes[:kept], change])[-self.memory :]
         return moves, changes
 
 
-def _quasi_newton(steepest: np.ndarray, moves: np.ndarray, changes: np.ndarray) -> np.ndarray:
-    """Multiply by the implicit inverse Hessian (the two-loop recursion)."""
-    direction = steepest.copy()
+def _quasi_newton(steepest: np.ndarray, moves: np.ndarray, changes: np.ndarray, metric: Metric | None) -> np.ndarray:
+    """Multiply by the implicit inverse Hessian (the two-loop recursion about the metric)."""
     if not len(moves):
-        return direction / max(1.0, np.abs(direction).sum())  # a first step of unit length at most
+        # a first step of unit length at most, unless something is known of the curvature
+        return steepest / max(1.0, np.abs(steepest).sum()) if metric is None else metric(steepest)
+    direction = steepest.copy()
     curvatures = np.einsum("kp,kp->k", moves, changes)
     weights = np.empty(len(moves))
     for k in range(len(moves) - 1, -1, -1):
         weights[k] = moves[k] @ direction / curvatures[k]
         direction -= weights[k] * changes[k]
-    direction *= curvatures[-1] / (changes[-1] @ changes[-1])
+    last = changes[-1]
+    direction = direction if metric is None else metric(direction)
+    direction *= curvatures[-1] / (last @ (last if metric is None else metric(last)))
     for k in range(len(moves)):
         direction += (weights[k] - changes[k] @ direction / curvatures[k]) * moves[k]
     return direction
@@ -141,7 +156,7 @@ def _line_search(
     while slope < 0 and trials < _MOST_TRIALS:
         theta = state.theta + size * direction
         if orthant is not None:
-            theta = np.where(theta * orthant > 0, theta, 0.0)
+            theta = np.where((theta * orthant > 0) | (l1 == 0), theta, 0.0)
         smooth, gradient = function(theta)
         trials += 1
         value = smooth + penalty(theta, l1)

@@ -1,0 +1,79 @@
+"""Metrics are inverse Hessians where columns are independent, and make the coding indifferent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.data import Dataset
+from gibbsian.objectives import Likelihood, ProbabilityFlow, Pseudolikelihood, RatioMatching
+from systems import all_states
+
+OBJECTIVES = [Likelihood(), Pseudolikelihood(), RatioMatching(), ProbabilityFlow()]
+CODINGS = {"spin": gb.domain.SPIN, "binary": gb.domain.BINARY}
+
+
+def independent(model, mean):
+    """Return the model of independent columns, and its distribution as weighted rows."""
+    near = model.independent(mean)
+    states = all_states(model.n_variables, model.domain)
+    weights = np.exp(near.log_weights(states))
+    return near, Dataset.read(states, coding=model.domain.name, sample_weight=weights / weights.sum())
+
+
+def models(domain):
+    complete = gb.graphs.complete(4)
+    return {
+        "all pairs": gb.PairwiseModel.zeros(complete, domain),
+        "a chain at a temperature": gb.PairwiseModel.zeros(gb.graphs.grid(1, 4), domain, temperature=1.5),
+        "no biases": gb.PairwiseModel.zeros(complete, domain, bias=False),
+        "triples": gb.HigherOrderModel.of_order(4, 3, domain),
+    }
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda objective: objective.name)
+@pytest.mark.parametrize("kind", models(gb.domain.SPIN))
+@pytest.mark.parametrize("coding", CODINGS)
+def test_a_metric_undoes_the_hessian_of_independent_columns(coding, kind, objective):
+    domain = CODINGS[coding]
+    model = models(domain)[kind]
+    rates = np.full(4, 0.5) if kind == "no biases" else np.array([0.3, 0.5, 0.8, 0.6])
+    if kind == "no biases" and coding == "binary":
+        pytest.skip("moments about zero are correlated, so that couplings that share a column do not separate")
+    mean = domain.low + domain.gap * rates
+    near, data = independent(model, mean)
+    metric, centring = objective.metric(near, data, mean, 0.0), model.centred(mean)
+    hessian = objective.curvature(near, data)
+    for theta in np.eye(model.theta.size):
+        slopes = centring.gradient(hessian @ centring.outwards(theta))
+        np.testing.assert_allclose(metric(slopes), theta, atol=1e-5)
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.01])
+@pytest.mark.parametrize("objective", [Likelihood(), Pseudolikelihood()], ids=lambda objective: objective.name)
+def test_a_metric_is_symmetric_and_positive_on_correlated_columns_with_a_ridge(objective, l2):
+    rows = (np.random.default_rng(0).random((300, 6)) < 0.2).astype(int)
+    rows[:, 1] |= rows[:, 0]
+    data, mean = Dataset.read(rows), (rows.sum(axis=0) + 1) / (len(rows) + 2)
+    near = gb.PairwiseModel.zeros(gb.graphs.complete(6), data.domain).independent(mean)
+    metric = objective.metric(near, data, mean, l2)
+    matrix = np.array([metric(unit) for unit in np.eye(near.theta.size)])
+    np.testing.assert_allclose(matrix, matrix.T, atol=1e-9 * np.abs(matrix).max())
+    assert np.linalg.eigvalsh(matrix).min() > 0
+
+
+@pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "mle"])
+@pytest.mark.parametrize("l1", [0.0, 0.01])
+def test_either_coding_takes_the_same_few_evaluations(learner, l1):
+    rng = np.random.default_rng(1)
+    graph = gb.graphs.complete(10)
+    model = gb.PairwiseModel.build(graph, rng.normal(0.5, 0.3, 10), rng.normal(0, 0.15, 45))
+    spins = gb.inference.exact(model).sample(3000, rng)
+    counts = []
+    for rows in (spins, (spins + 1) // 2):
+        result = gb.BoltzmannMachine(learner=learner, l1=l1, tol=1e-5).fit(rows).result_
+        assert result.converged
+        counts.append(result.trace.column("evaluations")[-1])
+    assert max(counts) <= (40 if l1 else 20)
+    assert l1 or counts[0] == counts[1]
