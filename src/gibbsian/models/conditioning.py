@@ -2,7 +2,7 @@
 
 Where columns are independent, and with parameters about their mean, biases and couplings separate. With C the
 covariance of the columns in units of spins, the curvature of the likelihood acts on the couplings as ``J -> C J C``;
-that of an objective on flip costs, of which a variable's loss bends by ``w_i`` with its field, as ``J -> W J C + C J W``.
+that of an objective on flip costs, where a variable's loss bends by ``w_i`` with its field, as ``W J C + C J W``.
 Both are inverted by one division in a basis of eigenvectors. Quasi-Newton steps that start from there take as many
 steps in 0/1 as in -1/+1 coding, and a few times fewer in both.
 """
