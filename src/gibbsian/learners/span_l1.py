@@ -1,9 +1,9 @@
 """L1 instead of description lengths (TA22 section 5): a convex cost, and a minimum that can be certified.
 
-At the minimum of ``KL(p_d || p_theta) + l1 sum_y |theta_y|`` the means of functions in use differ from the data's by just
-``l1``, towards zero parameters, and those of all other functions by no more. A function that breaks this by v lowers the
-cost by at least ``v^2 / 2`` along its own axis, because a mean moves no faster than its parameter (TA22 eq. 2.12): where
-no function gains as much as ``tol^2 / 2``, the conditions hold to `tol`, for all functions at once.
+At the minimum of ``KL(p_d || p_theta) + l1 sum_y |theta_y|`` the means of functions in use differ from the data's by
+just ``l1``, towards zero parameters, and those of all other functions by no more. A function that breaks this by v
+lowers the cost by at least ``v^2 / 2`` along its own axis, because a mean moves no faster than its parameter (TA22 eq.
+2.12): where no function gains as much as ``tol^2 / 2``, the conditions hold to `tol`, for all functions at once.
 """
 
 from __future__ import annotations
