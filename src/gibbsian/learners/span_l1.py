@@ -8,10 +8,11 @@ lowers the cost by at least ``v^2 / 2`` along its own axis, because a mean moves
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import LEARNERS
 from gibbsian.learners.span_base import Change, SpanLearner, SpanPoint, rescanned
 from gibbsian.learners.span_greedy import Move, apply_move
@@ -38,10 +39,16 @@ class SpanL1(SpanLearner):
     ([(0, 1, 2)], array([0.89]))
     """
 
-    l1: float = number(0.01, "Strength of the absolute value of parameters.", above=0)  # type: ignore[misc]
+    l1: float = number(0.01, "Strength of the absolute value of parameters, above 0.", least=0)  # type: ignore[misc]
     tol: float = number(1e-5, "To what a mean may differ from the data's by more than `l1`.", least=1e-6)
 
     why_done: ClassVar[str] = "no mean differs from the data's by `l1` and {:g} more"
+
+    def require(self, model: Any) -> None:
+        """Refuse a fit that nothing keeps from the noise."""
+        super().require(model)
+        if not self.l1 > 0:
+            raise ArgumentError("must be above 0 with `learner='span-l1'`", argument="l1", value=self.l1)
 
     def begin(self, problem: SpanProblem, point: SpanPoint, once: bool = False) -> SpanPoint:
         """Return the minimum over the functions of a point."""

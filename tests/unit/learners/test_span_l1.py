@@ -120,7 +120,7 @@ def test_the_cost_falls_and_the_end_is_said_in_its_own_words(rng):
 
 
 def test_bad_strengths_are_named():
-    with pytest.raises(ArgumentError, match="l1=0 must be above 0"):
-        SpanL1(l1=0)
+    with pytest.raises(ArgumentError, match=r"l1=0\.0 must be above 0 with learner='span-l1'"):
+        fit([[0, 1]], [5], (2, 2), "l1", l1=0.0)
     with pytest.raises(ArgumentError, match="tol=1e-09 must be at least 1e-06"):
         SpanL1(tol=1e-9)
