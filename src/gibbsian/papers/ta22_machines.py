@@ -121,7 +121,7 @@ def persistent_on_networks() -> Experiment:
         None,
         (_below_full_span, _below_integration, _noticeable_when_close),
         trials_of=lambda asked: math.ceil(SHARE * asked),
-        scale="one set of two random networks, 1,000 and 100,000 rows of each, for every 20 trials in 3 asked",
+        scale="three sets of two random networks, 1,000 and 100,000 rows of each, for every 20 trials asked",
     )
 
 
