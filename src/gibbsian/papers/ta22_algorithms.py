@@ -100,6 +100,7 @@ def _steps_of(basis: SpanBasis, rng: np.random.Generator) -> Trial:
     """Learn a table of random weights around a distribution with some strong terms by both."""
     used = 1 + rng.choice(basis.size - 1, N_TERMS, replace=False)
     p = FullSpanModel(basis, used, rng.normal(0.0, 0.6, N_TERMS)).probabilities()
+    # every state is seen: as printed, a function that is constant in the rows has no finite parameter (ours: 1 - 1/N)
     p *= rng.uniform(0.5, 1.5, p.size)
     p /= p.sum()
     steps, printed = learn_as_printed(basis, p, N_ROWS)
