@@ -13,17 +13,18 @@ from gibbsian.data import Dataset
 from gibbsian.domain import BINARY, SPIN, Coding
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
 from gibbsian.estimators.base import ESTIMATORS, Estimator
-from gibbsian.estimators.span_questions import SpanQuestions, has_hidden_variable
+from gibbsian.estimators.span_questions import SpanQuestions, has_hidden_variable, hidden_values
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.span_problem import DescriptionLength
 from gibbsian.learners.start import model_to_start_from
 from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.span_basis import SpanBasis
-from gibbsian.settings import choice, declared, free, non_defaults, number, whole
+from gibbsian.settings import Setting, check_value, choice, declared, free, non_defaults, number, whole
 
 # Settings that a learner named by text is made with.
 OF_THE_LEARNER = ("tol", "mdl_scale", "l1", "l2", "l2_growth", "dtype")
+_VALUES = Setting("Values of a hidden variable.", "whole", low=1)
 
 
 @ESTIMATORS.register("full-span", about="functions of any order, chosen by what they save")
@@ -86,7 +87,8 @@ class FullSpan(SpanQuestions, Estimator):
         "span-greedy",
         "TA22's algorithm ('span-greedy'); the one that also re-fits all parameters at once, whose cost is never "
         "higher ('span-newton'); or all functions at once under L2, none selected ('span-dense'), which often predicts "
-        "new rows better, but needs `l2` and seven times the memory. Or a learner object with its own settings.",
+        "new rows better, but needs `l2` and seven times the memory; or all under L1 alone ('span-l1'), with the "
+        "conditions of its minimum held to `tol`. Or a learner object with its own settings.",
         doc="str or Learner",
         kw_only=False,
     )
@@ -111,8 +113,13 @@ class FullSpan(SpanQuestions, Estimator):
         doc="FullSpanModel or fitted FullSpan, optional",
         flag=False,
     )
-    n_components: int = whole(1, "Values of a hidden variable besides the columns; 1 for none.", least=1)
-    n_init: int = whole(1, "Starts of a hidden variable; the one of lowest cost is kept.", least=1)
+    n_components: Any = free(
+        1,
+        "Values of a hidden variable besides the columns, 1 for none; of several hidden variables the values of each, "
+        "as in (2, 3).",
+        doc="int or sequence of int",
+    )
+    n_init: int = whole(1, "Starts of the hidden variables; the one of lowest cost is kept.", least=1)
     n_averages: int = whole(0, "Fits to resampled rows to average; 0 for one fit to all rows.", least=0)
     candidates: Any = free(
         None,
@@ -137,15 +144,17 @@ class FullSpan(SpanQuestions, Estimator):
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
         data = super()._read(X, fitting, sample_weight)
-        if self.n_components > 1 and data.domain == SPIN:  # a hidden variable is numbered from 0, and so are the others
+        if hidden_values(self) and data.domain == SPIN:  # hidden variables are numbered from 0, and so are the others
             data = data.convert(Coding(data.coding.name, data.coding.low, data.coding.high, BINARY))
         return data
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> FullSpanModel:
         cardinalities = tuple(data.domain.cardinalities(data.n_variables).tolist())
-        given = model_to_start_from(self.start)
-        if given is None and self.n_components > 1:
-            return FullSpanModel.build((*cardinalities, self.n_components), n_hidden=1)
+        given, hidden = model_to_start_from(self.start), hidden_values(self)
+        for q in hidden:
+            check_value("n_components", q, _VALUES)
+        if given is None and hidden:
+            return FullSpanModel.build((*cardinalities, *hidden), n_hidden=len(hidden))
         if given is None:
             return FullSpanModel(SpanBasis(cardinalities), np.empty(0, np.int64), np.empty(0), data.domain)
         if not getattr(given, "is_full_span", False):
@@ -169,13 +178,14 @@ class FullSpan(SpanQuestions, Estimator):
         return self._around(as_learner(self.learner, **given))
 
     def _around(self, learner: Learner) -> Learner:
-        """Put a hidden variable, several starts and averages around a learner, as they are asked for."""
+        """Put hidden variables, several starts and averages around a learner, as they are asked for."""
         from gibbsian.learners.span_ensembles import SpanBagging
         from gibbsian.learners.span_hidden import SpanHidden
         from gibbsian.learners.stages import Restarts
 
-        if self.n_components > 1:
-            learner = SpanHidden(learner=learner, tol=0.1 * self.tol)
+        if hidden_values(self):
+            if hasattr(learner, "lowered"):  # it learns complete rows, as one round does
+                learner = SpanHidden(learner=learner, tol=0.1 * self.tol)
             if self.n_init > 1:
                 learner = Restarts(learner, self.n_init, max_iter=self.max_iter, tol=0.0)  # type: ignore[call-arg]
         if self.n_averages:
@@ -234,7 +244,8 @@ class FullSpan(SpanQuestions, Estimator):
 
     @classmethod
     def _structure_of(cls, model: FullSpanModel, coding: Any) -> dict[str, Any]:
-        return {"coding": coding}
+        hidden = {"n_components": model.cardinalities[-model.n_hidden :]} if model.n_hidden else {}
+        return {"coding": coding, **hidden}
 
     # -- the fitted model ---------------------------------------------------------------------------------------------
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
@@ -36,9 +37,14 @@ OF_THE_FIT = ("cost", "divergence", "steps", "seconds", "resumed_at_step")
 _N_STATES = Setting("How many states.", "whole", low=1)
 
 
+def hidden_values(estimator: Any) -> tuple[Any, ...]:
+    """Return how many values each hidden variable has that is asked for; one with a single value is none."""
+    return tuple(q for q in np.atleast_1d(np.array(estimator.n_components, dtype=object)).tolist() if q != 1)
+
+
 def has_hidden_variable(estimator: Any) -> bool:
     """Whether a fit leaves a hidden variable in the model; averages and choices are of the columns alone."""
-    return estimator.n_components > 1 and not estimator.n_averages and estimator.candidates is None
+    return bool(hidden_values(estimator)) and not estimator.n_averages and estimator.candidates is None
 
 
 class SpanQuestions:
@@ -47,7 +53,7 @@ class SpanQuestions:
     model_: FullSpanModel
     coding_: Any
     names_: tuple[str, ...]
-    n_components: int
+    n_components: Any
 
     if TYPE_CHECKING:
         result_: Any
@@ -61,19 +67,22 @@ class SpanQuestions:
 
     @available_if(has_hidden_variable)
     def transform(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the values of the hidden variable given the present cells of each row.
+        """Return the probabilities of the values of each hidden variable given the present cells of each row.
 
-        There is one with ``n_components`` above 1, unless models are averaged or chosen.
+        There are some with ``n_components`` above 1, unless models are averaged or chosen.
         """
         data = self._read(X)
         return self._answers.hidden_probabilities(data)[data.row_of]
 
     @available_if(has_hidden_variable)
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns that `transform` gives, one for each value of the hidden variable."""
+        """Return the names of the columns that `transform` gives, one for each value of each hidden variable."""
         check_is_fitted(self)
         _check_feature_names_in(self, input_features)
-        return np.array([f"hidden={value}" for value in range(self.model_.cardinalities[-1])], dtype=object)
+        hidden = self.model_.cardinalities[-self.model_.n_hidden :]
+        names = ["hidden"] if len(hidden) == 1 else [f"hidden {k}" for k in range(len(hidden))]
+        values = [f"{name}={value}" for name, q in zip(names, hidden, strict=True) for value in range(q)]
+        return np.array(values, dtype=object)
 
     # -- the distribution ---------------------------------------------------------------------------------------------
     def most_probable(self, n_states: int = 1) -> Any:
@@ -108,7 +117,7 @@ class SpanQuestions:
             raise ArgumentError("given holds a column twice, by name and by number", "give each once")
         codes = [self._code(node, label) for node, label in zip(nodes, given.values(), strict=True)]
         values = self.model_.domain.from_codes(np.array([codes], dtype=np.int8))[0]
-        model, _ = self.model_.condition(nodes, values)
+        model = replace(self.model_.condition(nodes, values)[0], n_hidden=self.model_.n_hidden)
         free = [i for i in range(len(self.names_)) if i not in nodes]
         names = tuple(self.names_[i] for i in free)
         known = {self.names_[i]: self._labels(i)[code] for i, code in zip(nodes, codes, strict=True)}
@@ -195,7 +204,7 @@ class SpanQuestions:
                 f"the other model has the columns {shorten(machine.names_)} but this one has {shorten(self.names_)}",
                 "compare models of the same columns in the same order",
             )
-        model, n = machine.model_, len(self.names_)
+        model, n = getattr(machine, "_visible", machine.model_), len(self.names_)
         self._check_values(_cardinalities(model))
         theirs = [machine.coding_.labels_of(j) for j in range(n)]
         numbers = relabel(self.names_, [self._labels(j) for j in range(n)], theirs, "the other model")

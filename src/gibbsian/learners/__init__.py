@@ -46,6 +46,7 @@ _NAMES = {
     "SpanDense": "span_dense",
     "SpanGreedy": "span_greedy",
     "SpanHidden": "span_hidden",
+    "SpanL1": "span_l1",
     "SpanNewton": "span_newton",
     "SpanSelection": "span_ensembles",
     "SpatialPCD": "spatial",

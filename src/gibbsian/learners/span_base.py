@@ -178,6 +178,7 @@ class SpanLearner(Learner):
     l2: float = number(0.0, "Strength of the square of parameters of functions of one column.", least=0)
     l2_growth: float = number(1.0, "By what factor `l2` grows with every further column.", least=1)
 
+    why_done: ClassVar[str] = "no move lowers the cost by {:g}"
     why_all_rows: ClassVar[str] = ", because what it takes to describe a function depends on their number"
     # What a learner without the setting has.
     mdl_scale: ClassVar[float] = 0.0
@@ -257,7 +258,7 @@ class SpanLearner(Learner):
         """Take one step."""
         rows, inner, change = state.problem.advance(self, state.progress.inner)
         progress = SpanProgress(inner, state.progress.n_steps + 1, rows.is_done(self, inner))
-        verdict = progress.verdict and f"{progress.verdict}: no move lowers the cost by {self.tol:g}"
+        verdict = progress.verdict and f"{progress.verdict}: {self.why_done.format(self.tol)}"
         info = step_info(change, inner.point.cost, inner.point.indices.size, progress.n_steps, verdict)
         return LearnerState(rows, progress), info
 

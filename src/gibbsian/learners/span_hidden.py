@@ -11,6 +11,7 @@ visible variables at least as much: every round is one fit that goes on from the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,10 @@ from gibbsian.settings import check, declared, free, number
 
 # How much less likely a class is, at the start, with each variable in which a row differs from its centre.
 _NEARNESS = 1.0
+# By how much less likely a second hidden variable looks at the columns of the first.
+_LEFT_ALONE = 0.99
+# A dependence that stands for none.
+_TINY = 1e-9
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ class SpanHidden(Around):
         return model
 
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
-        """Start around rows drawn at random, one for each combination of hidden values."""
+        """Start around rows drawn at random, one for each value of each hidden variable."""
         self.learner.require(model)
         if not model.n_hidden:
             raise ArgumentError("the model has no hidden variable", "use `n_components` above 1, or another learner")
@@ -156,25 +161,81 @@ class SpanHidden(Around):
         return LearnerState((rows.filled(table), entropy), progress)
 
 
+# -- where hidden variables begin -------------------------------------------------------------------------------------
 def _near_some_rows(
     model: FullSpanModel, codes: np.ndarray, missing: np.ndarray, counts: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return a table over all states: hidden values are the likelier, the nearer a row is to one drawn for each.
+    """Return a table over all states: a hidden value is the likelier, the nearer a row is to one drawn for it.
 
     Rows without missing cells are drawn where there are some.
     """
-    cardinalities = model.cardinalities[: codes.shape[1]]
+    shown = model.cardinalities[: codes.shape[1]]
     whole = ~missing.any(axis=1)
     possible = (whole & (counts > 0)) if (counts[whole] > 0).any() else counts > 0
     states, shares = np.where(missing, 0, codes)[possible], counts[possible] / counts[possible].sum()
     order = np.lexsort(states.T[::-1])  # by index, whatever the order of the rows
-    n_values = int(np.prod(model.cardinalities[codes.shape[1] :]))
-    n_centres = min(n_values, len(states))
-    centres = states[order][rng.choice(len(states), n_centres, replace=False, p=shares[order])]
-    table = np.zeros((model.basis.size // n_values, n_values))
-    for value, centre in enumerate(centres):
-        near = np.ones(1)
-        for i, q in enumerate(cardinalities):
-            near = np.outer(near, np.where(np.arange(q) == centre[i], 1.0, np.exp(-_NEARNESS))).ravel()
-        table[:, value] = near
+    begin = _one_beginning if model.n_hidden == 1 else _apart
+    table = np.ones((int(np.prod(shown)), 1))
+    hidden = model.cardinalities[len(shown) :]
+    for n_values, (centres, look) in zip(hidden, begin(states[order], shares[order], shown, hidden, rng), strict=True):
+        near = np.zeros((len(table), n_values))
+        near[:, : len(centres)] = np.column_stack([_nearness(shown, centre, look) for centre in centres])
+        table = (table[:, :, None] * near[:, None, :]).reshape(len(table), -1)
     return table.ravel()
+
+
+def _nearness(cardinalities: tuple[int, ...], centre: np.ndarray, look: np.ndarray) -> np.ndarray:
+    """Return a number for every state of the columns that falls with each column in which it differs from a row."""
+    near = np.ones(1)
+    for q, value, weight in zip(cardinalities, centre, look, strict=True):
+        near = np.outer(near, np.where(np.arange(q) == value, 1.0, np.exp(-_NEARNESS * weight))).ravel()
+    return near
+
+
+Beginning = tuple[np.ndarray, np.ndarray]
+"""Rows, one for each value of a hidden variable, and how much it looks at each column."""
+
+
+def _one_beginning(
+    states: np.ndarray, shares: np.ndarray, shown: tuple[int, ...], hidden: tuple[int, ...], rng: np.random.Generator
+) -> Iterator[Beginning]:
+    """Give the beginning of a single hidden variable: rows drawn at random, all columns alike."""
+    rows = rng.choice(len(states), min(hidden[0], len(states)), replace=False, p=shares)
+    yield states[rows], np.ones(len(shown))
+
+
+def _apart(
+    states: np.ndarray, shares: np.ndarray, shown: tuple[int, ...], hidden: tuple[int, ...], rng: np.random.Generator
+) -> Iterator[Beginning]:
+    """Give the beginnings of several hidden variables, which would else all find the same cause.
+
+    Each looks at the columns that depend on one column, drawn rather not among those that earlier ones look at, and has
+    rows that differ there (k-means++).
+    """
+    from sklearn.cluster import kmeans_plusplus
+
+    values = np.column_stack([states[:, i] == value for i, q in enumerate(shown) for value in range(q)]).astype(float)
+    related = _dependence(values, shares, shown)
+    chances = related.sum(axis=0)
+    for n_values in hidden:
+        own = related[rng.choice(len(shown), p=chances / chances.sum())]
+        chances = chances * (1.0 - _LEFT_ALONE * own / own.max())
+        look = len(shown) * own / own.sum()
+        points, seed = values * np.repeat(np.sqrt(look), shown), int(rng.integers(2**31 - 1))
+        n_centres = min(n_values, len(states))
+        yield states[kmeans_plusplus(points, n_centres, sample_weight=shares, random_state=seed)[1]], look
+
+
+def _dependence(values: np.ndarray, shares: np.ndarray, shown: tuple[int, ...]) -> np.ndarray:
+    """Return a number for each two columns, 0 for independent ones: squared correlations of their values, added up.
+
+    No column depends more on itself than on the next, for else a hidden variable begins, and ends, as its copy.
+    """
+    means, starts = shares @ values, np.cumsum([0, *shown[:-1]])
+    squares = np.square((values.T * shares) @ values - np.outer(means, means))
+    squares = np.add.reduceat(np.add.reduceat(squares, starts, axis=0), starts, axis=1)
+    scales = np.sqrt(np.diag(squares)) + _TINY
+    related = squares / np.outer(scales, scales)
+    np.fill_diagonal(related, 0.0)
+    np.fill_diagonal(related, related.max(axis=0))
+    return related + _TINY

@@ -150,6 +150,9 @@ def test_dense_needs_l2(folder, table):
     "settings",
     [
         {"n_components": 2},
+        {"n_components": (2, 3), "n_init": 2},
+        {"learner": "span-l1", "l1": 0.02},
+        {"learner": "span-l1", "l1": 0.02, "n_components": (2, 2), "n_averages": 2},
         {"n_averages": 3},
         {"candidates": "span-greedy, span-dense:l2=0.01"},
         {"candidates": "span-greedy, span-dense:l2=0.01", "combine": "stack"},
@@ -157,7 +160,10 @@ def test_dense_needs_l2(folder, table):
     ids=lambda settings: " ".join(settings),
 )
 def test_hidden_variables_averages_and_choices(folder, table, settings):
-    flags = [text for name, value in settings.items() for text in (f"--{name.replace('_', '-')}", value)]
+    written = {
+        name: ",".join(map(str, value)) if isinstance(value, tuple) else value for name, value in settings.items()
+    }
+    flags = [text for name, value in written.items() for text in (f"--{name.replace('_', '-')}", value)]
     answer(*fit(folder, *flags, "--seed", 0))
     expected = gb.FullSpan(**settings, random_state=0).fit(table)
     loaded = gb.load(folder / "new.gibbs")
@@ -165,3 +171,14 @@ def test_hidden_variables_averages_and_choices(folder, table, settings):
     assert answer("score", folder / "new.gibbs", folder / "data.csv")["mean_log_likelihood"] == pytest.approx(
         expected.score(table)
     )
+
+
+def test_several_hidden_variables_answer_in_files(folder, table):
+    answer(*fit(folder, "--n-components", "2,3", "--seed", 0))
+    machine = gb.load(folder / "new.gibbs")
+    told = answer("transform", folder / "new.gibbs", folder / "data.csv")
+    assert told["columns"] == machine.get_feature_names_out().tolist()
+    np.testing.assert_allclose(told["values"], machine.transform(table))
+    drawn = answer("sample", folder / "new.gibbs", "-n", 4, "--hidden", "--seed", 0)
+    assert drawn["columns"] == [*"abcde", "h0", "h1"]
+    assert "--n-components 0 must be at least 1" in refused(*fit(folder, "--n-components", "2,0"))

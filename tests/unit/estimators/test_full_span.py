@@ -919,6 +919,117 @@ def test_a_hidden_variable_with_missing_cells_and_labels(rng):
     assert set(machine.impute(rows)[:, 0]) == {"no", "yes"}
 
 
+def two_causes(rng, n_rows=500):
+    """Three columns that follow one hidden cause, and three that follow another, written as no and yes."""
+    causes = rng.integers(0, 2, (n_rows, 2))
+    return np.where(np.repeat(causes, 3, axis=1) ^ (rng.random((n_rows, 6)) < 0.1), "yes", "no").astype(object), causes
+
+
+@pytest.fixture(scope="module")
+def with_causes():
+    rows, causes = two_causes(np.random.default_rng(5))
+    return gb.FullSpan("span-newton", n_components=(2, 3), n_init=3, random_state=0).fit(rows), rows, causes
+
+
+class TestSeveralHiddenVariables:
+    def test_answers_are_sums_over_the_joint_table(self, with_causes):
+        machine, rows, _ = with_causes
+        assert machine.model_.cardinalities == (2,) * 6 + (2, 3)
+        assert machine.result_.converged
+        assert "the best of 3 starts" in machine.result_.reason
+        joint = machine.model_.probabilities().reshape(64, 2, 3)
+        place = (rows == "yes") @ 2 ** np.arange(5, -1, -1)
+        np.testing.assert_allclose(machine.score_samples(rows), np.log(joint.sum(axis=(1, 2)))[place], atol=1e-12)
+        given = joint / joint.sum(axis=(1, 2), keepdims=True)
+        expected = np.hstack([given.sum(axis=2), given.sum(axis=1)])[place]
+        np.testing.assert_allclose(machine.transform(rows), expected, atol=1e-12)
+        names = ["hidden 0=0", "hidden 0=1", "hidden 1=0", "hidden 1=1", "hidden 1=2"]
+        assert machine.get_feature_names_out().tolist() == names
+        assert list(machine.labels_)[-2:] == ["hidden 0", "hidden 1"]
+
+    def test_the_causes_are_found(self, with_causes):
+        machine, rows, causes = with_causes
+        shares = machine.transform(rows)
+        for cause in causes.T:  # each is told by one of the variables
+            told = [np.mean((part @ _means_by(part, cause) > 0.5) == cause) for part in (shares[:, :2], shares[:, 2:])]
+            assert max(told) > 0.93
+
+    def test_samples_show_hidden_values_on_demand(self, with_causes):
+        machine, _, _ = with_causes
+        drawn, hidden = machine.sample(4000, return_hidden=True, random_state=1)
+        assert drawn.shape == (4000, 6)
+        joint = machine.model_.probabilities().reshape(64, 2, 3).sum(axis=0)
+        seen = np.bincount(hidden @ [3, 1], minlength=6).reshape(2, 3) / 4000
+        np.testing.assert_allclose(seen, joint, atol=0.04)
+
+    def test_a_file_keeps_them(self, with_causes, tmp_path):
+        machine, rows, _ = with_causes
+        machine.save(tmp_path / "m")
+        loaded = gb.load(tmp_path / "m")
+        assert loaded.n_components == (2, 3)
+        assert np.array_equal(loaded.transform(rows), machine.transform(rows))
+        assert np.array_equal(loaded.score_samples(rows), machine.score_samples(rows))
+
+    def test_conditions_and_divergences_sum_them_out(self, with_causes):
+        machine, rows, _ = with_causes
+        rest = machine.condition({"x0": "yes"})
+        others = pd.DataFrame(rows[:, 1:], columns=list(rest.names_))
+        assert rest.transform(others).shape == (500, 5)
+        full = machine.score_samples(np.column_stack([np.full(500, "yes", object), rows[:, 1:]]))
+        marginal = machine.marginal("x0")["yes"]
+        np.testing.assert_allclose(rest.score_samples(others), full - np.log(marginal), atol=1e-12)
+        assert machine.divergence_to(machine).forward == pytest.approx(0.0, abs=1e-12)
+
+    def test_variables_of_one_value_are_none(self, rng):
+        rows = two_classes(rng, 200)
+        one, same, also = (gb.FullSpan(n_components=n, random_state=0).fit(rows) for n in (2, (2,), [1, 2, 1]))
+        assert np.array_equal(one.model_.theta, same.model_.theta)
+        assert np.array_equal(one.model_.theta, also.model_.theta)
+        assert one.get_feature_names_out().tolist() == ["hidden=0", "hidden=1"]
+
+    def test_the_learner_of_hidden_variables_by_name(self, rng):
+        rows = two_classes(rng, 200)
+        by_name = gb.FullSpan("span-hidden", n_components=(2, 2), random_state=0).fit(rows)
+        around = gb.FullSpan("span-newton", n_components=(2, 2), random_state=0).fit(rows)
+        assert np.array_equal(by_name.model_.theta, around.model_.theta)
+
+    def test_averages_and_mixtures_are_of_the_columns(self, rng):
+        rows = two_causes(rng, 200)[0]
+        averaged = gb.FullSpan(n_components=(2, 2), n_averages=2, random_state=0).fit(rows)
+        mixed = gb.FullSpan(n_components=(2, 2), candidates="span-greedy, span-l1", combine="stack", random_state=0)
+        for machine in (averaged, mixed.fit(rows)):
+            assert machine.model_.cardinalities == (2,) * 6
+            assert machine.score(rows) > gb.FullSpan(mdl_scale=100.0).fit(rows).score(rows)
+
+    @pytest.mark.parametrize(("given", "words"), [((2, 0), "0 must be at least 1"), ((2, 2.5), "2.5 must be a whole")])
+    def test_bad_numbers_of_values_are_named(self, given, words, rng):
+        with pytest.raises(ArgumentError, match=f"n_components={words}"):
+            gb.FullSpan(n_components=given).fit(two_classes(rng, 50))
+
+
+def _means_by(shares, cause):
+    """The share of a cause among the rows of each hidden value."""
+    return shares.T @ cause / np.maximum(shares.sum(axis=0), 1e-9)
+
+
+def test_l1_by_itself_keeps_every_mean_within_its_strength(tmp_path, rng):
+    rows = noisy_parities(rng)
+    machine = gb.FullSpan("span-l1", l1=0.03).fit(rows)
+    assert machine.result_.converged
+    basis = machine.basis_
+    np.testing.assert_allclose(np.abs(basis["dual"] - basis["data_dual"]), 0.03, atol=1e-5)
+    assert (np.sign(basis["data_dual"] - basis["dual"]) == np.sign(basis["theta"])).all()
+    functions = machine.model_.basis.values(np.arange(machine.model_.basis.size), rows)
+    assert np.abs(functions.mean(axis=0) - machine.model_.dual()).max() < 0.03 + 1e-5
+    penalty = 0.03 * np.abs(machine.model_.theta).sum()
+    assert machine.cost_ == pytest.approx(machine.divergence_ + penalty, abs=1e-12)
+    assert len(gb.FullSpan("span-l1", l1=0.3).fit(rows).basis_) < len(basis)
+    machine.save(tmp_path / "m")
+    assert gb.load(tmp_path / "m").result_.provenance["l1"] == 0.03
+    with pytest.raises(ArgumentError, match="has no setting mdl_scale"):
+        gb.FullSpan("span-l1", mdl_scale=0.5).fit(rows)
+
+
 def test_without_a_hidden_variable_there_is_nothing_to_transform(coupled_fit):
     assert not hasattr(coupled_fit, "transform")
 

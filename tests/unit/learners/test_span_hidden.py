@@ -1,4 +1,4 @@
-"""A hidden variable by EM: the cost never rises, and what is hidden is found."""
+"""Hidden variables by EM: the cost never rises, and what is hidden is found."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ import gibbsian as gb
 from gibbsian.answers.span import SpanAnswers
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import run
+from gibbsian.learners.span_filling import SpreadRows
 from gibbsian.learners.span_hidden import SpanHidden
 from gibbsian.models import FullSpanModel
 from gibbsian.storage import Checkpoint
@@ -16,9 +17,10 @@ DENSE = {"l2": 0.003, "l2_growth": 4.0}
 
 
 def fit_hidden(data, cardinalities, algorithm="newton", n_values=2, seed=0, max_iter=100, last=1e-5, **settings):
-    """Learn a hidden variable; return the learner and the result."""
+    """Learn a hidden variable, or several; return the learner and the result."""
     learner = SpanHidden(learner_of(algorithm, **settings), tol=last)
-    model = FullSpanModel.build((*cardinalities, n_values), n_hidden=1)
+    hidden = np.atleast_1d(n_values).tolist()
+    model = FullSpanModel.build((*cardinalities, *hidden), n_hidden=len(hidden))
     return learner, run(learner, model, data, seed, max_iter=max_iter)
 
 
@@ -34,7 +36,11 @@ def two_classes(n_rows, rng, n_variables=6):
 
 
 @pytest.mark.parametrize("algorithm", ["greedy", "newton", "dense"])
-@pytest.mark.parametrize(("cardinalities", "n_values"), [((2,) * 6, 2), ((2,) * 5, 4), ((3, 2, 3), 3)], ids=str)
+@pytest.mark.parametrize(
+    ("cardinalities", "n_values"),
+    [((2,) * 6, 2), ((2,) * 5, 4), ((3, 2, 3), 3), ((2,) * 5, (2, 2)), ((3, 2, 3), (3, 2))],
+    ids=str,
+)
 @pytest.mark.parametrize("share", [0.0, 0.15], ids=["complete", "missing"])
 def test_cost_never_rises(algorithm, cardinalities, n_values, share, rng):
     x = (rng.random((300, len(cardinalities))) ** 1.5 * cardinalities).astype(int)
@@ -47,15 +53,17 @@ def test_cost_never_rises(algorithm, cardinalities, n_values, share, rng):
     assert result.converged
 
 
+@pytest.mark.parametrize("n_values", [2, (2, 3)])
 @pytest.mark.parametrize("algorithm", ["newton", "dense"])
-def test_cost_is_that_of_the_definition(algorithm, rng):
+def test_cost_is_that_of_the_definition(algorithm, n_values, rng):
     x, _ = two_classes(400, rng)
     states, counts = np.unique(x, axis=0, return_counts=True)
     settings = DENSE if algorithm == "dense" else {"l2": 0.001}
     data = counted(states, counts, (2,) * 6)
-    learner, result = fit_hidden(data, (2,) * 6, algorithm, **settings)
+    learner, result = fit_hidden(data, (2,) * 6, algorithm, n_values, **settings)
     model, shares = result.model, counts / 400
-    divergence = shares @ (np.log(shares) - model.without_hidden().log_probabilities(states))
+    law = model.probabilities().reshape(64, -1).sum(axis=1)[states @ 2 ** np.arange(5, -1, -1)]
+    divergence = shares @ (np.log(shares) - np.log(law))
     length, shrinkage = learner.learner.penalties(model.basis, 400)
     penalties = length(model.basis, model.indices).sum() + shrinkage(model.basis, model.indices, model.theta).sum()
     assert costs_of(result)[-1] == pytest.approx(divergence + penalties, abs=1e-10)
@@ -89,9 +97,11 @@ def test_equal_rows_are_counted_together(rng):
     assert every == pytest.approx(distinct, abs=1e-9)
 
 
-def test_a_resumed_fit_has_the_bits_of_an_uninterrupted_one(tmp_path, rng):
+@pytest.mark.parametrize("n_hidden", [1, 2])
+@pytest.mark.parametrize("inner", ["span-newton", "span-l1"])
+def test_a_resumed_fit_has_the_bits_of_an_uninterrupted_one(inner, n_hidden, tmp_path, rng):
     data = counted(two_classes(200, rng)[0], np.ones(200), (2,) * 6)
-    learner, model = SpanHidden(tol=0.0), FullSpanModel.build((2,) * 7, n_hidden=1)
+    learner, model = SpanHidden(inner, tol=0.0), FullSpanModel.build((2,) * (6 + n_hidden), n_hidden=n_hidden)
     whole = run(learner, model, data, 0, max_iter=9)
     path = tmp_path / "fit.checkpoint"
     run(learner, model, data, 0, [Checkpoint(path, every=2)], max_iter=4)
@@ -117,3 +127,80 @@ def test_bad_arguments_are_named(rng):
         run(SpanHidden(), FullSpanModel.build((2, 2)), data)
     with pytest.raises(ArgumentError, match=r"l2=0\.0 must be above 0"):
         run(SpanHidden("span-dense"), FullSpanModel.build((2, 2, 2), n_hidden=1), data)
+
+
+# -- several hidden variables -----------------------------------------------------------------------------------------
+def two_causes(n_rows, rng, noise=0.1):
+    """Four columns that follow one hidden cause, and four that follow another."""
+    causes = rng.integers(0, 2, (n_rows, 2))
+    return np.repeat(causes, 4, axis=1) ^ (rng.random((n_rows, 8)) < noise), causes
+
+
+def test_two_causes_are_found_each_by_a_variable_of_its_own(rng):
+    x, causes = two_causes(1500, rng)
+    data = counted(x, np.ones(1500), (2,) * 8)
+    none = fit(data.states, data.weights, (2,) * 8).cost
+    one, two = (
+        min(
+            (fit_hidden(data, (2,) * 8, n_values=values, seed=seed)[1] for seed in range(4)),
+            key=lambda r: costs_of(r)[-1],
+        )
+        for values in (2, (2, 2))
+    )
+    assert costs_of(two)[-1] < costs_of(one)[-1] < none
+    found = SpanAnswers(two.model).hidden_probabilities(data)[data.row_of][:, [1, 3]] > 0.5
+    agreement = np.abs(np.mean(found[:, :, None] == causes[:, None, :], axis=0) - 0.5) + 0.5
+    assert np.sort(agreement.ravel())[-2:].min() > 0.95
+    assert agreement.max(axis=0).min() > 0.95
+    # eight columns with one cause each; a bias costs more than it saves
+    assert two.model.indices.size == 8
+    assert {support[0] for support in two.model.supports} == set(range(8))
+
+
+def test_most_starts_of_several_variables_find_both_causes(rng):
+    x, _ = two_causes(1500, rng)
+    data = counted(x, np.ones(1500), (2,) * 8)
+    ends = np.array([costs_of(fit_hidden(data, (2,) * 8, n_values=(2, 2), seed=seed)[1])[-1] for seed in range(10)])
+    assert np.mean(ends < ends.min() + 0.005) >= 0.5
+
+
+@pytest.mark.parametrize(("cardinalities", "hidden"), [((2,) * 4, (2, 3)), ((3, 2), (2, 2))], ids=str)
+def test_filled_rows_give_the_gradient_of_the_visible_divergence(cardinalities, hidden, rng):
+    """d KL(data || p(x)) / d theta_y is the model's mean of Phi_y less that of the filled rows, at any theta."""
+    every = (*cardinalities, *hidden)
+    model = FullSpanModel.build(every, n_hidden=len(hidden))
+    indices = np.arange(1, model.basis.size)
+    model = FullSpanModel(model.basis, indices, rng.normal(0, 0.3, indices.size), model.domain, n_hidden=len(hidden))
+    n_states, m = int(np.prod(cardinalities)), int(np.prod(hidden))
+    shares = rng.dirichlet(np.ones(n_states))
+    visible = np.array(list(np.ndindex(cardinalities)))
+    codes = np.column_stack([visible, np.zeros((n_states, len(hidden)), int)])
+    missing = np.arange(len(every))[None, :] >= len(cardinalities)
+    rows = SpreadRows.unfilled(learner_of(), model.basis, codes, np.repeat(missing, n_states, axis=0), 1000 * shares)
+    gradient = (model.dual() - rows.filled(model.probabilities()).problem.data_dual)[1:]
+
+    def divergence(theta):
+        law = FullSpanModel(model.basis, indices, theta, model.domain).probabilities().reshape(n_states, m).sum(axis=1)
+        return shares @ np.log(shares / law)
+
+    for y in rng.choice(indices.size, 12, replace=False):
+        step = np.zeros(indices.size)
+        step[y] = 1e-5
+        slope = (divergence(model.theta + step) - divergence(model.theta - step)) / 2e-5
+        assert gradient[y] == pytest.approx(slope, abs=1e-8)
+
+
+def test_a_fit_ends_where_the_likelihood_has_no_slope(rng):
+    x, _ = two_causes(800, rng)
+    data = counted(x, np.ones(800), (2,) * 8)
+    _, result = fit_hidden(data, (2,) * 8, n_values=(2, 2), max_iter=2000, last=1e-12)
+    model = result.model
+    filled = result.moments.mean
+    np.testing.assert_allclose(model.dual()[model.indices], filled, atol=1e-4)
+
+
+def test_more_values_than_distinct_rows():
+    data = counted([[0, 1, 0], [1, 0, 1]], [30, 20], (2, 2, 2))
+    _, result = fit_hidden(data, (2, 2, 2), n_values=(3, 2))
+    assert result.converged
+    assert np.isfinite(costs_of(result)).all()

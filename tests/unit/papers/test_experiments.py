@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gibbsian.papers import ta22_methods
+from gibbsian.papers import ta22_machines, ta22_methods
 from gibbsian.papers.experiment import EXPERIMENTS
 from gibbsian.papers.report import PAPERS, Report
 from gibbsian.papers.runner import run, run_many
@@ -12,9 +12,10 @@ from gibbsian.papers.trial_files import FOLDER
 
 ASKED = 4  # heavy experiments make one
 TIMED_TABLE = ("ta22-table1", "ta22-fig3", "ta22-fig4")
+LONG_CHAINS = "ta22-pcd"
 
 
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in TIMED_TABLE])
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in (*TIMED_TABLE, LONG_CHAINS)])
 def test_an_experiment_runs_and_its_safe_claims_hold(name, tmp_path):
     check(name, run(name, ASKED, 0, tmp_path, workers=1), tmp_path)
 
@@ -28,6 +29,13 @@ def test_figures_of_one_table_share_its_trials(tmp_path, monkeypatch):
         check(name, results, tmp_path)
         assert results["seconds"].tobytes() == found["ta22-table1"]["seconds"].tobytes()
     assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["ta22-table1-0.jsonl"]
+
+
+def test_chains_on_many_networks(tmp_path, monkeypatch):
+    """Chains a twentieth as long, on the data sets of few rows."""
+    monkeypatch.setattr(ta22_methods, "PCD_STEPS", 500)
+    monkeypatch.setattr(ta22_machines, "NETWORKS", ta22_machines.NETWORKS[::2])
+    check(LONG_CHAINS, run(LONG_CHAINS, ASKED, 0, tmp_path, workers=1), tmp_path)
 
 
 def check(name, results, tmp_path):

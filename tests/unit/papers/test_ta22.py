@@ -10,9 +10,10 @@ from gibbsian.domain import SPIN
 from gibbsian.graphs import complete
 from gibbsian.learners import as_learner, run
 from gibbsian.models import PairwiseModel, SpanBasis
-from gibbsian.papers import ta22
+from gibbsian.papers import ta22, ta22_algorithms, ta22_machines, ta22_theorems
 from gibbsian.papers.experiment import Results
 from gibbsian.papers.ta22_methods import METHODS, direct_integration, persistent_chains
+from span_reference import all_functions, description_lengths, learn
 
 OF_TABLE_1 = (ta22.table_1, ta22.figure_3, ta22.figure_4)
 
@@ -89,3 +90,62 @@ def test_theorem_3_holds_for_few_networks():
     results = Results.of_trials([experiment.trial(np.random.default_rng(seed)) for seed in range(3)], 0)
     assert all(claim.check(results).holds for claim in experiment.claims)
     assert np.array_equal(experiment.trial(np.random.default_rng(2))["divergence"], results["divergence"][2])
+
+
+# -- theorems, algorithms, machines -----------------------------------------------------------------------------------
+def trials_of(experiment, n_trials=2):
+    return Results.of_trials([experiment.trial(np.random.default_rng([22, number])) for number in range(n_trials)], 22)
+
+
+FAILURES = {
+    ta22_theorems.theorem_1: {"products": 1, "basis": 2, "dependent": 0, "represented": 1e-3},
+    ta22_theorems.theorem_2: {"rise": 1e-6, "gain": 1e-6, "distance": 0.1, "apart": 0.1},
+    ta22_algorithms.algorithms: {"different": 1, "parameters": 1e-3, "promised": 1e-3, "rise": 0.1, "recurrence": 1e-3},
+    ta22_algorithms.lower_bound: {"excess": 1e-3, "different": 1, "evaluated": 0.5, "seconds": 1.0},
+    ta22_machines.direct_integration_by_bfgs: {"excess": 1e-3, "distribution": 0.1, "seconds": 1.0},
+}
+
+
+@pytest.mark.parametrize("make", FAILURES, ids=lambda make: make.__name__)
+def test_claims_hold_and_each_fails_where_its_number_is_wrong(make):
+    experiment = make()
+    results = trials_of(experiment)
+    held = {claim.text for claim in experiment.claims if claim.check(results).holds}
+    assert held >= {claim.text for claim in experiment.claims if claim.trials <= 2}
+    lost = set()
+    for name, wrong in FAILURES[make].items():
+        spoiled = Results({**results.values, name: np.full_like(results[name], wrong)}, 0)
+        lost |= {claim.text for claim in experiment.claims if not claim.check(spoiled).holds}
+    assert lost == {claim.text for claim in experiment.claims}
+
+
+@pytest.mark.parametrize("cardinalities", [(2,) * 5, (3, 2, 4)], ids=str)
+def test_the_printed_algorithms_are_those_without_a_bound(cardinalities, rng):
+    """Against a second transcription, which looks at every candidate and takes costs from their definition."""
+    p = rng.dirichlet(np.ones(np.prod(cardinalities)))
+    basis = SpanBasis(cardinalities)
+    steps, theta = ta22_algorithms.learn_as_printed(basis, p, 500.0)
+    states = basis.digits(np.arange(basis.size))
+    expected, moves, costs = learn(states, 500.0 * p, cardinalities, ta22_algorithms.TOLERANCE)
+    assert [step[:2] for step in steps[1:]] == moves
+    np.testing.assert_allclose(theta, expected, atol=1e-10)
+    np.testing.assert_allclose([step.cost for step in steps[1:]], costs, atol=1e-12)
+    np.testing.assert_allclose(ta22_algorithms.dual_by_axes(basis, p), all_functions(cardinalities) @ p, atol=1e-14)
+
+
+def test_the_bound_skips_and_finds_the_same(rng):
+    functions, lengths = all_functions((2,) * 7), description_lengths((2,) * 7, 300)
+    data, dual = (functions @ rng.dirichlet(np.ones(128)) for _ in range(2))
+    theta = np.where(rng.random(128) < 0.1, 0.3, 0.0)
+    bounded, whole = (ta22_algorithms.evaluate_candidates(theta, dual, data, lengths, flag) for flag in (True, False))
+    assert bounded[:3] == whole[:3]
+    assert bounded[3] < whole[3] == np.count_nonzero(theta[1:] == 0)
+
+
+def test_direct_integration_has_the_gradient_of_its_divergence(rng):
+    cost = ta22_machines.DirectIntegration(rng.dirichlet(np.ones(16)))
+    theta = rng.normal(size=10)
+    value, gradient = cost(theta)
+    assert value > 0
+    for i, step in enumerate(1e-6 * np.eye(10)):
+        assert gradient[i] == pytest.approx((cost(theta + step)[0] - cost(theta - step)[0]) / 2e-6, abs=1e-8)
