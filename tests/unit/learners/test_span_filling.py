@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
+from gibbsian.answers.information import divergence, log_table
 from scipy.special import logsumexp
 
-from gibbsian.answers.information import divergence, log_table
 from gibbsian.answers.span import SpanAnswers
 from gibbsian.errors import DataError
 from gibbsian.learners import run
