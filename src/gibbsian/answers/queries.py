@@ -24,12 +24,16 @@ from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError, not
 from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.inference.missing import clamped_seconds, log_evidence
-from gibbsian.samplers import draw
+from gibbsian.samplers import Annealing, draw
 
 # Combinations of values that a table lists, and that an entropy or a divergence sums over.
 MOST_CELLS, MOST_TERMS = 2.0**20, 2.0**24
 # Samples where none are asked for: chains, draws of each, and sweeps before the first.
 N_CHAINS, N_DRAWS, BURN_IN = 100, 200, 500
+# Temperatures of the annealing behind a log Z that cannot be summed.
+N_BETAS = 1000
+# Entropies are counted from draws where each combination of values has so many.
+DRAWS_PER_CELL = 50
 # The most seconds for what rows weigh, summed over what they do not show.
 MOST_SECONDS = 60.0
 # Probabilities that were given may miss a sum of one by this much, and are then divided by it.
@@ -127,7 +131,7 @@ class Queries:
     # -- probabilities ------------------------------------------------------------------------------------------------
     def probabilities(self, listed: Sequence[int], fixed: Given, given: Given) -> tuple[np.ndarray, np.ndarray]:
         """Return ``P(listed, fixed | given)``, an axis for each variable that is listed, and its errors."""
-        if self._n_cells([*listed, *fixed]) <= MOST_CELLS:
+        if _product(self.model, [*listed, *fixed]) <= MOST_CELLS:
             table, errors = self.tables([[*listed, *fixed]], given)[0]
             at: Any = (..., *fixed.values())
             return table[at], errors[at]
@@ -146,13 +150,10 @@ class Queries:
         share = math.exp(log_weight - log_z)
         return share, share * error
 
-    def _n_cells(self, nodes: Sequence[int]) -> float:
-        return math.prod(map(float, self.sizes[list(nodes)]))
-
     def tables(self, scopes: Sequence[Sequence[int]], given: Given) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the joint probabilities of each group of variables given values of others, and their errors."""
         for scope in scopes:
-            if (cells := self._n_cells(scope)) > MOST_CELLS:
+            if (cells := _product(self.model, scope)) > MOST_CELLS:
                 raise TooExpensiveError(
                     f"a table over {len(scope)} columns has {cells:.2g} cells", "list fewer of them, or fix some"
                 )
@@ -212,10 +213,13 @@ class Queries:
                 return model.domain.to_codes(exact(model).sample(n_samples, self.rng))[:, None]
             except TooExpensiveError:
                 pass
-        sampler, n_chains = "gibbs" if self.method == "auto" else self.method, max(2, min(N_CHAINS, n_samples // 4))
+        sampler = "gibbs" if self.method == "auto" else self.method
+        n_chains = int(np.clip(math.sqrt(n_samples), 2, N_CHAINS))  # errors need chains, R-hat needs draws of each
         states = draw(model, n_samples, self.rng, sampler=sampler, n_chains=n_chains, burn_in=BURN_IN)
         energies = model.energy(states.reshape(-1, model.n_variables)).reshape(states.shape[:2])
-        report = report_on(np.concatenate([energies[..., None], states[..., list(watched)]], axis=-1))
+        shown = states[..., list(watched)]
+        with np.errstate(invalid="ignore"):  # of what never changes
+            report = report_on(np.stack([energies, shown[..., shown.mean(axis=1).var(axis=0).argmax()]], axis=-1))
         if not report.is_good():
             notify(MixingWarning(report.describe(), "draw more with `n_samples`, or use `method='tempering'`"))
         return model.domain.to_codes(states.reshape(-1, model.n_variables)).reshape(states.shape)
@@ -234,21 +238,30 @@ class Queries:
         )
 
     def _sampled_information(self, rest: Any, terms: list[tuple[int, list[int]]]) -> Nats:
-        """Return the mean of minus the log-probabilities of drawn states, each summed over what it does not show."""
-        codes = self._draws(rest, sorted({node for _, nodes in terms for node in nodes}))
-        each = np.zeros(codes.shape[:2])
+        """Return the mean of minus the log-probabilities of drawn states: summed, or counted where values are few."""
+        union = sorted({node for _, nodes in terms for node in nodes})
+        codes = self._draws(rest, union)
+        each, bias, signs = np.zeros(codes.shape[:2]), 0.0, 0
+        counted = _product(rest, union) * DRAWS_PER_CELL <= each.size
         for sign, nodes in terms:
-            each -= sign * log_weights_of(rest, codes[..., nodes], nodes)
-        signs = sum(sign for sign, _ in terms)
-        log_z, error = self._log_partition(rest) if signs else (0.0, 0.0)
-        return Nats(each.mean() + signs * log_z, math.hypot(_stderr(each.mean(axis=1)), signs * error))
+            if counted:
+                numbers = _cell_numbers(rest, codes, nodes)
+                shares = np.bincount(numbers.ravel()) / each.size
+                each -= sign * np.log(shares[numbers])
+                bias += sign * (np.count_nonzero(shares) - 1) / (2.0 * each.size)  # of counted entropies (Miller 1955)
+            else:
+                each -= sign * log_weights_of(rest, codes[..., nodes], nodes)
+                signs += sign
+        log_z, spread = self._log_partition(rest) if signs else (0.0, 0.0)
+        mean = each.mean() + bias + signs * log_z
+        return Nats(mean, math.sqrt(_stderr(each.mean(axis=1)) ** 2 + bias**2 + (signs * spread) ** 2))
 
     def _log_partition(self, model: Any) -> tuple[float, float]:
         """Return log Z with an error: none where it is summed, half of what lies between two sides else."""
         try:
             return exact(model).log_partition(), 0.0
         except TooExpensiveError:
-            sides = log_partition_interval(model, rng=self.rng)
+            sides = log_partition_interval(model, annealing=Annealing(betas=N_BETAS), rng=self.rng, warn=False)
             return (sides.lower + sides.upper) / 2, (sides.upper - sides.lower) / 2
 
     # -- beside another model -----------------------------------------------------------------------------------------
@@ -267,7 +280,7 @@ class Queries:
 
     def divergence_of(self, nodes: Sequence[int], logs: Callable[[np.ndarray], np.ndarray]) -> Divergence:
         """Return the divergences from a distribution whose log-probabilities are a function of codes, by summing."""
-        if (size := self._n_cells(nodes)) > MOST_TERMS:
+        if (size := _product(self.model, nodes)) > MOST_TERMS:
             raise TooExpensiveError(f"the divergence is a sum over {size:.2g} states", "use sampling")
         totals, log_z = np.zeros(3), exact(self.model).log_partition()
         for block in row_blocks(int(size), len(nodes)):
@@ -320,7 +333,7 @@ def _exact_entropy(model: Any, nodes: list[int]) -> float:
     if len(nodes) == model.n_variables:
         moments = exact(model).moments()
         return moments.log_partition - float(model.theta @ moments.statistics) / model.temperature
-    if math.prod(map(float, model.domain.cardinalities(model.n_variables)[nodes])) > MOST_CELLS:
+    if _product(model, nodes) > MOST_CELLS:
         raise TooExpensiveError(f"{len(nodes)} of {model.n_variables} variables have too many values to list")
     return float(entr(_exact_tables(model, [nodes])[0][0]).sum())
 
@@ -350,7 +363,7 @@ def log_weights_of(model: Any, codes: np.ndarray, shown: Sequence[int]) -> np.nd
     if data.has_missing and (seconds := clamped_seconds(model, data)) > MOST_SECONDS:
         raise TooExpensiveError(
             f"what {len(rows)} states weigh, summed over what they do not show, would take about {seconds:.2g} s",
-            "lower `n_samples`",
+            "ask about fewer columns, or lower `n_samples`",
         )
     return log_evidence(model, data)[row_of.ravel()].reshape(codes.shape[:-1])
 
@@ -362,6 +375,17 @@ def _dataset(model: Any, codes: np.ndarray, missing: np.ndarray | None) -> Datas
     coding = as_coding(domain.name) if domain.two_valued else CategoryCoding(labels, domain)
     names = tuple(f"x{i}" for i in range(n))
     return Dataset(domain.from_codes(codes), np.ones(len(codes)), missing, coding, names, np.arange(len(codes)))
+
+
+def _product(model: Any, nodes: Sequence[int]) -> float:
+    """Return how many combinations of values some variables have."""
+    return math.prod(map(float, model.domain.cardinalities(model.n_variables)[list(nodes)]))
+
+
+def _cell_numbers(model: Any, codes: np.ndarray, nodes: Sequence[int]) -> np.ndarray:
+    """Return the number of the combination of values that some variables have, the last changing fastest."""
+    sizes = model.domain.cardinalities(model.n_variables)[list(nodes)]
+    return codes[..., list(nodes)].astype(np.int64) @ np.cumprod([1, *sizes[:0:-1]])[::-1]
 
 
 def _recoded(codes: np.ndarray, numbers: Sequence[np.ndarray]) -> np.ndarray:
