@@ -28,12 +28,7 @@ def query(
 
     Columns without a value are listed over their values. Hidden units are called h0, h1, ..., a mixture's class class.
     """
-    frames = [machine.query(text, method, n_samples) for text in queries]
-    tables = {
-        text: frame.reset_index() if frame.index.names[0] is not None else frame
-        for text, frame in zip(queries, frames, strict=True)
-    }
-    _give(tables, "query", out, json)
+    _give({text: machine.query(text, method, n_samples) for text in queries}, out, json)
 
 
 @question(of_rows=False)
@@ -45,29 +40,36 @@ def divergence(machine: Any, other: Path, method: str, n_samples: int | None, ou
     import pandas
 
     found = machine.divergence(load_model(other), method=method, n_samples=n_samples)
-    frame = pandas.DataFrame(
-        {
-            "divergence": ["KL(model || other)", "KL(other || model)", "Jensen-Shannon"],
-            "nats": [float(number) for number in found],
-            "standard_error": [number.stderr for number in found],
-        }
-    )
-    _give({"divergence": frame}, "of", out, json)
+    kinds = pandas.Index(["KL(model || other)", "KL(other || model)", "Jensen-Shannon"], name="divergence")
+    numbers = {"nats": list(map(float, found)), "standard_error": [number.stderr for number in found]}
+    _give({"divergence": pandas.DataFrame(numbers, kinds)}, out, json)
 
 
-def _give(tables: dict[str, Any], title: str, out: Path | None, json: bool) -> None:
-    """Print tables, or write them as one."""
+def _give(frames: dict[str, Any], out: Path | None, json: bool) -> None:
+    """Print frames by title, or write all of them as one table."""
+    tables = {title: _columns_and_rows(frame) for title, frame in frames.items()}
     if out is not None:
-        import pandas
+        import numpy as np
 
-        whole = pandas.concat([table.assign(**{title: text}) for text, table in tables.items()], ignore_index=True)
-        write_table(out, list(whole.columns), whole.to_numpy())
+        rows = [
+            (title, ", ".join(f"{name}={label}" for name, label in zip(names[:-2], row[:-2], strict=True)), *row[-2:])
+            for title, (names, listed) in tables.items()
+            for row in listed
+        ]
+        write_table(out, ["query", "at", "value", "standard_error"], np.array(rows, dtype=object))
     if json:
-        print_json(
-            {"out": out} if out is not None else {text: table.to_dict("records") for text, table in tables.items()}
-        )
+        records = {title: {"columns": names, "values": rows} for title, (names, rows) in tables.items()}
+        print_json(records if out is None else {"out": out})
     elif out is not None:
-        print(f"{sum(map(len, tables.values()))} rows: written to {out}")
+        print(f"{sum(map(len, frames.values()))} numbers: written to {out}")
     else:
-        for text, table in tables.items():
-            print_table(text, list(table.columns), table.itertuples(index=False, name=None))
+        for title, (names, rows) in tables.items():
+            print_table(title, names, rows)
+
+
+def _columns_and_rows(frame: Any) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Return a frame with the levels of its index as columns; they may be called like one."""
+    levels = [name for name in frame.index.names if name is not None]
+    keys = frame.index.to_frame().to_numpy(dtype=object)[:, : len(levels)]
+    numbers = frame.itertuples(index=False, name=None)
+    return [*levels, *frame.columns], [(*key, *row) for key, row in zip(keys.tolist(), numbers, strict=True)]

@@ -23,6 +23,7 @@ def dense(rng):
 
 
 def test_intervals_of_95_percent_hold_the_exact_number_as_often(monkeypatch):
+    monkeypatch.setattr("gibbsian.answers.queries.BURN_IN", 100)
     unjudged = ChainReport(np.nan, np.nan, 0, 0)
     monkeypatch.setattr("gibbsian.answers.queries.report_on", lambda quantities: unjudged)  # which takes long
     model = random_model(gb.graphs.complete(5), np.random.default_rng(5), scale=0.7)
