@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,7 +131,7 @@ class Queries:
     # -- probabilities ------------------------------------------------------------------------------------------------
     def probabilities(self, listed: Sequence[int], fixed: Given, given: Given) -> tuple[np.ndarray, np.ndarray]:
         """Return ``P(listed, fixed | given)``, an axis for each variable that is listed, and its errors."""
-        if _product(self.model, [*listed, *fixed]) <= MOST_CELLS:
+        if not fixed or _product(self.model, [*listed, *fixed]) <= MOST_CELLS:
             table, errors = self.tables([[*listed, *fixed]], given)[0]
             at: Any = (..., *fixed.values())
             return table[at], errors[at]
@@ -145,8 +145,6 @@ class Queries:
         codes = np.array([list(fixed.values())], np.int8)
         log_weight = float(log_weights_of(rest, codes, [place[node] for node in fixed])[0])
         log_z, error = self._log_partition(rest)
-        if error and self.method == "exact":
-            exact(rest)
         share = math.exp(log_weight - log_z)
         return share, share * error
 
@@ -176,14 +174,10 @@ class Queries:
 
     def _sampled_tables(self, rest: Any, places: list[list[int]]) -> list[tuple[np.ndarray, np.ndarray]]:
         codes = self._draws(rest, sorted({node for scope in places for node in scope}))
-        sizes, found = rest.domain.cardinalities(rest.n_variables), []
+        found = []
         for scope in places:
-            shape = tuple(sizes[scope].tolist())
-            cells = (
-                np.ravel_multi_index(tuple(np.moveaxis(codes[..., scope], -1, 0)), shape)
-                if scope
-                else codes[..., 0] * 0
-            )
+            shape = tuple(rest.domain.cardinalities(rest.n_variables)[scope].tolist())
+            cells = _cell_numbers(rest, codes, scope)
             shares = np.array([np.bincount(chain, minlength=math.prod(shape)) for chain in cells]) / codes.shape[1]
             # what no draw has shown, or every one, is known up to one draw
             errors = np.maximum(_stderr(shares), 1.0 / cells.size)
@@ -261,6 +255,8 @@ class Queries:
         try:
             return exact(model).log_partition(), 0.0
         except TooExpensiveError:
+            if self.method == "exact":
+                raise
             sides = log_partition_interval(model, annealing=Annealing(betas=N_BETAS), rng=self.rng, warn=False)
             return (sides.lower + sides.upper) / 2, (sides.upper - sides.lower) / 2
 
@@ -292,7 +288,7 @@ class Queries:
         n, back = range(len(numbers)), [np.argsort(number) for number in numbers]
         (log_zp, p_error), (log_zq, q_error) = self._log_partition(self.model), self._log_partition(other)
         drawn = self._draws(self.model, n)[..., : len(n)]
-        back_drawn = _recoded(replace(self, model=other)._draws(other, n)[..., : len(n)], back)
+        back_drawn = _recoded(self._draws(other, n)[..., : len(n)], back)
         ratios = []  # log p / q at draws of either
         for codes in (drawn, back_drawn):
             p, q = log_weights_of(self.model, codes, n), log_weights_of(other, _recoded(codes, numbers), n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # What a frame of probabilities holds.
 PROBABILITIES = ("probability", "standard_error")
+# Combinations of values after the bar, each of which is asked for by itself.
+MOST_GIVEN = 2**10
 # Columns by name or by number.
 Names = str | int | Sequence[str | int]
 
@@ -326,6 +329,8 @@ class Asking:
     ) -> Any:
         """Return ``P(nodes, fixed | listed, given)`` as a frame by the values of what has none."""
         variables, found = self._variables, []
+        if (ways := math.prod(map(float, ask.sizes[listed]))) > MOST_GIVEN:
+            raise ArgumentError(f"{ways:.2g} combinations of values stand after the bar", "fix some of them")
         for codes in np.ndindex(*ask.sizes[listed]):
             found.append(ask.probabilities(nodes, fixed, {**given, **dict(zip(listed, codes, strict=True))}))
         # the columns that were asked for come first
