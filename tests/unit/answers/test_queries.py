@@ -68,6 +68,13 @@ def test_what_does_not_interact_is_not_summed_over(rng):
     assert not error.any()
 
 
+def test_columns_of_parts_that_do_not_interact_are_independent(rng):
+    model = random_model(gb.graphs.from_edges([(0, 1), (2, 3)], 5), rng)
+    queries = Queries(model, rng)
+    found = queries.probabilities([3, 1], {}, {})[0]
+    np.testing.assert_allclose(found, np.outer(*(queries.probabilities([i], {}, {})[0] for i in (3, 1))), atol=1e-12)
+
+
 def test_dense_models_are_sampled_given_rare_evidence(dense, rng):
     """Evidence is clamped, so that what has a chance of one in millions costs no more."""
     given = dict.fromkeys(range(2, 45), 1)
@@ -177,21 +184,37 @@ def test_hidden_units_have_names_that_no_column_has():
 
 
 def test_other_tables_and_labels_in_another_order(rng):
-    rows = np.array([["a", "x"], ["a", "y"], ["b", "y"], ["b", "x"], ["a", "x"]] * 4)
+    rows = np.array([["a", "x"], ["a", "y"], ["b", "y"], ["b", "x"], ["a", "x"], ["c", "y"], ["c", "y"]] * 4)
     one = gb.PottsMachine(l2=0.1).fit(rows)
-    other = gb.FullSpan(coding=Labels({"x0": ["b", "a"], "x1": ["x", "y"]})).fit(rows)
+    other = gb.FullSpan(coding=Labels({"x0": ["b", "c", "a"], "x1": ["x", "y"]})).fit(rows)
     p, q = (machine.marginal(["x0", "x1"]).probability.sort_index().to_numpy() for machine in (one, other))
     found = one.divergence(other)
     assert found[:2] == pytest.approx([(p * np.log(p / q)).sum(), (q * np.log(q / p)).sum()], abs=1e-12)
-    assert one.divergence(q.reshape(2, 2)).forward == pytest.approx(found.forward, abs=1e-12)
+    assert one.divergence(q.reshape(3, 2)).forward == pytest.approx(found.forward, abs=1e-12)
     sampled = one.divergence(other, method="gibbs", n_samples=20_000, random_state=0)
     assert all(abs(a - b) < 5 * a.stderr for a, b in zip(sampled, found, strict=True))
-    q = np.array([0.0, 0.5, 0.25, 0.25])
+    q = np.array([0.0, 0.2, 0.2, 0.2, 0.2, 0.2])
     assert one.divergence(q).forward == np.inf
     assert np.isfinite(one.divergence(q).backward)
-    for wrong in ([0.5, 0.5], [0.5, 0.5, 0.5, 0.5], [-0.5, 0.5, 0.5, 0.5], "uniform"):
+    for wrong in ([0.5, 0.5], [0.5] * 6, [-0.5, 0.5, 0.5, 0.5, 0, 0], "uniform"):
         with pytest.raises(ArgumentError):
             one.divergence(wrong)
+
+
+def test_mixtures_of_machines_with_hidden_units(rng):
+    """Classes, hidden units and columns are variables alike; every machine counts with its own normaliser."""
+    rows = np.repeat(np.eye(3, dtype=int), 20, axis=0) ^ (rng.random((60, 3)) < 0.2)
+    machine = gb.HiddenBoltzmannMachine(1, l2=0.1, random_state=0)
+    mixture = gb.MachineMixture(2, machine=machine, random_state=0).fit(rows)
+    states = np.array([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)])
+    found = mixture.query("P(x0, x1, x2)").probability.to_numpy()
+    np.testing.assert_allclose(found, np.exp(mixture.score_samples(states)), atol=1e-10)
+    assert mixture.query("P(class, h0)").index.names == ["class", "h0"]
+    np.testing.assert_allclose(mixture.query("P(class)").probability, mixture.model_.weights, atol=1e-10)
+    posterior = mixture.query("P(class | x0=1, x1=0, x2=0)").probability
+    np.testing.assert_allclose(posterior, mixture.predict_proba([[1, 0, 0]])[0], atol=1e-10)
+    given = mixture.visible_given_hidden([1])
+    np.testing.assert_allclose(given[0, 2], mixture.model_.machines[1].marginal("x2").probability[1], atol=1e-10)
 
 
 def test_coupled_columns_given_hidden_units_are_sampled_where_they_cannot_be_summed(rng):
