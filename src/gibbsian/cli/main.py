@@ -56,21 +56,9 @@ def app() -> None:
 
 
 for command in (
-    fit,
-    compare,
-    structure,
-    intervals,
-    score,
-    sample,
-    expect,
-    impute,
-    transform,
-    query,
-    divergence,
-    show,
-    demo,
-    reproduce,
-):
+    fit, compare, structure, intervals, score, sample, expect, impute, transform, query, divergence,
+    show, demo, reproduce,
+):  # fmt: skip
     app.add_command(command)
 
 
