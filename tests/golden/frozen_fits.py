@@ -316,7 +316,7 @@ def span_answers(machine: Any, rows: Any, holes: Any = None) -> Answers:
         "score_samples": machine.score_samples(rows[:5]),
         "pseudo_score": machine.pseudo_score(rows[:20]),
         "log_partition": machine.log_partition(),
-        "entropy": machine.entropy(),
+        "entropy": float(machine.entropy()),
         "most_probable": machine.most_probable(3)["probability"].to_numpy(),
         "drawn": drawn(machine.sample(200, random_state=11)),
         **holes_answers(machine, holes),
@@ -1039,9 +1039,9 @@ def span_greedy_categories_weights() -> Answers:
     rows = categories(n_rows=500)
     machine = build("full-span", mdl_scale=0.1).fit(rows, sample_weight=weights(len(rows)))
     more = {
-        "marginal": machine.marginal(["x0", "x1"]).to_numpy(),
-        "conditional": machine.conditional({"x0": "b"}, "x2").to_numpy(),
-        "information": machine.mutual_information("x0", "x2"),
+        "marginal": machine.marginal(["x0", "x1"]).probability.to_numpy(),
+        "conditional": machine.conditional({"x0": "b"}, "x2").probability.to_numpy(),
+        "information": float(machine.mutual_information("x0", "x2")),
     }
     return {**span_answers(machine, rows, few_holes(rows)), **more}
 
@@ -1058,7 +1058,7 @@ def span_newton() -> Answers:
     machine = build("full-span", learner="span-newton", epsilon=1e-5).fit(rows)
     pairwise = build("pairwise", learner="mle", **TIGHT).fit(rows)
     other = {
-        "to_pairwise": machine.divergence_to(pairwise).forward,
+        "to_pairwise": float(machine.divergence(pairwise).forward),
         "as_higher_order": theta_of(machine.to_higher_order()),
     }
     return {**span_answers(machine, rows, few_holes(rows)), **other}

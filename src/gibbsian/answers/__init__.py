@@ -10,7 +10,15 @@ from typing import Any
 
 from gibbsian.lazy import attach
 
-__getattr__, __dir__, __all__ = attach(__name__, {"Answers": "gibbsian.answers.base"})
+__getattr__, __dir__, __all__ = attach(
+    __name__,
+    {
+        "Answers": "gibbsian.answers.base",
+        "Divergence": "gibbsian.answers.queries",
+        "Nats": "gibbsian.answers.queries",
+        "Query": "gibbsian.answers.query_text",
+    },
+)
 __all__ += ["answers_about"]
 
 

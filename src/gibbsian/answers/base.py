@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from gibbsian.answers.queries import Queries
 from gibbsian.data import Dataset
-from gibbsian.data.hidden_columns import with_hidden
+from gibbsian.data.hidden_columns import hidden_names, with_hidden
 from gibbsian.diagnostics.evidence import log_evidence_interval
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
-from gibbsian.domain import require_two_values
+from gibbsian.domain import AnyDomain, Domain, require_two_values
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
 from gibbsian.expectations.mean_field import mean_field_evidence
@@ -113,6 +115,34 @@ class Answers:
         """Return the data with the hidden units after its columns, missing in every row."""
         return with_hidden(data, self.model.n_hidden) if self.model.n_hidden else data
 
+    # -- queries ------------------------------------------------------------------------------------------------------
+    def joint(self) -> Any:
+        """Return the model of the columns and, after them, of all that is hidden: what queries are asked of."""
+        return self.model
+
+    def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+        """Return the values of each hidden variable of `joint`, by a name that no column has."""
+        values = self._hidden_values()
+        return dict(zip(hidden_names(names, len(values)), values, strict=True))
+
+    def _hidden_values(self) -> list[tuple[Any, ...]]:
+        n = self.model.n_variables
+        return values_of(self.model.domain, n)[n - self.model.n_hidden :]
+
+    def hidden_groups(self) -> list[range]:
+        """Return which of the hidden variables are given together: all."""
+        return [range(len(self._hidden_values()))]
+
+    def visible_given_hidden(
+        self, codes: np.ndarray, group: range, n_visible: int, ask: Callable[[], Queries]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``P(column | hidden)`` as `cell_probabilities` has it, and errors, given codes of hidden variables.
+
+        Each column is summed over the others, which may be coupled with it (YK15).
+        """
+        found = ask().columns_given(codes, [n_visible + place for place in group], n_visible)
+        return tuple(found[..., 1] if self.model.domain.two_valued else found)
+
     # -- the whole distribution ---------------------------------------------------------------------------------------
     def sample(self, n_samples: int, rng: np.random.Generator, method: str = "auto") -> tuple[np.ndarray, np.ndarray]:
         """Draw states of the columns and of the hidden units, exactly where possible and else by chains."""
@@ -167,6 +197,13 @@ def _with_samples(expectation: Any, method: Any, n_samples: int) -> Any:
         raise ArgumentError("must be at least 2", argument="n_samples", value=n_samples)
     n_chains = int(np.clip(np.sqrt(n_samples), 2, MOST_CHAINS))
     return dataclasses.replace(expectation, n_chains=n_chains, n_steps=-(-n_samples // n_chains))
+
+
+def values_of(domain: AnyDomain, n_variables: int) -> list[tuple[Any, ...]]:
+    """Return what each variable of a domain can be, in the order of the codes."""
+    if isinstance(domain, Domain):
+        return [(domain.low, domain.high)] * n_variables
+    return [tuple(range(size)) for size in domain.cardinalities(n_variables)]
 
 
 def _by_value(flat: np.ndarray, model: Any) -> np.ndarray:

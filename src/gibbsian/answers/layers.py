@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax
 
-from gibbsian.answers.base import Answers, annealing_of
+from gibbsian.answers.base import Answers, annealing_of, values_of
+from gibbsian.blocks import spans
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.evidence import EvidenceInterval
 from gibbsian.diagnostics.likelihood import LogLikelihood, LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
+from gibbsian.domain import Categories
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
 from gibbsian.expectations import Estimate
 from gibbsian.expectations.deep_mean_field import DeepMeanField
@@ -19,8 +22,10 @@ from gibbsian.inference import exact, is_affordable
 from gibbsian.inference.completions import Completions, complete_in_all_ways, count_completions
 from gibbsian.inference.layer_missing import layer_evidence
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
+from gibbsian.inference.log_tables import digits
 from gibbsian.models.joined_layer import joined
 from gibbsian.models.layers import CategoricalLayer, Layer
+from gibbsian.models.tables import MarkovRandomField
 from gibbsian.samplers import BlockGibbs, draw_layers, layer_path
 from gibbsian.samplers.layer_paths import IndependentUnits, filled_values
 from gibbsian.settings import Setting, check_value
@@ -37,6 +42,8 @@ SCORE_STATES = 2.0**12
 # The hidden layers of rows are summed exactly, where that is asked for or quick, up to so many states, and while rows
 # times states times columns stay below this.
 MOST_STATES, MOST_TERMS = 2.0**16, 1e8
+# Entries of the tables that make a belief network a Markov random field.
+MOST_ENTRIES = 2.0**20
 # Nothing that the user sees shall depend on which rows were updated together.
 PATIENT = DeepMeanField(max_iter=500, tol=1e-9)
 # Rows from which base rates of all layers are taken.
@@ -137,6 +144,28 @@ class LayerAnswers(Answers):
         """Return the expected visible values given probabilities of the hidden units, as probabilities."""
         values = 2.0 * hidden - 1.0 if self.model.hidden.kind == "spin" else hidden
         return shares_of(self.model.visible, self.model.visible_means(values))
+
+    def hidden_groups(self) -> list[range]:
+        """Return which hidden units are given together: those of all layers, or of the lowest."""
+        return [*super().hidden_groups(), range(self.model.layers[1].n_units)]
+
+    def visible_given_hidden(
+        self, codes: np.ndarray, group: range, n_visible: int, ask: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``P(column | lowest hidden layer)``, exactly: layers above do not count; means of real columns."""
+        lowest, visible = self.model.layers[1], self.model.tempered[0]
+        values = lowest.encode(lowest.domain.from_codes(codes[:, : lowest.n_units]))
+        biases, _, weights = self.model.lowest_parts
+        means = visible.means((values @ weights.T + biases) / self.model.temperature)
+        found = means if visible.kind == "gaussian" else by_value(self.model.visible, means)
+        return found, np.zeros_like(found)
+
+    def joint(self) -> Any:
+        """Return the model of the units of all layers, from the lowest."""
+        return self.model.joint()
+
+    def _hidden_values(self) -> list[tuple[Any, ...]]:
+        return [values for layer in self.model.layers[1:] for values in values_of(layer.domain, layer.n_units)]
 
     def gibbs(self, states: np.ndarray, n_steps: int, rng: np.random.Generator) -> np.ndarray:
         """Draw the hidden units given states of the visible ones and back, so many times."""
@@ -339,9 +368,37 @@ class NetworkAnswers(DeepAnswers):
         shares = np.exp(weights - totals[completions.row])[:, None]
         return tuple(np.add.reduceat(shares * part, completions.starts, axis=0) for part in parts)
 
+    def joint(self) -> MarkovRandomField:
+        """Return all units as a Markov random field: every directed unit has a table with the whole layer above."""
+        units = spans(layer.n_units for layer in self.model.layers)
+        pairs = list(zip(self.model.layers[:-2], self.model.layers[1:-1], strict=True))
+        if (entries := sum(lower.width * upper.n_states for lower, upper in pairs)) > MOST_ENTRIES:
+            raise TooExpensiveError(
+                f"queries to this belief network need tables of {entries:.2g} entries",
+                "draw rows with `sample` and count them, or use a DeepBoltzmannMachine",
+            )
+        tables: dict[tuple[int, ...], Any] = {}
+        for place, (lower, upper) in enumerate(pairs):
+            sizes = [len(feature) for feature in upper.features]
+            above = upper.domain.from_codes(digits(np.arange(int(upper.n_states)), sizes))
+            fields = np.asarray(self.model.downward_fields(place, upper.encode(above)), np.float64)
+            for unit, (feature, at) in enumerate(zip(lower.features, _columns_of(lower), strict=True)):
+                scope = (units[place].start + unit, *range(units[place + 1].start, units[place + 1].stop))
+                tables[scope] = log_softmax(feature @ fields[:, at].T, axis=0).reshape(len(feature), *sizes)
+        for factor in self.model.top.joint().factors().factors:
+            scope = tuple(units[-2].start + node for node in factor.nodes)
+            tables[scope] = tables.get(scope, 0.0) + factor.table
+        every = [len(feature) for layer in self.model.layers for feature in layer.features]
+        return MarkovRandomField.build(tables, len(every), Categories(tuple(every)))
+
     def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Estimate:
         """Refuse: the directed layers have no expected statistics in the layout of theta."""
         raise ArgumentError("a belief network has no moments in the layout of its parameters", "ask `model_.top`")
+
+
+def _columns_of(layer: Layer) -> list[slice]:
+    """The columns of values of each unit."""
+    return spans(feature.shape[1] for feature in layer.features)
 
 
 def asked_exactly(exactly: Any, n_samples: int | None, betas: int | None) -> bool | None:

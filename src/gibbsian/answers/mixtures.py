@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
+from gibbsian.answers import answers_about
+from gibbsian.answers.base import Answers
 from gibbsian.data import Dataset
+from gibbsian.domain import Categories
 from gibbsian.errors import ArgumentError, DataError
+from gibbsian.graphs import Graph
+from gibbsian.inference import exact
+from gibbsian.models import PottsModel
 from gibbsian.models.class_shares import posterior
 from gibbsian.models.mixture import Rows
+from gibbsian.models.tables import MarkovRandomField
 
 
 class MixtureAnswers:
@@ -66,6 +74,37 @@ class MixtureAnswers:
     def hidden_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the same: the label is all that is hidden."""
         return self.class_probabilities(data)
+
+    # -- queries ------------------------------------------------------------------------------------------------------
+    def joint(self) -> MarkovRandomField:
+        """Return the model of the columns and, as the last variable, the class; refuse where columns are numbers."""
+        if self.model.domain.name == "real":
+            raise ArgumentError(
+                "real numbers have densities and no probabilities of single values",
+                "ask `predict_proba` for the classes of rows and `score_samples` for their densities",
+            )
+        return with_class(self.model.weights, self._parts())
+
+    def _parts(self) -> list[Any]:
+        """Return the model of each class: independent columns."""
+        model, starts = self.model, self.model.starts
+        graph = Graph(model.n_variables, np.empty((0, 2), np.int64))
+        logs = [np.split(own, starts[1:-1]) for own in model.natural()[0]]
+        return [PottsModel.build(graph, own, [], model.domain) for own in logs]
+
+    def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+        """Return the classes."""
+        name = "class"
+        while name in names:
+            name += "_"
+        return {name: tuple(range(self.model.n_components))}
+
+    def hidden_groups(self) -> list[range]:
+        """Return what is given: the class, which is the last hidden variable."""
+        last = self.joint().n_variables - self.model.n_variables
+        return [range(last - 1, last)]
+
+    visible_given_hidden = Answers.visible_given_hidden
 
     # -- missing cells ------------------------------------------------------------------------------------------------
     def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
@@ -187,6 +226,22 @@ class MachineMixtureAnswers(MixtureAnswers):
         """Return the probabilities of the values of each cell: those of the machines, by class."""
         return self._shared(data, lambda machine, rows: _of_cells(machine)(rows))
 
+    def _parts(self) -> list[Any]:
+        """Return the model of each class: that of its machine, columns first."""
+        ours = [self.model.coding.labels_of(j) for j in range(self.model.n_variables)]
+        for machine in self.model.machines:
+            if not hasattr(machine, "model_") or [machine.coding_.labels_of(j) for j in range(len(ours))] != ours:
+                raise ArgumentError(
+                    "tells no probabilities of single columns", argument="machine", value=type(machine).__name__
+                )
+        return [answers_about(machine.model_).joint() for machine in self.model.machines]
+
+    def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+        """Return the hidden variables of the machines, and the classes."""
+        machine = self.model.machines[0]
+        own = answers_about(machine.model_).hidden_variables(names) if hasattr(machine, "model_") else {}
+        return own | super().hidden_variables([*names, *own])
+
     def cell_means(self, data: Dataset) -> np.ndarray:
         """Return the expected numbers of each distinct row: those of the machines, by class."""
         return self._shared(data, lambda machine, rows: _filling(machine)(rows))
@@ -197,6 +252,19 @@ class MachineMixtureAnswers(MixtureAnswers):
         shares = self.class_probabilities(data).T
         said = [np.asarray(ask(machine, rows), dtype=np.float64) for machine in self.model.machines]
         return sum(share.reshape(-1, *[1] * (one.ndim - 1)) * one for share, one in zip(shares, said, strict=True))
+
+
+def with_class(weights: np.ndarray, parts: Sequence[Any]) -> MarkovRandomField:
+    """Return a mixture of models as one in which the class is the last variable, and every factor depends on it."""
+    graphs = [part.factors() for part in parts]
+    sizes, k = graphs[0].cardinalities.tolist(), len(parts)
+    shares = np.log(np.maximum(weights, np.finfo(float).tiny))
+    tables: dict[tuple[int, ...], Any] = {(len(sizes),): shares - [exact(part).log_partition() for part in parts]}
+    for number, graph in enumerate(graphs):
+        for factor in graph.factors:
+            scope = (*factor.nodes, len(sizes))
+            tables.setdefault(scope, np.zeros((*factor.table.shape, k)))[..., number] += factor.table
+    return MarkovRandomField.build(tables, len(sizes) + 1, Categories((*sizes, k)))
 
 
 def _of_cells(machine: Any) -> Any:

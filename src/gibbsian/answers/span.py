@@ -1,18 +1,17 @@
-"""Answers about full-span models: probabilities, marginals, conditionals, samples, most probable states; all exact."""
+"""Answers about full-span models: probabilities of rows, samples, most probable states; all exact."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
 from gibbsian.answers.base import Answers
-from gibbsian.answers.information import entropy, mutual_information
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
-from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.errors import TooExpensiveError
 from gibbsian.expectations import Estimate
 from gibbsian.models.span_completions import (
     completion_log_weights,
@@ -148,27 +147,6 @@ class SpanAnswers(Answers):
     def _states(self, indices: np.ndarray) -> np.ndarray:
         return self.model.domain.from_codes(self.model.basis.digits(indices).astype(np.int8))
 
-    def marginal(self, nodes: Sequence[int]) -> np.ndarray:
-        """Return the joint probabilities of some variables, one axis for each, in the order they are named."""
-        nodes = list(nodes)
-        if len(set(nodes)) < len(nodes):
-            raise ArgumentError(f"the variables {tuple(nodes)} name one twice", "give each once")
-        kept = sorted(nodes)
-        shape, summed = _grouped(self.model.cardinalities, set(kept))
-        table = self.model.probability_table().reshape(shape).sum(axis=summed)
-        return np.transpose(table, [kept.index(node) for node in nodes])
-
-    def entropy(self, nodes: Sequence[int] | None = None) -> float:
-        """Return the entropy of all columns, or of some, in nats."""
-        if nodes is None and self.model.n_hidden:
-            nodes = range(self.model.n_variables - self.model.n_hidden)
-        return entropy(self.model.probability_table() if nodes is None else self.marginal(nodes))
-
-    def mutual_information(self, one: Sequence[int], other: Sequence[int]) -> float:
-        """Return what two groups of variables tell about each other, in nats."""
-        joint = self.marginal([*one, *other])
-        return mutual_information(joint.reshape(int(np.prod(joint.shape[: len(one)])), -1))
-
 
 def losses_without(theta: np.ndarray, means: np.ndarray, data_means: np.ndarray) -> np.ndarray:
     """Return by how much the divergence from the data would grow without each function, all other parameters kept."""
@@ -180,20 +158,3 @@ def losses_without(theta: np.ndarray, means: np.ndarray, data_means: np.ndarray)
 
 def _blocks(size: int) -> Iterator[slice]:
     return row_blocks(size, 1, max_cells=STATES_AT_ONCE)
-
-
-def _grouped(cardinalities: Sequence[int], kept: set[int]) -> tuple[list[int], tuple[int, ...]]:
-    """Return a shape in which neighbours that are summed out are one axis, and which axes those are.
-
-    An array has at most 64 axes, and few long ones are summed faster.
-    """
-    shape: list[int] = []
-    summed: list[int] = []
-    for i, q in enumerate(cardinalities):
-        if i not in kept and summed and summed[-1] == len(shape) - 1:
-            shape[-1] *= q
-            continue
-        if i not in kept:
-            summed.append(len(shape))
-        shape.append(q)
-    return shape, tuple(summed)

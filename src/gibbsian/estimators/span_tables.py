@@ -1,4 +1,4 @@
-"""The functions, the steps and the probabilities of a full-span model as tables that people can read."""
+"""The functions and the steps of a full-span model as tables that people can read."""
 
 from __future__ import annotations
 
@@ -99,14 +99,3 @@ def trace_table(trace: Trace, basis: SpanBasis, names: Sequence[str]) -> Any:
             "seconds": np.diff(known["seconds"], prepend=0.0),
         }
     )
-
-
-def probability_table(probabilities: np.ndarray, names: Sequence[str], labels: Labels) -> Any:
-    """Return a joint table with one axis for each column as a Series by their values."""
-    import pandas
-
-    if len(names) == 1:
-        index: Any = pandas.Index(list(labels[0]), name=names[0])
-    else:
-        index = pandas.MultiIndex.from_product([list(values) for values in labels], names=list(names))
-    return pandas.Series(probabilities.ravel(), index=index, name="probability")

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from gibbsian.answers.information import divergence, log_table, log_table_of_probabilities
 from gibbsian.answers.span import SpanAnswers
-from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.errors import TooExpensiveError
 from gibbsian.models import FullSpanModel, SpanBasis, span_completions
 from span_fits import counted
 from span_reference import all_functions
@@ -112,30 +111,6 @@ class TestRows:
 
 
 class TestDistribution:
-    def test_marginals_in_any_order(self, model):
-        _, p = law(model)
-        joint = p.reshape(model.cardinalities)
-        for nodes in ([0], [2], [2, 0], [1, 2], [0, 1, 2]):
-            others = tuple(i for i in range(joint.ndim) if i not in nodes)
-            expected = joint.sum(axis=others).transpose(np.argsort(np.argsort(nodes)))
-            np.testing.assert_allclose(SpanAnswers(model).marginal(nodes), expected, rtol=0, atol=1e-13)
-        with pytest.raises(ArgumentError, match="twice"):
-            SpanAnswers(model).marginal([0, 0])
-
-    def test_many_one_valued_variables_do_not_exceed_the_axes_of_an_array(self):
-        wide = FullSpanModel.build((1,) * 70 + (2, 2), [3], [0.5])
-        assert SpanAnswers(wide).marginal([3, 71]).shape == (1, 2)
-
-    def test_entropy_and_mutual_information(self, model):
-        _, p = law(model)
-        answers, joint = SpanAnswers(model), p.reshape(model.cardinalities)
-        assert answers.entropy() == pytest.approx(-(p * np.log(p)).sum(), abs=1e-12)
-        pair = joint.sum(axis=(1, *range(3, joint.ndim)))
-        product = np.outer(pair.sum(axis=1), pair.sum(axis=0))
-        expected = (pair * np.log(pair / product)).sum()
-        assert answers.mutual_information([0], [2]) == pytest.approx(expected, abs=1e-12)
-        assert answers.mutual_information([2], [0]) == pytest.approx(expected, abs=1e-12)
-
     def test_most_probable_states_over_many_blocks(self, model, monkeypatch):
         states, p = law(model)
         monkeypatch.setattr("gibbsian.answers.span.STATES_AT_ONCE", 4)
@@ -158,15 +133,6 @@ class TestDistribution:
         often = 20_000 * p > 5
         chi_square = ((counts - 20_000 * p)[often] ** 2 / (20_000 * p[often])).sum()
         assert chi_square < often.sum() + 6 * np.sqrt(2 * often.sum())
-
-    def test_divergence_of_tables(self, model, rng):
-        _, p = law(model)
-        q = rng.dirichlet(np.ones(len(p)))
-        found = divergence(log_table(model), log_table_of_probabilities(model.basis, q.reshape(model.cardinalities)))
-        assert found.forward == pytest.approx((p * np.log(p / q)).sum(), abs=1e-12)
-        assert found.backward == pytest.approx((q * np.log(q / p)).sum(), abs=1e-12)
-        q[0] = 0.0
-        assert divergence(log_table(model), log_table_of_probabilities(model.basis, q / q.sum())).forward == np.inf
 
     def test_a_large_table_is_not_kept(self, model, monkeypatch):
         assert model.probability_table() is model.probability_table()
@@ -203,8 +169,6 @@ class TestHidden:
         drawn, hidden = answers.sample(50, rng)
         assert drawn.shape == (50, 3)
         assert hidden.shape == (50, 1)
-        q = shares.sum(axis=1)
-        assert answers.entropy() == pytest.approx(-(q * np.log(q)).sum(), abs=1e-12)
 
     def test_pseudolikelihood(self, joint):
         states, p = law(joint)
