@@ -14,6 +14,7 @@ from gibbsian.cli.compare import compare
 from gibbsian.cli.demo import demo
 from gibbsian.cli.fit import fit
 from gibbsian.cli.guard import INTERRUPTED, say
+from gibbsian.cli.mode import mode
 from gibbsian.cli.questions import expect, impute, sample, score, transform
 from gibbsian.cli.reproduce import reproduce
 from gibbsian.cli.show import show
@@ -54,7 +55,8 @@ def app() -> None:
     """Learn Gibbs distributions (Boltzmann machines and their relatives) from discrete data."""
 
 
-for command in (fit, compare, structure, intervals, score, sample, expect, impute, transform, show, demo, reproduce):
+ASKED = (score, sample, mode, expect, impute, transform, show)
+for command in (fit, compare, structure, intervals, *ASKED, demo, reproduce):
     app.add_command(command)
 
 

@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from gibbsian.answers import answers_about
 from gibbsian.answers.information import (
     Divergence,
     divergence,
@@ -27,13 +26,11 @@ from gibbsian.estimators.span_tables import probability_table
 from gibbsian.learners import FitResult, Trace
 from gibbsian.models import HigherOrderModel
 from gibbsian.models.full_span import FullSpanModel
-from gibbsian.settings import Setting, check_value
 
 # Columns by name or by number.
 Names = str | int | Sequence[str | int]
 # What provenance says of a fit to all columns, and not of the model of some given others.
 OF_THE_FIT = ("cost", "divergence", "steps", "seconds", "resumed_at_step")
-_N_STATES = Setting("How many states.", "whole", low=1)
 
 
 def has_hidden_variable(estimator: Any) -> bool:
@@ -76,16 +73,6 @@ class SpanQuestions:
         return np.array([f"hidden={value}" for value in range(self.model_.cardinalities[-1])], dtype=object)
 
     # -- the distribution ---------------------------------------------------------------------------------------------
-    def most_probable(self, n_states: int = 1) -> Any:
-        """Return the most probable states as a frame: a column for each variable, and their probability."""
-        import pandas
-
-        check_is_fitted(self)
-        check_value("n_states", n_states, _N_STATES)
-        states, probabilities = answers_about(self.model_.without_hidden()).most_probable(n_states)
-        table = pandas.DataFrame(self.coding_.decode(states), columns=list(self.names_))
-        return table.assign(probability=probabilities)
-
     def marginal(self, names: Names) -> Any:
         """Return the joint probabilities of one or several columns, as a Series by their values."""
         nodes = self._nodes(names)
