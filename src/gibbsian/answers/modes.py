@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from gibbsian.backends.parallel import map_in_order
 from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import exact
@@ -181,7 +182,10 @@ class Search:
                 "give more evidence, or ask for one state with `method='annealing'`",
             )
         cooled = cooled_rows(weigh_codes, sizes, self.rng, starts())
-        found, log_weight, words = annealed(cooled, weigh_codes, self.restarts, ROW_ROUNDS)
+        # on one BLAS thread: waking others takes longer than weighing a few rows
+        ((found, log_weight, words),) = map_in_order(
+            lambda chains: annealed(chains, weigh_codes, self.restarts, ROW_ROUNDS), [cooled]
+        )
         return Modes.one(states_of(found[None])[0], log_weight, bound(), words)
 
     def _listed(self, weigh: Any, sizes: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
