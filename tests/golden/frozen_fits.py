@@ -317,7 +317,7 @@ def span_answers(machine: Any, rows: Any, holes: Any = None) -> Answers:
         "pseudo_score": machine.pseudo_score(rows[:20]),
         "log_partition": machine.log_partition(),
         "entropy": float(machine.entropy()),
-        "most_probable": machine.most_probable(3)["probability"].to_numpy(),
+        "most_probable": machine.most_probable(n_states=3).probabilities,
         "drawn": drawn(machine.sample(200, random_state=11)),
         **holes_answers(machine, holes),
     }

@@ -15,6 +15,7 @@ __getattr__, __dir__, __all__ = attach(
     {
         "Answers": "gibbsian.answers.base",
         "Divergence": "gibbsian.answers.queries",
+        "Modes": "gibbsian.answers.modes",
         "Nats": "gibbsian.answers.queries",
         "Query": "gibbsian.answers.query_text",
     },

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from gibbsian.answers.modes import Modes, Search, modes_of_rows
 from gibbsian.answers.queries import Queries
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import hidden_names, with_hidden
@@ -22,9 +23,11 @@ from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
 from gibbsian.inference.completions import value_offsets
 from gibbsian.inference.missing import log_evidence
+from gibbsian.inference.upper_bounds import largest_log_weight_bound
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.samplers import draw
 from gibbsian.samplers.annealing import Annealing
+from gibbsian.samplers.cooling import CHAINS, SWEEPS, cooled_states
 from gibbsian.settings import Setting, check_value
 
 # A number of samples is shared among as many chains as each has draws, but at most so many: many chains make the
@@ -47,6 +50,9 @@ class Answers:
     >>> bool(np.isclose(answers.log_partition(), 3 * np.log(2)))
     True
     """
+
+    # Up to so many rows are listed where no engine finds the most probable one.
+    most_listed: ClassVar[float] = 2.0**24
 
     def __init__(self, model: Any):
         self.model = model
@@ -161,6 +167,62 @@ class Answers:
         draws = draw(self.model, n_samples, rng, sampler=method)
         return draws.reshape(-1, self.model.n_variables)[:n_samples]
 
+    # -- most probable states -----------------------------------------------------------------------------------------
+    def most_probable(self, data: Dataset, search: Search, joint: bool = False) -> Modes:
+        """Return each distinct row with its missing cells at their jointly most probable values.
+
+        Hidden units are summed out; with `joint` they are part of the state.
+        """
+        return modes_of_rows(self, data, search, joint)
+
+    def mode_of(self, data: Dataset, state: np.ndarray, free: np.ndarray, search: Search, joint: bool) -> Modes:
+        """Return the most probable row that has the `free` cells anew; `data` has its columns."""
+        if (joint and self.model.n_hidden) or (free.any() and not self.model.n_hidden and search.n_states == 1):
+            return self._joint_mode(data, state, free, search)
+        return search.of_rows(
+            lambda states: self._log_weights_of(rows_like(data, states)),
+            data.domain,
+            state,
+            free,
+            self.most_listed,
+            lambda: self._bound(data, state, free),
+            lambda: self._starts(data, state, free, search.rng),
+        )
+
+    def _log_weights_of(self, data: Dataset) -> np.ndarray:
+        """Log-weights of rows without missing cells, hidden units summed out."""
+        return self.log_evidence(data)
+
+    def _joint_mode(self, data: Dataset, state: np.ndarray, free: np.ndarray, search: Search) -> Modes:
+        rest, constant = self._rest(data, state, free)
+        found, log_weight, bound, method = search.of_model(rest)
+        codes, row = rest.domain.to_codes(found[None]), data.domain.to_codes(state[None])
+        row[:, free] = codes[:, : free.sum()]
+        hidden = self._hidden_of(np.hstack([row, codes[:, free.sum() :]]), state.size)
+        return Modes.one(data.domain.from_codes(row)[0], log_weight + constant, bound + constant, method, hidden[0])
+
+    def _hidden_of(self, codes: np.ndarray, n_visible: int) -> np.ndarray:
+        """Values of the hidden units after the columns."""
+        return self.model.domain.from_codes(codes)[:, n_visible:]
+
+    def _rest(self, data: Dataset, state: np.ndarray, free: np.ndarray) -> tuple[Any, float]:
+        """The model of the free cells and the hidden units given the others, and the log-weight taken out."""
+        whole, held = self.joint(), np.flatnonzero(~free)
+        codes = np.zeros((1, whole.n_variables), np.int8)
+        codes[:, : state.size] = data.domain.to_codes(state[None])
+        return whole.condition(held, whole.domain.from_codes(codes)[0, held]) if held.size else (whole, 0.0)
+
+    def _bound(self, data: Dataset, state: np.ndarray, free: np.ndarray) -> float:
+        """What no row exceeds: a sum over hidden units is at most its largest term times their number."""
+        rest, constant = self._rest(data, state, free)
+        hidden = rest.domain.cardinalities(rest.n_variables)[free.sum() :]
+        return largest_log_weight_bound(rest) + constant + float(np.log(hidden).sum())
+
+    def _starts(self, data: Dataset, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Any:
+        """Codes of the free cells where joint states end when they are cooled: near the best rows."""
+        rest, _ = self._rest(data, state, free)
+        return rest.domain.to_codes(cooled_states(rest, CHAINS, SWEEPS, rng))[:, : free.sum()]
+
     def expect(
         self, rng: np.random.Generator, method: str | Expectation = "auto", n_samples: int | None = None
     ) -> Estimate:
@@ -176,6 +238,12 @@ class Answers:
         if n_samples is not None:
             expectation = _with_samples(expectation, method, n_samples)
         return expectation(self.model, expectation.init(self.model, None, rng))[0]
+
+
+def rows_like(data: Dataset, states: np.ndarray) -> Dataset:
+    """Return complete rows as data with the columns of other data."""
+    number = np.arange(len(states))
+    return replace(data, states=states, weights=np.ones(number.size), missing=None, row_of=number, row_weights=None)
 
 
 def annealing_of(n_samples: int | None, betas: int | None) -> Annealing:

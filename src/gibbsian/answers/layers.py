@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from gibbsian.answers.base import Answers, annealing_of, values_of
+from gibbsian.answers.modes import Modes, Search, climbed
 from gibbsian.blocks import spans
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.evidence import EvidenceInterval
@@ -34,6 +35,8 @@ from gibbsian.settings import Setting, check_value
 QUICK_SECONDS = 2.0
 # Steps of the chains behind samples.
 SAMPLE_STEPS = 1000
+# Climbs to the peaks of a density.
+CLIMBS = 100
 # Draws behind the score of a row under a belief network, and their seed: a score is asked for twice and is the same.
 SCORE_DRAWS, SCORE_SEED = 100, 0
 # States of the hidden layers of a belief network below the top that are summed over instead: whatever the number of
@@ -54,6 +57,8 @@ _N_SAMPLES = Setting("Walkers.", "whole", low=2)
 
 class LayerAnswers(Answers):
     """Answers about a restricted machine, by sums over its smaller layer, annealing and block Gibbs chains."""
+
+    most_listed = 2.0**18
 
     # -- log Z --------------------------------------------------------------------------------------------------------
     def log_partition_interval(
@@ -211,6 +216,36 @@ class LayerAnswers(Answers):
         """Steps before the one that ends at the draw."""
         return n_steps
 
+    def mode_of(self, data: Dataset, state: np.ndarray, free: np.ndarray, search: Search, joint: bool) -> Modes:
+        """Return the most probable row that has the `free` cells anew."""
+        if data.domain.name != "real" or joint:
+            return super().mode_of(data, state, free, search, joint)
+        return self._peak(state, free, search)
+
+    def _peak(self, state: np.ndarray, free: np.ndarray, search: Search) -> Modes:
+        """Climb the density of real rows: at the mean given the hidden means it is no lower."""
+        search.require_one_peak()
+        n_starts = search.restarts or CLIMBS
+        hidden = self.model.hidden.draw(np.zeros((n_starts, self.model.hidden.width)), search.rng)
+
+        def step(v: np.ndarray) -> np.ndarray:
+            return np.where(free, self.model.visible_means(self.model.hidden_means(v)), state)
+
+        rows = climbed(step, np.where(free, self.model.visible_means(hidden), state))
+        logs = self.model.log_weights(rows)
+        best = int(logs.argmax())
+        bound = np.inf if free.any() else logs[best]
+        return Modes.one(rows[best], float(logs[best]), float(bound), f"{n_starts} climbs")
+
+    def _log_weights_of(self, data: Dataset) -> np.ndarray:
+        return self.model.log_weights(data.states)
+
+    def _hidden_of(self, codes: np.ndarray, n_visible: int) -> np.ndarray:
+        layers = self.model.layers[1:]
+        ends = n_visible + np.cumsum([layer.n_units for layer in layers])
+        parts = np.split(codes, [n_visible, *ends[:-1]], axis=1)[1:]
+        return np.hstack([layer.domain.from_codes(part) for layer, part in zip(layers, parts, strict=True)])
+
     def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Estimate:
         """Return the expected statistics in the layout of theta: exact where possible, else over block Gibbs chains."""
         if method not in ("auto", "exact", "gibbs", "monte-carlo"):
@@ -231,6 +266,8 @@ class LayerAnswers(Answers):
 
 class DeepAnswers(LayerAnswers):
     """Answers about a deep Boltzmann machine: hidden layers of a row by mean field, log Z by sums or annealing."""
+
+    most_listed = 2.0**14
 
     def _base(self, data: Dataset) -> Any:
         """Return independent units with the rates of all layers given rows of data, by mean field."""
@@ -315,6 +352,16 @@ class DeepAnswers(LayerAnswers):
     def _burn_in(self, n_steps: int) -> int:
         return n_steps - 1
 
+    def _log_weights_of(self, data: Dataset) -> np.ndarray:
+        """Log-weights of rows, or lower bounds of them where hidden layers are too large to sum over."""
+        return self.model.log_weights(data.states) if self._sums_hidden(data) else self.log_evidence(data)
+
+    def _peak(self, state: np.ndarray, free: np.ndarray, search: Search) -> Modes:
+        raise ArgumentError(
+            "the density of real rows under several hidden layers has no climb in closed form",
+            "ask a restricted machine, or discrete columns",
+        )
+
 
 class NetworkAnswers(DeepAnswers):
     """Answers about a belief network: rows go up by the recognition weights, samples come down from the top machine."""
@@ -390,6 +437,16 @@ class NetworkAnswers(DeepAnswers):
             tables[scope] = tables.get(scope, 0.0) + factor.table
         every = [len(feature) for layer in self.model.layers for feature in layer.features]
         return MarkovRandomField.build(tables, len(every), Categories(tuple(every)))
+
+    def _log_weights_of(self, data: Dataset) -> np.ndarray:
+        return self._of_complete(data.states)
+
+    def _bound(self, data: Dataset, state: np.ndarray, free: np.ndarray) -> float:
+        """Log Z of the top machine, where it is in reach: no probability is above one."""
+        return self.log_partition() if is_affordable(self.model) else np.inf
+
+    def _starts(self, data: Dataset, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Any:
+        return ()
 
     def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Estimate:
         """Refuse: the directed layers have no expected statistics in the layout of theta."""

@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 
 from gibbsian.answers import answers_about
 from gibbsian.answers.base import Answers
+from gibbsian.answers.modes import Modes, Search, climbed, modes_of_rows
 from gibbsian.data import Dataset
 from gibbsian.domain import Categories
 from gibbsian.errors import ArgumentError, DataError
@@ -151,6 +152,45 @@ class MixtureAnswers:
             )
         return self.model.sample(n_samples, rng)
 
+    # -- most probable rows -------------------------------------------------------------------------------------------
+    most_listed = 2.0**16
+
+    def most_probable(self, data: Dataset, search: Search, joint: bool = False) -> Modes:
+        """Return each distinct row with its missing cells where the density is largest, classes summed out.
+
+        With `joint` it is the largest ``P(x, class)``. Real rows climb from the peak of every class to one of the
+        mixture's own (the fixed points of mean shift).
+        """
+        return replace(modes_of_rows(self, data, search, joint), log_partition=0.0)
+
+    def mode_of(self, data: Dataset, state: np.ndarray, free: np.ndarray, search: Search, joint: bool) -> Modes:
+        """Return the row of largest density that has the `free` cells anew."""
+        peaks, gaps = self._peaks(state, free)
+        scores = self.model.log_joint(peaks).diagonal()
+        if joint:
+            best = int(scores.argmax())
+            return Modes.one(peaks[best], scores[best], (scores + gaps).max(), "the peak of each class", best)
+        bound = float(logsumexp(scores + gaps))
+        rows = climbed(lambda points: self._higher(points, state, free), peaks)
+        if self.model.domain.name != "real":
+            space = self.model.log_weights, self.model.domain, state, free, self.most_listed
+            return search.of_rows(*space, lambda: bound, lambda: self.model.domain.to_codes(rows)[:, free])
+        search.require_one_peak()
+        logs = self.model.log_weights(rows)
+        return Modes.one(rows[logs.argmax()], float(logs.max()), bound, f"climbs from {len(rows)} classes")
+
+    def _peaks(self, state: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The best row of each class, and by how much a better one could exceed it."""
+        if not free.all():
+            self.model.points(state[None], free[None])  # refused where cells of a row are tied together
+        peaks = np.where(free, self.model.peak(self.model.natural()[0]), state)
+        return peaks, np.zeros(len(peaks))
+
+    def _higher(self, points: np.ndarray, state: np.ndarray, free: np.ndarray) -> np.ndarray:
+        """Move rows to the peak of their mean class, where the density is no lower (EM with the rows as unknowns)."""
+        shares = posterior(self.model.log_joint(points))
+        return np.where(free, self.model.peak(shares @ self.model.natural()[0]), state)
+
     def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Any:
         """Refuse: with the label summed out no statistics go with the parameters."""
         raise ArgumentError("a mixture is no exponential family of its columns", "ask for its parameters instead")
@@ -208,6 +248,12 @@ class KMeansAnswers(MixtureAnswers):
         """Return one for the nearest mean and zero for the others."""
         return np.eye(self.model.n_components)[self.classes(data)]
 
+    def most_probable(self, data: Dataset, search: Search, joint: bool = False) -> Modes:
+        """Return each distinct row with its missing cells those of the nearest mean, at no distance more."""
+        search.require_one_peak()
+        rows, logs = self.completed_states(data, search.rng), self.log_evidence(data)
+        return Modes(rows, logs, logs, ("the nearest mean",) * len(rows), self.classes(data) if joint else None)
+
     def sample(self, n_samples: int, rng: np.random.Generator, method: str = "auto") -> tuple[np.ndarray, np.ndarray]:
         """Draw means and their classes: without variance nothing else is left of the distribution."""
         _, classes = super().sample(n_samples, rng, method)
@@ -241,6 +287,16 @@ class MachineMixtureAnswers(MixtureAnswers):
         machine = self.model.machines[0]
         own = answers_about(machine.model_).hidden_variables(names) if hasattr(machine, "model_") else {}
         return own | super().hidden_variables([*names, *own])
+
+    def _peaks(self, state: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows = self.model.rows_for_machines(state[None], free[None])
+        found = [_asked(machine, "most_probable")(rows) for machine in self.model.machines]
+        peaks = [Dataset.read(one.rows, coding=self.model.coding).rows()[0][0] for one in found]
+        return np.array(peaks), np.array([one.gaps[0] for one in found])
+
+    def _higher(self, points: np.ndarray, state: np.ndarray, free: np.ndarray) -> np.ndarray:
+        """Stay at the peaks of the machines, which know no mean of several."""
+        return points
 
     def cell_means(self, data: Dataset) -> np.ndarray:
         """Return the expected numbers of each distinct row: those of the machines, by class."""

@@ -132,18 +132,6 @@ class SpanAnswers(Answers):
             drawn[mine] = block.start + np.minimum(found, np.flatnonzero(table[block]).max(initial=0))
         return self._states(drawn)
 
-    def most_probable(self, n_states: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Return the most probable states, and their probabilities; of equal ones the first."""
-        table = self.model.probability_table()
-        best = np.empty(0, np.int64)
-        for block in _blocks(table.size):
-            candidates = np.arange(block.start, block.stop)
-            if best.size >= n_states:
-                candidates = candidates[table[block] > table[best].min()]
-            merged = np.concatenate([best, candidates])
-            best = merged[np.argsort(-table[merged], kind="stable")[:n_states]]
-        return self._states(best), table[best]
-
     def _states(self, indices: np.ndarray) -> np.ndarray:
         return self.model.domain.from_codes(self.model.basis.digits(indices).astype(np.int8))
 

@@ -14,6 +14,7 @@ from gibbsian.cli.compare import compare
 from gibbsian.cli.demo import demo
 from gibbsian.cli.fit import fit
 from gibbsian.cli.guard import INTERRUPTED, say
+from gibbsian.cli.mode import mode
 from gibbsian.cli.query import divergence, query
 from gibbsian.cli.questions import expect, impute, sample, score, transform
 from gibbsian.cli.reproduce import reproduce
@@ -55,10 +56,8 @@ def app() -> None:
     """Learn Gibbs distributions (Boltzmann machines and their relatives) from discrete data."""
 
 
-for command in (
-    fit, compare, structure, intervals, score, sample, expect, impute, transform, query, divergence,
-    show, demo, reproduce,
-):  # fmt: skip
+ASKED = (score, sample, mode, expect, impute, transform, query, divergence, show)
+for command in (fit, compare, structure, intervals, *ASKED, demo, reproduce):
     app.add_command(command)
 
 

@@ -144,17 +144,18 @@ def _print_interval(found: Any, n_rows: int, json: bool) -> None:
 @click.option("--samples", "--n-samples", "-n", "n_samples", type=int, default=1, help="How many rows.")
 @click.option("--method", default="auto", help="auto, exact, or a sampler (gibbs, ...); a wrong name lists them all.")
 @click.option("--hidden", is_flag=True, help="Add the hidden units, or the class, of each row.")
-def sample(machine: Any, n_samples: int, method: str, hidden: bool, out: Path | None, json: bool) -> None:
+@click.option("--temperature", type=float, metavar="T", help="Divide energies by this; the model's own if not given.")
+def sample(machine: Any, n_samples: int, hidden: bool, out: Path | None, json: bool, **how: Any) -> None:
     """Draw rows from a model, in the coding of the data it was fitted on."""
-    names, rows = list(machine.names_), machine.sample(n_samples, method=method, return_hidden=hidden)
+    names, rows = list(machine.names_), machine.sample(n_samples, return_hidden=hidden, **how)
     if hidden:
         rows, units = rows
         names += ["class"] if units.ndim == 1 else [f"h{j}" for j in range(units.shape[1])]
-        rows = _beside(rows, units)
+        rows = beside(rows, units)
     _write_rows(json, out, names, rows)
 
 
-def _beside(rows: Any, hidden: Any) -> Any:
+def beside(rows: Any, hidden: Any) -> Any:
     """Put the hidden values after the columns; as objects each stays of its own kind."""
     import numpy as np
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -41,6 +41,7 @@ from gibbsian.storage import StoredModel, write_model
 from gibbsian.storage.checkpoints import as_checkpoint
 
 if TYPE_CHECKING:
+    from gibbsian.answers.modes import Modes
     from gibbsian.diagnostics.moments import DataMoments
     from gibbsian.diagnostics.partition import LogPartitionInterval
 
@@ -604,6 +605,7 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         method: str = "auto",
         random_state: RandomState = None,
         return_hidden: bool = False,
+        temperature: float | None = None,
         **options: Any,
     ) -> Any:
         """Draw rows from the model, in the labels of the data it was fitted on.
@@ -618,6 +620,10 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
             Overrides the estimator's own.
         return_hidden : bool, default=False
             Also return the values of the hidden units, or the classes, of each row.
+        temperature : float, default=None
+            Divide energies by this instead of the model's own temperature, those of hidden units with the others: near
+            zero rows are close to `most_probable`, far above they are uniform (YK15). Mixtures and belief networks have
+            none.
         **options
             What the sampler of this model takes besides.
 
@@ -630,9 +636,86 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         """
         answers = self._answers
         check_value("n_samples", n_samples, _N_SAMPLES)
+        if temperature is not None:
+            answers = answers_about(self.model_.at_temperature(temperature))
         states, hidden = answers.sample(n_samples, self._rng(random_state), method, **options)
         rows = self.coding_.decode(states)
         return (rows, hidden) if return_hidden else rows
+
+    def most_probable(
+        self,
+        X: Any = None,
+        evidence: Mapping[str, Any] | None = None,
+        *,
+        n_states: int = 1,
+        joint: bool = False,
+        method: str = "auto",
+        restarts: int | None = None,
+        random_state: RandomState = None,
+    ) -> Modes:
+        """Return the most probable row, given some of its cells or none: the limit of temperature zero (YK15).
+
+        It is exact where an engine is quick or all rows can be listed, and else found by simulated annealing from many
+        starts, with an upper bound on what a better one could have. Densities of real numbers are climbed.
+
+        Parameters
+        ----------
+        X : array, frame or path, default=None
+            Rows to complete: their missing cells get the values that are the most probable ones *together*, where
+            `impute` takes the best of each cell by itself. Without it one row is asked for.
+        evidence : mapping from column to label, default=None
+            What is known of that one row.
+        n_states : int, default=1
+            So many rows from the most probable one on; more than one where all rows can be listed.
+        joint : bool, default=False
+            Whether hidden units (or the class) are part of the state. By default they are summed out: the most probable
+            row need not be a part of the most probable joint state.
+        method : {"auto", "exact", "annealing"}, default="auto"
+            Whether to insist on one way.
+        restarts : int, default=None
+            Chains of a round of annealing; by default 32.
+        random_state : None, int or Generator, default=None
+            Overrides the estimator's own.
+
+        Returns
+        -------
+        Modes
+            ``rows`` in the labels of the data, ``log_weights``, ``bounds``, ``gaps``, ``exact``, ``methods``,
+            ``hidden`` and, where log Z is in reach, ``probabilities``.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rows = [["yes", "yes"], ["yes", "yes"], ["no", "no"], ["no", "no"], ["yes", "no"], ["no", "yes"]]
+        >>> gb.BoltzmannMachine().fit(rows).most_probable(evidence={"x0": "no"}).rows.tolist()
+        [['no', 'no']]
+        """
+        from gibbsian.answers.modes import Search  # which loads engines and kernels
+
+        for name, value in (("n_states", n_states), ("restarts", 1 if restarts is None else restarts)):
+            check_value(name, value, _N_SAMPLES)
+        answers, search = self._answers, Search(self._rng(random_state), int(n_states), method, restarts)
+        if X is not None and (evidence is not None or n_states > 1):
+            raise ArgumentError("evidence and `n_states` are about one row", "leave them out where rows are given")
+        if joint and n_states > 1:
+            raise ArgumentError("several joint states are not listed", "leave `joint` or `n_states` out")
+        data = self._given({} if evidence is None else evidence) if X is None else self._read(X)
+        found = answers.most_probable(data, search, joint)
+        if np.isnan(found.log_partition) and self.has_density and found.exact.all() and self.sums_exactly():
+            found = replace(found, log_partition=self._log_partition_above())
+        return replace(found, rows=like_frame(self.coding_.decode(found.rows), X, self.names_))
+
+    def _given(self, evidence: Mapping[str, Any]) -> Dataset:
+        """Return one row that holds the evidence, all other cells missing."""
+        import pandas
+
+        if unknown := [name for name in evidence if name not in self.names_]:
+            raise ArgumentError(
+                f"column {unknown[0]!r} is not one of {shorten(self.names_)}", "name a column of the fit"
+            )
+        cells = [[evidence.get(name) for name in self.names_]]
+        row = self.read(pandas.DataFrame(cells, columns=list(self.names_), dtype=object))
+        return self._read(row) if evidence else row
 
     # -- missing cells ------------------------------------------------------------------------------------------------
     def predict_proba(self, X: Any) -> np.ndarray:

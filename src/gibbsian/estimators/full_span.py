@@ -73,7 +73,7 @@ class FullSpan(SpanQuestions, Estimator):
     >>> model = gb.FullSpan().fit(rows)
     >>> model.basis_[["variables", "order"]].values.tolist()
     [[('x0', 'x1', 'x2'), 3]]
-    >>> model.most_probable(1)[["x0", "x1", "x2"]].values.tolist()
+    >>> model.most_probable().rows.tolist()
     [[0, 0, 0]]
     >>> smooth = gb.FullSpan("span-dense", l2=0.01, l2_growth=3.0).fit(rows)
     >>> round(smooth.score(rows), 2)

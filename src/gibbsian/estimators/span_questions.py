@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from gibbsian.answers import answers_about
 from gibbsian.domain import SPIN, CategoryCoding, Coding, as_coding
 from gibbsian.errors import CodingError
 from gibbsian.estimators.frames import shorten
@@ -18,11 +17,9 @@ from gibbsian.estimators.queries import Variables
 from gibbsian.learners import FitResult, Trace
 from gibbsian.models import HigherOrderModel
 from gibbsian.models.full_span import FullSpanModel
-from gibbsian.settings import Setting, check_value
 
 # What provenance says of a fit to all columns, and not of the model of some given others.
 OF_THE_FIT = ("cost", "divergence", "steps", "seconds", "resumed_at_step")
-_N_STATES = Setting("How many states.", "whole", low=1)
 
 
 def hidden_values(estimator: Any) -> tuple[Any, ...]:
@@ -74,15 +71,6 @@ class SpanQuestions:
         return np.array(values, dtype=object)
 
     # -- the distribution ---------------------------------------------------------------------------------------------
-    def most_probable(self, n_states: int = 1) -> Any:
-        """Return the most probable states as a frame: a column for each variable, and their probability."""
-        import pandas
-
-        check_is_fitted(self)
-        check_value("n_states", n_states, _N_STATES)
-        states, probabilities = answers_about(self.model_.without_hidden()).most_probable(n_states)
-        table = pandas.DataFrame(self.coding_.decode(states), columns=list(self.names_))
-        return table.assign(probability=probabilities)
 
     def condition(self, given: Mapping[str | int, Any]) -> Self:
         """Return the model of the other columns given values of some, again a `FullSpan`; needs no table.

@@ -23,6 +23,7 @@ __getattr__, __dir__, __all__ = attach(
         "conditional": "gibbsian.inference.choice",
         "exact": "gibbsian.inference.choice",
         "is_affordable": "gibbsian.inference.choice",
+        "largest_log_weight_bound": "gibbsian.inference.upper_bounds",
         "plan_exact": "gibbsian.inference.choice",
         "predict_cost": "gibbsian.inference.choice",
     },

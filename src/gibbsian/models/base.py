@@ -188,6 +188,10 @@ class ExponentialFamily:
         """Return the same structure with other parameters."""
         return dataclasses.replace(self, theta=theta)
 
+    def at_temperature(self: Any, temperature: float) -> Any:
+        """Return the same energies at another temperature: ``P(x) = exp(theta . S(x) / temperature) / Z``."""
+        return dataclasses.replace(self, temperature=temperature)
+
     def to_parts(self: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return plain values and arrays that make up the model, for a file."""
         plain: dict[str, Any] = {"n_variables": self.n_variables}

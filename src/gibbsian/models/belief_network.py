@@ -228,6 +228,10 @@ class BeliefNetwork(LayerStack):
         lowest = self.pairs[0]
         return lowest.downward_biases, lowest.upward_biases, lowest.downward_weights
 
+    def at_temperature(self, temperature: float) -> Self:
+        """Refuse: each directed layer is normalised by itself, so that there is no energy of all of them."""
+        raise ArgumentError("a belief network has no temperature of its own", "ask `model_.top`, or a deep machine")
+
     # -- down and up --------------------------------------------------------------------------------------------------
     def downward_fields(self, place: int, upper: np.ndarray) -> np.ndarray:
         """Return the fields of the layer at a place given the one above, place + 1."""

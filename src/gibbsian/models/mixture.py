@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
-from gibbsian.errors import DataError, MissingValuesError
+from gibbsian.errors import ArgumentError, DataError, MissingValuesError
 from gibbsian.models.class_shares import (
     ClassSums,
     blocks_of,
@@ -146,6 +146,10 @@ class Mixture(ABC):
             "fill it or leave the row out",
         )
 
+    def at_temperature(self, temperature: float) -> Self:
+        """Refuse: a sum of several distributions has no energy that a temperature would divide."""
+        raise ArgumentError("a mixture has no temperature", "leave `temperature` out")
+
     def draw_classes(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Draw one class per row."""
         return rng.choice(self.n_components, size=n_samples, p=self.weights / self.weights.sum())
@@ -165,6 +169,10 @@ class ExponentialMixture(Mixture):
     @abstractmethod
     def natural(self, holes: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Return theta (classes x statistics) and the offsets (classes), log-weights included."""
+
+    @abstractmethod
+    def peak(self, theta: np.ndarray) -> np.ndarray:
+        """Return the row of largest density under each row of natural parameters."""
 
     @abstractmethod
     def maximise(self, expected: ClassSums, first: bool = False) -> Self:

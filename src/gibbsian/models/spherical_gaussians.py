@@ -152,6 +152,10 @@ class GaussianMixtureModel(ExponentialMixture):
         noise = rng.normal(size=(n_samples, self.n_variables))
         return self.means[classes] + noise * np.sqrt(self.variances[classes])[:, None], classes
 
+    def peak(self, theta: np.ndarray) -> np.ndarray:
+        """Return the row of largest density under each row of natural parameters."""
+        return theta[:, :-1] / (-2.0 * theta[:, -1:]) + self.centre
+
     def cell_means(self, shares: np.ndarray) -> np.ndarray:
         """Return the expected cells of rows, given the probabilities of their classes."""
         return shares @ self.shifts + self.centre

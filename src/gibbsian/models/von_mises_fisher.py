@@ -106,6 +106,10 @@ class VonMisesFisherMixtureModel(ExponentialMixture):
         scores[without_direction(states)] = log_weights(self.weights)
         return scores
 
+    def peak(self, theta: np.ndarray) -> np.ndarray:
+        """Return the direction of largest density under each row of natural parameters."""
+        return unit_rows(theta)
+
     def sample(self, n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw unit rows and their classes."""
         classes = self.draw_classes(n_samples, rng)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from gibbsian.answers.modes import Search
 from gibbsian.answers.span import SpanAnswers
 from gibbsian.errors import TooExpensiveError
 from gibbsian.models import FullSpanModel, SpanBasis, span_completions
@@ -111,15 +112,16 @@ class TestRows:
 
 
 class TestDistribution:
-    def test_most_probable_states_over_many_blocks(self, model, monkeypatch):
+    def test_most_probable_states_over_many_blocks(self, model, rng, monkeypatch):
         states, p = law(model)
-        monkeypatch.setattr("gibbsian.answers.span.STATES_AT_ONCE", 4)
+        monkeypatch.setattr("gibbsian.answers.modes.CELLS_AT_ONCE", 4)
         monkeypatch.setattr("gibbsian.blocks.LEAST_ROWS", 1)
         order = np.argsort(-p, kind="stable")[:5]
-        codes, probabilities = SpanAnswers(model).most_probable(5)
-        np.testing.assert_allclose(probabilities, p[order], rtol=0, atol=1e-13)
-        assert np.array_equal(codes, states[order])
-        assert len(SpanAnswers(model).most_probable(10**6)[0]) == len(p)
+        nothing = rows_of(model, states[:1], np.ones((1, states.shape[1]), bool))
+        found = SpanAnswers(model).most_probable(nothing, Search(rng, n_states=5))
+        np.testing.assert_allclose(found.log_weights, np.log(p[order]) + model.log_partition, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(found.log_weights, model.log_weights(found.rows), rtol=0, atol=1e-12)
+        assert len(SpanAnswers(model).most_probable(nothing, Search(rng, n_states=10**6)).rows) == len(p)
 
     def test_samples_follow_the_law(self, model, rng, monkeypatch):
         _, p = law(model)

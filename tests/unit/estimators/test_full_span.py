@@ -183,9 +183,9 @@ class TestAnswers:
 
     def test_most_probable_and_samples(self, fitted):
         rows, p = law(fitted)
-        best = fitted.most_probable(3)
-        np.testing.assert_allclose(best["probability"], np.sort(p)[::-1][:3], atol=1e-12)
-        assert best[list(fitted.names_)].iloc[0].tolist() == rows.iloc[p.argmax()].tolist()
+        best = fitted.most_probable(n_states=3)
+        np.testing.assert_allclose(best.probabilities, np.sort(p)[::-1][:3], atol=1e-12)
+        assert best.rows[0].tolist() == rows.iloc[p.argmax()].tolist()
         drawn = pd.DataFrame(fitted.sample(20_000), columns=list(fitted.names_)).value_counts(normalize=True)
         assert drawn[tuple(rows.iloc[p.argmax()])] == pytest.approx(p.max(), abs=0.02)
         assert np.array_equal(fitted.sample(5, random_state=1), fitted.sample(5, random_state=1))
@@ -386,7 +386,7 @@ def test_ctrl_c_leaves_a_usable_model(rng):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert not machine.result_.converged
     assert len(machine.basis_) == 2
-    assert machine.most_probable()["probability"].iloc[0] > 0
+    assert machine.most_probable().probabilities[0] > 0
     whole = gb.FullSpan(start=machine).fit(rows)
     assert whole.result_.converged
     assert whole.cost_ == pytest.approx(gb.FullSpan().fit(rows).cost_, abs=1e-3)
@@ -765,7 +765,7 @@ def test_counts_of_answers_are_whole_numbers(coupled_fit):
         with pytest.raises(ArgumentError, match=r"n_samples=.* must be a whole number"):
             coupled_fit.sample(wrong)
         with pytest.raises(ArgumentError, match=r"n_states=.* must be a whole number"):
-            coupled_fit.most_probable(wrong)
+            coupled_fit.most_probable(n_states=wrong)
     assert len(coupled_fit.sample(np.int64(3))) == 3
 
 
@@ -976,9 +976,9 @@ class TestSeveralHiddenVariables:
         others = pd.DataFrame(rows[:, 1:], columns=list(rest.names_))
         assert rest.transform(others).shape == (500, 5)
         full = machine.score_samples(np.column_stack([np.full(500, "yes", object), rows[:, 1:]]))
-        marginal = machine.marginal("x0")["yes"]
+        marginal = machine.marginal("x0").probability["yes"]
         np.testing.assert_allclose(rest.score_samples(others), full - np.log(marginal), atol=1e-12)
-        assert machine.divergence_to(machine).forward == pytest.approx(0.0, abs=1e-12)
+        assert machine.divergence(machine).forward == pytest.approx(0.0, abs=1e-12)
 
     def test_variables_of_one_value_are_none(self, rng):
         rows = two_classes(rng, 200)

@@ -1,0 +1,221 @@
+"""The most probable state of a model, given some of its variables or none: the limit of temperature zero (YK15).
+
+Exact where an engine is quick or all rows can be listed, else by annealing; with an upper bound, so that the gap to the
+largest log-weight is known, and is zero where the state is proven to be a best one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from gibbsian.backends.parallel import map_in_order
+from gibbsian.blocks import row_blocks
+from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.inference import exact
+from gibbsian.inference.upper_bounds import largest_log_weight_bound
+from gibbsian.samplers.cooling import ROW_ROUNDS, annealed, cooled_rows, cooled_states
+
+METHODS = ("auto", "exact", "annealing")
+# "auto" asks an engine that is predicted to take no longer, "exact" one within the usual limit.
+QUICK_SECONDS, MAX_SECONDS = 10.0, 60.0
+# A gap of rounding, as a share of the log-weight.
+ROUNDING = 1e-9
+# Cells of rows that are weighed together while all rows are listed.
+CELLS_AT_ONCE = 2**20
+# Steps up a density, and when a step is none.
+MOST_STEPS, STILL = 1000, 1e-12
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Most probable states: one row for each row that was asked about, or several of one from the best on.
+
+    Parameters
+    ----------
+    rows : array of shape (n_rows, n_columns)
+        The states; from an estimator in the labels of its data.
+    log_weights : array of shape (n_rows,)
+        Their unnormalised log-probabilities, or log-densities.
+    bounds : array of shape (n_rows,)
+        What no log-weight with the same evidence exceeds; infinite where nothing is known. The rows after the first of
+        several are bounded by themselves: all states were listed.
+    methods : tuple of str
+        How each was found.
+    hidden : array, default=None
+        The hidden units, or the class, where the joint state was asked for.
+    log_partition : float, default=nan
+        log Z, where it is in exact reach.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> found = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]).most_probable()
+    >>> found.rows.tolist(), found.exact.tolist(), found.probabilities.round(2).tolist()
+    ([[1, 1]], [True], [0.4])
+    """
+
+    rows: Any
+    log_weights: np.ndarray
+    bounds: np.ndarray
+    methods: tuple[str, ...]
+    hidden: np.ndarray | None = None
+    log_partition: float = float("nan")
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """By how much a better state could exceed each log-weight."""
+        return np.maximum(self.bounds - self.log_weights, 0.0)
+
+    @property
+    def exact(self) -> np.ndarray:
+        """Whether each is proven to be a most probable state."""
+        return self.gaps <= ROUNDING * (1.0 + np.abs(self.log_weights))
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """The probability (or density) of each row, evidence included; nan where log Z is out of reach."""
+        return np.exp(self.log_weights - self.log_partition)
+
+    @classmethod
+    def one(cls, row: np.ndarray, log_weight: float, bound: float, method: str, hidden: Any = None) -> Self:
+        """Return one state."""
+        units = None if hidden is None else np.asarray(hidden)[None]
+        return cls(np.asarray(row)[None], np.array([log_weight]), np.array([bound]), (method,), units)
+
+    @classmethod
+    def together(cls, parts: Sequence[Self]) -> Self:
+        """Return the states of several questions as one table."""
+        hidden = None if parts[0].hidden is None else np.concatenate([part.hidden for part in parts])
+        logs, bounds = (np.concatenate([getattr(part, name) for part in parts]) for name in ("log_weights", "bounds"))
+        return cls(np.concatenate([p.rows for p in parts]), logs, bounds, sum((p.methods for p in parts), ()), hidden)
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a most probable state is looked for.
+
+    Parameters
+    ----------
+    rng : Generator
+        Source of randomness of the annealing.
+    n_states : int, default=1
+        How many states, from the most probable one on; more than one need a list of all.
+    method : {"auto", "exact", "annealing"}, default="auto"
+        Whether to insist on one way.
+    restarts : int, default=None
+        Chains of a round of annealing; by default its own number.
+    """
+
+    rng: np.random.Generator
+    n_states: int = 1
+    method: str = "auto"
+    restarts: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            known = f"use one of {', '.join(METHODS)}"
+            raise ArgumentError("is not known", known, argument="method", value=self.method)
+
+    def require_one_peak(self) -> None:
+        """Refuse what real numbers do not have."""
+        if self.n_states > 1 or self.method != "auto":
+            raise ArgumentError("rows of real numbers are climbed to one peak", "leave `n_states` and `method` out")
+
+    def of_model(self, model: Any) -> tuple[np.ndarray, float, float, str]:
+        """Return a state of a model with factors, its log-weight, a bound on it, and how it was found."""
+        if self.method != "annealing":
+            try:
+                seconds = QUICK_SECONDS if self.method == "auto" else MAX_SECONDS
+                engine = exact(model, max_seconds=seconds, instead="set `method='annealing'`")
+                state, _ = engine.most_probable()
+                log_weight = float(model.log_weights(state[None])[0])
+                return state, log_weight, log_weight, engine.cost.engine
+            except TooExpensiveError:
+                if self.method == "exact":
+                    raise
+        state, log_weight, words = annealed(
+            lambda n_chains, n_sweeps: cooled_states(model, n_chains, n_sweeps, self.rng),
+            model.log_weights,
+            self.restarts,
+        )
+        return state, log_weight, largest_log_weight_bound(model), words
+
+    def of_rows(
+        self,
+        weigh: Callable[[np.ndarray], np.ndarray],
+        domain: Any,
+        state: np.ndarray,
+        free: np.ndarray,
+        most: float,
+        bound: Callable[[], float],
+        starts: Callable[[], Sequence[np.ndarray]] = list,
+    ) -> Modes:
+        """Ask about rows of which only log-weights are known: list up to `most` of them, or anneal.
+
+        `starts` are codes of the free cells that chains may begin at.
+        """
+        cells = np.flatnonzero(free)
+        if not cells.size:
+            log_weight = float(weigh(state[None])[0])
+            return Modes.one(state, log_weight, log_weight, "given")
+        codes, sizes = domain.to_codes(state[None]), domain.cardinalities(state.size)[cells]
+
+        def states_of(part: np.ndarray) -> np.ndarray:
+            every = np.repeat(codes, len(part), axis=0)
+            every[:, cells] = part
+            return domain.from_codes(every)
+
+        def weigh_codes(part: np.ndarray) -> np.ndarray:
+            return weigh(states_of(part))
+
+        n_rows = float(np.prod(sizes, dtype=np.float64))
+        if n_rows <= most and (self.method != "annealing" or self.n_states > 1):
+            numbers, best = self._listed(weigh_codes, sizes, int(n_rows))
+            return Modes(states_of(_digits(numbers, sizes)), best, best, ("a list of all rows",) * best.size)
+        if self.method == "exact" or self.n_states > 1:
+            raise TooExpensiveError(
+                f"there are {n_rows:.2g} rows to list, and up to {most:.2g} are listed",
+                "give more evidence, or ask for one state with `method='annealing'`",
+            )
+        cooled = cooled_rows(weigh_codes, sizes, self.rng, starts())
+        # on one BLAS thread: waking others takes longer than weighing a few rows
+        ((found, log_weight, words),) = map_in_order(
+            lambda chains: annealed(chains, weigh_codes, self.restarts, ROW_ROUNDS), [cooled]
+        )
+        return Modes.one(states_of(found[None])[0], log_weight, bound(), words)
+
+    def _listed(self, weigh: Any, sizes: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """List all rows, the last cell changing fastest, and keep the best; of equal ones the first."""
+        numbers, best = np.empty(0, np.int64), np.empty(0)
+        for block in row_blocks(n_rows, sizes.size, max_cells=CELLS_AT_ONCE):
+            part = np.arange(block.start, block.stop)
+            numbers, best = np.append(numbers, part), np.append(best, weigh(_digits(part, sizes)))
+            kept = np.argsort(-best, kind="stable")[: self.n_states]
+            numbers, best = numbers[kept], best[kept]
+        return numbers, best
+
+
+def modes_of_rows(answers: Any, data: Any, search: Search, joint: bool) -> Modes:
+    """Ask about each distinct row of data by itself, and return what was found in the order of the rows."""
+    missing = np.zeros(data.states.shape, bool) if data.missing is None else data.missing
+    found = [answers.mode_of(data, *row, search, joint) for row in zip(data.states, missing, strict=True)]
+    return Modes.together([found[number] for number in data.row_of])
+
+
+def climbed(step: Callable[[np.ndarray], np.ndarray], points: np.ndarray) -> np.ndarray:
+    """Return points after steps that raise a density, until they stand still."""
+    for _ in range(MOST_STEPS):
+        before, points = points, step(points)
+        if np.abs(points - before).max(initial=0.0) <= STILL * (1.0 + np.abs(points).max(initial=0.0)):
+            break
+    return points
+
+
+def _digits(numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Write numbers of rows as codes of their cells."""
+    steps = np.cumprod(sizes[::-1])[::-1] // sizes
+    return (numbers[:, None] // steps % sizes).astype(np.int8)

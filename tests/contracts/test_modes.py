@@ -1,0 +1,290 @@
+"""The most probable state of every registered model, against lists of all states, given evidence too."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+import gibbsian as gb
+from gibbsian.answers import answers_about
+from gibbsian.answers.modes import Search
+from gibbsian.errors import ArgumentError
+from gibbsian.estimators import ESTIMATORS
+from gibbsian.models import MODELS, BeliefNetwork, BinaryLayer, CategoricalLayer, DeepModel, PairwiseModel, SpinLayer
+from gibbsian.models.machine_mixture import MachineMixtureModel
+from gibbsian.models.von_mises_fisher import unit_rows
+from layered_systems import random_machine, rows_of
+from systems import all_states, dataset_of, models_with_domains, random_model_of
+
+GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
+EVIDENCE = (None, (1,), (0, 3), (0, 1, 2, 3, 4))
+
+
+def _flat(name, domain):
+    return lambda rng: random_model_of(name, GRAPH, rng, domain, scale=1.0, temperature=1.3)
+
+
+def _hidden(rng):
+    return replace(random_model_of("pairwise", gb.graphs.complete(7), rng, scale=1.0), n_hidden=2)
+
+
+def _hidden_span(rng):
+    model = gb.FullSpanModel.zeros(gb.graphs.complete(6))
+    return gb.FullSpanModel.build((2,) * 6, model.indices, rng.normal(size=model.theta.size), n_hidden=1)
+
+
+def _stack(kind, visible, rng):
+    layers = (visible, SpinLayer(3), BinaryLayer(2))
+    if kind == "deep":
+        zeros = DeepModel.build(layers, temperature=1.3)
+        return zeros.replace(rng.normal(size=zeros.theta.size))
+    return BeliefNetwork.stack([random_machine(a, b, rng, temperature=1.3) for a, b in pairwise(layers)])
+
+
+def _classes(rng):
+    model = MODELS.factory("categorical-mixture").unplaced(3, gb.domain.Categories((2, 3, 2, 3, 2)), 5)
+    parts = [rng.dirichlet(np.ones(q), 3) for q in (2, 3, 2, 3, 2)]
+    return replace(model, weights=rng.dirichlet(np.ones(3)), probabilities=np.hstack(parts))
+
+
+def _machines(rng):
+    rows = (rng.random((60, 5)) < rng.choice([0.2, 0.8], (60, 1))).astype(int)
+    return (
+        gb.MachineMixture(2, machine=gb.BoltzmannMachine(l2=0.1), random_state=0, max_iter=3, tol=1.0).fit(rows).model_
+    )
+
+
+FIVE = CategoricalLayer((2, 3, 2, 2, 3))
+CASES = {
+    **{f"{name}-{domain.name}": _flat(name, domain) for name, domain in models_with_domains(5)},
+    "pairwise-hidden": _hidden,
+    "full-span-hidden": _hidden_span,
+    "restricted": lambda rng: random_machine("spin", "binary", rng, temperature=1.3),
+    "restricted-categories": lambda rng: random_machine("categorical", "categorical", rng),
+    "deep": lambda rng: _stack("deep", BinaryLayer(5), rng),
+    "deep-categories": lambda rng: _stack("deep", FIVE, rng),
+    "belief-network": lambda rng: _stack("network", BinaryLayer(5), rng),
+    "categorical-mixture": _classes,
+    "machine-mixture": _machines,
+}
+PEAKED = ("gaussian-mixture", "k-means", "vmf-mixture")  # densities, below
+pytestmark = pytest.mark.filterwarnings("ignore::gibbsian.errors.ConvergenceWarning")
+
+
+@pytest.fixture(params=CASES)
+def model(request, rng):
+    return CASES[request.param](rng)
+
+
+def visible_rows(model):
+    """All rows of the columns as data."""
+    if hasattr(model, "layers"):
+        return rows_of(model.visible, model.visible.decode(model.visible.enumerate(0, int(model.visible.n_states))))
+    if isinstance(model, MachineMixtureModel):
+        return gb.Dataset.read(all_states(model.n_variables, model.domain), coding=model.coding)
+    n = model.n_variables - model.n_hidden * hasattr(model, "factors")
+    domain = model.domain.take(np.arange(n))
+    return dataset_of(all_states(n, domain), domain)
+
+
+def truth_of(model, rows):
+    """The log-weight of every row, hidden units summed out term by term."""
+    if not (hasattr(model, "factors") and model.n_hidden):
+        return model.log_weights(rows.states)
+    hidden = all_states(model.n_hidden, model.domain.take(np.arange(rows.n_variables, model.n_variables)))
+    whole = np.hstack([np.repeat(rows.states, len(hidden), axis=0), np.tile(hidden, (rows.n_states, 1))])
+    return logsumexp(model.log_weights(whole).reshape(rows.n_states, -1), axis=1)
+
+
+def given(rows, nodes, number=3):
+    """One row of which only some cells are known; none of None."""
+    row = rows.take([number])
+    missing = np.ones(row.states.shape, bool)
+    missing[:, list(nodes or ())] = False
+    return replace(row, missing=missing if missing.any() else None)
+
+
+def test_every_registered_model_is_here():
+    tried = {name for name in MODELS.names() if any(case.startswith(name) for case in CASES)}
+    assert tried | set(PEAKED) == set(MODELS.names())
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "annealing"])
+def test_is_the_largest_of_all_rows_that_agree_with_the_evidence(model, rng, method):
+    rows = visible_rows(model)
+    truth = truth_of(model, rows)
+    for nodes in EVIDENCE[: 2 if method == "annealing" else None]:
+        known = given(rows, nodes)
+        agree = (rows.states[:, list(nodes or ())] == known.states[:, list(nodes or ())]).all(axis=1)
+        found = answers_about(model).most_probable(known, Search(rng, method=method, restarts=4))
+        best = truth[agree].max()
+        assert found.log_weights[0] == pytest.approx(best, abs=1e-9)
+        assert found.bounds[0] >= best - 1e-9
+        at = (rows.states == found.rows[0]).all(axis=1)
+        assert truth[at & agree] == pytest.approx(best, abs=1e-9)
+        assert found.exact[0] or method == "annealing"
+
+
+def test_several_are_the_largest_in_order(model, rng):
+    rows = visible_rows(model)
+    found = answers_about(model).most_probable(given(rows, None), Search(rng, n_states=5))
+    np.testing.assert_allclose(found.log_weights, np.sort(truth_of(model, rows))[::-1][:5], atol=1e-9)
+    assert len({tuple(row) for row in found.rows.tolist()}) == 5
+
+
+@pytest.mark.parametrize("method", ["auto", "annealing"])
+def test_joint_states_are_the_largest_of_columns_and_hidden_units(model, rng, method):
+    rows, answers = visible_rows(model), answers_about(model)
+    for nodes in EVIDENCE[:2]:
+        known = given(rows, nodes)
+        agree = (rows.states[:, list(nodes or ())] == known.states[:, list(nodes or ())]).all(axis=1)
+        found = answers.most_probable(known, Search(rng, method=method), joint=True)
+        at = (rows.states == found.rows[0]).all(axis=1)
+        if hasattr(model, "log_joint"):
+            scores = model.log_joint(rows.states)
+            assert scores[at, found.hidden[0]] == found.log_weights == pytest.approx(scores[agree].max(), abs=1e-9)
+            continue
+        whole = answers.joint()
+        codes = whole.domain.to_codes(all_states(whole.n_variables, whole.domain))
+        logs, own = whole.log_weights(whole.domain.from_codes(codes)), rows.domain.to_codes(rows.states[agree])
+        n = rows.n_variables
+        agrees = np.isin(codes[:, :n] @ 10 ** np.arange(n), own @ 10 ** np.arange(n))
+        assert found.log_weights[0] == pytest.approx(logs[agrees].max(), abs=1e-9)
+        assert at.sum() == 1
+        assert agree[at]
+        hidden = found.hidden[0]
+        if isinstance(model, BeliefNetwork):  # of which no energy of all units is known but that of its joint form
+            continue
+        if hasattr(model, "layers"):
+            values = [
+                layer.encode(part[None])
+                for layer, part in zip(model.layers, _cut(model, found.rows[0], hidden), strict=True)
+            ]
+            energy = model.energy(values) if hasattr(model, "stacked") else model.energy(*values)
+            assert -energy[0] / model.temperature == pytest.approx(found.log_weights[0], abs=1e-9)
+        else:
+            whole_row = np.concatenate([found.rows[0], hidden])[None]
+            assert model.log_weights(whole_row)[0] == pytest.approx(found.log_weights[0], abs=1e-9)
+
+
+def _cut(model, row, hidden):
+    return [row, *np.split(hidden, np.cumsum([layer.n_units for layer in model.layers[1:]])[:-1])]
+
+
+# -- densities --------------------------------------------------------------------------------------------------------
+def peak_by_search(log_density, starts, free):
+    """The largest density over the free cells, by a general optimiser from many starts."""
+
+    def minus(part, row):
+        return -log_density(np.where(free, _put(part, row, free), row)[None])[0]
+
+    return max(-minimize(minus, row[free], (row,), tol=1e-12).fun for row in starts)
+
+
+def _put(part, row, free):
+    whole = row.copy()
+    whole[free] = part
+    return whole
+
+
+@pytest.mark.parametrize("nodes", [None, (1,)])
+def test_a_mixture_of_gaussians_is_climbed_to_its_highest_peak(nodes, rng):
+    means = rng.normal(size=(4, 3)) * 0.8  # close together, so that the peak is not a mean
+    model = MODELS.factory("gaussian-mixture").unplaced(4, 3)
+    model = replace(model, weights=rng.dirichlet(np.ones(4)), shifts=means, variances=rng.uniform(0.3, 1.0, 4))
+    known = given(gb.Dataset.read(rng.normal(size=(5, 3)), coding="real"), nodes)
+    found, row = answers_about(model).most_probable(known, Search(rng)), known.states[0]
+    free = np.array([j not in (nodes or ()) for j in range(3)])
+    starts = np.where(free, np.vstack([means, rng.normal(size=(20, 3))]), row)
+    assert found.log_weights[0] == pytest.approx(peak_by_search(model.log_weights, starts, free), abs=1e-7)
+    assert found.bounds[0] >= found.log_weights[0]
+    assert np.array_equal(found.rows[0][~free], row[~free])
+
+
+def test_a_mixture_of_directions_is_climbed_to_its_highest_peak(rng):
+    model = MODELS.factory("vmf-mixture").unplaced(3, 3)
+    model = replace(
+        model,
+        weights=rng.dirichlet(np.ones(3)),
+        means=unit_rows(rng.normal(size=(3, 3))),
+        concentrations=np.ones(3) * 3,
+    )
+    rows = gb.Dataset.read(unit_rows(rng.normal(size=(4, 3))), coding="real")
+    found = answers_about(model).most_probable(given(rows, None), Search(rng))
+    many = unit_rows(rng.normal(size=(200_000, 3)))
+    best = model.log_weights(many).max()
+    assert best - 1e-9 <= found.log_weights[0] <= best + 1e-3
+    assert found.bounds[0] >= found.log_weights[0]
+    with pytest.raises(gb.errors.MissingValuesError, match="unit norm"):
+        answers_about(model).most_probable(given(rows, (1,)), Search(rng))
+
+
+def test_k_means_completes_from_the_nearest_mean(rng):
+    model = gb.HardKMeans(3, random_state=0).fit(rng.normal(size=(50, 2))).model_
+    known = given(gb.Dataset.read(rng.normal(size=(4, 2)), coding="real"), (0,))
+    found = answers_about(model).most_probable(known, Search(rng), joint=True)
+    nearest = np.abs(model.means[:, 0] - known.states[0, 0]).argmin()
+    assert found.hidden[0] == nearest
+    assert found.rows[0].tolist() == [known.states[0, 0], model.means[nearest, 1]]
+
+
+@pytest.mark.parametrize("nodes", [None, (1,)])
+def test_a_restricted_machine_of_real_rows_is_climbed(nodes, rng):
+    model = random_machine("gaussian", "binary", rng, n_visible=3, scale=1.5)
+    known = given(gb.Dataset.read(rng.normal(size=(5, 3)), coding="real"), nodes)
+    found, row = answers_about(model).most_probable(known, Search(rng)), known.states[0]
+    free = np.array([j not in (nodes or ()) for j in range(3)])
+    starts = np.where(free, rng.normal(size=(30, 3)) * 3, row)
+    assert found.log_weights[0] == pytest.approx(peak_by_search(model.log_weights, starts, free), abs=1e-6)
+    with pytest.raises(ArgumentError, match="one peak"):
+        answers_about(model).most_probable(known, Search(rng, n_states=2))
+
+
+def test_a_deep_machine_of_real_rows_is_refused_in_words(rng):
+    layers = (gb.models.GaussianLayer(2), BinaryLayer(2), BinaryLayer(2))
+    rows = gb.Dataset.read(rng.normal(size=(5, 2)), coding="real")
+    with pytest.raises(ArgumentError, match="restricted machine"):
+        answers_about(DeepModel.build(layers)).most_probable(given(rows, None), Search(rng))
+
+
+# -- temperature ------------------------------------------------------------------------------------------------------
+def test_another_temperature_is_the_same_energies_over_it(model, rng):
+    if isinstance(model, BeliefNetwork) or not hasattr(model, "sweeps"):
+        with pytest.raises(ArgumentError, match="temperature"):
+            model.at_temperature(2.0)
+        return
+    cold = model.at_temperature(0.02)  # nothing is left of it but its best state
+    known = given(visible_rows(model), None)
+    best = answers_about(cold).most_probable(known, Search(rng))
+    drawn, _ = answers_about(cold).sample(200, rng)
+    assert (drawn == best.rows[0]).all(axis=1).mean() > 0.9
+    whole, other = (m.joint() if hasattr(m, "layers") else m for m in (model, cold))
+    states = all_states(whole.n_variables, whole.domain)
+    np.testing.assert_allclose(
+        0.02 * other.log_weights(states), model.temperature * whole.log_weights(states), atol=1e-9
+    )
+
+
+def test_every_estimator_can_be_asked():
+    assert all(hasattr(ESTIMATORS.factory(name), "most_probable") for name in ESTIMATORS)
+
+
+def test_pairwise_machines_as_spins_and_as_bits_have_the_same_best_state(rng):
+    spins = random_model_of("pairwise", gb.graphs.complete(12), rng, scale=1.0)
+    bits, _ = spins.to_domain(gb.domain.BINARY)
+    assert isinstance(bits, PairwiseModel)
+    best = [answers_about(m).most_probable(_nothing(m), Search(rng, method="annealing")).rows[0] for m in (spins, bits)]
+    assert np.array_equal(best[0] > 0, best[1] > 0)
+
+
+def _nothing(model):
+    known = dataset_of(model.domain.from_codes(np.zeros((1, model.n_variables), np.int8)), model.domain)
+    return replace(known, missing=np.ones(known.states.shape, bool))
+
+
+def test_searches_check_their_method(rng):
+    with pytest.raises(ArgumentError, match="auto, exact, annealing"):
+        Search(rng, method="best")

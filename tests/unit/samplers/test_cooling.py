@@ -1,0 +1,64 @@
+"""Simulated annealing: states where no single change gains, and the best one found."""
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.samplers.cooling import CHAINS, annealed, cooled_rows, cooled_states, ladder
+from systems import models_with_domains, random_model, random_model_of
+
+
+@pytest.mark.parametrize("case", models_with_domains(8), ids=lambda case: f"{case[0]}-{case[1].name}")
+def test_chains_end_where_no_change_of_one_variable_gains(case, rng):
+    name, domain = case
+    model = random_model_of(name, gb.graphs.complete(8), rng, domain, scale=1.0)
+    states = cooled_states(model, 20, 20, rng)
+    assert model.flip_costs(states).min() > -1e-9
+
+
+def test_rows_end_where_no_change_gains_and_may_start_anywhere(rng):
+    model = random_model(gb.graphs.complete(8), rng)
+    weigh = lambda codes: model.log_weights(model.domain.from_codes(codes))  # noqa: E731
+    starts = np.zeros((3, 8), np.int8)
+    codes = cooled_rows(weigh, np.full(8, 2), rng, starts)(5, 10)
+    assert len(codes) == 6  # of equal starts one is enough
+    assert model.flip_costs(model.domain.from_codes(codes)).min() > -1e-9
+
+
+def test_large_glasses_are_solved(rng):
+    """A ferromagnet in disguise: the best state is known."""
+    hidden = rng.choice([-1, 1], 200)
+    graph = gb.graphs.complete(200)
+    couplings = rng.exponential(size=graph.n_edges) * hidden[graph.edges].prod(axis=1)
+    model = gb.PairwiseModel.build(graph, 0.01 * hidden, couplings)
+    state, log_weight, words = annealed(lambda *sizes: cooled_states(model, *sizes, rng), model.log_weights)
+    assert np.array_equal(state, hidden)
+    assert log_weight == pytest.approx(np.abs(couplings).sum() + 2.0)
+    assert words.endswith(f"of {CHAINS} chains")
+
+
+def test_more_slowly_until_several_agree():
+    asked = []
+
+    def cooled(n_chains, n_sweeps):
+        asked.append(n_sweeps)
+        return np.full((n_chains, 1), len(asked))
+
+    state, log_weight, _ = annealed(cooled, lambda states: states[:, 0].astype(float), 2, 3)
+    assert asked == [100, 200, 400]
+    assert state == [3]
+    assert log_weight == 3.0
+
+
+def test_the_ladder_spans_strong_and_weak_variables_and_allows_for_none():
+    temperatures = ladder(np.array([0.0, 2.0, 0.1]), 5)
+    assert temperatures[0] == pytest.approx(2.0)
+    assert temperatures[-1] == pytest.approx(0.01)
+    assert (np.diff(temperatures) < 0).all()
+    assert len(ladder(np.zeros(3), 4)) == 4
+
+
+def test_the_same_seed_gives_the_same_states():
+    model = random_model(gb.graphs.complete(12), np.random.default_rng(0))
+    one, other = (cooled_states(model, 5, 3, np.random.default_rng(1)) for _ in range(2))
+    assert np.array_equal(one, other)
