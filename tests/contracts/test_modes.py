@@ -143,7 +143,7 @@ def test_joint_states_are_the_largest_of_columns_and_hidden_units(model, rng, me
         agree = (rows.states[:, list(nodes or ())] == known.states[:, list(nodes or ())]).all(axis=1)
         found = answers.most_probable(known, Search(rng, method=method), joint=True)
         at = (rows.states == found.rows[0]).all(axis=1)
-        if hasattr(model, "log_joint"):
+        if hasattr(model, "log_joint") and not isinstance(model, BeliefNetwork):
             scores = model.log_joint(rows.states)
             assert scores[at, found.hidden[0]] == found.log_weights == pytest.approx(scores[agree].max(), abs=1e-9)
             continue
