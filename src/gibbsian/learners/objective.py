@@ -13,7 +13,7 @@ from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.recipe import Penalised, Recipe, as_optimizer, optimizer_setting
 from gibbsian.models import Model
-from gibbsian.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood
+from gibbsian.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood, for_model
 from gibbsian.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.objectives import RatioMatching as RatioObjective
 from gibbsian.objectives.curvature import differences
@@ -64,7 +64,7 @@ class ObjectiveLearner(Penalised):
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Bind the objective to the data and evaluate the start."""
-        if not data.has_missing or getattr(self.objective, "takes_missing", False):
+        if not data.has_missing or getattr(for_model(self.objective, model), "takes_missing", False):
             plain = Minimisation(self._bind(model, data), self.optimizer, self._l1_of(model))
             return LearnerState(plain, plain.start(model.theta))
         return self._completing(model, data, rng)
@@ -99,19 +99,20 @@ class ObjectiveLearner(Penalised):
 
     def _bind(self, model: Model, rows: Dataset) -> Function:
         """Return the smooth part of what is minimised, as a function of theta."""
-        function = ridge(self.objective.bind(model, rows), self.l2)
+        objective = for_model(self.objective, model)
+        function = ridge(objective.bind(model, rows), self.l2)
         if not getattr(self.optimizer, "needs_hessian", False):
             return function
 
         def hessian(theta: np.ndarray) -> np.ndarray:
-            bent = self.objective.curvature(model.replace(theta), rows)  # type: ignore[attr-defined]
+            bent = objective.curvature(model.replace(theta), rows)
             return bent + self.l2 * np.eye(theta.size)
 
         return WithHessian(function, hessian)
 
     def equations(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the equations that an unpenalised fit solves."""
-        objective: Any = self.objective
+        objective = for_model(self.objective, model)
         if not hasattr(objective, "scores"):
             raise ArgumentError(
                 f"standard errors are not known for {objective!r}", "use `gibbsian.uncertainty.bootstrap`"

@@ -3,8 +3,9 @@
 An objective knows models through their contract only. To add one, drop a file in this folder that registers it.
 """
 
-from gibbsian.objectives.base import OBJECTIVES, Equations, Function, Objective, value_and_gradient
+from gibbsian.objectives.base import OBJECTIVES, Equations, Function, Objective, for_model, value_and_gradient
 from gibbsian.objectives.flip_costs import FlipCostObjective
+from gibbsian.objectives.hidden_pseudolikelihood import HiddenPseudolikelihood
 from gibbsian.objectives.likelihood import Likelihood
 from gibbsian.objectives.probability_flow import ProbabilityFlow
 from gibbsian.objectives.pseudolikelihood import Pseudolikelihood
@@ -15,10 +16,12 @@ __all__ = [
     "Equations",
     "FlipCostObjective",
     "Function",
+    "HiddenPseudolikelihood",
     "Likelihood",
     "Objective",
     "ProbabilityFlow",
     "Pseudolikelihood",
     "RatioMatching",
+    "for_model",
     "value_and_gradient",
 ]

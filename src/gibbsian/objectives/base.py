@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -64,6 +64,12 @@ class Objective(Protocol):
 
     def bind(self, model: Model, data: Dataset) -> Function:
         """Do once what does not depend on theta and return the function of theta."""
+
+
+def for_model(objective: Any, model: Any) -> Any:
+    """Return an objective in the form that a model needs: one over complete rows may have one for hidden units."""
+    hidden_form = getattr(objective, "with_hidden", None)
+    return objective if hidden_form is None or not model.n_hidden else hidden_form()
 
 
 def value_and_gradient(objective: Objective, model: Model, data: Dataset) -> tuple[float, np.ndarray]:
