@@ -62,6 +62,11 @@ class ObjectiveLearner(Penalised):
         check(self)
         self._settle(optimizer=as_optimizer(self.optimizer))
 
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether the objective has a form for real numbers."""
+        return hasattr(self.objective, "with_numbers")
+
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Bind the objective to the data and evaluate the start."""
         if not data.has_missing or getattr(for_model(self.objective, model), "takes_missing", False):
@@ -73,10 +78,11 @@ class ObjectiveLearner(Penalised):
         """Prepare to complete the rows again and again under the model."""
         from gibbsian.learners.completing import AllCompletions, Rounds, SampledRounds, as_completing
 
-        chains = as_completing(self.completions, data)
+        expected = getattr(model, "completions", None)  # of real numbers: their moments, in closed form
+        chains = None if expected is not None else as_completing(self.completions, data)
         if chains is None:
             rounds = Rounds(
-                AllCompletions.of(data),
+                (expected or AllCompletions.of)(data),
                 lambda rows: self._bind(model, rows),
                 model.replace,
                 self.optimizer,  # type: ignore[arg-type]  # __post_init__ made it one
@@ -121,6 +127,10 @@ class ObjectiveLearner(Penalised):
             return Equations(objective.curvature(model, data, max_seconds), objective.scores(model, data, max_seconds))
         from gibbsian.learners.completing import AllCompletions, are_few
 
+        if getattr(model, "of_numbers", False):
+            raise ArgumentError(
+                "errors are not known where numbers are missing", "use `gibbsian.uncertainty.bootstrap`"
+            )
         if not are_few(data):
             raise TooExpensiveError(
                 "there are too many ways to complete the rows", "use `gibbsian.uncertainty.bootstrap`"

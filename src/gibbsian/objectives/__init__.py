@@ -10,6 +10,7 @@ from gibbsian.objectives.likelihood import Likelihood
 from gibbsian.objectives.probability_flow import ProbabilityFlow
 from gibbsian.objectives.pseudolikelihood import Pseudolikelihood
 from gibbsian.objectives.ratio_matching import RatioMatching
+from gibbsian.objectives.score_matching import ScoreMatching
 
 __all__ = [
     "OBJECTIVES",
@@ -22,6 +23,7 @@ __all__ = [
     "ProbabilityFlow",
     "Pseudolikelihood",
     "RatioMatching",
+    "ScoreMatching",
     "for_model",
     "value_and_gradient",
 ]

@@ -67,9 +67,9 @@ class Objective(Protocol):
 
 
 def for_model(objective: Any, model: Any) -> Any:
-    """Return an objective in the form that a model needs: one over complete rows may have one for hidden units."""
-    hidden_form = getattr(objective, "with_hidden", None)
-    return objective if hidden_form is None or not model.n_hidden else hidden_form()
+    """Return an objective in the form that a model needs: it may have one for hidden units, one for real numbers."""
+    form = "with_numbers" if getattr(model, "of_numbers", False) else "with_hidden" if model.n_hidden else ""
+    return getattr(objective, form)() if hasattr(objective, form) else objective
 
 
 def value_and_gradient(objective: Objective, model: Model, data: Dataset) -> tuple[float, np.ndarray]:

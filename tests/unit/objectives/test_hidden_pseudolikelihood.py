@@ -1,4 +1,4 @@
-"""The pseudolikelihood with hidden units summed out: enumeration, finite differences, recovery, both forms of an RBM."""
+"""The pseudolikelihood with hidden units summed out: enumeration, finite differences, recovery, RBMs."""
 
 import numpy as np
 import pytest
