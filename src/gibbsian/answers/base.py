@@ -18,7 +18,8 @@ from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
 from gibbsian.inference.completions import value_offsets
 from gibbsian.inference.missing import log_evidence
-from gibbsian.objectives import Pseudolikelihood, for_model, value_and_gradient
+from gibbsian.objectives import Pseudolikelihood, value_and_gradient
+from gibbsian.objectives.base import for_model
 from gibbsian.samplers import draw
 from gibbsian.samplers.annealing import Annealing
 from gibbsian.settings import Setting, check_value

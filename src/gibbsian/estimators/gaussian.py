@@ -79,7 +79,7 @@ class GaussianMachine(NumberTables, Estimator):
 
     def _learner(self, model: GaussianModel, data: Dataset) -> Learner:
         smooth = self.learner in SMOOTH and not self.l1
-        how = {"optimizer": "newton"} if smooth and model.theta.size <= MOST_FOR_NEWTON else {}
+        how: dict[str, Any] = {"optimizer": "newton"} if smooth and model.theta.size <= MOST_FOR_NEWTON else {}
         learner = as_learner(self.learner, l1=self.l1, l2=self.l2, **how)
         if not learner.takes_numbers:
             raise ArgumentError(

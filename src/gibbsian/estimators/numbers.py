@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -16,7 +16,7 @@ from gibbsian.errors import DataError
 class NumberTables:
     """Estimators whose columns are real numbers."""
 
-    _welcome: tuple[str, ...]
+    _welcome: ClassVar[tuple[str, ...]]
 
     def _coding(self) -> Any:
         return "real"

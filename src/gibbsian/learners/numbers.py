@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class ScoreMatching(Recipe):
 
     def build(self) -> Learner:
         """Minimise the score matching objective."""
-        return ObjectiveLearner(ScoreObjective(), optimizer=self.optimizer, l1=self.l1, l2=self.l2)
+        return ObjectiveLearner(objective=ScoreObjective(), optimizer=self.optimizer, l1=self.l1, l2=self.l2)
 
     def refusal(self, model: Any) -> str:
         """Only densities have scores."""
@@ -112,7 +112,7 @@ class GraphicalLasso(Learner):
     l1: float = number(
         0.0, "The penalty in standard units; where it is zero it is chosen by cross-validation.", least=0
     )
-    takes_numbers: ClassVar[bool] = True
+    takes_numbers = True
 
     def __post_init__(self) -> None:
         check(self)

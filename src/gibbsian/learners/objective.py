@@ -13,9 +13,10 @@ from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.recipe import Penalised, Recipe, as_optimizer, optimizer_setting
 from gibbsian.models import Model
-from gibbsian.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood, for_model
+from gibbsian.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood
 from gibbsian.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.objectives import RatioMatching as RatioObjective
+from gibbsian.objectives.base import for_model
 from gibbsian.objectives.curvature import differences
 from gibbsian.objectives.probability_flow import SKIP_DATA
 from gibbsian.optimizers import GradientStep, Optimizer, StepInfo

@@ -24,7 +24,8 @@ from gibbsian.learners.noisy_steps import DEFAULT_OPTIMIZER
 from gibbsian.learners.recipe import Penalised
 from gibbsian.models import Model
 from gibbsian.models.centring import Centring
-from gibbsian.objectives import OBJECTIVES, Objective, Pseudolikelihood, for_model
+from gibbsian.objectives import OBJECTIVES, Objective, Pseudolikelihood
+from gibbsian.objectives.base import for_model
 from gibbsian.optimizers import GradientStep, StepInfo
 from gibbsian.optimizers.base import gradient_norm, penalty, subgradient
 from gibbsian.settings import check, declared, flag, free, whole

@@ -28,7 +28,11 @@ class Moments(NamedTuple):
 
     matrix: np.ndarray
     weight: float
-    has_missing: ClassVar[bool] = False
+
+    @property
+    def has_missing(self) -> bool:
+        """No cell is missing any more."""
+        return False
 
     @classmethod
     def of(cls, u: np.ndarray, weights: np.ndarray) -> Moments:

@@ -3,7 +3,7 @@
 An objective knows models through their contract only. To add one, drop a file in this folder that registers it.
 """
 
-from gibbsian.objectives.base import OBJECTIVES, Equations, Function, Objective, for_model, value_and_gradient
+from gibbsian.objectives.base import OBJECTIVES, Equations, Function, Objective, value_and_gradient
 from gibbsian.objectives.flip_costs import FlipCostObjective
 from gibbsian.objectives.hidden_pseudolikelihood import HiddenPseudolikelihood
 from gibbsian.objectives.likelihood import Likelihood
@@ -24,6 +24,5 @@ __all__ = [
     "Pseudolikelihood",
     "RatioMatching",
     "ScoreMatching",
-    "for_model",
     "value_and_gradient",
 ]

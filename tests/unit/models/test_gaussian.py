@@ -7,7 +7,8 @@ from scipy.stats import multivariate_normal
 import gibbsian as gb
 from gibbsian.answers import answers_about
 from gibbsian.models.gaussian import GaussianModel, Moments
-from gibbsian.objectives import Likelihood, Pseudolikelihood, ScoreMatching, for_model
+from gibbsian.objectives import Likelihood, Pseudolikelihood, ScoreMatching
+from gibbsian.objectives.base import for_model
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (2, 3), (0, 3)], 4)
 KINDS = {"likelihood": Likelihood(), "pseudolikelihood": Pseudolikelihood(), "score-matching": ScoreMatching()}
