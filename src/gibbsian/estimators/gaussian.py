@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from gibbsian.estimators.frames import like_frame
 from gibbsian.estimators.numbers import NumberTables
 from gibbsian.graphs import as_graph
 from gibbsian.learners import FitResult, Learner, as_learner
-from gibbsian.learners.running_moments import RunningMoments
+from gibbsian.learners.running_moments import IMPROPER, RunningMoments
 from gibbsian.models.gaussian import GaussianModel
 from gibbsian.settings import declared, free, number
 
@@ -92,11 +93,12 @@ class GaussianMachine(NumberTables, Estimator):
 
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
         if not result.model.is_proper:
-            raise DataError(
-                "the estimate is no distribution: its precision matrix is not positive definite",
-                "learn by `learner='mle'`, or add a penalty such as `l2=0.1`",
-            )
+            raise DataError(*IMPROPER.split(": "))
         return result
+
+    def _chunk_learner(self, model: GaussianModel, data: Dataset) -> Learner:
+        rows = self.result_.provenance["rows"] if hasattr(self, "model_") else 0.0
+        return replace(self._learner(model, data), before=float(rows))  # type: ignore[type-var]
 
     @classmethod
     def _structure_of(cls, model: GaussianModel, coding: Any) -> dict[str, Any]:

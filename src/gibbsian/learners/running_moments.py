@@ -15,6 +15,10 @@ from gibbsian.optimizers import StepInfo
 # Most steps on the moments after a chunk; closed forms need one.
 STEPS_A_CHUNK = 20
 SETTLED = 1e-9
+IMPROPER = (
+    "the estimate is no distribution, because its precision matrix is not positive definite: "
+    "learn by `learner='mle'`, or add a penalty such as `l2=0.1`"
+)
 
 
 @dataclass(frozen=True)
@@ -30,10 +34,12 @@ class RunningProgress:
 class RunningMoments(Around):
     """Learns as the learner within, and from chunks by the moments of all rows so far, which are all that it needs.
 
-    Missing cells of a chunk are completed once, under the model that the chunks before it gave.
+    Missing cells of a chunk are completed once, under the model that the chunks before it gave. Of a model from a file,
+    learned from rows of the weight `before`, its own moments stand for theirs.
     """
 
     learner: Learner
+    before: float = 0.0
 
     @property
     def registered_name(self) -> str:
@@ -65,12 +71,15 @@ class RunningMoments(Around):
         moments = model.completions(data).under(model)
         if state is not None:
             moments = Moments(state.progress.matrix, state.progress.weight).joined(moments)
+        elif self.before:
+            moments = model.own_moments(self.before).joined(moments)
         inner = self.learner.init(model, moments, rng)
         for _ in range(STEPS_A_CHUNK):
             inner, info = self.learner.step(inner)
             if info.gradient_norm <= SETTLED or info.stalled or info.verdict:
                 break
-        return _running(self.learner.fitted(model, inner), moments), info
+        fitted = self.learner.fitted(model, inner)
+        return _running(fitted, moments), info if fitted.is_proper else info._replace(failure=IMPROPER)
 
 
 def _running(model: Any, moments: Moments) -> LearnerState:

@@ -228,10 +228,14 @@ class GaussianModel(ExponentialFamily):
 
     def expected_statistics(self) -> np.ndarray:
         """Return the expectation of the statistics."""
-        mean, covariance = self.standard_law
         a, b, factors = self._terms
-        m, wide = np.append(1.0, mean), np.pad(covariance, (1, 0))
-        return factors * (m[a] * m[b] + wide[a, b])
+        return factors * self.own_moments(1.0).matrix[a, b]
+
+    def own_moments(self, weight: float) -> Moments:
+        """Return the moments of the distribution itself, as if of rows of some weight."""
+        mean, covariance = self.standard_law
+        m = np.append(1.0, mean)
+        return Moments(np.outer(m, m) + np.pad(covariance, (1, 0)), weight)
 
     # -- what learners see --------------------------------------------------------------------------------------------
     def moments(self, data: Any) -> Moments:
@@ -299,8 +303,7 @@ class GaussianModel(ExponentialFamily):
     def _information(self) -> np.ndarray:
         """The covariance of the statistics, by Isserlis' theorem for products of two variables."""
         mean, covariance = self.standard_law
-        m, wide = np.append(1.0, mean), np.pad(covariance, (1, 0))
-        second = wide + np.outer(m, m)
+        m, wide, second = np.append(1.0, mean), np.pad(covariance, (1, 0)), self.own_moments(1.0).matrix
         a, b, factors = self._terms
         pairs = second[np.ix_(a, a)] * wide[np.ix_(b, b)] + second[np.ix_(a, b)] * wide[np.ix_(b, a)]
         pairs += np.outer(m[b], m[a]) * wide[np.ix_(a, b)] + np.outer(m[b], m[b]) * wide[np.ix_(a, a)]

@@ -178,9 +178,12 @@ class TestChunks:
         assert relative(parts.covariance_, whole.covariance_.to_numpy(), rows) < 1e-6
         np.testing.assert_allclose(parts.mean_, whole.mean_, rtol=1e-9, atol=1e-9)
 
-    def test_chunks_go_on_from_a_fit(self, rows):
-        machine = gb.GaussianMachine().fit(rows[:150]).partial_fit(rows[150:])
-        assert relative(machine.covariance_, np.cov(rows.T, bias=True), rows) < 1e-9
+    def test_chunks_go_on_from_a_fit_and_from_a_file(self, rows, tmp_path):
+        machine = gb.GaussianMachine().fit(rows[:150])
+        machine.save(tmp_path / "m.gibbs")
+        for known in (machine, gb.load(tmp_path / "m.gibbs")):
+            known.partial_fit(rows[150:])
+            assert relative(known.covariance_, np.cov(rows.T, bias=True), rows) < 1e-9
 
 
 class TestRefusals:
@@ -203,7 +206,7 @@ class TestRefusals:
                 gb.GaussianMachine(graph=[(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)], learner="score-matching").fit(rows)
             except GibbsianError as error:
                 found.add(error.reason)
-        assert found == {"the estimate is no distribution: its precision matrix is not positive definite"}
+        assert found == {"the estimate is no distribution, because its precision matrix is not positive definite"}
 
     def test_learners_of_discrete_columns(self, rows):
         for learner in ("pcd", "rm", "bethe", gb.learners.PCD()):
