@@ -26,6 +26,8 @@ FACTS = (
     "has none in a row",
     "solves no equations",
     "what it takes to describe a function depends on their number",
+    "real numbers",
+    "cross-validation needs complete rows",
 )
 
 

@@ -15,7 +15,7 @@ from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import hidden_names, with_hidden
 from gibbsian.diagnostics.evidence import log_evidence_interval
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
-from gibbsian.domain import AnyDomain, Domain, require_two_values
+from gibbsian.domain import AnyDomain, Domain
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
 from gibbsian.expectations.mean_field import mean_field_evidence
@@ -25,6 +25,7 @@ from gibbsian.inference.completions import value_offsets
 from gibbsian.inference.missing import log_evidence
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
+from gibbsian.objectives.base import for_model
 from gibbsian.samplers import draw
 from gibbsian.samplers.annealing import Annealing
 from gibbsian.samplers.cooling import CHAINS, SWEEPS, cooled_states
@@ -90,16 +91,12 @@ class Answers:
         return mean_field_evidence(self.model, self.completed(data), rng)
 
     def log_pseudolikelihood(self, data: Dataset) -> float:
-        """Return the mean of ``sum_i log P(x_i | the other columns)``, hidden units summed out."""
-        if not self.model.n_hidden:
-            return -value_and_gradient(Pseudolikelihood(), self.model, data)[0]
-        data.require_complete("the pseudolikelihood", "")
-        here, domain, total = self.log_evidence(data), require_two_values(data.domain), np.zeros(data.n_states)
-        for i in range(data.n_variables):
-            states = data.states.copy()
-            states[:, i] = domain.low + domain.high - states[:, i]
-            total -= np.logaddexp(0.0, self.log_evidence(replace(data, states=states)) - here)
-        return float(np.average(total, weights=data.weights))
+        """Return the mean of ``sum_i log P(x_i | the other columns)``, hidden units summed out.
+
+        With hidden units missing cells are summed out as well, and the sum is over present cells.
+        """
+        objective = for_model(Pseudolikelihood(), self.model)
+        return -value_and_gradient(objective, self.model, self.completed(data))[0]
 
     def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the probabilities of the values of each cell given the present cells of its distinct row.

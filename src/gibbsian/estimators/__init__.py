@@ -8,6 +8,7 @@ _MODULES = {
     "clustering": ("HardKMeans", "OnlineKMeans"),
     "deep": ("DeepBeliefNetwork", "DeepBoltzmannMachine"),
     "full_span": ("FullSpan",),
+    "gaussian": ("GaussianMachine",),
     "hidden": ("HiddenBoltzmannMachine",),
     "higher_order": ("HigherOrderBoltzmannMachine",),
     "machine_mixture": ("MachineMixture",),

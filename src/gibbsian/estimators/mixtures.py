@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset
-from gibbsian.data.numbers import check_squares
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, MissingValuesWarning, notify
 from gibbsian.estimators.base import ESTIMATORS, Estimator
 from gibbsian.estimators.frames import like_frame
+from gibbsian.estimators.numbers import NumberTables
 from gibbsian.learners import EM, FitResult, Learner
 from gibbsian.learners.stages import Annealed, Restarts
 from gibbsian.models import bessel
@@ -29,41 +28,15 @@ _RELATIVE_TO = Setting("What densities are relative to.", "choice", words=("area
 
 
 @declared
-class ClassEstimator(TransformerMixin, Estimator):
+class ClassEstimator(TransformerMixin, NumberTables, Estimator):
     """What all estimators with a hidden class share: numbers as data, and questions about classes."""
 
     n_components: int = whole(2, "k, the number of classes.", least=1, kw_only=False)
     _value_name: ClassVar[str] = "free energy"
 
-    # -- reading ------------------------------------------------------------------------------------------------------
-    def _coding(self) -> Any:
-        return "real"
-
-    def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
-        if not isinstance(X, Dataset | str | os.PathLike) and not getattr(X, "on_disk", False):
-            X = self._table(X, fitting)
-        return self._prepared(super()._read(X, fitting, sample_weight))
-
     def _counting(self, data: Dataset) -> Dataset:
         self._fit_data = data  # for the classes of all its rows
         return super()._counting(data)
-
-    def _table(self, X: Any, fitting: bool) -> Any:
-        """Return a table that scikit-learn accepts, numbers as float64."""
-        if not fitting:
-            check_is_fitted(self)
-        sparse = ("csr",) if "sparse" in self._welcome else False
-        rows = validate_data(self, X, reset=fitting, dtype=np.float64, accept_sparse=sparse, ensure_all_finite=False)
-        names = getattr(self, "feature_names_in_", None)
-        return rows if names is None else _named(rows, names)
-
-    def _prepared(self, data: Dataset) -> Dataset:
-        """Return the data as the model wants them."""
-        try:
-            check_squares(data.states, data.names)
-        except DataError:  # distinct rows stand in another order: name the row of the table
-            check_squares(data.rows()[0], data.names)
-        return data
 
     # -- learning -----------------------------------------------------------------------------------------------------
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
@@ -419,13 +392,6 @@ class VonMisesFisherMixture(UnitNorm, MixtureEstimator):
         check_is_fitted(self)
         check_value("relative_to", relative_to, _RELATIVE_TO)
         return bessel.log_sphere_area(self.n_features_in_) if relative_to == "uniform" else 0.0
-
-
-def _named(rows: Any, names: np.ndarray) -> Any:
-    """Numbers with the names of their columns."""
-    import pandas
-
-    return pandas.DataFrame(rows, columns=list(names))
 
 
 def _notify_without_direction(places: np.ndarray) -> None:

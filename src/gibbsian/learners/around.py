@@ -31,6 +31,11 @@ class Around(Learner):
         return getattr(self.learner, "l2", 0.0)
 
     @property
+    def takes_numbers(self) -> bool:
+        """Whether the learner within learns models of real numbers."""
+        return self.learner.takes_numbers
+
+    @property
     def objective(self) -> Any:
         """What is minimised; None where nothing is."""
         return getattr(self.learner, "objective", None)

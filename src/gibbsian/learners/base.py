@@ -76,6 +76,8 @@ class Learner:
 
     # Why it cannot learn from chunks, where that is a matter of mathematics.
     why_all_rows: ClassVar[str] = ""
+    # Whether it learns models of real numbers.
+    takes_numbers: Any = False
     # Whether it reads rows on disk as it goes.
     reads_disk: ClassVar[bool] = False
 

@@ -18,6 +18,7 @@ from gibbsian.models.conditioning import Metric
 from gibbsian.objectives import Equations, Function, Likelihood, Objective, Pseudolikelihood
 from gibbsian.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.objectives import RatioMatching as RatioObjective
+from gibbsian.objectives.base import for_model
 from gibbsian.objectives.curvature import differences
 from gibbsian.objectives.probability_flow import SKIP_DATA
 from gibbsian.optimizers import GradientStep, Optimizer, StepInfo
@@ -64,9 +65,14 @@ class ObjectiveLearner(Penalised):
         check(self)
         self._settle(optimizer=as_optimizer(self.optimizer))
 
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether the objective has a form for real numbers."""
+        return hasattr(self.objective, "with_numbers")
+
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Bind the objective to the data and evaluate the start."""
-        if not data.has_missing or getattr(self.objective, "takes_missing", False):
+        if not data.has_missing or getattr(for_model(self.objective, model), "takes_missing", False):
             plain, theta = self._minimisation(model, data)
             return LearnerState(plain, plain.start(theta))
         return self._completing(model, data, rng)
@@ -74,17 +80,19 @@ class ObjectiveLearner(Penalised):
     def _minimisation(self, model: Model, data: Dataset) -> tuple[Minimisation, np.ndarray]:
         """Return the function with what minimises it, and where to start: independent columns rather than zero."""
         plain = Minimisation(self._bind(model, data), self.optimizer, self._l1_of(model))
-        if not getattr(self.optimizer, "takes_metric", False):
+        metric_of = getattr(for_model(self.objective, model), "metric", None)
+        if metric_of is None or not getattr(self.optimizer, "takes_metric", False):
             return plain, model.theta
         centred = replace(plain, centring=self._centring(model, data))
-        if data.has_missing or model.n_hidden or self.l1 or not hasattr(self.objective, "metric"):
+        if data.has_missing or model.n_hidden or self.l1:
             return centred, model.theta
         mean = _shrunk_means(model, data)
         near = model.independent(mean)
         if near is None:
             return centred, model.theta
-        metric = self.objective.metric(near, data, mean, self.l2)
-        return replace(centred, metric=metric), model.theta if model.theta.any() else near.theta
+        return replace(
+            centred, metric=metric_of(near, data, mean, self.l2)
+        ), model.theta if model.theta.any() else near.theta
 
     def _centring(self, model: Model, data: Dataset) -> Centring:
         """Return the change to parameters about the mean, which are the same ones in every coding."""
@@ -96,10 +104,11 @@ class ObjectiveLearner(Penalised):
         """Prepare to complete the rows again and again under the model."""
         from gibbsian.learners.completing import AllCompletions, Rounds, SampledRounds, as_completing
 
-        chains = as_completing(self.completions, data)
+        expected = getattr(model, "completions", None)  # of real numbers: their moments, in closed form
+        chains = None if expected is not None else as_completing(self.completions, data)
         if chains is None:
             rounds = Rounds(
-                AllCompletions.of(data),
+                (expected or AllCompletions.of)(data),
                 lambda rows: self._bind(model, rows),
                 model.replace,
                 self.optimizer,  # type: ignore[arg-type]  # __post_init__ made it one
@@ -122,19 +131,20 @@ class ObjectiveLearner(Penalised):
 
     def _bind(self, model: Model, rows: Dataset) -> Function:
         """Return the smooth part of what is minimised, as a function of theta."""
-        function = ridge(self.objective.bind(model, rows), self.l2)
+        objective = for_model(self.objective, model)
+        function = ridge(objective.bind(model, rows), self.l2)
         if not getattr(self.optimizer, "needs_hessian", False):
             return function
 
         def hessian(theta: np.ndarray) -> np.ndarray:
-            bent = self.objective.curvature(model.replace(theta), rows)  # type: ignore[attr-defined]
+            bent = objective.curvature(model.replace(theta), rows)
             return bent + self.l2 * np.eye(theta.size)
 
         return WithHessian(function, hessian)
 
     def equations(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the equations that an unpenalised fit solves."""
-        objective: Any = self.objective
+        objective = for_model(self.objective, model)
         if not hasattr(objective, "scores"):
             raise ArgumentError(
                 f"standard errors are not known for {objective!r}", "use `gibbsian.uncertainty.bootstrap`"
@@ -143,6 +153,10 @@ class ObjectiveLearner(Penalised):
             return Equations(objective.curvature(model, data, max_seconds), objective.scores(model, data, max_seconds))
         from gibbsian.learners.completing import AllCompletions, are_few
 
+        if getattr(model, "of_numbers", False):
+            raise ArgumentError(
+                "errors are not known where numbers are missing", "use `gibbsian.uncertainty.bootstrap`"
+            )
         if not are_few(data):
             raise TooExpensiveError(
                 "there are too many ways to complete the rows", "use `gibbsian.uncertainty.bootstrap`"

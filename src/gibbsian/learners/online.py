@@ -25,6 +25,7 @@ from gibbsian.learners.recipe import Penalised
 from gibbsian.models import Model
 from gibbsian.models.centring import Centring
 from gibbsian.objectives import OBJECTIVES, Objective, Pseudolikelihood
+from gibbsian.objectives.base import for_model
 from gibbsian.optimizers import GradientStep, StepInfo
 from gibbsian.optimizers.base import gradient_norm, penalty, subgradient
 from gibbsian.settings import check, declared, flag, free, whole
@@ -157,7 +158,7 @@ class Online(Penalised):
     def init(self, model: Model, data: Dataset | MinibatchSource, rng: np.random.Generator) -> LearnerState:
         """Draw the seed of the shuffling and look at the first minibatch."""
         _check_data(data)
-        if isinstance(data, Dataset) and not getattr(self.objective, "takes_missing", False):
+        if isinstance(data, Dataset) and not getattr(for_model(self.objective, model), "takes_missing", False):
             require_shown(data)
         seed = draw_seed(rng)
         problem = self._problem(model, data)
@@ -233,9 +234,10 @@ class Online(Penalised):
         """Take one step on one minibatch, whose missing cells are completed where the step starts."""
         centring = _centring(model, progress.origin)
         here = centring.outwards(progress.iterate)
-        if batch.has_missing and not getattr(self.objective, "takes_missing", False):
+        objective = for_model(self.objective, model)
+        if batch.has_missing and not getattr(objective, "takes_missing", False):
             batch = completed(model.replace(here), batch, seeded(progress.seed, progress.steps))
-        smooth, slope = self.objective.bind(model, batch)(here)  # type: ignore[union-attr]
+        smooth, slope = objective.bind(model, batch)(here)
         gradient = slope + self.l2 * here
         value = smooth + 0.5 * self.l2 * float(here @ here) + penalty(here, l1)
         pulled = centring.gradient(gradient)

@@ -11,6 +11,7 @@ _MODULES = {
     "belief_network": ("BeliefNetwork",),
     "deep": ("DeepModel",),
     "full_span": ("FullSpanModel",),
+    "gaussian": ("GaussianModel",),
     "higher_order": ("HigherOrderModel",),
     "independent_columns": ("IndependentColumnsMixture",),
     "layers": ("BinaryLayer", "CategoricalLayer", "GaussianLayer", "SpinLayer"),

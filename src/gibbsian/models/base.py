@@ -178,6 +178,8 @@ class ExponentialFamily:
     has_pair_tables: ClassVar[bool] = False
     # Whether its functions are chosen from those of all orders.
     is_full_span: ClassVar[bool] = False
+    # Whether its variables are real numbers.
+    of_numbers: ClassVar[bool] = False
     # Whether every statistic is a product of the values of some variables.
     statistics_are_products: ClassVar[bool] = False
 

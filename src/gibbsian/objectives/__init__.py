@@ -5,20 +5,24 @@ An objective knows models through their contract only. To add one, drop a file i
 
 from gibbsian.objectives.base import OBJECTIVES, Equations, Function, Objective, value_and_gradient
 from gibbsian.objectives.flip_costs import FlipCostObjective
+from gibbsian.objectives.hidden_pseudolikelihood import HiddenPseudolikelihood
 from gibbsian.objectives.likelihood import Likelihood
 from gibbsian.objectives.probability_flow import ProbabilityFlow
 from gibbsian.objectives.pseudolikelihood import Pseudolikelihood
 from gibbsian.objectives.ratio_matching import RatioMatching
+from gibbsian.objectives.score_matching import ScoreMatching
 
 __all__ = [
     "OBJECTIVES",
     "Equations",
     "FlipCostObjective",
     "Function",
+    "HiddenPseudolikelihood",
     "Likelihood",
     "Objective",
     "ProbabilityFlow",
     "Pseudolikelihood",
     "RatioMatching",
+    "ScoreMatching",
     "value_and_gradient",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -65,6 +65,12 @@ class Objective(Protocol):
 
     def bind(self, model: Model, data: Dataset) -> Function:
         """Do once what does not depend on theta and return the function of theta."""
+
+
+def for_model(objective: Any, model: Any) -> Any:
+    """Return an objective in the form that a model needs: it may have one for hidden units, one for real numbers."""
+    form = "with_numbers" if getattr(model, "of_numbers", False) else "with_hidden" if model.n_hidden else ""
+    return getattr(objective, form)() if hasattr(objective, form) else objective
 
 
 def value_and_gradient(objective: Objective, model: Model, data: Dataset) -> tuple[float, np.ndarray]:

@@ -21,6 +21,7 @@ from gibbsian.objectives.curvature import (
     state_blocks,
     symmetric_differences,
 )
+from gibbsian.objectives.moments import MomentObjective
 from gibbsian.settings import check, declared, number
 
 
@@ -48,6 +49,10 @@ class Likelihood:
 
     def __post_init__(self) -> None:
         check(self)
+
+    def with_numbers(self) -> MomentObjective:
+        """Return the form for Gaussian models."""
+        return MomentObjective("likelihood")
 
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta."""

@@ -6,6 +6,8 @@ from gibbsian.backends.numba.flip_losses import logistic
 from gibbsian.backends.numba.grouped_losses import softmax
 from gibbsian.objectives.base import OBJECTIVES
 from gibbsian.objectives.flip_costs import FlipCostObjective
+from gibbsian.objectives.hidden_pseudolikelihood import HiddenPseudolikelihood
+from gibbsian.objectives.moments import MomentObjective
 from gibbsian.settings import declared
 
 
@@ -14,7 +16,9 @@ from gibbsian.settings import declared
 class Pseudolikelihood(FlipCostObjective):
     """Minus the mean log-pseudolikelihood: ``sum_i -log P(x_i | the others)``, averaged over rows.
 
-    Consistent (H06 theorem 1), convex, and without a partition function.
+    Consistent (H06 theorem 1), convex, and without a partition function. The expected step of contrastive divergence
+    with one Gibbs update of a random variable is its gradient, up to factors: 2/n for a coupling (H06 eq. 26, where the
+    last ``b_i`` is to be read ``b_j``) and 1/n for a bias, which H06 eq. 27 lacks as printed.
 
     Examples
     --------
@@ -26,3 +30,11 @@ class Pseudolikelihood(FlipCostObjective):
     name = "pseudolikelihood"
     kernel = staticmethod(logistic)
     grouped = staticmethod(softmax)
+
+    def with_hidden(self) -> HiddenPseudolikelihood:
+        """Return the form for models with hidden units, which are summed out."""
+        return HiddenPseudolikelihood()
+
+    def with_numbers(self) -> MomentObjective:
+        """Return the form for Gaussian models: regressions of every column on its neighbours, sharing parameters."""
+        return MomentObjective("pseudolikelihood")

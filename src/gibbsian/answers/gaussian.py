@@ -1,0 +1,108 @@
+"""Answers about Gaussian models: everything is a closed form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from gibbsian.data import Dataset
+from gibbsian.errors import ArgumentError
+from gibbsian.expectations import Estimate
+from gibbsian.models.gaussian import LOG_TWO_PI, GaussianModel, conditional, patterns
+
+
+class GaussianAnswers:
+    """Answers about a Gaussian model; all of them are exact.
+
+    Parameters
+    ----------
+    model : GaussianModel
+        What is asked about.
+    """
+
+    def __init__(self, model: GaussianModel):
+        self.model = model
+
+    def log_partition(self) -> float:
+        """Return log Z."""
+        return self.model.log_partition
+
+    def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Estimate:
+        """Return the expected statistics, in standard units."""
+        _require_exact(method)
+        mean = self.model.expected_statistics()
+        return Estimate(mean, np.zeros_like(mean), self.log_partition())
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+    def log_evidence(self, data: Dataset) -> np.ndarray:
+        """Return the log-density of the present cells of each distinct row, the others integrated out, plus log Z."""
+        evidence = np.empty(data.n_states)
+        for rows, present, apart, precision in self._parts(data):
+            log_det = np.linalg.slogdet(precision)[1]
+            squares = np.einsum("ri,ij,rj->r", apart, precision, apart)
+            units = np.log(self.model.scale[present]).sum()
+            evidence[rows] = (log_det - squares - len(precision) * LOG_TWO_PI) / 2.0 - units
+        return evidence + self.log_partition()
+
+    def log_pseudolikelihood(self, data: Dataset) -> float:
+        """Return the mean of ``sum_i log P(x_i | the other present cells)``."""
+        total = np.empty(data.n_states)
+        for rows, present, apart, precision in self._parts(data):
+            widths = np.diag(precision)
+            squares = np.square(apart @ precision) / widths
+            units = np.log(self.model.scale[present]).sum()
+            total[rows] = (np.log(widths) - squares - LOG_TWO_PI).sum(axis=1) / 2.0 - units
+        return float(np.average(total, weights=data.weights))
+
+    def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+        """Return for each cell the probability of a lower number, given the other present cells; a half if missing."""
+        below = np.full(data.states.shape, 0.5)
+        for rows, present, apart, precision in self._parts(data):
+            below[np.ix_(rows, np.flatnonzero(present))] = ndtr(apart @ precision / np.sqrt(np.diag(precision)))
+        return below
+
+    def completed_states(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+        """Return the distinct rows with missing cells at their conditional means."""
+        states = np.array(data.states, dtype=np.float64)
+        for rows, holes in patterns(data):
+            states[np.ix_(rows, np.flatnonzero(holes))] = self.conditional(states[rows], holes)[0]
+        return states
+
+    def conditional(self, states: np.ndarray, holes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means of some columns given the others of each row, and their covariance, the same for all."""
+        mean, (carry, left) = self.model.mean, conditional(self.model.covariance, holes)
+        return mean[holes] + (states[:, ~holes] - mean[~holes]) @ carry, left
+
+    def _parts(self, data: Dataset) -> Any:
+        """Yield rows with the same present cells: these, how far they are from the mean, and their own precision."""
+        mean, covariance = self.model.standard_law
+        for rows, holes in patterns(data):
+            apart = (self.model.standard(data.states[rows]) - mean)[:, ~holes]
+            yield rows, ~holes, apart, np.linalg.inv(covariance[np.ix_(~holes, ~holes)])
+
+    # -- the whole distribution ---------------------------------------------------------------------------------------
+    def sample(
+        self, n_samples: int, rng: np.random.Generator, method: str = "auto", given: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw rows, which have no hidden units; of a row `given` its missing cells (NaN) are drawn."""
+        _require_exact(method)
+        row = np.full(self.model.n_variables, np.nan) if given is None else np.asarray(given, dtype=np.float64)
+        if row.shape != (self.model.n_variables,):
+            raise ArgumentError(
+                f"must be one row of {self.model.n_variables} numbers, NaN where to draw", argument="given", value=given
+            )
+        holes = np.isnan(row)
+        means, covariance = self.conditional(row[None], holes)
+        rows = np.tile(row, (n_samples, 1))
+        # by the root of the covariance in standard units, whose entries are of one size
+        scale = self.model.scale[holes]
+        root = np.linalg.cholesky(covariance / np.outer(scale, scale))
+        rows[:, holes] = means + scale * (rng.standard_normal((n_samples, len(scale))) @ root.T)
+        return rows, np.empty((n_samples, 0))
+
+
+def _require_exact(method: Any) -> None:
+    if method not in ("auto", "exact"):
+        raise ArgumentError("is not known", "a Gaussian is exact, leave it out", argument="method", value=method)

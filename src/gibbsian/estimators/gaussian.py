@@ -1,0 +1,186 @@
+"""The Gaussian Markov random field as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.data.number_checks import column_units, require_full_rank
+from gibbsian.errors import ArgumentError, DataError
+from gibbsian.estimators.base import ESTIMATORS, Estimator
+from gibbsian.estimators.frames import like_frame
+from gibbsian.estimators.numbers import NumberTables
+from gibbsian.graphs import as_graph
+from gibbsian.learners import FitResult, Learner, as_learner
+from gibbsian.learners.running_moments import IMPROPER, RunningMoments
+from gibbsian.models.gaussian import GaussianModel
+from gibbsian.settings import declared, free, number
+
+# Learners that minimise smooth functions of the moments, of which the complete graph makes one: the inverse covariance.
+SMOOTH = ("mle", "mple", "score-matching")
+# Newton's method, which is indifferent to correlations, pays up to so many parameters.
+MOST_FOR_NEWTON = 2000
+
+
+@ESTIMATORS.register("gaussian", about="numbers, a normal distribution with the zeros of a graph", rows="numbers")
+@declared
+class GaussianMachine(NumberTables, Estimator):
+    """A Gaussian Markov random field: real columns, of which only neighbours in a graph interact given all others.
+
+    ``P(x) = exp(h . u - u' J u / 2) / Z`` with u the columns in standard units. Its learners are those of the other
+    machines: ``"mle"`` (on the complete graph the mean and covariance of the rows, YK15; on another covariance
+    selection), ``"mple"`` (every column given its neighbours), ``"score-matching"`` (H06 section 1), and
+    ``"graphical-lasso"``, which chooses the graph. All are given moments, so that chunks are learned by running means,
+    and missing cells by EM. ``predict_proba`` is the probability of a lower number given the other cells of the row.
+
+    Attributes
+    ----------
+    mean_, covariance_, precision_
+        The distribution by name, in the units of the columns.
+    partial_correlations_
+        Of each pair given all other columns.
+
+    Examples
+    --------
+    >>> import numpy as np, gibbsian as gb
+    >>> rng = np.random.default_rng(0)
+    >>> a = rng.normal(size=1000)
+    >>> rows = np.column_stack([a, a + rng.normal(size=1000), a + rng.normal(size=1000)])
+    >>> machine = gb.GaussianMachine().fit(rows)
+    >>> machine.impute([[2.0, np.nan, 2.0]]).round()
+    array([[2., 2., 2.]])
+    >>> bool(abs(machine.partial_correlations_.loc["x1", "x2"]) < 0.1)        # independent given x0
+    True
+    """
+
+    learner: Any = free(
+        "mle",
+        "How to learn: 'mle', 'mple', 'score-matching', 'graphical-lasso', or a learner object.",
+        doc="str or Learner",
+    )
+    graph: Any = free(
+        "complete",
+        "Which columns interact given all others: all, or as listed.",
+        doc="str, Graph, networkx graph or list of pairs",
+    )
+    l1: float = number(0.0, "Penalty `l1 sum|interaction|` on the mean loss per row, in standard units.", least=0)
+    l2: float = number(0.0, "Penalty `(l2/2) sum parameter^2` on the mean loss per row, in standard units.", least=0)
+
+    def _start(self, data: Dataset, rng: np.random.Generator) -> GaussianModel:
+        model = GaussianModel.independent(as_graph(self.graph, data.names), *column_units(data))
+        plain = self.learner in SMOOTH and not (self.l1 or self.l2 or data.has_missing)
+        if not plain or not model.graph.is_complete:
+            return model
+        moments = model.moments(data)
+        require_full_rank(data, moments.covariance)
+        return model.with_precision(np.linalg.inv(moments.covariance), moments)
+
+    def _learner(self, model: GaussianModel, data: Dataset) -> Learner:
+        smooth = self.learner in SMOOTH and not self.l1
+        how: dict[str, Any] = {"optimizer": "newton"} if smooth and model.theta.size <= MOST_FOR_NEWTON else {}
+        learner = as_learner(self.learner, l1=self.l1, l2=self.l2, **how)
+        if not learner.takes_numbers:
+            raise ArgumentError(
+                "is for columns whose values can be listed, and these are real numbers",
+                "use one of mle, mple, score-matching, graphical-lasso",
+                argument="learner",
+                value=self.learner,
+            )
+        return RunningMoments(learner)
+
+    def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
+        if not result.model.is_proper:
+            raise DataError(*IMPROPER.split(": "))
+        return result
+
+    def _chunk_learner(self, model: GaussianModel, data: Dataset) -> Learner:
+        rows = self.result_.provenance["rows"] if hasattr(self, "model_") else 0.0
+        return replace(self._learner(model, data), before=float(rows))  # type: ignore[type-var]
+
+    @classmethod
+    def _structure_of(cls, model: GaussianModel, coding: Any) -> dict[str, Any]:
+        return {"graph": model.graph}
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+    def impute(self, X: Any) -> Any:
+        """Return X with each missing cell at its mean given the present cells of its row."""
+        data = self._read(X)
+        return like_frame(self._answers.completed_states(data, self._rng())[data.row_of], X, self.names_)
+
+    def conditional(self, given: Any) -> tuple[Any, Any]:
+        """Return mean and covariance of the missing cells of one row given the present ones, by name.
+
+        Parameters
+        ----------
+        given : mapping of str to float
+            Numbers of some columns, by name.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> machine = gb.GaussianMachine().fit(np.random.default_rng(0).normal(size=(50, 3)))
+        >>> mean, covariance = machine.conditional({"x1": 0.5})
+        >>> list(mean.index), covariance.shape
+        (['x0', 'x2'], (2, 2))
+        """
+        import pandas
+
+        row = np.array([given.get(name, np.nan) for name in self.names_], dtype=np.float64)
+        if unknown := [name for name in given if name not in self.names_]:
+            raise ArgumentError(f"has no column {unknown[0]!r}", argument="given", value=given)
+        means, covariance = self._answers.conditional(row[None], np.isnan(row))
+        names = [name for name in self.names_ if name not in given]
+        return pandas.Series(means[0], names), pandas.DataFrame(covariance, names, names)
+
+    # -- what a reader is shown ---------------------------------------------------------------------------------------
+    @property
+    def mean_(self) -> Any:
+        """The mean of each column."""
+        import pandas
+
+        return pandas.Series(self.model_.mean, list(self.names_), name="mean")
+
+    @property
+    def covariance_(self) -> Any:
+        """The covariance of the columns."""
+        return self._matrix(self.model_.covariance)
+
+    @property
+    def precision_(self) -> Any:
+        """The inverse of the covariance, in the units of the columns; zero where two do not interact."""
+        return self._matrix(self.model_.precision / np.outer(self.model_.scale, self.model_.scale))
+
+    @property
+    def partial_correlations_(self) -> Any:
+        """The correlation of each pair given all other columns."""
+        widths = np.sqrt(np.diag(self.model_.precision))
+        partial = -self.model_.precision / np.outer(widths, widths)
+        np.fill_diagonal(partial, 1.0)
+        return self._matrix(partial)
+
+    def _matrix(self, values: np.ndarray) -> Any:
+        import pandas
+
+        return pandas.DataFrame(values, index=list(self.names_), columns=list(self.names_))
+
+    def figures(self) -> dict[str, Any]:
+        """Return the numbers of columns and of interactions."""
+        return {
+            "columns": len(self.names_),
+            "interactions": int(np.count_nonzero(self.model_.theta[self.model_.penalised])),
+        }
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the names of the columns, of their squares and of the pairs that interact."""
+        import pandas
+
+        names, (first, second) = np.array(self.names_, dtype=object), self.model_.graph.edges.T
+        columns = pandas.DataFrame({"column": names})
+        return {
+            "fields": columns,
+            "diagonal": columns,
+            "pairs": pandas.DataFrame({"first": names[first], "second": names[second]}),
+        }

@@ -1,0 +1,51 @@
+"""How estimators of real numbers read tables."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gibbsian.data import Dataset
+from gibbsian.data.numbers import check_squares
+from gibbsian.errors import DataError
+
+
+class NumberTables:
+    """Estimators whose columns are real numbers."""
+
+    _welcome: ClassVar[tuple[str, ...]]
+
+    def _coding(self) -> Any:
+        return "real"
+
+    def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
+        if not isinstance(X, Dataset | str | os.PathLike) and not getattr(X, "on_disk", False):
+            X = self._table(X, fitting)
+        return self._prepared(super()._read(X, fitting, sample_weight))  # type: ignore[misc]
+
+    def _table(self, X: Any, fitting: bool) -> Any:
+        """Return a table that scikit-learn accepts, numbers as float64."""
+        if not fitting:
+            check_is_fitted(self)
+        sparse = ("csr",) if "sparse" in self._welcome else False
+        rows = validate_data(self, X, reset=fitting, dtype=np.float64, accept_sparse=sparse, ensure_all_finite=False)
+        names = getattr(self, "feature_names_in_", None)
+        return rows if names is None else _named(rows, names)
+
+    def _prepared(self, data: Dataset) -> Dataset:
+        """Return the data as the model wants them."""
+        try:
+            check_squares(data.states, data.names)
+        except DataError:  # distinct rows stand in another order: name the row of the table
+            check_squares(data.rows()[0], data.names)
+        return data
+
+
+def _named(rows: Any, names: np.ndarray) -> Any:
+    """Numbers with the names of their columns."""
+    import pandas
+
+    return pandas.DataFrame(rows, columns=list(names))

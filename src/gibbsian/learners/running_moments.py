@@ -1,0 +1,86 @@
+"""Rows of numbers that come in chunks: moments are running means, and what they determine is learned anew (YK15)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gibbsian.learners.around import Around
+from gibbsian.learners.base import Learner, LearnerState
+from gibbsian.models.gaussian import Moments
+from gibbsian.optimizers import StepInfo
+
+# Most steps on the moments after a chunk; closed forms need one.
+STEPS_A_CHUNK = 20
+SETTLED = 1e-9
+IMPROPER = (
+    "the estimate is no distribution, because its precision matrix is not positive definite: "
+    "learn by `learner='mle'`, or add a penalty such as `l2=0.1`"
+)
+
+
+@dataclass(frozen=True)
+class RunningProgress:
+    """The parameters and the moments of all rows so far."""
+
+    theta: np.ndarray
+    matrix: np.ndarray
+    weight: float
+
+
+@dataclass(frozen=True)
+class RunningMoments(Around):
+    """Learns as the learner within, and from chunks by the moments of all rows so far, which are all that it needs.
+
+    Missing cells of a chunk are completed once, under the model that the chunks before it gave. Of a model from a file,
+    learned from rows of the weight `before`, its own moments stand for theirs.
+    """
+
+    learner: Learner
+    before: float = 0.0
+
+    @property
+    def registered_name(self) -> str:
+        """The name of the learner within."""
+        return getattr(self.learner, "registered_name", repr(self.learner))
+
+    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Prepare to learn from all rows at once."""
+        inner = self.learner.init(model, data, rng)
+        return LearnerState((inner.problem, model, data), inner.progress)
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Take a step of the learner within."""
+        problem, *rows = state.problem
+        inner, info = self.learner.step(LearnerState(problem, state.progress))
+        return LearnerState((inner.problem, *rows), inner.progress), info
+
+    def kept(self, state: LearnerState) -> LearnerState:
+        """Keep the moments of the fit, with which those of chunks are joined."""
+        _, model, data = state.problem
+        fitted = self.learner.fitted(model, state)
+        return _running(fitted, fitted.completions(data).under(fitted))
+
+    def update(
+        self, state: LearnerState | None, model: Any, data: Any, rng: np.random.Generator
+    ) -> tuple[LearnerState, StepInfo]:
+        """Join the moments of one chunk with those before it, and learn what they say."""
+        model = model if state is None else model.replace(state.progress.theta)
+        moments = model.completions(data).under(model)
+        if state is not None:
+            moments = Moments(state.progress.matrix, state.progress.weight).joined(moments)
+        elif self.before:
+            moments = model.own_moments(self.before).joined(moments)
+        inner = self.learner.init(model, moments, rng)
+        for _ in range(STEPS_A_CHUNK):
+            inner, info = self.learner.step(inner)
+            if info.gradient_norm <= SETTLED or info.stalled or info.verdict:
+                break
+        fitted = self.learner.fitted(model, inner)
+        return _running(fitted, moments), info if fitted.is_proper else info._replace(failure=IMPROPER)
+
+
+def _running(model: Any, moments: Moments) -> LearnerState:
+    return LearnerState(None, RunningProgress(model.theta, moments.matrix, moments.weight))
