@@ -19,9 +19,10 @@ from gibbsian.learners import EM, FitResult, Learner
 from gibbsian.learners.stages import Annealed, Restarts
 from gibbsian.models import bessel
 from gibbsian.models.concentration import METHODS
+from gibbsian.models.mixture import FAR_APART, PARTITION
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel
 from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, unit_rows, without_direction
-from gibbsian.settings import Setting, check_value, choice, declared, flag, number, whole
+from gibbsian.settings import Setting, check_value, choice, declared, flag, free, number, whole
 
 # Beyond these, squares in the densities leave the range of numbers.
 LEAST_VARIANCE, LARGEST_KAPPA = 1e-140, 1e140
@@ -33,6 +34,12 @@ class ClassEstimator(TransformerMixin, Estimator):
     """What all estimators with a hidden class share: numbers as data, and questions about classes."""
 
     n_components: int = whole(2, "k, the number of classes.", least=1, kw_only=False)
+    start: Any = free(
+        FAR_APART,
+        "Where the classes begin: at rows far apart ('k-means++'), at a random partition of the rows ('partition', YK15 "
+        "K-means (2) step 1), or at given means, one row for each class: an array or a file of them.",
+        doc="{'k-means++', 'partition'}, array or path",
+    )
     _value_name: ClassVar[str] = "free energy"
 
     # -- reading ------------------------------------------------------------------------------------------------------
@@ -66,8 +73,50 @@ class ClassEstimator(TransformerMixin, Estimator):
         return data
 
     # -- learning -----------------------------------------------------------------------------------------------------
+    def _unplaced(self, data: Dataset) -> Any:
+        """Return the mixture whose classes learning has yet to place."""
+        raise NotImplementedError
+
+    @property
+    def _is_given(self) -> bool:
+        return not (isinstance(self.start, str) and self.start in (FAR_APART, PARTITION))
+
+    @property
+    def _placing(self) -> dict[str, str]:
+        return {} if self._is_given else {"placing": self.start}
+
+    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+        model = self._unplaced(data)
+        if not self._is_given:
+            return model
+        steps = model.em_steps(data)
+        if not hasattr(steps, "from_means"):
+            raise ArgumentError(
+                "places no machines, which are fitted to classes of rows",
+                "use 'k-means++' or 'partition'",
+                argument="start",
+                value=self.start,
+            )
+        return steps.from_means(self._means_given(data))
+
+    def _means_given(self, data: Dataset) -> np.ndarray:
+        """Return the means to start from, read as rows are; numbers in a line are cut into rows."""
+        shape = (self.n_components, data.n_variables)
+        given = self.start
+        if not isinstance(given, str | os.PathLike) and np.size(given) == np.prod(shape) and np.ndim(given) == 1:
+            given = np.reshape(given, shape)
+        read = self._prepared(Dataset.read(given, coding=data.coding))
+        if (read.n_rows, read.n_variables) != shape or read.has_missing:
+            raise ArgumentError(
+                f"has {read.n_rows} rows of {read.n_variables} columns",
+                f"give one mean of {shape[1]} columns, none missing, for each of {shape[0]} classes",
+                argument="start",
+                value=type(self.start).__name__,
+            )
+        return read.rows()[0]
+
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
-        return EM(assignment=getattr(self, "assignment", "soft"))
+        return EM(assignment=getattr(self, "assignment", "soft"), **self._placing)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one chunk of rows, keeping what was learned before: sums of the classes add over chunks.
@@ -205,8 +254,9 @@ class MixtureEstimator(ClassEstimator):
     tol: float = number(1e-7, "Converged when the free energy per row falls by no more.", least=0.0)
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
-        hard = {"assignment": self.assignment} if hasattr(self, "assignment") else {}
-        return Restarts(learner=EM(**hard), n_init=self.n_init, max_iter=self.max_iter, tol=self.tol)
+        n_init = 1 if self._is_given else self.n_init
+        learner = self._chunk_learner(model, data)
+        return Restarts(learner=learner, n_init=n_init, max_iter=self.max_iter, tol=self.tol)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-density per row."""
@@ -254,7 +304,7 @@ class SoftKMeans(MixtureEstimator):
     max_iter: int = whole(1000, "Most steps of each start, and of each stage.", least=1)
     tol: float = number(1e-8, "Converged when the free energy per row falls by no more.", least=0.0)
 
-    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+    def _unplaced(self, data: Dataset) -> Any:
         return GaussianMixtureModel.unplaced(
             self.n_components, data.n_variables, variance=self.variance, free_weights=False
         )
@@ -262,6 +312,13 @@ class SoftKMeans(MixtureEstimator):
     def _learner(self, model: Any, data: Dataset) -> Learner:
         if not self.anneal:
             return super()._learner(model, data)
+        if self.start != FAR_APART:
+            raise ArgumentError(
+                "but an annealed fit begins with all means together",
+                "leave it out, or `anneal`",
+                argument="start",
+                value=self.start,
+            )
         stages = Annealed(learner=EM(), cooling=self.cooling, max_iter=self.max_iter, tol=self.tol)
         return Restarts(learner=stages, n_init=self.n_init, max_iter=None, tol=self.tol)
 
@@ -295,7 +352,7 @@ class GaussianMixture(MixtureEstimator):
     variance: str = choice("free", "One variance for each class, or one for all.", "free", "tied")
     variance_floor: float = number(1e-6, "Least variance, as a share of the mean variance of the columns.", above=0.0)
 
-    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+    def _unplaced(self, data: Dataset) -> Any:
         settings = {"variance": self.variance, "floor_share": self.variance_floor}
         return GaussianMixtureModel.unplaced(self.n_components, data.n_variables, **settings)
 
@@ -304,6 +361,7 @@ class UnitNorm:
     """Estimators whose rows are directions: scaled to unit norm; those of norm zero do not count, with a warning."""
 
     normalize: bool
+    _without_norm: ClassVar[str] = ""  # what else to do about missing cells
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that unit norm needs all cells."""
@@ -318,7 +376,9 @@ class UnitNorm:
     def _scaled(self: Any, data: Dataset) -> Dataset:
         """Return the data with rows of unit norm."""
         if data.missing is not None:
-            GaussianMixtureModel.unplaced(1, data.n_variables).require_all_cells(data.missing[data.row_of])
+            GaussianMixtureModel.unplaced(1, data.n_variables).require_all_cells(
+                data.missing[data.row_of], self._without_norm
+            )
         if not self.normalize:
             unit_rows(data.rows()[0], scale=False)
         data = data.with_numbers(unit_rows(data.states, scale=self.normalize))
@@ -382,7 +442,7 @@ class VonMisesFisherMixture(UnitNorm, MixtureEstimator):
             raise DataError("n_features=1", "directions need at least two columns")
         return self._scaled(data)
 
-    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+    def _unplaced(self, data: Dataset) -> Any:
         return VonMisesFisherMixtureModel.unplaced(
             self.n_components,
             data.n_variables,

@@ -19,7 +19,7 @@ from gibbsian.data import Dataset
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
 from gibbsian.inference import ExactInference, plan_exact
 from gibbsian.learners.base import LEARNERS, LearnerState
-from gibbsian.learners.class_em import Chunk, ClassAlternation
+from gibbsian.learners.class_em import Chunk, ClassAlternation, placing_setting
 from gibbsian.learners.moment_matching import CLAMPED_HELP
 from gibbsian.learners.objective import ridge
 from gibbsian.learners.recipe import Penalised
@@ -127,6 +127,7 @@ class EM(Penalised):
         "soft",
         "hard",
     )
+    placing: str = placing_setting()
 
     def __post_init__(self) -> None:
         check(self)
@@ -140,7 +141,7 @@ class EM(Penalised):
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Take the E-step at the start."""
         if hasattr(model, "em_steps"):
-            alternation: Any = ClassAlternation(model.em_steps(data, self._hard))
+            alternation: Any = ClassAlternation(model.em_steps(data, self._hard), self.placing)
         else:
             alternation = MachineAlternation(self, model, data)
         return LearnerState(alternation, alternation.begin(model, rng))
@@ -157,7 +158,7 @@ class EM(Penalised):
         if not hasattr(model, "em_steps"):
             raise self.needs_all_rows()
         if state is None:
-            return self.step(Chunk.first(model, data, self._hard, rng))
+            return self.step(Chunk.first(model, data, self._hard, self.placing, rng))
         return self.step(LearnerState(replace(state.problem, data=data, hard=self._hard), state.progress))
 
     def by_chunks(self, batch_size: int) -> EM:
