@@ -15,7 +15,7 @@ from gibbsian.data.numbers import check_squares
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, MissingValuesWarning, notify
 from gibbsian.estimators.base import ESTIMATORS, Estimator
 from gibbsian.estimators.frames import like_frame
-from gibbsian.learners import EM, FitResult, Learner
+from gibbsian.learners import EM, FitResult, Learner, as_learner
 from gibbsian.learners.stages import Annealed, Restarts
 from gibbsian.models import bessel
 from gibbsian.models.concentration import METHODS
@@ -26,6 +26,8 @@ from gibbsian.settings import Setting, check_value, choice, declared, flag, free
 
 # Beyond these, squares in the densities leave the range of numbers.
 LEAST_VARIANCE, LARGEST_KAPPA = 1e-140, 1e140
+# How classes begin and share rows where nothing is said.
+DEFAULTS = (FAR_APART, "soft")
 _RELATIVE_TO = Setting("What densities are relative to.", "choice", words=("area", "uniform"))
 
 
@@ -37,8 +39,8 @@ class ClassEstimator(TransformerMixin, Estimator):
     start: Any = free(
         FAR_APART,
         "Where the classes begin: at rows far apart ('k-means++'), at a random partition of the rows ('partition', YK15 "
-        "K-means (2) step 1), or at given means, one row for each class: an array or a file of them.",
-        doc="{'k-means++', 'partition'}, array or path",
+        "K-means (2) step 1), or at given means, one row for each class: an array or a table on disk, or those of a fitted mixture.",
+        doc="{'k-means++', 'partition'}, array, path or fitted mixture",
     )
     _value_name: ClassVar[str] = "free energy"
 
@@ -102,7 +104,7 @@ class ClassEstimator(TransformerMixin, Estimator):
     def _means_given(self, data: Dataset) -> np.ndarray:
         """Return the means to start from, read as rows are; numbers in a line are cut into rows."""
         shape = (self.n_components, data.n_variables)
-        given = self.start
+        given = getattr(self.start, "means_", self.start)
         if not isinstance(given, str | os.PathLike) and np.size(given) == np.prod(shape) and np.ndim(given) == 1:
             given = np.reshape(given, shape)
         read = self._prepared(Dataset.read(given, coding=data.coding))
@@ -116,7 +118,7 @@ class ClassEstimator(TransformerMixin, Estimator):
         return read.rows()[0]
 
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
-        return EM(assignment=getattr(self, "assignment", "soft"), **self._placing)
+        return EM(assignment="hard", **self._placing)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one chunk of rows, keeping what was learned before: sums of the classes add over chunks.
@@ -249,14 +251,23 @@ class ClassEstimator(TransformerMixin, Estimator):
 class MixtureEstimator(ClassEstimator):
     """A mixture with a density: scores, criteria, samples."""
 
+    learner: Any = free(
+        "em",
+        "How to learn: 'em' by steps over all rows, 'online-em' by running statistics of a few rows at a time, or a "
+        "learner object with its own settings.",
+        doc="str or Learner",
+    )
     n_init: int = whole(5, "Starts; the one of least free energy is kept.", least=1)
     max_iter: int = whole(1000, "Most steps of each start.", least=1)
     tol: float = number(1e-7, "Converged when the free energy per row falls by no more.", least=0.0)
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
         n_init = 1 if self._is_given else self.n_init
-        learner = self._chunk_learner(model, data)
-        return Restarts(learner=learner, n_init=n_init, max_iter=self.max_iter, tol=self.tol)
+        return Restarts(learner=self._chunk_learner(model, data), n_init=n_init, max_iter=self.max_iter, tol=self.tol)
+
+    def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
+        chosen = {"assignment": getattr(self, "assignment", "soft"), **self._placing}
+        return as_learner(self.learner, **{name: value for name, value in chosen.items() if value not in DEFAULTS})
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-density per row."""
@@ -319,7 +330,7 @@ class SoftKMeans(MixtureEstimator):
                 argument="start",
                 value=self.start,
             )
-        stages = Annealed(learner=EM(), cooling=self.cooling, max_iter=self.max_iter, tol=self.tol)
+        stages = Annealed(learner=self._chunk_learner(model, data), cooling=self.cooling, max_iter=self.max_iter, tol=self.tol)
         return Restarts(learner=stages, n_init=self.n_init, max_iter=None, tol=self.tol)
 
     @property

@@ -52,9 +52,12 @@ class Learner:
     True
     """
 
+    # Whether it learns mixtures.
+    learns_classes: ClassVar[bool] = False
+
     def refusal(self, model: Any) -> str:
         """Say why the learner cannot learn a kind of model; the empty string where it can."""
-        return ""
+        return "learns no hidden classes" if hasattr(model, "em_steps") and not self.learns_classes else ""
 
     def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
         """Return where learning begins when nothing is said: hidden units must not all be alike."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -111,6 +111,8 @@ class EM(Penalised):
     N. C. Henderson and R. Varadhan, "Damped Anderson acceleration with restarts and monotonicity control for
     accelerating EM and EM-like algorithms", Journal of Computational and Graphical Statistics 28 (2019).
     """
+
+    learns_classes: ClassVar[bool] = True
 
     clamped: Expectation | str | None = free(None, CLAMPED_HELP, doc="Expectation, str or None", kw_only=False)
     m_steps: int = whole(3, "Quasi-Newton steps in each M-step.", least=1)

@@ -74,8 +74,8 @@ class WinnerTakeAll(Learner):
         check(self)
 
     def refusal(self, model: Any) -> str:
-        """Only mixtures have classes to learn."""
-        return "" if hasattr(model, "em_steps") else "learns classes, and the model has no hidden label"
+        """Only k-means has classes that are their means."""
+        return "" if hasattr(model, "wins") else "learns classes that are their means, and the model has no such"
 
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Put the units on rows that lie far apart."""
