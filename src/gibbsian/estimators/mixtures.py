@@ -330,7 +330,9 @@ class SoftKMeans(MixtureEstimator):
                 argument="start",
                 value=self.start,
             )
-        stages = Annealed(learner=self._chunk_learner(model, data), cooling=self.cooling, max_iter=self.max_iter, tol=self.tol)
+        stages = Annealed(
+            learner=self._chunk_learner(model, data), cooling=self.cooling, max_iter=self.max_iter, tol=self.tol
+        )
         return Restarts(learner=stages, n_init=self.n_init, max_iter=None, tol=self.tol)
 
     @property

@@ -31,6 +31,11 @@ class Around(Learner):
         return getattr(self.learner, "l2", 0.0)
 
     @property
+    def log_prior(self) -> Any:
+        """The prior of the learner within."""
+        return getattr(self.learner, "log_prior", None)
+
+    @property
     def objective(self) -> Any:
         """What is minimised; None where nothing is."""
         return getattr(self.learner, "objective", None)

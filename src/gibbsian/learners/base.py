@@ -167,3 +167,9 @@ def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settin
     if given := [f"{name}={value}" for name, value in settings.items() if value]:
         raise ArgumentError(f"{', '.join(given)}", "a learner object brings its own settings, so give it there")
     return learner
+
+
+def is_penalised(learner: Any) -> bool:
+    """Say whether a penalty or a prior keeps the parameters of a learner small."""
+    prior = getattr(learner, "log_prior", None)
+    return bool(getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0) or prior is not None)

@@ -29,7 +29,9 @@ LAST_DIGITS = 1e-14
 NOT_YET = float(np.finfo(np.float64).max)
 
 
-PLACING = "How classes that have no parameters begin: at rows far apart, or as the classes of a random partition (YK15)."
+PLACING = (
+    "How classes that have no parameters begin: at rows far apart, or as the classes of a random partition (YK15)."
+)
 
 
 def placing_setting() -> Any:

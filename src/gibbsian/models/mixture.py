@@ -27,7 +27,6 @@ from gibbsian.models.class_shares import (
     sums_of_labels,
 )
 
-
 # How classes are placed before the first step (YK15, "K-means (2)": "randomly partition the datapoints, or use K++").
 FAR_APART, PARTITION = "k-means++", "partition"
 

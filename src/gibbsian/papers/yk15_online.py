@@ -112,7 +112,9 @@ def _stuck_less(place: int) -> Claim:
         gap = mean_with_error(batch - online)
         return Verdict(gap.value > 2.0 * gap.error, f"{counts}; difference of the shares {gap}")
 
-    return Claim(f"{KINDS[place]}: online learning is stuck less often", SOURCE, check, trials=20 if place == 0 else 200)
+    return Claim(
+        f"{KINDS[place]}: online learning is stuck less often", SOURCE, check, trials=20 if place == 0 else 200
+    )
 
 
 @claim("batch learning does get stuck: some starts end poorly", "K-means (1)", trials=4)

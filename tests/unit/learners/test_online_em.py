@@ -27,7 +27,9 @@ def far_apart() -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture(scope="module")
 def overlapping() -> np.ndarray:
     rng = np.random.default_rng(4)
-    return rng.normal(size=(300, 2)) * rng.choice([0.5, 1.5], (300, 1)) + 3 * rng.normal(size=(3, 2))[np.arange(300) % 3]
+    return (
+        rng.normal(size=(300, 2)) * rng.choice([0.5, 1.5], (300, 1)) + 3 * rng.normal(size=(3, 2))[np.arange(300) % 3]
+    )
 
 
 def means_of(rows, labels):
@@ -145,7 +147,9 @@ def test_what_learns_no_classes_is_refused(overlapping):
     with pytest.raises(ArgumentError, match="learns classes"):
         gb.BoltzmannMachine(learner="online-em").fit([[0, 1], [1, 0]])
     with pytest.raises(ArgumentError, match="needs all rows at once"):
-        gb.MachineMixture(2, machine=gb.BoltzmannMachine(l2=0.1), learner="online-em").fit((overlapping > 0).astype(int))
+        gb.MachineMixture(2, machine=gb.BoltzmannMachine(l2=0.1), learner="online-em").fit(
+            (overlapping > 0).astype(int)
+        )
 
 
 def test_online_em_and_starts_from_the_command_line(overlapping, tmp_path):
