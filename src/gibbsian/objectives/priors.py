@@ -123,7 +123,7 @@ class Cauchy(Family):
 
     def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ``-log(1 + z^2)`` with ``z = (x - mean) / scale``."""
-        return StudentT(1.0, self.scale, self.mean).log_density(x)
+        return StudentT(df=1.0, scale=self.scale, mean=self.mean).log_density(x)
 
 
 PRIORS: dict[str, Callable[..., Family]] = {
