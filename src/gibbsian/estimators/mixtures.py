@@ -38,8 +38,9 @@ class ClassEstimator(TransformerMixin, Estimator):
     n_components: int = whole(2, "k, the number of classes.", least=1, kw_only=False)
     start: Any = free(
         FAR_APART,
-        "Where the classes begin: at rows far apart ('k-means++'), at a random partition of the rows ('partition', YK15 "
-        "K-means (2) step 1), or at given means, one row for each class: an array or a table on disk, or those of a fitted mixture.",
+        "Where the classes begin: at rows far apart ('k-means++'), at a random partition of the rows ('partition', "
+        "YK15 K-means (2) step 1), or at given means, one row for each class: an array, a table on disk, or those of a "
+        "fitted mixture.",
         doc="{'k-means++', 'partition'}, array, path or fitted mixture",
     )
     _value_name: ClassVar[str] = "free energy"

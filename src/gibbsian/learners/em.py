@@ -146,9 +146,7 @@ class EM(WithPrior):
         """Take the E-step at the start."""
         if hasattr(model, "em_steps"):
             if self.log_prior is not None:
-                raise ArgumentError(
-                    "is of machines, and classes have closed forms", "leave it out", argument="log_prior"
-                )
+                raise ArgumentError("is of machines, not of classes", "leave it out", argument="log_prior")
             alternation: Any = ClassAlternation(model.em_steps(data, self._hard), self.placing)
         else:
             alternation = MachineAlternation(self, model, data)

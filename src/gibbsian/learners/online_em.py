@@ -1,8 +1,8 @@
-"""Online EM: mixtures learned from a few rows at a time (YK15, "Online learning", for the mixtures of its later slides).
+"""Online EM: mixtures learned from a few rows at a time (YK15, "Online learning" and its mixtures).
 
 A mixture of exponential families asks of the data no more than the mean statistics of each class. Online EM keeps them
 running, ``s <- s + rate_t (S(rows; theta) - s)``, and takes theta from s by the M-step of all rows. With rates that sum
-to infinity while their squares do not (Robbins and Monro) it ends where EM does: at a zero of the likelihood's gradient.
+to infinity while their squares do not (Robbins and Monro) it ends where EM does, at a zero of the gradient.
 """
 
 from __future__ import annotations

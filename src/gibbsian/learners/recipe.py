@@ -71,8 +71,8 @@ class Recipe(WithPrior, Around):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_prior(self.log_prior)
-        # building refuses a part which cannot be
-        if self.log_prior is not None and getattr(self.learner, "log_prior", None) is None:
+        built = self.learner  # here, so that a part which cannot be is refused
+        if self.log_prior is not None and getattr(built, "log_prior", None) is None:
             raise ArgumentError("is not known to this learner", "use `l2`", argument="log_prior", value=self.log_prior)
 
     @property

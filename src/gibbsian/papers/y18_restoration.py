@@ -1,7 +1,7 @@
 """Yasuda 2018, section 6: Bayesian image processing, named there as an application of SMCI that is yet to come.
 
 A binary image x has an Ising prior with smoothness J, the noisy image y shows it with some pixels flipped:
-``P(x, y) = exp(J sum x_i x_j + h sum x_i y_i) / Z``, so that a pixel is flipped with probability ``1 / (1 + exp(2 h))``.
+``P(x, y) = exp(J sum x_i x_j + h sum x_i y_i) / Z``, so that a share ``1 / (1 + exp(2 h))`` is flipped.
 This is a Boltzmann machine whose hidden units are the true pixels; J and h are learned from noisy images alone.
 """
 

@@ -75,9 +75,9 @@ def test_many_passes_end_at_a_zero_of_the_likelihoods_gradient(overlapping):
     settings = {"learner": OnlineEM(batch_size=10), "start": overlapping[:3], "random_state": 0}
     mixture = gb.GaussianMixture(3, max_iter=150, tol=1e-12, **settings)
     begun = gb.GaussianMixture(3, max_iter=1, **settings)
-    with pytest.warns(gb.errors.ConvergenceWarning):
-        mixture.fit(overlapping)
-        begun.fit(overlapping)
+    for one in (mixture, begun):
+        with pytest.warns(gb.errors.ConvergenceWarning):
+            one.fit(overlapping)
     assert np.abs(slopes(overlapping, mixture)).max() < 3e-3 < 0.1 * np.abs(slopes(overlapping, begun)).max()
     batch = gb.GaussianMixture(3, start=mixture.means_, tol=1e-10).fit(overlapping)
     assert mixture.score(overlapping) == pytest.approx(batch.score(overlapping), abs=2e-3)
