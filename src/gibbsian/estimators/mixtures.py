@@ -268,7 +268,8 @@ class MixtureEstimator(ClassEstimator):
 
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
         chosen = {"assignment": getattr(self, "assignment", "soft"), **self._placing}
-        return as_learner(self.learner, **{name: value for name, value in chosen.items() if value not in DEFAULTS})
+        own: dict[str, Any] = {name: value for name, value in chosen.items() if value not in DEFAULTS}
+        return as_learner(self.learner, **own)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-density per row."""

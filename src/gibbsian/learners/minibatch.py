@@ -204,12 +204,12 @@ class Minibatch(Learner):
         )
         return LearnerState(problem, progress)
 
-    def _problem(self, model: Any, data: Dataset, scale: ColumnScale | None) -> MinibatchProblem:
+    def _problem(self, model: Any, data: Dataset, scale: ColumnScale | None, seen: float = 0.0) -> MinibatchProblem:
         rows = EpochRows(data)
         self._require_memory(model, rows.n_rows)
         model = model.replace(model.theta.astype(self.dtype))
         prior, corners = bind_prior(self.log_prior, model.penalised)
-        n_rows = float(data.total_weight)
+        n_rows = seen + float(data.total_weight)
         penalties = SmoothPenalty(0.0, prior, n_rows), corners / n_rows
         return MinibatchProblem(
             model, rows, lessons_for(model, self, model, rows), scale, repr(self.phase()), *penalties
@@ -232,7 +232,7 @@ class Minibatch(Learner):
         """Go on with other rows; chains begin anew where the free phase is another than before."""
         before, progress = state.problem, state.progress
         check_states(before.model.visible, data)
-        problem = self._problem(before.model, before.in_units(data), before.scale)
+        problem = self._problem(before.model, before.in_units(data), before.scale, before.smooth.n_rows)
         here, rng = problem.here(progress), seeded(progress.seed, _START, progress.epoch)
         memory = progress.memory
         # other rows, other missing cells: they are drawn afresh

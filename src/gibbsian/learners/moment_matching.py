@@ -170,7 +170,10 @@ class MomentMatching(WithPrior):
         fresh = self.init(state.problem.model.replace(walk.iterate), data, np.random.default_rng(walk.evaluations))
         restarts = hasattr(self.expectation, "restarted_at")
         samples = fresh.progress.samples if restarts else state.progress.samples
-        return LearnerState(fresh.problem, replace(fresh.progress, walk=walk, samples=samples))
+        model, seen = fresh.problem.model, state.problem.smooth.n_rows
+        steps = replace(fresh.problem.steps, l1=self._l1_of(model, data, seen))
+        problem = replace(fresh.problem, smooth=self._smooth_of(model, data, seen), steps=steps)
+        return LearnerState(problem, replace(fresh.progress, walk=walk, samples=samples))
 
     def update(
         self, state: LearnerState | None, model: Model, data: Dataset, rng: np.random.Generator

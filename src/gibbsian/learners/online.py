@@ -21,7 +21,7 @@ from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.completing import completed, require_shown
 from gibbsian.learners.moment_matching import as_gradient_step
 from gibbsian.learners.noisy_steps import DEFAULT_OPTIMIZER
-from gibbsian.learners.recipe import WithPrior
+from gibbsian.learners.recipe import WithPrior, n_rows
 from gibbsian.models import Model
 from gibbsian.models.centring import Centring
 from gibbsian.objectives import OBJECTIVES, Objective, Pseudolikelihood
@@ -165,8 +165,9 @@ class Online(WithPrior):
         problem = self._problem(model, data)
         return LearnerState(problem, self._begun(model, problem.pass_of(seed, 0)[0], seed))
 
-    def _problem(self, model: Model, data: Dataset | MinibatchSource) -> _Problem:
-        return _Problem(model, data, self.batch_size, self._l1_of(model, data), self._smooth_of(model, data))
+    def _problem(self, model: Model, data: Dataset | MinibatchSource, seen: float = 0.0) -> _Problem:
+        penalties = self._l1_of(model, data, seen), self._smooth_of(model, data, seen)
+        return _Problem(model, data, self.batch_size, *penalties)
 
     def _begun(self, model: Model, batch: Dataset, seed: np.ndarray) -> OnlineProgress:
         """Return the progress before the first step, which will be on `batch`."""
@@ -223,8 +224,8 @@ class Online(WithPrior):
         """
         _check_data(data)
         _check_fits(model, data)
-        problem = self._problem(model, data)
         progress = self.init(model, data, rng).progress if state is None else replace(state.progress, position=0)
+        problem = self._problem(model, data, seen=progress.epoch * n_rows(data))  # as if all chunks were alike
         batches = problem.pass_of(progress.seed, progress.epoch)
         for batch in map(batches.__getitem__, range(len(batches))):
             progress = _count(model, self.learn(problem, progress, batch), len(batches), problem.l1)

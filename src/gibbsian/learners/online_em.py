@@ -145,7 +145,7 @@ class OnlineEM(Learner):
         return self.assignment == "hard"
 
     def _rate(self, t: int) -> float:
-        return self.learning_rate * Decay(self.power, self.delay)(t)
+        return self.learning_rate * Decay(power=self.power, delay=self.delay)(t)
 
     def _shown_once(self, model: Any, data: Any, before: OnlineEMProgress) -> OnlineEMProgress:
         """Move running statistics towards those of every minibatch of a pass, and the parameters with them."""

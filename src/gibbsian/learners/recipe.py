@@ -50,18 +50,18 @@ class WithPrior(Penalised):
 
     log_prior: Any = free(None, LOG_PRIOR, doc="str, callable or None")
 
-    def _l1_of(self, model: Any, data: Any) -> np.ndarray:  # type: ignore[override]
+    def _l1_of(self, model: Any, data: Any, seen: float = 0.0) -> np.ndarray:  # type: ignore[override]
         """Return the L1 penalty of each parameter, the prior's own corners at zero included."""
         corners = bind_prior(self.log_prior, model.penalised)[1]
-        return super()._l1_of(model) + corners / _n_rows(data)
+        return super()._l1_of(model) + corners / (seen + n_rows(data))
 
-    def _smooth_of(self, model: Any, data: Any) -> SmoothPenalty:
+    def _smooth_of(self, model: Any, data: Any, seen: float = 0.0) -> SmoothPenalty:
         """Return the penalties that have a gradient everywhere."""
-        return SmoothPenalty(self.l2, bind_prior(self.log_prior, model.penalised)[0], _n_rows(data))
+        return SmoothPenalty(self.l2, bind_prior(self.log_prior, model.penalised)[0], seen + n_rows(data))
 
 
-def _n_rows(data: Any) -> float:
-    """The weight of the rows, against which a prior counts once."""
+def n_rows(data: Any) -> float:
+    """The weight of rows: against those of all chunks (those `seen` before and these) a prior counts once."""
     return float(getattr(data, "total_weight", data.n_rows))
 
 

@@ -68,7 +68,7 @@ def learned(noisy: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
     """Return smoothness and field of greatest likelihood, by moments: chains given noisy images, and free ones."""
     learner = MomentMatching(
         PersistentChains(n_chains=10, n_steps=2),
-        Tied(Adam(0.03, Decay(0.75, 50)), IS_NOISE.astype(np.int64)),
+        Tied(Adam(learning_rate=0.03, decay=Decay(delay=50.0)), IS_NOISE.astype(np.int64)),
         clamped=ClampedChains(copies=5, n_steps=2),
         average=True,
     )

@@ -159,3 +159,15 @@ def test_priors_elsewhere(votes, tmp_path):
         run(EM(log_prior="normal:1"), KMeansModel.unplaced(2, 2), votes)
     chunks = gb.BoltzmannMachine(log_prior="normal:0.01", random_state=0)
     assert np.abs(chunks.partial_fit(votes).model_.theta).max() < 0.1
+
+
+@pytest.mark.parametrize("learner", ["mple", "pcd"])
+def test_over_chunks_a_prior_counts_once(learner, votes):
+    """Chunks of the same rows: the more of them, the less a prior says."""
+    few, many = (gb.BoltzmannMachine(learner=learner, log_prior="normal:0.05", random_state=0) for _ in range(2))
+    few.partial_fit(votes)
+    for _ in range(40):
+        many.partial_fit(votes)
+    assert np.linalg.norm(many.model_.theta) > 2 * np.linalg.norm(few.model_.theta)
+    flat = gb.BoltzmannMachine(learner="mle").fit(votes).model_.theta
+    assert np.abs(many.model_.theta - flat).max() < 0.5 * np.abs(flat).max()
