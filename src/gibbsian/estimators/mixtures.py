@@ -94,11 +94,9 @@ class ClassEstimator(TransformerMixin, Estimator):
             return model
         steps = model.em_steps(data)
         if not hasattr(steps, "from_means"):
+            remedy = "use 'k-means++' or 'partition'"
             raise ArgumentError(
-                "places no machines, which are fitted to classes of rows",
-                "use 'k-means++' or 'partition'",
-                argument="start",
-                value=self.start,
+                "places no machines, which are fitted to classes", remedy, argument="start", value="means"
             )
         return steps.from_means(self._means_given(data))
 
@@ -110,12 +108,9 @@ class ClassEstimator(TransformerMixin, Estimator):
             given = np.reshape(given, shape)
         read = self._prepared(Dataset.read(given, coding=data.coding))
         if (read.n_rows, read.n_variables) != shape or read.has_missing:
-            raise ArgumentError(
-                f"has {read.n_rows} rows of {read.n_variables} columns",
-                f"give one mean of {shape[1]} columns, none missing, for each of {shape[0]} classes",
-                argument="start",
-                value=type(self.start).__name__,
-            )
+            remedy = f"give one mean of {shape[1]} columns, none missing, for each of {shape[0]} classes"
+            reason = f"has {read.n_rows} rows of {read.n_variables} columns"
+            raise ArgumentError(reason, remedy, argument="start", value=type(self.start).__name__)
         return read.rows()[0]
 
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
@@ -325,13 +320,8 @@ class SoftKMeans(MixtureEstimator):
     def _learner(self, model: Any, data: Dataset) -> Learner:
         if not self.anneal:
             return super()._learner(model, data)
-        if self.start != FAR_APART:
-            raise ArgumentError(
-                "but an annealed fit begins with all means together",
-                "leave it out, or `anneal`",
-                argument="start",
-                value=self.start,
-            )
+        if self._is_given or self._placing["placing"] != FAR_APART:
+            raise ArgumentError("`start` is not for annealed fits, which begin with all means together", "leave it out")
         stages = Annealed(
             learner=self._chunk_learner(model, data), cooling=self.cooling, max_iter=self.max_iter, tol=self.tol
         )
@@ -391,9 +381,8 @@ class UnitNorm:
     def _scaled(self: Any, data: Dataset) -> Dataset:
         """Return the data with rows of unit norm."""
         if data.missing is not None:
-            GaussianMixtureModel.unplaced(1, data.n_variables).require_all_cells(
-                data.missing[data.row_of], self._without_norm
-            )
+            model = GaussianMixtureModel.unplaced(1, data.n_variables)
+            model.require_all_cells(data.missing[data.row_of], self._without_norm)
         if not self.normalize:
             unit_rows(data.rows()[0], scale=False)
         data = data.with_numbers(unit_rows(data.states, scale=self.normalize))

@@ -6,14 +6,13 @@ An objective knows models through their contract only. To add one, drop a file i
 from gibbsian.objectives.base import OBJECTIVES, Equations, Function, Objective, value_and_gradient
 from gibbsian.objectives.flip_costs import FlipCostObjective
 from gibbsian.objectives.likelihood import Likelihood
-from gibbsian.objectives.priors import Cauchy, Laplace, Normal, StudentT
+from gibbsian.objectives.priors import Laplace, Normal, StudentT
 from gibbsian.objectives.probability_flow import ProbabilityFlow
 from gibbsian.objectives.pseudolikelihood import Pseudolikelihood
 from gibbsian.objectives.ratio_matching import RatioMatching
 
 __all__ = [
     "OBJECTIVES",
-    "Cauchy",
     "Equations",
     "FlipCostObjective",
     "Function",

@@ -7,6 +7,7 @@ This is a Boltzmann machine whose hidden units are the true pixels; J and h are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,7 @@ NOISE_PAIRS = np.column_stack([np.arange(N_PIXELS), N_PIXELS + np.arange(N_PIXEL
 GRAPH = from_edges(np.vstack([NOISE_PAIRS, N_PIXELS + LATTICE.edges]), 2 * N_PIXELS)
 IS_NOISE = GRAPH.edges[:, 0] < N_PIXELS
 REMARK = "section 6, ours"
+KNOWN, USED = "known: of the model that the first images are drawn from", f"used: J = {SMOOTHNESS}, flipped {FLIPPED}"
 
 
 @EXPERIMENTS.register("y18-restoration")
@@ -49,7 +51,10 @@ def restoration() -> Experiment:
         "Section 6",
         "noisy images restored, with hyperparameters learned from them alone",
         _trial,
-        (_table_of_errors, _table_of_hyperparameters),
+        (
+            _table("share of wrong pixels", "errors", ("noisy", "MPM", "MAP", "MPM, J and h known"), KNOWN),
+            _table("learned from noisy images alone", "hyperparameters", ("smoothness J", "share flipped"), USED),
+        ),
         _draw,
         (_restored_is_better, _close, _as_good_as_known, _means_beat_modes),
         size=(8.0, 4.2),
@@ -128,18 +133,14 @@ def by_hand() -> np.ndarray:
     return np.where(ring | bars, 1, -1).ravel().astype(np.int8)
 
 
-def _table_of_errors(results: Results) -> Table:
-    columns: dict[str, Any] = {"image": KINDS}
-    for place, name in enumerate(("noisy", "MPM", "MAP", "MPM, J and h known")):
-        columns |= with_stderr(name, results["errors"][:, :, place])
-    return Table("share of wrong pixels", columns, "known: of the model that the first images are drawn from")
+def _table(title: str, key: str, labels: tuple[str, ...], note: str) -> Callable[[Results], Table]:
+    """Return what makes a table of what was found, a row for each kind of image."""
 
+    def of(results: Results) -> Table:
+        columns = [with_stderr(name, results[key][:, :, place]) for place, name in enumerate(labels)]
+        return Table(title, {"image": KINDS, **{name: part for pair in columns for name, part in pair.items()}}, note)
 
-def _table_of_hyperparameters(results: Results) -> Table:
-    columns: dict[str, Any] = {"image": KINDS}
-    for place, name in enumerate(("smoothness J", "share flipped")):
-        columns |= with_stderr(name, results["hyperparameters"][:, :, place])
-    return Table("learned from noisy images alone", columns, f"used: J = {SMOOTHNESS} (first images), {FLIPPED}")
+    return of
 
 
 def _draw(results: Results, figure: Figure) -> None:

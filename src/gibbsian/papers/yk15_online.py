@@ -87,19 +87,11 @@ def _table(results: Results) -> Table:
 def _draw(results: Results, figure: Figure) -> None:
     axes, places = figure.add_subplot(), np.arange(len(KINDS))
     for way, (name, colour) in enumerate(zip(WAYS, ("#0072b2", "#d55e00"), strict=True)):
-        heights, errors = (part(results)[:, way] for part in (_means, _errors))
+        heights, errors = results.mean("poor")[:, way], np.nan_to_num(results.stderr("poor")[:, way])
         axes.bar(places + 0.36 * way, heights, 0.34, yerr=errors, label=name, color=colour)
     axes.set_xticks(places + 0.18, KINDS)
     axes.set_ylabel("share of starts that end poorly")
     axes.legend()
-
-
-def _means(results: Results) -> np.ndarray:
-    return results.mean("poor")
-
-
-def _errors(results: Results) -> np.ndarray:
-    return np.nan_to_num(results.stderr("poor"))
 
 
 def _stuck_less(place: int) -> Claim:
@@ -119,6 +111,6 @@ def _stuck_less(place: int) -> Claim:
 
 @claim("batch learning does get stuck: some starts end poorly", "K-means (1)", trials=4)
 def _some_starts_fail(results: Results) -> Verdict:
-    batch = _means(results)[:, 0]
+    batch = results.mean("poor")[:, 0]
     shares = ", ".join(f"{kind} {share:.0%}" for kind, share in zip(KINDS, batch, strict=True))
     return Verdict((batch > 0).all(), shares)
