@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,8 +107,11 @@ class StudentT(Family):
 
 
 PRIORS: dict[str, Callable[..., Family]] = {
-    "normal": Normal, "laplace": Laplace, "cauchy": partial(StudentT, 1.0), "student-t": StudentT,
-}  # fmt: skip
+    "normal": Normal,
+    "laplace": Laplace,
+    "student-t": StudentT,
+    "cauchy": lambda scale=1.0, mean=0.0: StudentT(df=1.0, scale=scale, mean=mean),
+}
 
 
 # -- what learners take -----------------------------------------------------------------------------------------------
