@@ -113,7 +113,8 @@ CAPABILITIES: dict[str, Callable[[str], None]] = {
 # -- an estimator with a learner --------------------------------------------------------------------------------------
 def learns(name: str, learner: str, holes: float = 0.0) -> None:
     """Take some steps of a learner."""
-    penalty = {} if "l2" in settings_of(LEARNERS.factory(learner)) else {"l2": 0.0}
+    penalised = "l2" in settings_of(ESTIMATORS.factory(name)) and "l2" not in settings_of(LEARNERS.factory(learner))
+    penalty = {"l2": 0.0} if penalised else {}
     small(name, learner=learner, max_iter=STEPS, **penalty).fit(table(name, holes=holes))
 
 

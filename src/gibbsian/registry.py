@@ -112,10 +112,10 @@ def check_settings(what: str, factory: Callable[..., Any], settings: Collection[
     --------
     >>> from gibbsian.learners import LEARNERS
     >>> from gibbsian.registry import check_settings
-    >>> check_settings("learner='1-smci'", LEARNERS.factory("1-smci"), {"regions": 2})
+    >>> check_settings("1-smci", LEARNERS.factory("1-smci"), {"regions": 2})
     Traceback (most recent call last):
         ...
-    gibbsian.errors.ArgumentError: learner='1-smci' has no setting regions: it takes l1, l2, optimizer, centred
+    gibbsian.errors.ArgumentError: 1-smci has no setting regions: it takes l1, l2, log_prior, optimizer, centred
     """
     parameters = inspect.signature(factory).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
+from gibbsian.answers.modes import Modes, Search
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import Estimate
@@ -81,6 +83,24 @@ class GaussianAnswers:
         for rows, holes in patterns(data):
             apart = (self.model.standard(data.states[rows]) - mean)[:, ~holes]
             yield rows, ~holes, apart, np.linalg.inv(covariance[np.ix_(~holes, ~holes)])
+
+    def most_probable(self, data: Dataset, search: Search, joint: bool = False) -> Modes:
+        """Return each row with its missing cells at their conditional means, where the density is largest."""
+        search.require_one_peak()
+        states = self.completed_states(data, search.rng)[data.row_of]
+        logs = self.model.log_weights(states)
+        return Modes(states, logs, logs, ("conditional means",) * len(states), log_partition=self.log_partition())
+
+    def joint(self) -> Any:
+        """Refuse: tables are for values that can be listed."""
+        raise ArgumentError(
+            "real numbers have densities and no probabilities of single values",
+            "ask `conditional` for means and covariances, and `score_samples` for densities",
+        )
+
+    def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+        """Return none."""
+        return {}
 
     # -- the whole distribution ---------------------------------------------------------------------------------------
     def sample(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gibbsian.cli.options import TABLE_FORMATS
 from gibbsian.errors import ArgumentError, CodingError, DataError, GraphError
 
 # What the two columns of a file of edges are usually called.
@@ -114,10 +115,11 @@ def from_files(settings: dict[str, Any], names: tuple[str, ...]) -> dict[str, An
 
 
 def _read_start(text: str, names: tuple[str, ...]) -> Any:
-    """Return the model of a file, or the word where there is no such file."""
+    """Return the model of a file; a table of means keeps its name, as does what is no file."""
     from gibbsian.estimators import load
 
-    return load(text) if Path(text).is_file() else text
+    path = Path(text)
+    return load(text) if path.is_file() and path.suffix.lower() not in TABLE_FORMATS else text
 
 
 def read_edges(text: str, names: tuple[str, ...]) -> Any:

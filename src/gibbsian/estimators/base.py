@@ -31,7 +31,7 @@ from gibbsian.errors import (
 from gibbsian.estimators.frames import are_chosen, like_frame, shorten
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.queries import Asking
-from gibbsian.learners.base import Learner
+from gibbsian.learners.base import Learner, is_penalised
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learners.result import FitResult, HeldOut, Trace
 from gibbsian.learners.run import run
@@ -194,8 +194,8 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
             "steps": result.n_steps,
             "seconds": round(result.seconds, 4),
         }
-        penalised = bool(getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0))
-        return replace(result, provenance={**provenance, **result.provenance}, penalised=penalised)
+        told = {**provenance, **result.provenance}
+        return replace(result, provenance=told, penalised=is_penalised(learner))
 
     def _learns_by_chunks(self) -> bool:
         """Say whether rows may come in chunks; a refusal may be raised with its reason."""
@@ -276,6 +276,7 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
 
     def _provenance(self, learner: Learner, data: Any) -> dict[str, Any]:
         """Return what a later reader of the model wants to know of its making."""
+        prior = getattr(learner, "log_prior", None)
         return {
             "gibbsian": __version__,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -284,6 +285,7 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
             "missing_cells": int(data.missing[data.row_of].sum()) if data.has_missing else 0,
             "l1": getattr(learner, "l1", 0.0),
             "l2": getattr(learner, "l2", 0.0),
+            **({} if prior is None else {"log_prior": prior if isinstance(prior, str) else repr(prior)}),
         }
 
     def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
@@ -891,7 +893,8 @@ def _chunk_result(
     reason = f"learned from {n_rows} rows in {n_chunks} chunk{'s' * (n_chunks != 1)}" + " after a fit" * after_fit
     story = {**provenance, "rows": n_rows, "chunks": n_chunks, "after_fit": after_fit}
     story["missing_cells"] += earlier.get("missing_cells", 0)
-    return FitResult(model, trace, False, reason, story, moments, bool(provenance["l1"] or provenance["l2"]))
+    penalised = any(provenance.get(name) for name in ("l1", "l2", "log_prior"))
+    return FitResult(model, trace, False, reason, story, moments, penalised)
 
 
 def _longer_history(known: FitResult | None, figures: dict[str, float]) -> dict[str, np.ndarray]:

@@ -13,9 +13,9 @@ from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.mixtures import ClassEstimator, UnitNorm
 from gibbsian.learners import EM, FitResult, Learner
 from gibbsian.learners.stages import Restarts
-from gibbsian.learners.winner_take_all import WinnerTakeAll
+from gibbsian.learners.winner_take_all import SCHEDULE, WinnerTakeAll
 from gibbsian.models.spherical_gaussians import KMeansModel
-from gibbsian.settings import declared, flag, number, whole
+from gibbsian.settings import choice, declared, flag, number, whole
 
 
 @declared
@@ -25,7 +25,7 @@ class MeansEstimator(ClusterMixin, ClassEstimator):
     has_density: ClassVar[bool] = False
     _value_name: ClassVar[str] = "energy"
 
-    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+    def _unplaced(self, data: Dataset) -> Any:
         return KMeansModel.unplaced(self.n_components, data.n_variables)
 
     @property
@@ -45,7 +45,7 @@ class MeansEstimator(ClusterMixin, ClassEstimator):
 @ESTIMATORS.register("k-means", about="numbers, each row at its nearest mean", rows="numbers")
 @declared
 class HardKMeans(MeansEstimator):
-    """Hard k-means with the energy of YK15 eq. 1 traced; the k-means++ start is scikit-learn's.
+    """Hard k-means with the energy of YK15 eq. 1 traced (YK15, "K-means (2)"); the k-means++ start is scikit-learn's.
 
     Distances are taken over present cells. The fit leaves ``means_``, ``labels_``, ``energy_`` and ``free_energies_``,
     the energy of every step.
@@ -56,6 +56,8 @@ class HardKMeans(MeansEstimator):
     >>> km = gb.HardKMeans(n_components=2, random_state=0).fit([[0.0], [1.0], [10.0], [11.0]])
     >>> np.sort(km.means_.ravel()), km.energy_
     (array([ 0.5, 10.5]), 1.0)
+    >>> gb.HardKMeans(start=[[1.0], [2.0]]).fit([[0.0], [1.0], [10.0], [11.0]]).free_energies_
+    array([146.,   1.,   1.])
     """
 
     n_init: int = whole(5, "Starts; the one of least energy is kept.", least=1)
@@ -63,7 +65,9 @@ class HardKMeans(MeansEstimator):
     tol: float = number(0.0, "Converged when the energy per row falls by no more.", least=0.0)
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
-        return Restarts(learner=EM(assignment="hard"), n_init=self.n_init, max_iter=self.max_iter, tol=self.tol)
+        n_init = 1 if self._is_given else self.n_init
+        learner = EM(assignment="hard", **self._placing)
+        return Restarts(learner=learner, n_init=n_init, max_iter=self.max_iter, tol=self.tol)
 
 
 @ESTIMATORS.register(
@@ -76,6 +80,10 @@ class HardKMeans(MeansEstimator):
 @declared
 class OnlineKMeans(UnitNorm, MeansEstimator):
     """Online winner-take-all k-means: rows are shown one at a time and the winner moves towards each (YK15).
+
+    ``schedule="constant"`` is the rule as the lecture prints it, ``m <- m - 2 zeta (m - x)``, with `learning_rate` for
+    2 zeta; otherwise each unit averages what it has won. Without `normalize` cells may be missing: distances and
+    averages are then over present cells.
 
     The fit leaves ``means_`` (the units' weights), ``wins_``, ``labels_``, ``energy_`` and ``free_energies_``, the
     energy after every epoch.
@@ -92,9 +100,12 @@ class OnlineKMeans(UnitNorm, MeansEstimator):
         True, "Scale inputs and units to unit norm, so that the nearest unit is the one with the greatest dot product."
     )
     learning_rate: float = number(
-        1.0, "How far a unit moves towards its first row; later ones count less and less.", above=0.0, most=1.0
+        1.0, "The share of the way to its first row that a unit moves: the lecture's 2 zeta.", above=0.0, most=1.0
     )
+    schedule: str = choice("wins", SCHEDULE, "wins", "constant")
     max_iter: int = whole(10, "How often all rows are shown, each time in a new random order.", least=1)
+
+    _without_norm: ClassVar[str] = ", or set `normalize=False`"
 
     def _prepared(self, data: Dataset) -> Dataset:
         return self._scaled(data) if self.normalize else super()._prepared(data)
@@ -107,7 +118,12 @@ class OnlineKMeans(UnitNorm, MeansEstimator):
 
     def _shower(self, in_order: bool) -> Learner:
         return WinnerTakeAll(
-            normalize=self.normalize, learning_rate=self.learning_rate, max_iter=self.max_iter, in_order=in_order
+            normalize=self.normalize,
+            learning_rate=self.learning_rate,
+            schedule=self.schedule,
+            max_iter=self.max_iter,
+            in_order=in_order,
+            **self._placing,
         )
 
     def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:

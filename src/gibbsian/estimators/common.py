@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gibbsian.estimators.base import Estimator
 from gibbsian.learners import as_learner
+from gibbsian.learners.recipe import LOG_PRIOR
 from gibbsian.settings import declared, free, number
 
 
@@ -25,6 +26,7 @@ class LearnedMachine(Estimator):
     l2: float = number(
         0.0, "Penalty `(l2/2) sum parameter^2` on the mean loss per row, in the model's own coding.", least=0
     )
+    log_prior: Any = free(None, LOG_PRIOR, doc="str, callable or None")
     coding: Any = free(
         "auto",
         "How values are written: recognised from the data, or declared by name ('spin', 'binary', 'categorical', "
@@ -38,7 +40,7 @@ class LearnedMachine(Estimator):
 
     def _learner_named(self, name: Any, **settings: Any) -> Any:
         """Return a learner by its name, with the penalties, or the learner itself."""
-        return as_learner(name, l1=self.l1, l2=self.l2, **settings)
+        return as_learner(name, l1=self.l1, l2=self.l2, log_prior=self.log_prior, **settings)
 
 
 class HiddenFeatures(TransformerMixin):

@@ -70,7 +70,7 @@ class GaussianMachine(NumberTables, Estimator):
     l2: float = number(0.0, "Penalty `(l2/2) sum parameter^2` on the mean loss per row, in standard units.", least=0)
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> GaussianModel:
-        model = GaussianModel.independent(as_graph(self.graph, data.names), *column_units(data))
+        model = GaussianModel.apart(as_graph(self.graph, data.names), *column_units(data))
         plain = self.learner in SMOOTH and not (self.l1 or self.l2 or data.has_missing)
         if not plain or not model.graph.is_complete:
             return model
@@ -110,13 +110,15 @@ class GaussianMachine(NumberTables, Estimator):
         data = self._read(X)
         return like_frame(self._answers.completed_states(data, self._rng())[data.row_of], X, self.names_)
 
-    def conditional(self, given: Any) -> tuple[Any, Any]:
-        """Return mean and covariance of the missing cells of one row given the present ones, by name.
+    def conditional(self, given: Any, names: Any = None) -> tuple[Any, Any]:  # type: ignore[override]  # no table
+        """Return mean and covariance of the other columns, or of some, given numbers of some, by name.
 
         Parameters
         ----------
         given : mapping of str to float
             Numbers of some columns, by name.
+        names : list of str, default=None
+            The columns asked for; all that are not given.
 
         Examples
         --------
@@ -132,8 +134,11 @@ class GaussianMachine(NumberTables, Estimator):
         if unknown := [name for name in given if name not in self.names_]:
             raise ArgumentError(f"has no column {unknown[0]!r}", argument="given", value=given)
         means, covariance = self._answers.conditional(row[None], np.isnan(row))
-        names = [name for name in self.names_ if name not in given]
-        return pandas.Series(means[0], names), pandas.DataFrame(covariance, names, names)
+        free = [name for name in self.names_ if name not in given]
+        asked = free if names is None else list(names)
+        if unknown := [name for name in asked if name not in free]:
+            raise ArgumentError(f"names {unknown[0]!r}, which is given or no column", argument="names", value=names)
+        return pandas.Series(means[0], free)[asked], pandas.DataFrame(covariance, free, free).loc[asked, asked]
 
     # -- what a reader is shown ---------------------------------------------------------------------------------------
     @property

@@ -14,6 +14,7 @@ from gibbsian.domain import as_coding
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.estimators.common import LearnedMachine
 from gibbsian.learners import FitResult, Learner
+from gibbsian.learners.base import is_penalised
 from gibbsian.learners.runaway import check_runaway
 from gibbsian.learners.start import start_from
 from gibbsian.resources import memory_limit, require_memory
@@ -85,7 +86,7 @@ class Machine(LearnedMachine):
 
         batch_size = int(np.clip(data.n_rows // 500, 50, 50_000))
         if self._is_auto or self.learner == "online":
-            return Online(l1=self.l1, l2=self.l2, batch_size=batch_size)
+            return Online(l1=self.l1, l2=self.l2, log_prior=self.log_prior, batch_size=batch_size)
         return self._learner_named(self.learner).by_chunks(batch_size)
 
     def _learns_by_chunks(self) -> bool:
@@ -94,11 +95,13 @@ class Machine(LearnedMachine):
         return True
 
     def _preflight(self, data: Dataset, model: Any, learner: Learner) -> None:
-        preflight(data, model, l1=getattr(learner, "l1", 0.0), l2=getattr(learner, "l2", 0.0))
+        # a prior keeps parameters finite, as a penalty does
+        l2 = getattr(learner, "l2", 0.0) or float(getattr(learner, "log_prior", None) is not None)
+        preflight(data, model, l1=getattr(learner, "l1", 0.0), l2=l2)
 
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
         """Refuse parameters that have run away, and keep the data's moments to compare the model's with."""
-        if not (getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0)):
+        if not is_penalised(learner):
             check_runaway(result.model, data, learner)
         return replace(result, moments=self._moments(result.model, data))
 

@@ -86,7 +86,7 @@ class MachineMixture(MixtureEstimator):
         return data
 
     # -- learning -----------------------------------------------------------------------------------------------------
-    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+    def _unplaced(self, data: Dataset) -> Any:
         k, n = self.n_components, data.n_variables
         if isinstance(self.machine, str):
             return IndependentColumnsMixture.unplaced(k, data.domain, n, smoothing=self.smoothing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -14,16 +15,19 @@ from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, Mis
 from gibbsian.estimators.base import ESTIMATORS, Estimator
 from gibbsian.estimators.frames import like_frame
 from gibbsian.estimators.numbers import NumberTables
-from gibbsian.learners import EM, FitResult, Learner
+from gibbsian.learners import EM, FitResult, Learner, as_learner
 from gibbsian.learners.stages import Annealed, Restarts
 from gibbsian.models import bessel
 from gibbsian.models.concentration import METHODS
+from gibbsian.models.mixture import FAR_APART, PARTITION
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel
 from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, unit_rows, without_direction
-from gibbsian.settings import Setting, check_value, choice, declared, flag, number, whole
+from gibbsian.settings import Setting, check_value, choice, declared, flag, free, number, whole
 
 # Beyond these, squares in the densities leave the range of numbers.
 LEAST_VARIANCE, LARGEST_KAPPA = 1e-140, 1e140
+# How classes begin and share rows where nothing is said.
+DEFAULTS = (FAR_APART, "soft")
 _RELATIVE_TO = Setting("What densities are relative to.", "choice", words=("area", "uniform"))
 
 
@@ -32,6 +36,13 @@ class ClassEstimator(TransformerMixin, NumberTables, Estimator):
     """What all estimators with a hidden class share: numbers as data, and questions about classes."""
 
     n_components: int = whole(2, "k, the number of classes.", least=1, kw_only=False)
+    start: Any = free(
+        FAR_APART,
+        "Where the classes begin: at rows far apart ('k-means++'), at a random partition of the rows ('partition', "
+        "YK15 K-means (2) step 1), or at given means, one row for each class: an array, a table on disk, or those of a "
+        "fitted mixture.",
+        doc="{'k-means++', 'partition'}, array, path or fitted mixture",
+    )
     _value_name: ClassVar[str] = "free energy"
 
     def _counting(self, data: Dataset) -> Dataset:
@@ -39,8 +50,45 @@ class ClassEstimator(TransformerMixin, NumberTables, Estimator):
         return super()._counting(data)
 
     # -- learning -----------------------------------------------------------------------------------------------------
+    def _unplaced(self, data: Dataset) -> Any:
+        """Return the mixture whose classes learning has yet to place."""
+        raise NotImplementedError
+
+    @property
+    def _is_given(self) -> bool:
+        return not (isinstance(self.start, str) and self.start in (FAR_APART, PARTITION))
+
+    @property
+    def _placing(self) -> dict[str, str]:
+        return {} if self._is_given else {"placing": self.start}
+
+    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+        model = self._unplaced(data)
+        if not self._is_given:
+            return model
+        steps = model.em_steps(data)
+        if not hasattr(steps, "from_means"):
+            remedy = "use 'k-means++' or 'partition'"
+            raise ArgumentError(
+                "places no machines, which are fitted to classes", remedy, argument="start", value="means"
+            )
+        return steps.from_means(self._means_given(data))
+
+    def _means_given(self, data: Dataset) -> np.ndarray:
+        """Return the means to start from, read as rows are; numbers in a line are cut into rows."""
+        shape = (self.n_components, data.n_variables)
+        given = getattr(self.start, "means_", self.start)
+        if not isinstance(given, str | os.PathLike) and np.size(given) == np.prod(shape) and np.ndim(given) == 1:
+            given = np.reshape(given, shape)
+        read = self._prepared(Dataset.read(given, coding=data.coding))
+        if (read.n_rows, read.n_variables) != shape or read.has_missing:
+            remedy = f"give one mean of {shape[1]} columns, none missing, for each of {shape[0]} classes"
+            reason = f"has {read.n_rows} rows of {read.n_variables} columns"
+            raise ArgumentError(reason, remedy, argument="start", value=type(self.start).__name__)
+        return read.rows()[0]
+
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
-        return EM(assignment=getattr(self, "assignment", "soft"))
+        return EM(assignment="hard", **self._placing)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one chunk of rows, keeping what was learned before: sums of the classes add over chunks.
@@ -173,13 +221,24 @@ class ClassEstimator(TransformerMixin, NumberTables, Estimator):
 class MixtureEstimator(ClassEstimator):
     """A mixture with a density: scores, criteria, samples."""
 
+    learner: Any = free(
+        "em",
+        "How to learn: 'em' by steps over all rows, 'online-em' by running statistics of a few rows at a time, or a "
+        "learner object with its own settings.",
+        doc="str or Learner",
+    )
     n_init: int = whole(5, "Starts; the one of least free energy is kept.", least=1)
     max_iter: int = whole(1000, "Most steps of each start.", least=1)
     tol: float = number(1e-7, "Converged when the free energy per row falls by no more.", least=0.0)
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
-        hard = {"assignment": self.assignment} if hasattr(self, "assignment") else {}
-        return Restarts(learner=EM(**hard), n_init=self.n_init, max_iter=self.max_iter, tol=self.tol)
+        n_init = 1 if self._is_given else self.n_init
+        return Restarts(learner=self._chunk_learner(model, data), n_init=n_init, max_iter=self.max_iter, tol=self.tol)
+
+    def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
+        chosen = {"assignment": getattr(self, "assignment", "soft"), **self._placing}
+        own: dict[str, Any] = {name: value for name, value in chosen.items() if value not in DEFAULTS}
+        return as_learner(self.learner, **own)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-density per row."""
@@ -227,7 +286,7 @@ class SoftKMeans(MixtureEstimator):
     max_iter: int = whole(1000, "Most steps of each start, and of each stage.", least=1)
     tol: float = number(1e-8, "Converged when the free energy per row falls by no more.", least=0.0)
 
-    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+    def _unplaced(self, data: Dataset) -> Any:
         return GaussianMixtureModel.unplaced(
             self.n_components, data.n_variables, variance=self.variance, free_weights=False
         )
@@ -235,7 +294,11 @@ class SoftKMeans(MixtureEstimator):
     def _learner(self, model: Any, data: Dataset) -> Learner:
         if not self.anneal:
             return super()._learner(model, data)
-        stages = Annealed(learner=EM(), cooling=self.cooling, max_iter=self.max_iter, tol=self.tol)
+        if self._is_given or self._placing["placing"] != FAR_APART:
+            raise ArgumentError("`start` is not for annealed fits, which begin with all means together", "leave it out")
+        stages = Annealed(
+            learner=self._chunk_learner(model, data), cooling=self.cooling, max_iter=self.max_iter, tol=self.tol
+        )
         return Restarts(learner=stages, n_init=self.n_init, max_iter=None, tol=self.tol)
 
     @property
@@ -268,7 +331,7 @@ class GaussianMixture(MixtureEstimator):
     variance: str = choice("free", "One variance for each class, or one for all.", "free", "tied")
     variance_floor: float = number(1e-6, "Least variance, as a share of the mean variance of the columns.", above=0.0)
 
-    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+    def _unplaced(self, data: Dataset) -> Any:
         settings = {"variance": self.variance, "floor_share": self.variance_floor}
         return GaussianMixtureModel.unplaced(self.n_components, data.n_variables, **settings)
 
@@ -277,6 +340,7 @@ class UnitNorm:
     """Estimators whose rows are directions: scaled to unit norm; those of norm zero do not count, with a warning."""
 
     normalize: bool
+    _without_norm: ClassVar[str] = ""  # what else to do about missing cells
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that unit norm needs all cells."""
@@ -291,7 +355,8 @@ class UnitNorm:
     def _scaled(self: Any, data: Dataset) -> Dataset:
         """Return the data with rows of unit norm."""
         if data.missing is not None:
-            GaussianMixtureModel.unplaced(1, data.n_variables).require_all_cells(data.missing[data.row_of])
+            model = GaussianMixtureModel.unplaced(1, data.n_variables)
+            model.require_all_cells(data.missing[data.row_of], self._without_norm)
         if not self.normalize:
             unit_rows(data.rows()[0], scale=False)
         data = data.with_numbers(unit_rows(data.states, scale=self.normalize))
@@ -355,7 +420,7 @@ class VonMisesFisherMixture(UnitNorm, MixtureEstimator):
             raise DataError("n_features=1", "directions need at least two columns")
         return self._scaled(data)
 
-    def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
+    def _unplaced(self, data: Dataset) -> Any:
         return VonMisesFisherMixtureModel.unplaced(
             self.n_components,
             data.n_variables,

@@ -32,6 +32,7 @@ _NAMES = {
     "Nodewise": "nodewise",
     "ObjectiveLearner": "objective",
     "Online": "online",
+    "OnlineEM": "online_em",
     "PCD": "contrastive_divergence",
     "ProbabilityFlow": "objective",
     "RISE": "nodewise",

@@ -36,6 +36,11 @@ class Around(Learner):
         return self.learner.takes_numbers
 
     @property
+    def log_prior(self) -> Any:
+        """The prior of the learner within."""
+        return getattr(self.learner, "log_prior", None)
+
+    @property
     def objective(self) -> Any:
         """What is minimised; None where nothing is."""
         return getattr(self.learner, "objective", None)

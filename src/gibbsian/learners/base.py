@@ -52,9 +52,12 @@ class Learner:
     True
     """
 
+    # Whether it learns mixtures.
+    learns_classes: ClassVar[bool] = False
+
     def refusal(self, model: Any) -> str:
         """Say why the learner cannot learn a kind of model; the empty string where it can."""
-        return ""
+        return "learns no hidden classes" if hasattr(model, "em_steps") and not self.learns_classes else ""
 
     def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
         """Return where learning begins when nothing is said: hidden units must not all be alike."""
@@ -166,3 +169,9 @@ def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settin
     if given := [f"{name}={value}" for name, value in settings.items() if value]:
         raise ArgumentError(f"{', '.join(given)}", "a learner object brings its own settings, so give it there")
     return learner
+
+
+def is_penalised(learner: Any) -> bool:
+    """Say whether a penalty or a prior keeps the parameters of a learner small."""
+    prior = getattr(learner, "log_prior", None)
+    return bool(getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0) or prior is not None)

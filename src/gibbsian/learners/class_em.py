@@ -17,7 +17,9 @@ from gibbsian.errors import ArgumentError, DataError
 from gibbsian.expectations.base import Rebuilt
 from gibbsian.learners.base import LearnerState
 from gibbsian.models.class_shares import ClassSums
+from gibbsian.models.mixture import FAR_APART, PARTITION
 from gibbsian.optimizers import StepInfo
+from gibbsian.settings import choice
 
 # Rises below this, per unit of free energy and row, are rounding.
 ROUNDING = 1e-10
@@ -25,6 +27,16 @@ ROUNDING = 1e-10
 LAST_DIGITS = 1e-14
 # What stands for the fall of the first step, before which there is none to compare with.
 NOT_YET = float(np.finfo(np.float64).max)
+
+
+PLACING = (
+    "How classes that have no parameters begin: at rows far apart, or as the classes of a random partition (YK15)."
+)
+
+
+def placing_setting() -> Any:
+    """Declare where classes begin."""
+    return choice(FAR_APART, PLACING, FAR_APART, PARTITION)
 
 
 @dataclass(frozen=True)
@@ -48,10 +60,11 @@ class ClassAlternation:
     """Both steps in turn over the same rows."""
 
     steps: Any
+    placing: str = FAR_APART
 
     def begin(self, model: Any, rng: np.random.Generator) -> ClassProgress:
         """Take the E-step at the model's parameters, or at a random start where it has none."""
-        start = self.steps.adopted(model) if model.is_placed else self.steps.start(rng)
+        start = self.steps.adopted(model) if model.is_placed else self.steps.start(rng, self.placing)
         free_energy, expected = self._expect(start, None, 0)
         return ClassProgress(start.theta, expected, free_energy, NOT_YET, self._noise(free_energy), 0, Rebuilt(start))
 
@@ -133,15 +146,11 @@ class Chunk:
     hard: bool
 
     @classmethod
-    def first(cls, model: Any, data: Any, hard: bool, rng: np.random.Generator) -> LearnerState:
+    def first(cls, model: Any, data: Any, hard: bool, placing: str, rng: np.random.Generator) -> LearnerState:
         """Place the classes by the first chunk, where the model has none yet."""
-        if not hasattr(model, "class_sums"):
-            raise ArgumentError(
-                "a mixture of machines needs all rows at once: each step fits the machines anew",
-                "use `fit`, or `machine='categorical'`",
-            )
+        require_sums(model)
         if not model.is_placed:
-            model = model.em_steps(data, hard).start(rng)
+            model = model.em_steps(data, hard).start(rng, placing)
         return LearnerState(cls(model, data, hard), ChunkProgress(model.theta, np.zeros(0), np.zeros(0), 0))
 
     def advance(self, before: ChunkProgress) -> tuple[ChunkProgress, StepInfo]:
@@ -158,3 +167,12 @@ class Chunk:
         """Return the mixture, with words about what is wrong with it."""
         fitted = self.model.replace(progress.theta)
         return replace(fitted, trouble=fitted.what_is_wrong(progress.mass) if progress.chunks else "")
+
+
+def require_sums(model: Any) -> None:
+    """Raise `ArgumentError` unless sums over the rows of a class are all that its M-step asks for."""
+    if not hasattr(model, "class_sums"):
+        raise ArgumentError(
+            "a mixture of machines needs all rows at once: each step fits the machines anew",
+            "use `fit` with `learner='em'`, or `machine='categorical'`",
+        )

@@ -35,8 +35,7 @@ class ChainRecipe(Recipe):
         return MomentMatching(
             expectation=self.chains(),
             optimizer=self.optimizer,
-            l1=self.l1,
-            l2=self.l2,
+            **self.penalties,
             average=self.average,
             min_iter=self.min_iter,
             centred=self.centred,

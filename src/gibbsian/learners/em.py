@@ -11,20 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.errors import ArgumentError
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
 from gibbsian.inference import ExactInference, plan_exact
 from gibbsian.learners.base import LEARNERS, LearnerState
-from gibbsian.learners.class_em import Chunk, ClassAlternation
+from gibbsian.learners.class_em import Chunk, ClassAlternation, placing_setting
 from gibbsian.learners.moment_matching import CLAMPED_HELP
-from gibbsian.learners.objective import ridge
-from gibbsian.learners.recipe import Penalised
+from gibbsian.learners.recipe import WithPrior
 from gibbsian.models import Model
 from gibbsian.objectives import Function
+from gibbsian.objectives.priors import SmoothPenalty, check_prior
 from gibbsian.optimizers import LBFGS, StepInfo
 from gibbsian.optimizers.anderson import LastRounds
 from gibbsian.optimizers.base import gradient_norm, penalty
@@ -80,7 +81,7 @@ class EMProgress:
 
 @LEARNERS.register("em")
 @declared(frozen=True)
-class EM(Penalised):
+class EM(WithPrior):
     """Generalised EM: in every step a few quasi-Newton steps on the expected complete-data likelihood, then an E-step.
 
     Each step lowers the penalised negative log-likelihood (or, with ``clamped="mean-field"``, the free energy, an upper
@@ -112,6 +113,8 @@ class EM(Penalised):
     accelerating EM and EM-like algorithms", Journal of Computational and Graphical Statistics 28 (2019).
     """
 
+    learns_classes: ClassVar[bool] = True
+
     clamped: Expectation | str | None = free(None, CLAMPED_HELP, doc="Expectation, str or None", kw_only=False)
     m_steps: int = whole(3, "Quasi-Newton steps in each M-step.", least=1)
     max_seconds: float = number(10.0, "Refuse when the exact free phase is predicted to take longer.", above=0)
@@ -127,9 +130,11 @@ class EM(Penalised):
         "soft",
         "hard",
     )
+    placing: str = placing_setting()
 
     def __post_init__(self) -> None:
         check(self)
+        check_prior(self.log_prior)
         if isinstance(self.clamped, str):
             self._settle(clamped=CLAMPED.create(self.clamped))
 
@@ -140,7 +145,9 @@ class EM(Penalised):
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Take the E-step at the start."""
         if hasattr(model, "em_steps"):
-            alternation: Any = ClassAlternation(model.em_steps(data, self._hard))
+            if self.log_prior is not None:
+                raise ArgumentError("is of machines, not of classes", "leave it out", argument="log_prior")
+            alternation: Any = ClassAlternation(model.em_steps(data, self._hard), self.placing)
         else:
             alternation = MachineAlternation(self, model, data)
         return LearnerState(alternation, alternation.begin(model, rng))
@@ -157,7 +164,7 @@ class EM(Penalised):
         if not hasattr(model, "em_steps"):
             raise self.needs_all_rows()
         if state is None:
-            return self.step(Chunk.first(model, data, self._hard, rng))
+            return self.step(Chunk.first(model, data, self._hard, self.placing, rng))
         return self.step(LearnerState(replace(state.problem, data=data, hard=self._hard), state.progress))
 
     def by_chunks(self, batch_size: int) -> EM:
@@ -201,7 +208,12 @@ class MachineAlternation:
     @cached_property
     def l1(self) -> np.ndarray:
         """The L1 penalty of each parameter."""
-        return self.learner._l1_of(self.model)
+        return self.learner._l1_of(self.model, self.data)
+
+    @cached_property
+    def smooth(self) -> SmoothPenalty:
+        """The penalties that have a gradient everywhere."""
+        return self.learner._smooth_of(self.model, self.data)
 
     @cached_property
     def _plan(self) -> Callable[[Model], ExactInference]:
@@ -240,7 +252,7 @@ class MachineAlternation:
         after = self._expect(moved_on)
         if self.learner.accelerated:
             after = self._extrapolate(before, after)
-        gradient = after.gap / self.model.temperature + self.learner.l2 * after.theta
+        gradient = after.gap / self.model.temperature + self.smooth(after.theta)[1]
         norm = gradient_norm(after.theta, gradient, self.l1)
         noise = _noise(after) / self.model.temperature
         moved = float(np.abs(after.theta - before.theta).max(initial=0.0))
@@ -271,12 +283,11 @@ class MachineAlternation:
     def _maximise(self, progress: EMProgress) -> LBFGSState:
         """The M-step: a few steps down ``log Z - theta . clamped / T`` and the penalties, none of which goes up."""
         theta, statistics, temperature = progress.theta, progress.clamped, self.model.temperature
-        l2 = self.learner.l2
-        smooth = progress.log_partition - theta @ statistics / temperature + 0.5 * l2 * theta @ theta
-        gradient = (progress.free - statistics) / temperature + l2 * theta
-        value = float(smooth) + penalty(theta, self.l1)
+        more, slope = self.smooth(theta)
+        gradient = (progress.free - statistics) / temperature + slope
+        value = float(progress.log_partition - theta @ statistics / temperature) + more + penalty(theta, self.l1)
         state = LBFGSState(theta, gradient, value, progress.evaluations, progress.moves, progress.changes)
-        function = ridge(self._complete_data(statistics), l2)
+        function = self.smooth.added_to(self._complete_data(statistics))
         for _ in range(self.learner.m_steps):
             state, info = LBFGS().step(function, state, self.l1)
             if info.stalled:
@@ -327,7 +338,7 @@ class MachineAlternation:
     def _value(self, progress: EMProgress) -> float:
         theta = progress.theta
         fit = progress.log_partition - progress.log_evidence
-        return fit + 0.5 * self.learner.l2 * float(theta @ theta) + penalty(theta, self.l1)
+        return fit + self.smooth(theta)[0] + penalty(theta, self.l1)
 
 
 def _noise(progress: EMProgress) -> float:

@@ -22,8 +22,10 @@ from gibbsian.learners.callbacks import Callback, Monitor
 from gibbsian.learners.filling import EpochRows, check_states
 from gibbsian.learners.layer_monitors import WATCHED_ROWS, HeldOutCurves
 from gibbsian.learners.lessons import Lessons, lessons_for
+from gibbsian.learners.recipe import LOG_PRIOR
 from gibbsian.learners.standard_units import ColumnScale
 from gibbsian.models.layers import mean_values
+from gibbsian.objectives.priors import SmoothPenalty, bind_prior, check_prior
 from gibbsian.optimizers import Decay, StepInfo
 from gibbsian.resources import require_memory
 from gibbsian.settings import check, choice, declared, flag, free, number, whole
@@ -82,6 +84,8 @@ class MinibatchProblem:
     lessons: Lessons
     scale: ColumnScale | None
     phase: str
+    smooth: SmoothPenalty
+    corners: np.ndarray
 
     def here(self, progress: MinibatchProgress) -> Any:
         """Return the model as learning has it, in its own units."""
@@ -135,6 +139,7 @@ class Minibatch(Learner):
     )
     l1: float = number(0.0, "Penalty l1 * sum |W| on the weights.", least=0)
     l2: float = number(0.0, "Penalty l2 / 2 * sum W^2 on the weights.", least=0)
+    log_prior: Any = free(None, LOG_PRIOR, doc="str, callable or None")
     mean_field_steps: int = whole(
         5, "Most rounds of updates of the hidden layers of a deep Boltzmann machine for each minibatch.", least=1
     )
@@ -144,6 +149,7 @@ class Minibatch(Learner):
         check(self)
         if not isinstance(self.schedule, Decay) and self.schedule not in ("linear", "constant"):
             raise ArgumentError("must be 'linear', 'constant' or a Decay", argument="schedule", value=self.schedule)
+        check_prior(self.log_prior)
         self.phase()
 
     def phase(self) -> FreePhase:
@@ -198,11 +204,16 @@ class Minibatch(Learner):
         )
         return LearnerState(problem, progress)
 
-    def _problem(self, model: Any, data: Dataset, scale: ColumnScale | None) -> MinibatchProblem:
+    def _problem(self, model: Any, data: Dataset, scale: ColumnScale | None, seen: float = 0.0) -> MinibatchProblem:
         rows = EpochRows(data)
         self._require_memory(model, rows.n_rows)
         model = model.replace(model.theta.astype(self.dtype))
-        return MinibatchProblem(model, rows, lessons_for(model, self, model, rows), scale, repr(self.phase()))
+        prior, corners = bind_prior(self.log_prior, model.penalised)
+        n_rows = seen + float(data.total_weight)
+        penalties = SmoothPenalty(0.0, prior, n_rows), corners / n_rows
+        return MinibatchProblem(
+            model, rows, lessons_for(model, self, model, rows), scale, repr(self.phase()), *penalties
+        )
 
     def _require_memory(self, model: Any, n_rows: int) -> None:
         """Refuse a fit that would not fit the memory, before it takes any."""
@@ -221,7 +232,7 @@ class Minibatch(Learner):
         """Go on with other rows; chains begin anew where the free phase is another than before."""
         before, progress = state.problem, state.progress
         check_states(before.model.visible, data)
-        problem = self._problem(before.model, before.in_units(data), before.scale)
+        problem = self._problem(before.model, before.in_units(data), before.scale, before.smooth.n_rows)
         here, rng = problem.here(progress), seeded(progress.seed, _START, progress.epoch)
         memory = progress.memory
         # other rows, other missing cells: they are drawn afresh
@@ -255,12 +266,15 @@ class Minibatch(Learner):
         theta, velocity, filled = progress.theta.copy(), progress.velocity.copy(), progress.filled.copy()
         # the model shares the memory of theta, which the steps change in place
         model, memory, lessons = problem.model.replace(theta), progress.memory, problem.lessons
-        parts, moved, misfit = _runs(model.penalised), 0.0, 0.0
+        parts, moved, misfit = self._penalties(problem), 0.0, 0.0
         for k in range(len(cuts)):
             begin, end = cuts[k]
             lesson = lessons.teach(model, memory, filled, order[begin:end], rng)
             rate = self._rate(progress.steps + k, problem) / lessons.divisor
-            self._move(theta, velocity, lesson.gradient, rate, parts)
+            gradient = lesson.gradient
+            if self.log_prior is not None:
+                gradient = gradient - problem.smooth(theta)[1].astype(theta.dtype)
+            self._move(theta, velocity, gradient, rate, parts)
             memory = lesson.memory
             moved += rate / (1.0 - self.momentum)
             misfit += lesson.misfit / len(cuts)
@@ -283,16 +297,23 @@ class Minibatch(Learner):
         velocity: np.ndarray,
         gradient: np.ndarray,
         rate: float,
-        parts: list[tuple[slice, bool]],
+        parts: list[tuple[slice, float, float]],
     ) -> None:
-        """Make a step in place: momentum for all, penalties on the weights."""
+        """Make a step in place: momentum for all, and the penalties of each part."""
         as_number = theta.dtype.type
-        for part, penalised in parts:
-            numbers = map(as_number, (rate, self.momentum, self.l2 if penalised else 0.0))
+        for part, l1, l2 in parts:
+            numbers = map(as_number, (rate, self.momentum, l2))
             kernels.move_weights(theta[part], velocity[part], gradient[part], *numbers)
-            if penalised and self.l1:
+            if l1:
                 # with momentum a step of the gradient adds up to 1 / (1 - momentum) times its length
-                kernels.shrink(theta[part], as_number(rate * self.l1 / (1.0 - self.momentum)))
+                kernels.shrink(theta[part], as_number(rate * l1 / (1.0 - self.momentum)))
+
+    def _penalties(self, problem: MinibatchProblem) -> list[tuple[slice, float, float]]:
+        """Return the parts of theta that are penalised alike, with L1 and L2."""
+        return [
+            (part, self.l1 * penalised + float(problem.corners[part.start]), self.l2 * penalised)
+            for part, penalised in _runs(problem.model.penalised)
+        ]
 
     def _cuts(self, problem: MinibatchProblem) -> Cuts:
         return Cuts(problem.rows.data.n_draws, self.batch_size)

@@ -17,8 +17,9 @@ from gibbsian.expectations.clamped import CLAMPED, present_means
 from gibbsian.learners.base import LearnerState
 from gibbsian.learners.hidden import choose_clamped, start_of_free_phase
 from gibbsian.learners.noisy_steps import NoisySteps, OnWalk, paced_adam
-from gibbsian.learners.recipe import Penalised, as_optimizer
+from gibbsian.learners.recipe import WithPrior, as_optimizer
 from gibbsian.models import Model
+from gibbsian.objectives.priors import SmoothPenalty, check_prior
 from gibbsian.optimizers import Ascent, GradientStep, StepInfo
 from gibbsian.settings import check, declared, flag, free, whole
 
@@ -53,6 +54,7 @@ class _Problem:
     statistics: np.ndarray
     clamped: Expectation | None
     steps: NoisySteps
+    smooth: SmoothPenalty
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Runaway:
 
 
 @declared(frozen=True)
-class MomentMatching(Penalised):
+class MomentMatching(WithPrior):
     """Steps along the gradient of the likelihood, with the model's expectation taken in any way.
 
     Sampled moments make noisy steps that never come to rest. With ``average=True`` the answer is the running mean of
@@ -126,6 +128,7 @@ class MomentMatching(Penalised):
 
     def __post_init__(self) -> None:
         check(self)
+        check_prior(self.log_prior)
         if isinstance(self.expectation, str):
             self._settle(expectation=EXPECTATIONS.create(self.expectation))
         if isinstance(self.clamped, str):
@@ -134,7 +137,7 @@ class MomentMatching(Penalised):
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Compute the data's statistics, or prepare their clamped phase, and start the samples."""
-        centring = model.centred(present_means(data), l1=self.l1 > 0) if self.centred else None
+        centring = model.centred(present_means(data), l1=self._l1_of(model, data).any()) if self.centred else None
         rows, statistics, clamped, posterior = data, np.zeros_like(model.theta), None, None
         if data.has_missing:
             clamped = choose_clamped(self.clamped, self.expectation, model, data)
@@ -143,9 +146,9 @@ class MomentMatching(Penalised):
         else:
             statistics = model.mean_statistics(data.states, data.weights)
         optimizer: Any = paced_adam(model) if self.optimizer is None else self.optimizer
-        steps = NoisySteps(optimizer, self._l1_of(model), centring, self.average, self.min_iter)
+        steps = NoisySteps(optimizer, self._l1_of(model, data), centring, self.average, self.min_iter)
         samples = self.expectation.init(model, rows, rng)  # type: ignore[union-attr]
-        problem = _Problem(model, data, statistics, clamped, steps)
+        problem = _Problem(model, data, statistics, clamped, steps, self._smooth_of(model, data))
         return LearnerState(problem, _Progress(steps.start(model.theta), samples, posterior))
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
@@ -154,7 +157,7 @@ class MomentMatching(Penalised):
         model, temperature = problem.model.replace(walk.iterate), problem.model.temperature
         data, posterior, samples = self._clamped_phase(problem, model, state.progress)
         free, samples = self.expectation(model, samples)  # type: ignore[operator]
-        gradient = (free.mean - data.mean) / temperature + self.l2 * walk.iterate
+        gradient = (free.mean - data.mean) / temperature + problem.smooth(walk.iterate)[1]
         walk, info = problem.steps.step(walk, gradient, np.hypot(free.stderr, data.stderr) / temperature)
         if self.runaway is not None:
             info = info._replace(failure=self.runaway.failure(model, walk.iterate, walk.evaluations))
@@ -167,7 +170,10 @@ class MomentMatching(Penalised):
         fresh = self.init(state.problem.model.replace(walk.iterate), data, np.random.default_rng(walk.evaluations))
         restarts = hasattr(self.expectation, "restarted_at")
         samples = fresh.progress.samples if restarts else state.progress.samples
-        return LearnerState(fresh.problem, replace(fresh.progress, walk=walk, samples=samples))
+        model, seen = fresh.problem.model, state.problem.smooth.n_rows
+        steps = replace(fresh.problem.steps, l1=self._l1_of(model, data, seen))
+        problem = replace(fresh.problem, smooth=self._smooth_of(model, data, seen), steps=steps)
+        return LearnerState(problem, replace(fresh.progress, walk=walk, samples=samples))
 
     def update(
         self, state: LearnerState | None, model: Model, data: Dataset, rng: np.random.Generator

@@ -11,7 +11,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
-from gibbsian.learners.recipe import Penalised, Recipe, as_optimizer, optimizer_setting
+from gibbsian.learners.recipe import Recipe, WithPrior, as_optimizer, optimizer_setting
 from gibbsian.models import Model
 from gibbsian.models.centring import Centring
 from gibbsian.models.conditioning import Metric
@@ -20,6 +20,7 @@ from gibbsian.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.objectives import RatioMatching as RatioObjective
 from gibbsian.objectives.base import for_model
 from gibbsian.objectives.curvature import differences
+from gibbsian.objectives.priors import SmoothPenalty, check_prior
 from gibbsian.objectives.probability_flow import SKIP_DATA
 from gibbsian.optimizers import GradientStep, Optimizer, StepInfo
 from gibbsian.settings import check, declared, flag, free, number
@@ -38,8 +39,8 @@ FEWEST_SAMPLED = 100
 
 
 @declared(frozen=True)
-class ObjectiveLearner(Penalised):
-    """Minimise ``objective + l1 sum|couplings| + (l2 / 2) sum theta^2``.
+class ObjectiveLearner(WithPrior):
+    """Minimise ``objective + l1 sum|couplings| + (l2 / 2) sum theta^2 - log_prior / n``.
 
     The penalties act on the parameters in the model's own coding; the L1 penalty leaves biases alone. Where cells are
     missing and the objective does not sum them out itself, the equations ``E[gradient of the row's loss | present
@@ -63,6 +64,7 @@ class ObjectiveLearner(Penalised):
 
     def __post_init__(self) -> None:
         check(self)
+        check_prior(self.log_prior)
         self._settle(optimizer=as_optimizer(self.optimizer))
 
     @property
@@ -79,26 +81,26 @@ class ObjectiveLearner(Penalised):
 
     def _minimisation(self, model: Model, data: Dataset) -> tuple[Minimisation, np.ndarray]:
         """Return the function with what minimises it, and where to start: independent columns rather than zero."""
-        plain = Minimisation(self._bind(model, data), self.optimizer, self._l1_of(model))
+        l1 = self._l1_of(model, data)
+        plain = Minimisation(self._bind(model, data), self.optimizer, l1)
         metric_of = getattr(for_model(self.objective, model), "metric", None)
         if metric_of is None or not getattr(self.optimizer, "takes_metric", False):
             return plain, model.theta
-        centred = replace(plain, centring=self._centring(model, data))
-        if data.has_missing or model.n_hidden or self.l1:
-            return centred, model.theta
-        mean = _shrunk_means(model, data)
-        near = model.independent(mean)
+        centred = replace(plain, centring=self._centring(model, data, l1))
+        near = None
+        if not (data.has_missing or model.n_hidden or l1.any()):
+            mean = _shrunk_means(model, data)
+            near = model.independent(mean)
         if near is None:
             return centred, model.theta
-        return replace(
-            centred, metric=metric_of(near, data, mean, self.l2)
-        ), model.theta if model.theta.any() else near.theta
+        centred = replace(centred, metric=metric_of(near, data, mean, self.l2))
+        return centred, model.theta if model.theta.any() else near.theta
 
-    def _centring(self, model: Model, data: Dataset) -> Centring:
+    def _centring(self, model: Model, data: Dataset, l1: np.ndarray) -> Centring:
         """Return the change to parameters about the mean, which are the same ones in every coding."""
         from gibbsian.expectations.clamped import present_means
 
-        return model.centred(present_means(data), l1=self.l1 > 0)
+        return model.centred(present_means(data), l1=bool(l1.any()))
 
     def _completing(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Prepare to complete the rows again and again under the model."""
@@ -112,7 +114,7 @@ class ObjectiveLearner(Penalised):
                 lambda rows: self._bind(model, rows),
                 model.replace,
                 self.optimizer,  # type: ignore[arg-type]  # __post_init__ made it one
-                self._l1_of(model),
+                self._l1_of(model, data),
             )
             return LearnerState(rounds, rounds.start(model.theta))
         sampled = SampledRounds(
@@ -125,29 +127,28 @@ class ObjectiveLearner(Penalised):
         from gibbsian.learners.noisy_steps import NoisySteps, paced_adam
 
         optimizer = self.optimizer if isinstance(self.optimizer, GradientStep) else paced_adam(model)
-        return NoisySteps(
-            optimizer, self._l1_of(model), self._centring(model, data), average=True, min_iter=FEWEST_SAMPLED
-        )
+        l1 = self._l1_of(model, data)
+        return NoisySteps(optimizer, l1, self._centring(model, data, l1), average=True, min_iter=FEWEST_SAMPLED)
 
     def _bind(self, model: Model, rows: Dataset) -> Function:
         """Return the smooth part of what is minimised, as a function of theta."""
-        objective = for_model(self.objective, model)
-        function = ridge(objective.bind(model, rows), self.l2)
+        objective, smooth = for_model(self.objective, model), self._smooth_of(model, rows)
+        function = smooth.added_to(objective.bind(model, rows))
         if not getattr(self.optimizer, "needs_hessian", False):
             return function
 
         def hessian(theta: np.ndarray) -> np.ndarray:
-            bent = objective.curvature(model.replace(theta), rows)
-            return bent + self.l2 * np.eye(theta.size)
+            return objective.curvature(model.replace(theta), rows) + smooth.hessian(theta)
 
         return WithHessian(function, hessian)
 
     def equations(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the equations that an unpenalised fit solves."""
         objective = for_model(self.objective, model)
-        if not hasattr(objective, "scores"):
+        if not hasattr(objective, "scores") or self.log_prior is not None:
+            under = f" under the prior {self.log_prior!r}" * (self.log_prior is not None)
             raise ArgumentError(
-                f"standard errors are not known for {objective!r}", "use `gibbsian.uncertainty.bootstrap`"
+                f"standard errors are not known for {objective!r}{under}", "use `gibbsian.uncertainty.bootstrap`"
             )
         if not data.has_missing or objective.takes_missing:
             return Equations(objective.curvature(model, data, max_seconds), objective.scores(model, data, max_seconds))
@@ -174,7 +175,7 @@ class ObjectiveLearner(Penalised):
         """Return the same objective by minibatches."""
         from gibbsian.learners.online import Online
 
-        return Online(objective=self.objective, l1=self.l1, l2=self.l2, batch_size=batch_size)
+        return Online(objective=self.objective, l1=self.l1, l2=self.l2, log_prior=self.log_prior, batch_size=batch_size)
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take one step of the optimiser, or one round of completing the rows and stepping."""
@@ -253,14 +254,7 @@ def _shrunk_means(model: Model, data: Dataset) -> np.ndarray:
 
 def ridge(function: Function, l2: float) -> Function:
     """Add ``(l2 / 2) |theta|^2`` to a function."""
-    if l2 == 0:
-        return function
-
-    def penalised(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = function(theta)
-        return value + 0.5 * l2 * float(theta @ theta), gradient + l2 * theta
-
-    return penalised
+    return SmoothPenalty(l2).added_to(function)
 
 
 # -- the named learners -----------------------------------------------------------------------------------------------
@@ -282,7 +276,7 @@ class MLE(Recipe):
     def build(self) -> Learner:
         """Minimise minus the log-likelihood."""
         return ObjectiveLearner(
-            objective=Likelihood(max_seconds=self.max_seconds), optimizer=self.optimizer, l1=self.l1, l2=self.l2
+            objective=Likelihood(max_seconds=self.max_seconds), optimizer=self.optimizer, **self.penalties
         )
 
 
@@ -300,7 +294,7 @@ class FlipCostLearner(Recipe):
     def build(self) -> Learner:
         """Minimise it."""
         return ObjectiveLearner(
-            objective=self.minimised(), optimizer=self.optimizer, l1=self.l1, l2=self.l2, completions=self.completions
+            objective=self.minimised(), optimizer=self.optimizer, completions=self.completions, **self.penalties
         )
 
 

@@ -21,11 +21,12 @@ from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.completing import completed, require_shown
 from gibbsian.learners.moment_matching import as_gradient_step
 from gibbsian.learners.noisy_steps import DEFAULT_OPTIMIZER
-from gibbsian.learners.recipe import Penalised
+from gibbsian.learners.recipe import WithPrior, n_rows
 from gibbsian.models import Model
 from gibbsian.models.centring import Centring
 from gibbsian.objectives import OBJECTIVES, Objective, Pseudolikelihood
 from gibbsian.objectives.base import for_model
+from gibbsian.objectives.priors import SmoothPenalty, check_prior
 from gibbsian.optimizers import GradientStep, StepInfo
 from gibbsian.optimizers.base import gradient_norm, penalty, subgradient
 from gibbsian.settings import check, declared, flag, free, whole
@@ -94,7 +95,7 @@ class OnlineProgress:
 
 @LEARNERS.register("online", consistent=False, stochastic=True)
 @declared(frozen=True)
-class Online(Penalised):
+class Online(WithPrior):
     """Minimise an objective by steps on shuffled minibatches.
 
     A step of the fit is a minibatch, so ``max_iter`` counts minibatches: see `steps`. The fit ends by itself after a
@@ -139,6 +140,7 @@ class Online(Penalised):
 
     def __post_init__(self) -> None:
         check(self)
+        check_prior(self.log_prior)
         if isinstance(self.objective, str):
             self._settle(objective=OBJECTIVES.create(self.objective))
         self._settle(optimizer=as_gradient_step(self.optimizer))
@@ -164,8 +166,9 @@ class Online(Penalised):
         problem = self._problem(model, data)
         return LearnerState(problem, self._begun(model, problem.pass_of(seed, 0)[0], seed))
 
-    def _problem(self, model: Model, data: Dataset | MinibatchSource) -> _Problem:
-        return _Problem(model, data, self.batch_size, self._l1_of(model))
+    def _problem(self, model: Model, data: Dataset | MinibatchSource, seen: float = 0.0) -> _Problem:
+        penalties = self._l1_of(model, data, seen), self._smooth_of(model, data, seen)
+        return _Problem(model, data, self.batch_size, *penalties)
 
     def _begun(self, model: Model, batch: Dataset, seed: np.ndarray) -> OnlineProgress:
         """Return the progress before the first step, which will be on `batch`."""
@@ -199,7 +202,7 @@ class Online(Penalised):
         if self._settled(progress):
             return state, self._info(problem, progress)
         batches = problem.pass_of(progress.seed, progress.epoch)
-        progress = self.learn(problem.model, problem.l1, progress, batches[progress.position])
+        progress = self.learn(problem, progress, batches[progress.position])
         progress = _count(problem.model, progress, len(batches), problem.l1)
         return LearnerState(problem, progress), self._info(problem, progress)
 
@@ -222,24 +225,26 @@ class Online(Penalised):
         """
         _check_data(data)
         _check_fits(model, data)
-        problem = self._problem(model, data)
         progress = self.init(model, data, rng).progress if state is None else replace(state.progress, position=0)
+        problem = self._problem(model, data, seen=progress.epoch * n_rows(data))  # as if all chunks were alike
         batches = problem.pass_of(progress.seed, progress.epoch)
         for batch in map(batches.__getitem__, range(len(batches))):
-            progress = _count(model, self.learn(model, problem.l1, progress, batch), len(batches), problem.l1)
+            progress = _count(model, self.learn(problem, progress, batch), len(batches), problem.l1)
         norm = float(np.abs(progress.gradient).max(initial=0.0))
         return LearnerState(None, progress), StepInfo(progress.value, norm, float("nan"), progress.steps)
 
-    def learn(self, model: Model, l1: np.ndarray, progress: OnlineProgress, batch: Dataset) -> OnlineProgress:
+    def learn(self, problem: _Problem, progress: OnlineProgress, batch: Dataset) -> OnlineProgress:
         """Take one step on one minibatch, whose missing cells are completed where the step starts."""
+        model, l1 = problem.model, problem.l1
         centring = _centring(model, progress.origin)
         here = centring.outwards(progress.iterate)
         objective = for_model(self.objective, model)
         if batch.has_missing and not getattr(objective, "takes_missing", False):
             batch = completed(model.replace(here), batch, seeded(progress.seed, progress.steps))
         smooth, slope = objective.bind(model, batch)(here)
-        gradient = slope + self.l2 * here
-        value = smooth + 0.5 * self.l2 * float(here @ here) + penalty(here, l1)
+        more, more_slope = problem.smooth(here)
+        gradient = slope + more_slope
+        value = smooth + more + penalty(here, l1)
         pulled = centring.gradient(gradient)
         iterate, moves = self.optimizer.move(  # type: ignore[union-attr]
             progress.iterate, pulled, centring.l1(l1), progress.moves
@@ -288,6 +293,7 @@ class _Problem:
     source: MinibatchSource
     batch_size: int
     l1: np.ndarray
+    smooth: SmoothPenalty
     _ready: tuple[bytes, int, ShuffledPass] | None = None
 
     def pass_of(self, seed: np.ndarray, epoch: int) -> ShuffledPass:

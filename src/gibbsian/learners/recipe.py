@@ -10,11 +10,17 @@ import numpy as np
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.around import Around
 from gibbsian.learners.base import Learner, LearnerState
+from gibbsian.objectives.priors import SmoothPenalty, bind_prior, check_prior
 from gibbsian.optimizers import OPTIMIZERS, StepInfo
 from gibbsian.settings import Setting, check, declared, free, number
 
 L1 = "Strength of the L1 penalty `l1 sum|theta|`, which leaves biases alone and sets couplings to zero."
 L2 = "Strength of the L2 penalty `(l2 / 2) sum theta^2`, in the model's own coding."
+LOG_PRIOR = (
+    "A prior of the parameters, for the maximum of the posterior: 'normal:SCALE', 'cauchy:2.5', 'student-t:DF:SCALE', "
+    "'laplace:SCALE', such families for 'biases=...,interactions=...', or a function of theta that returns the "
+    "log-prior and its gradient."
+)
 PENALTY = Setting("Strength of a penalty.", "number", low=0)
 
 
@@ -38,12 +44,41 @@ class Penalised(Learner):
         return np.where(model.penalised, self.l1, 0.0)
 
 
-class Recipe(Penalised, Around):
+@declared(frozen=True)
+class WithPrior(Penalised):
+    """A learner of the maximum of the posterior (YK15): what it lowers has minus the log-prior added."""
+
+    log_prior: Any = free(None, LOG_PRIOR, doc="str, callable or None")
+
+    def _l1_of(self, model: Any, data: Any, seen: float = 0.0) -> np.ndarray:  # type: ignore[override]
+        """Return the L1 penalty of each parameter, the prior's own corners at zero included."""
+        corners = bind_prior(self.log_prior, model.penalised)[1]
+        return super()._l1_of(model) + corners / (seen + n_rows(data))
+
+    def _smooth_of(self, model: Any, data: Any, seen: float = 0.0) -> SmoothPenalty:
+        """Return the penalties that have a gradient everywhere."""
+        return SmoothPenalty(self.l2, bind_prior(self.log_prior, model.penalised)[0], seen + n_rows(data))
+
+
+def n_rows(data: Any) -> float:
+    """The weight of rows: against those of all chunks (those `seen` before and these) a prior counts once."""
+    return float(getattr(data, "total_weight", data.n_rows))
+
+
+class Recipe(WithPrior, Around):
     """A learner that does what the learner it builds does."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        assert self.learner is not None  # so that a part which cannot be is refused here
+        check_prior(self.log_prior)
+        built = self.learner  # here, so that a part which cannot be is refused
+        if self.log_prior is not None and getattr(built, "log_prior", None) is None:
+            raise ArgumentError("is not known to this learner", "use `l2`", argument="log_prior", value=self.log_prior)
+
+    @property
+    def penalties(self) -> dict[str, Any]:
+        """All penalties by name, for the learner within."""
+        return {"l1": self.l1, "l2": self.l2, "log_prior": self.log_prior}
 
     def build(self) -> Learner:
         """Put the parts together."""

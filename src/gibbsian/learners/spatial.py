@@ -49,7 +49,7 @@ class SpatialMatching(Recipe):
         runaway = Runaway(REMEDY, patience=PATIENCE if isinstance(solver, Anderson) else None)
         expectation = InSpins(Spatial(region=self.region))
         return MomentMatching(
-            expectation=expectation, optimizer=solver, l1=self.l1, l2=self.l2, centred=self.centred, runaway=runaway
+            expectation=expectation, optimizer=solver, centred=self.centred, runaway=runaway, **self.penalties
         )
 
 

@@ -2,7 +2,8 @@
 
 ``m_winner <- m_winner - 2 zeta (m_winner - x)``, stochastic gradient descent on eq. 1, over the present cells. With
 inputs and units of unit norm the nearest mean is the one with the greatest dot product, which a neuron computes. The
-rate of a unit falls with the rows it has won, ``2 zeta = 1 / (1/learning_rate - 1 + wins)`` (Robbins and Monro).
+rate is constant, as the lecture prints it, or falls with the rows that a unit has won there, ``2 zeta = 1 /
+(1/learning_rate - 1 + wins)`` (Robbins and Monro), which makes it the mean of its present cells.
 """
 
 from __future__ import annotations
@@ -14,19 +15,23 @@ import numpy as np
 
 from gibbsian.backends.numba.mixtures import winner_take_all
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
+from gibbsian.learners.class_em import placing_setting
 from gibbsian.models.mixture import Rows
 from gibbsian.models.spherical_gaussians import KMeansSteps
 from gibbsian.optimizers import StepInfo
 from gibbsian.rng import as_pcg64, generator_of, generator_words
-from gibbsian.settings import check, declared, flag, number, whole
+from gibbsian.settings import check, choice, declared, flag, number, whole
+
+SCHEDULE = "Whether later rows count less, each unit averaging those it has won, or all as much as the first (YK15)."
 
 
 @dataclass(frozen=True)
 class UnitsProgress:
-    """The parameters of the mixture, what each unit has won, epochs so far, and the generator of their orders."""
+    """The parameters, the rows and present cells that each unit has won, epochs, and the generator of their orders."""
 
     theta: np.ndarray
     wins: np.ndarray
+    cells: np.ndarray
     epochs: int
     stream: np.ndarray
 
@@ -58,26 +63,29 @@ class WinnerTakeAll(Learner):
 
     normalize: bool = flag(True, "Keep the units at unit norm and compare dot products.")
     learning_rate: float = number(
-        1.0, "The share of the way to its first row that a unit moves; later ones count less.", above=0, most=1
+        1.0, "The share of the way to its first row that a unit moves: the lecture's 2 zeta.", above=0, most=1
     )
+    schedule: str = choice("wins", SCHEDULE, "wins", "constant")
     max_iter: int = whole(10, "How often all rows are shown.", least=1)
     in_order: bool = flag(False, "Show rows in their own order, and keep what the units have won.")
+    placing: str = placing_setting()
 
     def __post_init__(self) -> None:
         check(self)
 
     def refusal(self, model: Any) -> str:
-        """Only mixtures have classes to learn."""
-        return "" if hasattr(model, "em_steps") else "learns classes, and the model has no hidden label"
+        """Only k-means has classes that are their means."""
+        return "" if hasattr(model, "wins") else "learns classes that are their means, and the model has no such"
 
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Put the units on rows that lie far apart."""
         problem = self._problem(model, data)
         rng = as_pcg64(rng)
-        start = problem.steps.adopted(model) if model.is_placed else problem.steps.start(rng)
-        known = model.wins if self.in_order else None
-        wins = np.zeros(model.n_components) if known is None else known
-        progress = UnitsProgress(start.theta, wins, 0, generator_words(rng))
+        start = problem.steps.adopted(model) if model.is_placed else problem.steps.start(rng, self.placing)
+        known = self.in_order and model.cells is not None
+        wins = model.wins if known else np.zeros(model.n_components)
+        cells = model.cells if known else np.zeros(start.shifts.shape)
+        progress = UnitsProgress(start.theta, wins, cells, 0, generator_words(rng))
         return LearnerState(replace(problem, model=start), progress)
 
     def _problem(self, model: Any, data: Any) -> _Problem:
@@ -91,25 +99,27 @@ class WinnerTakeAll(Learner):
         model, rng = problem.model.replace(before.theta), generator_of(before.stream)
         means = model.shifts.copy()
         if self.in_order:
-            (rows, weights), wins = _in_order(problem.data), before.wins.copy()
+            (rows, weights), wins, cells = _in_order(problem.data), before.wins.copy(), before.cells.copy()
             order = np.flatnonzero(weights > 0)
         else:
             rows, weights = _filled(problem.steps.rows), problem.steps.rows.weights
             # a mean of the last epoch's winners alone forgets where the unit came from
-            order, wins = rng.permutation(len(weights)), np.zeros_like(before.wins)
-        winner_take_all(rows, weights, order, means, wins, float(self.learning_rate), self.normalize)
+            order, wins, cells = rng.permutation(len(weights)), np.zeros_like(before.wins), np.zeros_like(before.cells)
+        constant = self.schedule == "constant"
+        winner_take_all(rows, weights, order, means, wins, cells, float(self.learning_rate), constant, self.normalize)
         model = replace(model, shifts=means)
         energy, _ = problem.steps.expect(model)
         epochs = before.epochs + 1
-        progress = UnitsProgress(model.theta, wins, epochs, generator_words(rng))
+        progress = UnitsProgress(model.theta, wins, cells, epochs, generator_words(rng))
         moved = float(np.abs(progress.theta - before.theta).max())
         verdict = f"showed the rows {epochs} times" if epochs >= self.max_iter and not self.in_order else ""
         return LearnerState(problem, progress), StepInfo(energy, max(moved, 1e-300), 1.0, epochs, verdict=verdict)
 
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the units, with words about one that has won no row."""
-        wins = state.progress.wins
-        fitted, lost = replace(state.problem.model.replace(state.progress.theta), wins=wins), np.flatnonzero(wins == 0)
+        wins, cells = state.progress.wins, state.progress.cells
+        fitted = replace(state.problem.model.replace(state.progress.theta), wins=wins, cells=cells)
+        lost = np.flatnonzero(wins == 0)
         if not len(lost) or self.in_order or not state.progress.epochs:
             return fitted
         words = f"unit {lost[0]} has won no row in the last epoch and stays where it was: ask for fewer units"

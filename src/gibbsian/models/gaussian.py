@@ -121,7 +121,7 @@ class GaussianModel(ExponentialFamily):
         object.__setattr__(self, "theta", checked_theta(self.theta, 2 * n + edges, what))
 
     @classmethod
-    def independent(cls, graph: Graph, centre: np.ndarray, scale: np.ndarray) -> Self:
+    def apart(cls, graph: Graph, centre: np.ndarray, scale: np.ndarray) -> Self:
         """Return independent variables with these means and standard deviations."""
         n = graph.n_nodes
         return cls(graph, np.concatenate([np.zeros(n), np.ones(n), np.zeros(graph.n_edges)]), centre, scale)
@@ -130,6 +130,10 @@ class GaussianModel(ExponentialFamily):
         """Return the model with a precision matrix in standard units and the mean of moments."""
         i, j = self.graph.edges.T
         return self.replace(np.concatenate([precision @ moments.matrix[0, 1:], np.diag(precision), precision[i, j]]))
+
+    def at_temperature(self, temperature: float) -> Self:
+        """Return the same energies at another temperature."""
+        return self.replace(self.theta / temperature)
 
     # -- parts --------------------------------------------------------------------------------------------------------
     @property

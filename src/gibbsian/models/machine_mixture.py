@@ -17,7 +17,16 @@ from gibbsian.errors import ArgumentError, DataError
 from gibbsian.models.base import MODELS
 from gibbsian.models.class_shares import class_weights, emptied, is_empty, log_weights, nearest
 from gibbsian.models.independent_columns import one_hot
-from gibbsian.models.mixture import Mixture, Rows, mean_of_columns, require_distinct, spread_points
+from gibbsian.models.mixture import (
+    FAR_APART,
+    PARTITION,
+    Mixture,
+    Rows,
+    mean_of_columns,
+    random_partition,
+    require_distinct,
+    spread_points,
+)
 
 # The partition a mixture of machines starts from is softened by this share, so that no machine sees too few rows.
 SOFTENED = 0.2
@@ -159,12 +168,15 @@ class MachineSteps:
         """The weight of all rows."""
         return float(self.rows.weights.sum())
 
-    def start(self, rng: np.random.Generator) -> MachineMixtureModel:
-        """Return the mixture of a partition around rows that lie far apart, softened."""
+    def start(self, rng: np.random.Generator, placing: str = FAR_APART) -> MachineMixtureModel:
+        """Return the mixture of a random partition, or of one around rows that lie far apart, softened."""
         k, weights = self.model.n_components, self.rows.weights
         require_distinct(weights, k, self.data.n_rows)
-        points = self._points()
-        labels = nearest(points, spread_points(points, weights, k, rng))
+        if placing == PARTITION:
+            labels = random_partition(len(weights), k, rng)
+        else:
+            points = self._points()
+            labels = nearest(points, spread_points(points, weights, k, rng))
         shares = (1 - SOFTENED) * np.eye(k)[labels] + SOFTENED / k
         return self.maximise(shares.T * weights, self.model)
 

@@ -27,6 +27,9 @@ from gibbsian.models.class_shares import (
     sums_of_labels,
 )
 
+# How classes are placed before the first step (YK15, "K-means (2)": "randomly partition the datapoints, or use K++").
+FAR_APART, PARTITION = "k-means++", "partition"
+
 
 class Rows(NamedTuple):
     """Distinct rows that count, with their weights, and where cells are missing."""
@@ -135,7 +138,7 @@ class Mixture(ABC):
         """Return minus the log-density of each row."""
         return -self.log_weights(states)
 
-    def require_all_cells(self, missing: np.ndarray | None) -> None:
+    def require_all_cells(self, missing: np.ndarray | None, remedy: str = "") -> None:
         """Raise `MissingValuesError` naming the first missing cell of rows that must have unit norm."""
         if missing is None or not missing.any():
             return
@@ -143,7 +146,7 @@ class Mixture(ABC):
         raise MissingValuesError(
             f"row {row}, column {column} is missing (NaN), but unit norm ties all cells of a row together, so that "
             "what the others tell about the classes is no longer a closed form",
-            "fill it or leave the row out",
+            f"fill it or leave the row out{remedy}",
         )
 
     def at_temperature(self, temperature: float) -> Self:
@@ -248,9 +251,11 @@ class ClassSteps:
         """The weight of all rows, by which free energies are compared."""
         return float(self.rows.weights.sum())
 
-    def start(self, rng: np.random.Generator) -> Any:
-        """Return the mixture of a partition around points that lie far apart."""
+    def start(self, rng: np.random.Generator, placing: str = FAR_APART) -> Any:
+        """Return the mixture of a random partition, or of one around points that lie far apart."""
         require_distinct(self.rows.weights, self.model.n_components, self.data.n_rows)
+        if placing == PARTITION:
+            return self.from_labels(random_partition(len(self.rows.weights), self.model.n_components, rng))
         return self.from_points(self.model.starting_means(self.points, self.rows.weights, rng))
 
     def adopted(self, model: Any) -> Any:
@@ -297,6 +302,11 @@ def require_distinct(weights: np.ndarray, n_components: int, n_rows: int) -> Non
             argument="n_components",
             value=n_components,
         )
+
+
+def random_partition(n_rows: int, n_components: int, rng: np.random.Generator) -> np.ndarray:
+    """Give each row a class at random, such that the classes have equally many and none is empty."""
+    return rng.permutation(np.arange(n_rows) % n_components)
 
 
 def mean_of_columns(rows: Rows) -> np.ndarray:

@@ -27,7 +27,15 @@ from gibbsian.models.class_shares import (
     nearest,
     sums_of_labels,
 )
-from gibbsian.models.mixture import ExponentialMixture, Rows, mean_of_columns, require_distinct
+from gibbsian.models.mixture import (
+    FAR_APART,
+    PARTITION,
+    ExponentialMixture,
+    Rows,
+    mean_of_columns,
+    random_partition,
+    require_distinct,
+)
 
 VARIANCE_OF_EQUAL_ROWS = 1e-12  # any would do
 # With this variance and hard assignments the free energy is the energy of k-means and a constant.
@@ -249,7 +257,8 @@ class KMeansModel(GaussianMixtureModel):
     """The limit of spherical Gaussians of equal weights as their variance goes to zero: each row has one class.
 
     Hard assignments at any one variance are the same; this one makes the free energy the
-    energy of YK15 eq. 1, up to a constant. `wins` is the weight of the rows that each has won online.
+    energy of YK15 eq. 1, up to a constant. `wins` is the weight of the rows that each has won online, `cells` that of
+    their present cells, column by column.
 
     Examples
     --------
@@ -262,6 +271,7 @@ class KMeansModel(GaussianMixtureModel):
     variance: float | str = K_MEANS_VARIANCE
     free_weights: bool = False
     wins: np.ndarray | None = None
+    cells: np.ndarray | None = None
     shown: ClassVar[tuple[str, ...]] = ("means", "wins")
     answers: ClassVar[str] = "gibbsian.answers.mixtures:KMeansAnswers"
 
@@ -312,9 +322,13 @@ class KMeansSteps:
         """The weight of all rows."""
         return float(self.rows.weights.sum())
 
-    def start(self, rng: np.random.Generator) -> KMeansModel:
-        """Return means at rows that lie far apart; a missing cell of theirs is that of the mean row."""
-        require_distinct(self.rows.weights, self.model.n_components, self.data.n_rows)
+    def start(self, rng: np.random.Generator, placing: str = FAR_APART) -> KMeansModel:
+        """Return the means of a random partition, or rows far apart whose missing cells are those of the mean row."""
+        k = self.model.n_components
+        require_distinct(self.rows.weights, k, self.data.n_rows)
+        if placing == PARTITION:
+            labels = random_partition(len(self.rows.weights), k, rng)
+            return self.maximise(labels, self.from_means(np.tile(self.middle, (k, 1))))
         states = self.rows.states if self.present is None else self.points + self.middle
         return self.from_means(self.model.starting_means(states, self.rows.weights, rng))
 

@@ -7,6 +7,7 @@ from gibbsian.objectives.base import OBJECTIVES, Equations, Function, Objective,
 from gibbsian.objectives.flip_costs import FlipCostObjective
 from gibbsian.objectives.hidden_pseudolikelihood import HiddenPseudolikelihood
 from gibbsian.objectives.likelihood import Likelihood
+from gibbsian.objectives.priors import Laplace, Normal, StudentT
 from gibbsian.objectives.probability_flow import ProbabilityFlow
 from gibbsian.objectives.pseudolikelihood import Pseudolikelihood
 from gibbsian.objectives.ratio_matching import RatioMatching
@@ -18,11 +19,14 @@ __all__ = [
     "FlipCostObjective",
     "Function",
     "HiddenPseudolikelihood",
+    "Laplace",
     "Likelihood",
+    "Normal",
     "Objective",
     "ProbabilityFlow",
     "Pseudolikelihood",
     "RatioMatching",
     "ScoreMatching",
+    "StudentT",
     "value_and_gradient",
 ]

@@ -12,6 +12,7 @@ from gibbsian.optimizers.base import OPTIMIZERS, GradientStep, Optimizer, Optimi
 from gibbsian.optimizers.lbfgs import LBFGS
 from gibbsian.optimizers.newton import Newton
 from gibbsian.optimizers.schedules import Decay
+from gibbsian.optimizers.tied import Tied
 
 __all__ = [
     "LBFGS",
@@ -25,4 +26,5 @@ __all__ = [
     "Optimizer",
     "OptimizerState",
     "StepInfo",
+    "Tied",
 ]

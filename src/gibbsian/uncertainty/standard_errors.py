@@ -196,7 +196,8 @@ def fitted_learner(machine: Machine) -> Learner:
         raise ArgumentError(
             f"the machine was fitted by {name}, which its file does not hold", "set machine.learner to that object"
         )
-    return as_learner(name, l1=provenance.get("l1", machine.l1), l2=provenance.get("l2", machine.l2))
+    penalties = {name: provenance.get(name, getattr(machine, name)) for name in ("l1", "l2", "log_prior")}
+    return as_learner(name, **penalties)
 
 
 def _settle_kind(kind: str, learner: Learner) -> str:

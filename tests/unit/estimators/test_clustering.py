@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gibbsian import Dataset, OnlineKMeans, SoftKMeans
+import gibbsian as gb
+from gibbsian import Dataset, GaussianMixture, HardKMeans, MachineMixture, OnlineKMeans, SoftKMeans
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import EM, run
+from gibbsian.models.mixture import random_partition
 from gibbsian.models.spherical_gaussians import KMeansModel
 
 
@@ -54,3 +56,54 @@ class TestKMeans:
         soft = SoftKMeans(3, variance=0.1, anneal=True, n_init=1, random_state=0).fit(blobs)
         n_stages = len(np.unique(soft.stages_))
         assert soft.result_.reason == f"converged after {soft.n_iter_} steps in {n_stages} stages"
+
+
+class TestStarts:
+    def test_given_means_by_hand(self):
+        """YK15 K-means (2), steps 2 and 3: {0, 1} and {4, 10}, whose means are 0.5 and 7."""
+        fitted = HardKMeans(start=[[0.0], [6.0]], n_init=7).fit([[0.0], [1.0], [4.0], [10.0]])
+        np.testing.assert_allclose(fitted.free_energies_, [1 + 4 + 16, 0.25 + 0.25 + 9 + 9, 0.25 + 0.25 + 18])
+        np.testing.assert_allclose(fitted.means_.ravel(), [0.5, 7.0])
+
+    def test_a_random_partition_begins_near_the_middle(self):
+        """Means of classes drawn at random lie near that of all rows, which is not so of rows far apart."""
+        rows = np.random.default_rng(0).normal(size=(400, 2)) + 20 * np.eye(2)[np.arange(400) % 2]
+        data = gb.Dataset.read(rows, coding="real")
+        begun = KMeansModel.unplaced(2, 2).em_steps(data).start(np.random.default_rng(1), "partition")
+        assert np.abs(begun.means - rows.mean(axis=0)).max() < 2.0
+        labels = random_partition(7, 3, np.random.default_rng(0))
+        assert sorted(np.bincount(labels)) == [2, 2, 3]
+        for kind in (HardKMeans, SoftKMeans, GaussianMixture, OnlineKMeans):
+            assert np.isfinite(kind(2, start="partition", random_state=0).fit(rows).means_).all()
+
+    def test_what_does_not_fit_is_refused(self):
+        rows = [[0.0, 1.0], [1.0, 3.0], [10.0, 2.0]]
+        for start in ([[0.0, 1.0]], [[0.0], [1.0]], [[0.0, np.nan], [1.0, 1.0]]):
+            with pytest.raises(ArgumentError, match="start"):
+                HardKMeans(start=start).fit(rows)
+        with pytest.raises(ArgumentError, match="all means together"):
+            SoftKMeans(anneal=True, start="partition").fit(rows)
+        with pytest.raises(ArgumentError, match="places no machines"):
+            MachineMixture(2, machine=gb.BoltzmannMachine(l2=0.1), start=[[0, 1], [1, 0]]).fit([[0, 1], [1, 0], [1, 1]])
+
+
+class TestOnlineRates:
+    def test_a_constant_rate_is_the_printed_rule(self):
+        """m <- m - 2 zeta (m - x), row by row, for the nearest mean alone; a weight shows a row again."""
+        units = OnlineKMeans(start=[0.0, 5.0], normalize=False, schedule="constant", learning_rate=0.5)
+        units.partial_fit([[1.0], [4.0], [2.0]])
+        np.testing.assert_allclose(units.means_.ravel(), [1.25, 4.5])
+        units.partial_fit([[2.25]], sample_weight=[2])
+        np.testing.assert_allclose(units.means_.ravel(), [2.0, 4.5])
+
+    def test_units_average_their_present_cells(self):
+        rng = np.random.default_rng(0)
+        labels = np.arange(60) % 2
+        rows = rng.normal(size=(60, 3)) + 50.0 * labels[:, None]
+        rows[rng.random(rows.shape) < 0.3] = np.nan
+        rows[np.isnan(rows).all(axis=1), 0] = 1.0
+        units = OnlineKMeans(start=[[0.0] * 3, [50.0] * 3], normalize=False, max_iter=1, random_state=0).fit(rows)
+        expected = [np.nanmean(rows[labels == a], axis=0) for a in range(2)]
+        np.testing.assert_allclose(units.means_, expected, rtol=1e-12)
+        with pytest.raises(gb.errors.MissingValuesError, match="normalize=False"):
+            OnlineKMeans(2).fit(rows)

@@ -180,11 +180,11 @@ def test_units_move_in_present_cells_only(rng):
     rows = holes_of(rng)
     units = gb.OnlineKMeans(2, normalize=False, random_state=0).fit(rows)
     assert np.abs(np.sort(units.means_.mean(axis=1)) - [0.0, 3.0]).max() < 0.5
-    before, wins = units.means_.copy(), units.wins_.copy()
+    before, cells = units.means_.copy(), units.model_.cells.copy()
     winner = int(units.predict([[3.0, np.nan, np.nan]])[0])
     units.partial_fit([[3.0, np.nan, np.nan]])
     expected = before.copy()
-    expected[winner, 0] += (3.0 - before[winner, 0]) / (wins[winner] + 1.0)
+    expected[winner, 0] += (3.0 - before[winner, 0]) / (cells[winner, 0] + 1.0)
     np.testing.assert_allclose(units.means_, expected)
 
 

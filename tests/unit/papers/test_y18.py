@@ -2,10 +2,12 @@
 
 from functools import cache
 
+import networkx
 import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian.papers import y18_restoration
 from gibbsian.papers.experiment import EXPERIMENTS, Results
 from gibbsian.papers.y18 import (
     GRID,
@@ -161,3 +163,32 @@ def test_theorem_2_fails_for_single_rows():
     verdict = claim.check(results_of("y18-theorem2"))
     assert not verdict.holds
     assert "2 of 2 networks" in verdict.numbers
+
+
+class TestRestoration:
+    """Y18 section 6: a field of hidden pixels behind a noisy image."""
+
+    def test_a_pixel_is_flipped_as_often_as_the_field_says(self):
+        model = y18_restoration.machine(0.3, y18_restoration.FIELD)
+        pixels = np.arange(y18_restoration.N_PIXELS)
+        noise, _ = model.condition(y18_restoration.N_PIXELS + pixels, y18_restoration.by_hand())
+        shown = 1.0 / (1.0 + np.exp(-2.0 * noise.biases))  # of +1, given the true pixel
+        np.testing.assert_allclose(
+            np.where(y18_restoration.by_hand() == 1, 1.0 - shown, shown), y18_restoration.FLIPPED
+        )
+
+    def test_the_likeliest_image_is_that_of_a_minimal_cut(self, rng):
+        """Pairs that attract each other have their exact ground state there (networkx)."""
+        noisy = np.where(rng.random(y18_restoration.N_PIXELS) < 0.15, -1, 1) * y18_restoration.by_hand()
+        model = y18_restoration.posterior(noisy, 0.45, 0.8)
+        network = networkx.DiGraph()
+        for i, field in enumerate(model.biases):
+            network.add_edge("source" if field > 0 else i, i if field > 0 else "sink", capacity=2.0 * abs(field))
+        for (i, j), coupling in zip(model.graph.edges.tolist(), model.couplings, strict=True):
+            network.add_edge(i, j, capacity=2.0 * coupling)
+            network.add_edge(j, i, capacity=2.0 * coupling)
+        _, (upper, _) = networkx.minimum_cut(network, "source", "sink")
+        exact = np.where(np.isin(np.arange(y18_restoration.N_PIXELS), list(upper - {"source"})), 1, -1)
+        energies = model.energy(np.array([exact, y18_restoration.joint_mode(model, rng), noisy]))
+        assert energies[0] <= energies[1] + 1e-9
+        assert energies[1] - energies[0] < 0.01 * (energies[2] - energies[0])

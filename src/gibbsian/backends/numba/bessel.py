@@ -86,6 +86,8 @@ def newton_concentrations(lengths, starts, low, high, most_steps, order, steps, 
                 break
             ratio, complement, _ = _one(kappa, order, steps, u, q, stirling)
             slope = complement * (2.0 - complement) - (2.0 * order + 1.0) * ratio / kappa
+            if slope <= 0.0:  # A rises everywhere: at this kappa its slope is below rounding
+                break
             # between whichever of the pairs (A, R) and (1 - A, 1 - R) is small
             gap = ratio - lengths[i] if lengths[i] < 0.5 else (1.0 - lengths[i]) - complement
             new = min(max(kappa - gap / slope, low[i]), high[i])

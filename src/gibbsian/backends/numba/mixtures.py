@@ -87,11 +87,12 @@ def hard_assignment(scores, weights):
 
 
 @njit(cache=True, nogil=True)
-def winner_take_all(rows, weights, order, means, wins, first_rate, normalised):
+def winner_take_all(rows, weights, order, means, wins, cells, first_rate, constant, normalised):
     """Show the rows one at a time: the unit nearest to a row moves towards it (in place), the others stay.
 
-    The rate of a unit falls with what it has won, ``w / (1/first_rate - 1 + wins)``; with ``first_rate = 1`` each mean
-    is the average of all the rows it ever won. Missing cells are NaN where units are not normalised.
+    The rate of a cell falls with what its unit has won there, ``w / (1/first_rate - 1 + cells)``; with ``first_rate =
+    1`` each mean is the average of all the present cells it ever won. A `constant` rate counts a row of weight w as one
+    that is shown w times. Missing cells are NaN where units are not normalised.
     """
     k, n_columns = means.shape
     head_start = 1.0 / first_rate - 1.0
@@ -110,10 +111,13 @@ def winner_take_all(rows, weights, order, means, wins, first_rate, normalised):
             if score > best_score:
                 best, best_score = a, score
         wins[best] += weights[i]
-        rate = weights[i] / (head_start + wins[best])
+        rate = 1.0 - (1.0 - first_rate) ** weights[i]
         square = 0.0
         for j in range(n_columns):
             if rows[i, j] == rows[i, j]:
+                cells[best, j] += weights[i]
+                if not constant:
+                    rate = weights[i] / (head_start + cells[best, j])
                 means[best, j] += rate * (rows[i, j] - means[best, j])
             square += means[best, j] ** 2
         if normalised and square > 0.0:

@@ -1,0 +1,211 @@
+"""Priors of the parameters, for the maximum of the posterior (YK15: ``- sum log P(x_i | theta) - log P(theta)``).
+
+Objectives are means over n rows, so minus the log-prior over n is added: the more rows, the less it says. A prior is a
+function of theta that returns its logarithm (up to a constant) and the gradient, or one of the named families on every
+parameter by itself, perhaps another for biases than for interactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError
+from gibbsian.objectives.base import Function
+from gibbsian.objectives.curvature import differences
+from gibbsian.settings import check, declared, number
+
+KINDS = ("biases", "interactions")
+
+
+class Family:
+    """A distribution of single parameters: log-density up to a constant, and its slope, entry by entry."""
+
+    corner: float = 0.0  # the slope of minus the log-density to either side of zero, which optimisers treat as L1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the smooth part of the log-density and its slope."""
+        raise NotImplementedError
+
+
+@declared(frozen=True)
+class Normal(Family):
+    """A normal prior: with mean zero and n rows the same as ``l2 = 1 / (n scale^2)``.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]
+    >>> given = gb.BoltzmannMachine(log_prior=gb.objectives.Normal(2.0), tol=1e-9).fit(rows)
+    >>> ridge = gb.BoltzmannMachine(l2=1 / (5 * 4), tol=1e-9).fit(rows)
+    >>> bool(abs(given.model_.theta - ridge.model_.theta).max() < 1e-12)
+    True
+    """
+
+    scale: float = number(1.0, "Standard deviation.", above=0, kw_only=False)
+    mean: float = number(0.0, "Mean.", kw_only=False)
+
+    def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``-(x - mean)^2 / (2 scale^2)``."""
+        slope = (self.mean - x) / self.scale**2
+        return 0.5 * slope * (x - self.mean), slope
+
+
+@declared(frozen=True)
+class Laplace(Family):
+    """A Laplace prior about zero: with n rows an L1 penalty of ``1 / (n scale)``, which sets parameters to zero.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> votes = gb.datasets.load_house_votes().complete_rows()
+    >>> machine = gb.BoltzmannMachine(learner="mple", log_prior="interactions=laplace:0.05").fit(votes)
+    >>> bool((machine.model_.couplings == 0).mean() > 0.5)
+    True
+    """
+
+    scale: float = number(1.0, "Mean distance from zero.", above=0, kw_only=False)
+
+    @property
+    def corner(self) -> float:  # type: ignore[override]
+        """The slope to either side of zero."""
+        return 1.0 / self.scale
+
+    def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return zero: all of it is in the corner."""
+        return np.zeros_like(x), np.zeros_like(x)
+
+
+@declared(frozen=True)
+class StudentT(Family):
+    """Student's t, whose tails let strong parameters be strong; with one degree of freedom Cauchy's ('cauchy:SCALE').
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [[0, 0], [1, 1], [0, 0], [1, 1], [0, 1]]                # never (1, 0): without a prior no maximum
+    >>> fits = [gb.BoltzmannMachine(log_prior=p).fit(rows) for p in ("cauchy:2.5", gb.objectives.StudentT(1.0, 2.5))]
+    >>> bool(0 < fits[0].model_.couplings[0] == fits[1].model_.couplings[0] < 20)
+    True
+    """
+
+    df: float = number(3.0, "Degrees of freedom.", above=0, kw_only=False)
+    scale: float = number(1.0, "Its width.", above=0, kw_only=False)
+    mean: float = number(0.0, "Its middle.", kw_only=False)
+
+    def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``-(df + 1) / 2 log(1 + z^2 / df)`` with ``z = (x - mean) / scale``."""
+        z = (x - self.mean) / self.scale
+        slope = -(self.df + 1.0) * z / (self.df + z**2) / self.scale
+        return -(self.df + 1.0) / 2.0 * np.log1p(z**2 / self.df), slope
+
+
+PRIORS: dict[str, Callable[..., Family]] = {
+    "normal": Normal,
+    "laplace": Laplace,
+    "student-t": StudentT,
+    "cauchy": lambda scale=1.0, mean=0.0: StudentT(df=1.0, scale=scale, mean=mean),
+}
+
+
+# -- what learners take -----------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class SmoothPenalty:
+    """``(l2 / 2) sum theta^2 - log P(theta) / n_rows``, with its gradient."""
+
+    l2: float
+    log_prior: Function | None = None
+    n_rows: float = 1.0
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return value and gradient."""
+        value, gradient = 0.5 * self.l2 * float(theta @ theta), self.l2 * theta
+        if self.log_prior is None:
+            return value, gradient
+        log_density, slope = self.log_prior(theta)
+        return value - float(log_density) / self.n_rows, gradient - np.asarray(slope) / self.n_rows
+
+    def hessian(self, theta: np.ndarray) -> np.ndarray:
+        """Return the second derivatives, those of a prior by differences."""
+        bent = self.l2 * np.eye(theta.size)
+        return bent if self.log_prior is None else differences(lambda point: self(point)[1], theta, np.inf)
+
+    def added_to(self, function: Function) -> Function:
+        """Return a function of theta with the penalty added."""
+        if self.l2 == 0 and self.log_prior is None:
+            return function
+
+        def penalised(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            (value, gradient), (more, slope) = function(theta), self(theta)
+            return value + more, gradient + slope
+
+        return penalised
+
+
+def bind_prior(given: Any, interactions: np.ndarray) -> tuple[Function | None, np.ndarray]:
+    """Return a prior as a function of theta, and the slopes of its corners at zero, one for each parameter.
+
+    Parameters
+    ----------
+    given : str, Family, callable or None
+        A family on all parameters, families of biases and interactions as text, or a function of theta.
+    interactions : ndarray of bool
+        Which parameters are interactions.
+    """
+    corners = np.zeros(interactions.size)
+    if given is None or not isinstance(given, str | Family):
+        return given, corners
+    parts = [(interactions == (kind == KINDS[1]) if kind else np.ones_like(interactions), family)
+             for kind, family in as_families(given)]  # fmt: skip
+    for mask, family in parts:
+        corners[mask] += family.corner
+
+    def log_prior(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = 0.0, np.zeros_like(theta)
+        for mask, family in parts:
+            density, slope = family.log_density(theta[mask])
+            value += float(density.sum())
+            gradient[mask] += slope
+        return value, gradient
+
+    return log_prior, corners
+
+
+def as_families(given: Any) -> list[tuple[str, Family]]:
+    """Return the families that a text names, each with the kind of parameters that it is of, empty for all."""
+    if isinstance(given, Family):
+        return [("", given)]
+    found = []
+    for text in given.split(","):
+        kind, _, named = text.strip().rpartition("=")
+        name, *numbers = named.split(":")
+        if name not in PRIORS or kind not in ("", *KINDS):
+            raise _unreadable(given)
+        try:
+            found.append((kind, PRIORS[name](*map(float, numbers))))
+        except (TypeError, ValueError) as error:
+            raise _unreadable(given) from error
+    return found
+
+
+def check_prior(given: Any) -> None:
+    """Raise `ArgumentError` unless a value is a prior."""
+    if isinstance(given, str):
+        as_families(given)
+    elif given is not None and not isinstance(given, Family) and (isinstance(given, type) or not callable(given)):
+        raise _unreadable(given)
+
+
+def _unreadable(given: Any) -> ArgumentError:
+    return ArgumentError(
+        f"is no prior: one is a function of theta or a text such as 'cauchy:2.5', of {', '.join(PRIORS)}",
+        "or one for each kind, as in 'biases=normal:10,interactions=laplace:0.5'",
+        argument="log_prior",
+        value=given,
+    )
