@@ -10,7 +10,9 @@ from typing import Any
 
 from gibbsian.lazy import attach
 
-__getattr__, __dir__, __all__ = attach(__name__, {"Answers": "gibbsian.answers.base"})
+__getattr__, __dir__, __all__ = attach(
+    __name__, {"Answers": "gibbsian.answers.base", "bayes_decision": "gibbsian.answers.decisions"}
+)
 __all__ += ["answers_about"]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset, fit_memory, preflight
+from gibbsian.data.findings import Findings
 from gibbsian.diagnostics.moments import DataMoments, data_moments
 from gibbsian.domain import as_coding
 from gibbsian.errors import ArgumentError, CodingError
@@ -94,6 +95,9 @@ class Machine(LearnedMachine):
         return True
 
     def _preflight(self, data: Dataset, model: Any, learner: Learner) -> None:
+        if learner.targets_in(data) is not None:  # what the other columns never show together is no matter
+            Findings(data, 0.0, 0.0).check_rows()
+            return
         preflight(data, model, l1=getattr(learner, "l1", 0.0), l2=getattr(learner, "l2", 0.0))
 
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
