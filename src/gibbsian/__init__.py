@@ -18,6 +18,7 @@ _NAMES = {
     "FullSpan": "gibbsian.estimators",
     "FullSpanModel": "gibbsian.models",
     "GaussianMixture": "gibbsian.estimators",
+    "GibbsClassifier": "gibbsian.estimators",
     "Graph": "gibbsian.graphs",
     "HardKMeans": "gibbsian.estimators",
     "HiddenBoltzmannMachine": "gibbsian.estimators",

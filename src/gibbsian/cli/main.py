@@ -14,7 +14,7 @@ from gibbsian.cli.compare import compare
 from gibbsian.cli.demo import demo
 from gibbsian.cli.fit import fit
 from gibbsian.cli.guard import INTERRUPTED, say
-from gibbsian.cli.questions import expect, impute, sample, score, transform
+from gibbsian.cli.questions import expect, impute, predict, sample, score, transform
 from gibbsian.cli.reproduce import reproduce
 from gibbsian.cli.show import show
 from gibbsian.cli.structure import intervals, structure
@@ -54,7 +54,10 @@ def app() -> None:
     """Learn Gibbs distributions (Boltzmann machines and their relatives) from discrete data."""
 
 
-for command in (fit, compare, structure, intervals, score, sample, expect, impute, transform, show, demo, reproduce):
+COMMANDS = (
+    fit, compare, structure, intervals, score, sample, expect, impute, predict, transform, show, demo, reproduce,
+)  # fmt: skip
+for command in COMMANDS:
     app.add_command(command)
 
 

@@ -104,6 +104,8 @@ class Machine(LearnedMachine):
         """Refuse parameters that have run away, and keep the data's moments to compare the model's with."""
         if not (getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0)):
             check_runaway(result.model, data, learner)
+        if learner.targets_in(data) is not None:  # the distribution of the other columns was not learned
+            return result
         return replace(result, moments=self._moments(result.model, data))
 
     def _moments(self, model: Any, data: Dataset) -> DataMoments | None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gibbsian.learners.base import LEARNERS, Learner
 from gibbsian.learners.objective import FlipCostLearner, ObjectiveLearner
 from gibbsian.learners.recipe import Recipe, optimizer_setting
+from gibbsian.models.layers import mean_values
 from gibbsian.objectives import ConditionalLikelihood, ConditionalPseudolikelihood, Objective
 from gibbsian.objectives.conditional_likelihood import targets_setting
 from gibbsian.optimizers import Optimizer
@@ -41,6 +44,11 @@ class MCL(Recipe):
     def for_layers(self) -> Learner:
         """Return the learner itself: a restricted machine knows its clamped sums, whatever its units are."""
         return self
+
+    def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+        """Begin with random weights of hidden layers, and biases that have the means of the columns."""
+        own = getattr(model, "started", None)
+        return super().start(model, data, rng) if own is None else own(mean_values(model.visible, data), rng)
 
     def refusal(self, model: Any) -> str:
         """Say so where the hidden units of a row have no closed form."""

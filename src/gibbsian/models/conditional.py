@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from scipy.special import softmax
 
 from gibbsian.models.joined_layer import JoinedLayer
 from gibbsian.models.layer_stack import LayeredModel, glorot_spread, split_parts
@@ -58,9 +59,11 @@ class ConditionalModel(LayeredModel):
         x, y, h = n_inputs, outputs.width, hidden.width
         return cls(n_inputs, outputs, hidden, np.zeros(y + h + x * y + x * h + y * h), temperature)
 
-    def scattered(self, scales: np.ndarray, rng: np.random.Generator) -> Self:
-        """Return random weights of the hidden units, from which learning can start; `scales` are those of the inputs."""
+    def scattered(self, data: Any, rng: np.random.Generator) -> Self:
+        """Return random weights of the hidden units from which learning can start, on the scales of the inputs."""
         b, c, direct, inward, upward = (np.zeros(shape) for shape in self._shapes)
+        inputs = data.states[:, : self.n_inputs]
+        scales = np.sqrt(np.average(np.square(inputs), axis=0, weights=data.weights))
         spread = glorot_spread(self.visible, self.hidden, self.temperature)
         inward += spread * rng.standard_normal(inward.shape) / np.where(scales > 0, scales, 1.0)[:, None]
         upward += spread * rng.standard_normal(upward.shape)
@@ -103,6 +106,11 @@ class ConditionalModel(LayeredModel):
         b, _, direct, _, _ = self.parts
         told = np.einsum("mk,mk->m", b + x @ direct, y) / self.temperature
         return told + self.hidden.log_normaliser(self.hidden_fields(v))
+
+    def output_probabilities(self, x: np.ndarray, listed: np.ndarray) -> np.ndarray:
+        """Return the probabilities of listed states of the outputs, all that there are, at each row of inputs."""
+        rows = [np.hstack([x, np.tile(state, (len(x), 1))]) for state in listed]
+        return softmax(np.column_stack([self.log_weights(row) for row in rows]), axis=1)
 
     def mean_statistics(self, v: np.ndarray, h: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Return the means of y, h, x y, x h and y h over rows, in the layout of theta."""
