@@ -79,7 +79,7 @@ class GibbsClassifier(ClassifierMixin, BaseEstimator):
     )
     temperature: float = number(1.0, "T in `P = exp(-E/T) / Z`, without a machine or with one that is named.", above=0)
     max_iter: int = whole(1000, "Most steps, without a machine or with one that is named.", least=1)
-    tol: float = number(1e-6, "When learning has converged, without a machine or with one that is named.", least=0)
+    tol: float = number(1e-5, "When learning has converged, without a machine or with one that is named.", least=0)
     random_state: RandomState = free(None, "Seed of all random numbers.", doc="int, Generator or None")
 
     def __sklearn_tags__(self) -> Any:

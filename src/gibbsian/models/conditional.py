@@ -93,34 +93,35 @@ class ConditionalModel(LayeredModel):
     # -- distribution -------------------------------------------------------------------------------------------------
     def hidden_fields(self, v: np.ndarray) -> np.ndarray:
         """Return the fields of the hidden units."""
-        _, c, _, inward, upward = self.parts
-        return (c + v @ np.concatenate([inward, upward])) / self.temperature
-
-    def hidden_means(self, v: np.ndarray) -> np.ndarray:
-        """Return ``E[h | x, y]``."""
-        return self.hidden.means(self.hidden_fields(v))
+        return (self.parts[1] + self.upward(v)) / self.temperature
 
     def value_log_weights(self, v: np.ndarray) -> np.ndarray:
         """Return ``log P(y | x) + log Z(x)`` of each row of values, the hidden units summed out."""
-        x, y = v[:, : self.n_inputs], v[:, self.n_inputs :]
-        b, _, direct, _, _ = self.parts
-        told = np.einsum("mk,mk->m", b + x @ direct, y) / self.temperature
-        return told + self.hidden.log_normaliser(self.hidden_fields(v))
+        return self.visible_slopes(v)[0] / self.temperature + self.hidden.log_normaliser(self.hidden_fields(v))
 
     def output_probabilities(self, x: np.ndarray, listed: np.ndarray) -> np.ndarray:
         """Return the probabilities of listed states of the outputs, all that there are, at each row of inputs."""
         rows = [np.hstack([x, np.tile(state, (len(x), 1))]) for state in listed]
         return softmax(np.column_stack([self.log_weights(row) for row in rows]), axis=1)
 
-    def mean_statistics(self, v: np.ndarray, h: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        """Return the means of y, h, x y, x h and y h over rows, in the layout of theta."""
-        shares = shares / shares.sum()
+    # -- rows that lack some cells, with zeros there ------------------------------------------------------------------
+    def upward(self, v: np.ndarray) -> np.ndarray:
+        """Return what inputs and outputs add to the fields of the hidden units, times T."""
+        return v @ np.concatenate(self.parts[3:])
+
+    def visible_slopes(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return minus the energy of each row without hidden units, and its slope in each output; inputs are given."""
+        b, _, direct, _, _ = self.parts
         x, y = v[:, : self.n_inputs], v[:, self.n_inputs :]
-        weighted = shares[:, None] * v
-        inner = weighted.T @ h
-        return np.concatenate(
-            [shares @ y, shares @ h, (weighted[:, : self.n_inputs].T @ y).ravel(), inner.ravel()]
-        )
+        slopes = b + x @ direct
+        return np.einsum("mk,mk->m", slopes, y), np.hstack([np.zeros_like(x), slopes])
+
+    def gathered_statistics(
+        self, v: np.ndarray, visible: np.ndarray, hidden: np.ndarray, products: np.ndarray
+    ) -> np.ndarray:
+        """Return statistics from weighted expected values of each row, and sums over rows of h and of ``(x, y) h^T``."""
+        y = visible[:, self.n_inputs :]
+        return np.concatenate([y.sum(axis=0), hidden, (v[:, : self.n_inputs].T @ y).ravel(), products.ravel()])
 
 
 __all__ = ["ConditionalModel"]

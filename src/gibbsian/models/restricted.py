@@ -206,6 +206,21 @@ class RestrictedModel(LayeredModel):
         weighted = v * shares[:, None]
         return np.concatenate([weighted.sum(axis=0), shares @ h, (weighted.T @ h).ravel()])
 
+    # -- rows that lack some cells, with zeros there ----------------------------------------------------------------
+    def upward(self, v: np.ndarray) -> np.ndarray:
+        """Return what visible values add to the fields of the hidden units, times T."""
+        return v @ self.weights
+
+    def visible_slopes(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return minus the energy of each row without hidden units, and its slope in each visible value."""
+        return v @ self.visible_biases + self.visible.log_measure(v), self.visible_biases[None]
+
+    def gathered_statistics(
+        self, v: np.ndarray, visible: np.ndarray, hidden: np.ndarray, products: np.ndarray
+    ) -> np.ndarray:
+        """Return statistics from weighted expected values of each row, and sums over rows of h and of ``v h^T``."""
+        return np.concatenate([visible.sum(axis=0), hidden, products.ravel()])
+
     # -- other forms of the same distribution -----------------------------------------------------------------------
     def transposed(self) -> RestrictedModel:
         """Return the machine with the layers exchanged: what holds for one side holds for the other.

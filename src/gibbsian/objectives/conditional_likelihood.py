@@ -10,6 +10,7 @@ import numpy as np
 from gibbsian.backends.numba.flip_losses import logistic
 from gibbsian.backends.numba.grouped_losses import softmax
 from gibbsian.data import Dataset
+from gibbsian.inference.completions import value_indicators
 from gibbsian.models import Model
 from gibbsian.objectives.base import OBJECTIVES, Function
 from gibbsian.objectives.flip_costs import FlipCostObjective
@@ -105,6 +106,7 @@ class ConditionalPseudolikelihood(FlipCostObjective):
             return None
         given = np.ones(data.n_variables, bool)
         given[target_places(self.targets, data)] = False
-        if not data.domain.two_valued:
-            given = np.repeat(given, data.domain.cardinalities(data.n_variables))
-        return np.broadcast_to(given, (data.n_states, len(given)))
+        if data.domain.two_valued:
+            return np.broadcast_to(given, data.states.shape)
+        columns = np.repeat(given, data.domain.cardinalities(data.n_variables))
+        return columns & (value_indicators(data.domain, data.states) == 0)  # the present value is no flip
