@@ -175,7 +175,9 @@ class _Labels(NamedTuple):
             raise DataError("several columns of labels must hold zeros and ones only", "fit a classifier for each")
         columns = y.T if several else [column_or_1d(y, warn=True)]
         classes = [np.array([0, 1]) if several else np.unique(column) for column in columns]
-        codes = np.column_stack([np.searchsorted(known, column) for known, column in zip(classes, columns, strict=True)])
+        codes = np.column_stack(
+            [np.searchsorted(known, column) for known, column in zip(classes, columns, strict=True)]
+        )
         sizes = [len(known) for known in classes]
         return cls(codes, classes, several, digits(np.arange(np.prod(sizes)), sizes))
 

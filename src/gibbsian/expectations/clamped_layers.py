@@ -81,7 +81,10 @@ class ClampedLayers:
                     f"to sum over, but `max_seconds={self.max_seconds:g}`",
                     "raise it, or fill cells first",
                 )
-            holes, states = model.visible.spread(pattern), np.where(pattern, data.states.dtype.type(0), data.states[rows])
+            holes, states = (
+                model.visible.spread(pattern),
+                np.where(pattern, data.states.dtype.type(0), data.states[rows]),
+            )
             values = np.where(holes, 0.0, model.visible.encode(states))
             listed = part.enumerate(0, int(part.n_states)) if pattern.any() else np.zeros((1, 0))
             yield Alike(values, shares[rows], holes, listed)
