@@ -518,8 +518,8 @@ class Dataset:
         """
         holes = np.zeros(self.states.shape, bool) if self.missing is None else self.missing.copy()
         holes[:, self.places(columns)] = True
-        holes, states = _checked_holes(holes, self.states, self.domain)
-        return self.with_cells(Cells(_codes(states, self.domain), holes, self.coding, self.names))
+        missing, states = _checked_holes(holes, self.states, self.domain)
+        return self.with_cells(Cells(_codes(states, self.domain), missing, self.coding, self.names))
 
     def complete_rows(self) -> Self:
         """Return the rows that have no missing cell.

@@ -58,14 +58,14 @@ class ClampedLayers:
         check(self)
 
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> Rebuilt[Any]:
-        """Put the rows together that lack the same cells; units of one two-valued kind have compiled sums for others."""
+        """Put rows together that lack the same cells; for others units of one two-valued kind have compiled sums."""
         used = np.flatnonzero(data.weights > 0)
         missing = np.zeros(data.states.shape, bool) if data.missing is None else data.missing
         patterns, which = np.unique(missing[used], axis=0, return_inverse=True)
         alike = len(patterns) == 1 or data.has_shares or {layer.kind for layer in model.layers} not in TWO_VALUED
         if alike:
             return Rebuilt(list(self._alike(model, data, used, patterns, which)))
-        return ClampedExact(self.max_seconds).init(model.joint(), with_hidden(data, model.n_hidden), rng)
+        return ClampedExact(max_seconds=self.max_seconds).init(model.joint(), with_hidden(data, model.n_hidden), rng)
 
     def _alike(
         self, model: Any, data: Dataset, used: np.ndarray, patterns: np.ndarray, which: np.ndarray
@@ -92,7 +92,7 @@ class ClampedLayers:
     def __call__(self, model: Any, state: Rebuilt[Any]) -> tuple[Estimate, Rebuilt[Any]]:
         """Return the expectation; `log_partition` is the mean log-evidence of the rows."""
         if not isinstance(state.value, list):
-            return ClampedExact(self.max_seconds)(model.joint(), state)
+            return ClampedExact(max_seconds=self.max_seconds)(model.joint(), state)
         mean, value = np.zeros_like(model.theta), 0.0
         for rows in state.value:
             cells = len(rows.listed) * max(1, model.hidden.width) + model.visible.width

@@ -33,7 +33,7 @@ def layer_evidence(model: RestrictedModel, data: Dataset) -> np.ndarray:
     if not holes.size:
         return evidence
     sums, missing = LayerRowSums(model), np.asarray(data.missing)
-    check_discrete(model.visible.part(missing.any(axis=0)))
+    check_discrete(model.visible.part(np.asarray(missing.any(axis=0))))
     for state in holes:
         if not sums.in_reach(missing[state]):
             row = int(np.flatnonzero(data.row_of == state)[0])

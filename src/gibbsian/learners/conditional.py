@@ -38,7 +38,7 @@ class MCL(Recipe):
 
     def build(self) -> Learner:
         """Minimise minus the conditional log-likelihood."""
-        objective = ConditionalLikelihood(self.targets, self.max_seconds)
+        objective = ConditionalLikelihood(targets=self.targets, max_seconds=self.max_seconds)
         return ObjectiveLearner(objective=objective, optimizer=self.optimizer, l1=self.l1, l2=self.l2)
 
     def for_layers(self) -> Learner:
@@ -73,4 +73,4 @@ class MCPLE(FlipCostLearner):
 
     def minimised(self) -> Objective:
         """Return minus the log-pseudolikelihood of the targets."""
-        return ConditionalPseudolikelihood(self.targets)
+        return ConditionalPseudolikelihood(targets=self.targets)

@@ -38,7 +38,7 @@ class ConditionalModel(LayeredModel):
     >>> import numpy as np, gibbsian as gb
     >>> layers = gb.models.CategoricalLayer((2,)), gb.models.BinaryLayer(0)
     >>> model = gb.models.ConditionalModel(1, *layers, np.array([0.0, 0.0, 0.0, 2.0]))
-    >>> (np.diff(model.log_weights(np.array([[0.5, 0], [0.5, 1]])))).tolist()          # the log-odds of y = 1 at x = 0.5
+    >>> np.diff(model.log_weights(np.array([[0.5, 0], [0.5, 1]]))).tolist()          # the log-odds of y = 1 at x = 0.5
     [1.0]
     """
 
@@ -71,12 +71,12 @@ class ConditionalModel(LayeredModel):
 
     # -- parts --------------------------------------------------------------------------------------------------------
     @cached_property
-    def visible(self) -> Layer:  # type: ignore[override]
+    def visible(self) -> Layer:
         """Inputs and outputs side by side; the measure of the inputs is not used."""
         return JoinedLayer((GaussianLayer(self.n_inputs), self.outputs))
 
     @property
-    def layers(self) -> tuple[Layer, Layer]:  # type: ignore[override]
+    def layers(self) -> tuple[Layer, Layer]:
         """What rows show, and the hidden units."""
         return self.visible, self.hidden
 
@@ -87,7 +87,7 @@ class ConditionalModel(LayeredModel):
 
     @cached_property
     def parts(self) -> list[np.ndarray]:
-        """Output biases, hidden biases, weights from inputs to outputs, from inputs to hidden units, and from outputs."""
+        """Output biases b, hidden biases c, and the weights V, W and U."""
         return split_parts(self.theta, self._shapes)
 
     # -- distribution -------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class ConditionalModel(LayeredModel):
     def gathered_statistics(
         self, v: np.ndarray, visible: np.ndarray, hidden: np.ndarray, products: np.ndarray
     ) -> np.ndarray:
-        """Return statistics from weighted expected values of each row, and sums over rows of h and of ``(x, y) h^T``."""
+        """Return statistics from weighted expected values of each row, and sums over rows of h and ``(x, y) h^T``."""
         y = visible[:, self.n_inputs :]
         return np.concatenate([y.sum(axis=0), hidden, (v[:, : self.n_inputs].T @ y).ravel(), products.ravel()])
 

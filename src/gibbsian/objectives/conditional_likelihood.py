@@ -17,8 +17,8 @@ from gibbsian.objectives.flip_costs import FlipCostObjective
 from gibbsian.settings import check, declared, free, number
 
 TARGETS = (
-    "The columns to be told by the others, by name or number; None are all, and nothing is given. Parameters that touch "
-    "no target, nor a hidden unit, change nothing and stay where they are."
+    "The columns to be told by the others, by name or number; None are all, and nothing is given. Parameters that "
+    "touch no target, nor a hidden unit, change nothing and stay where they are."
 )
 
 
@@ -87,9 +87,8 @@ class ConditionalPseudolikelihood(FlipCostObjective):
     --------
     >>> import gibbsian as gb
     >>> from gibbsian.objectives import ConditionalPseudolikelihood, value_and_gradient
-    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1]])
-    >>> value, _ = value_and_gradient(ConditionalPseudolikelihood([1]), gb.PairwiseModel.zeros(gb.graphs.complete(2)), data)
-    >>> round(value, 6)
+    >>> data, model = gb.Dataset.read([[1, 1], [1, -1], [-1, -1]]), gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> round(value_and_gradient(ConditionalPseudolikelihood([1]), model, data)[0], 6)
     0.693147
     """
 
