@@ -173,7 +173,12 @@ class Estimator(DensityMixin, BaseEstimator):
             self._set_fitted(replace(result, state=None), data.coding, data.names)
             self._state = result.state
         if unseen is not None:
-            held_out = self.score_or_pseudo_score(unseen)
+            targets = learner.targets_in(unseen)
+            if targets is None:
+                held_out = self.score_or_pseudo_score(unseen)
+            else:
+                told = self.conditional_score(unseen, targets)
+                held_out = HeldOut(told, "conditional log-likelihood", unseen.n_rows)
             self.result_ = replace(result, state=None, held_out=held_out)
         return self
 
@@ -525,6 +530,23 @@ class Estimator(DensityMixin, BaseEstimator):
         -1.3184
         """
         return float(self._answers.log_pseudolikelihood(self._read(X, sample_weight=sample_weight)))
+
+    def conditional_score(self, X: Any, columns: Any, sample_weight: Any = None) -> float:
+        """Return the mean of ``log P(columns | present cells of the others)`` per row (YK15): minus the log-loss.
+
+        It needs no partition function: it is the log-evidence of the rows less that of the rows without the columns.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
+        >>> round(gb.BoltzmannMachine().fit(rows).conditional_score(rows, "x1"), 4)
+        -0.6592
+        """
+        data = self._read(X, sample_weight=sample_weight)
+        parts = (data, data.hide(columns))
+        told, free = (np.average(self._answers.log_evidence(rows), weights=rows.weights) for rows in parts)
+        return float(told - free)
 
     def score_or_pseudo_score(self, X: Any) -> HeldOut:
         """Return the score where it is exact, else the pseudo-score, else the score's lower side; say which it is.

@@ -121,3 +121,17 @@ class TestEstimators:
         with pytest.raises(TooExpensiveError, match="combinations"):
             wide.predict_proba(rows, columns=list(range(13)), joint=True)
         assert len(wide.predict_proba(rows, columns=list(range(13)))) == 13
+
+    def test_conditional_score_is_minus_the_log_loss(self, machine):
+        potts, table = machine
+        known = np.array(potts.coding_.labels_of(2))
+        chosen = (table["c"].to_numpy()[:, None] == known).argmax(axis=1)
+        expected = np.log(potts.predict_proba(table, columns="c"))[np.arange(len(table)), chosen].mean()
+        assert potts.conditional_score(table, "c") == pytest.approx(expected, abs=1e-12)
+
+    def test_rows_held_out_of_a_conditional_fit_are_scored_conditionally(self, machine):
+        _, table = machine
+        learner = gb.learners.MCL(targets="c", l2=0.01)
+        told = gb.PottsMachine(learner=learner, validation_fraction=0.5, random_state=0).fit(table)
+        assert told.result_.held_out.kind == "conditional log-likelihood"
+        assert -np.log(2) < told.result_.held_out.score < 0
