@@ -75,7 +75,7 @@ def votes(quick: bool) -> None:
         "GibbsClassifier('pairwise'), conditional": GibbsClassifier("pairwise", l2=0.01),
         "GibbsClassifier('pairwise'), joint": GibbsClassifier("pairwise", learning="joint", l2=0.01),
         "discriminative restricted machine of 5": GibbsClassifier(rbm),
-        "the same machine, joint by EM": GibbsClassifier(rbm, learning="joint"),
+        "the same machine, joint": GibbsClassifier(rbm, learning="joint"),
     }
     slow = {
         "GibbsClassifier('pairwise'), pseudo": GibbsClassifier("pairwise", learning="pseudo", l2=0.01, random_state=0),
