@@ -20,6 +20,7 @@ _NAMES = {
     "GaussianMachine": "gibbsian.estimators",
     "GaussianMixture": "gibbsian.estimators",
     "GaussianModel": "gibbsian.models",
+    "GibbsClassifier": "gibbsian.estimators",
     "Graph": "gibbsian.graphs",
     "HardKMeans": "gibbsian.estimators",
     "HiddenBoltzmannMachine": "gibbsian.estimators",

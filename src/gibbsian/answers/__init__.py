@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = attach(
         "Modes": "gibbsian.answers.modes",
         "Nats": "gibbsian.answers.queries",
         "Query": "gibbsian.answers.query_text",
+        "bayes_decision": "gibbsian.answers.decisions",
     },
 )
 __all__ += ["answers_about"]

@@ -1,8 +1,9 @@
-"""Commands that ask a fitted model: ``score``, ``sample``, ``expect``, ``impute``, ``transform``."""
+"""Commands that ask a fitted model: ``score``, ``sample``, ``expect``, ``impute``, ``predict``, ``transform``."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ def question(of_rows: bool) -> Callable[[Callable[..., None]], click.Command]:
             check_distinct(data=data, out=out)
             machine, reading = load_model(model, seed), ("weights", "convert")
             how = {name: own.pop(name) for name in reading if name in own}
+            if "columns" in own:  # which are to be told, so the table need not have them
+                own["columns"] = how["unseen"] = _names_in(own["columns"], machine.names_)
             rows = [] if data is None else [machine.read(data, **how)]
             function(machine, *rows, out=out, **own)
 
@@ -177,6 +180,62 @@ def impute(machine: Any, rows: Any, probabilities: bool, out: Path | None, json:
     else:
         filled = machine.impute(rows)
     _write_rows(json, out, names, filled, n_filled=int(rows.missing[rows.row_of].sum()) if rows.has_missing else 0)
+
+
+@question(of_rows=True)
+@click.option("--columns", required=True, metavar="A,B,...", help="The columns to tell by all others, by name.")
+@click.option("--probabilities", is_flag=True, help="Write the probability of each of their values.")
+@click.option("--joint", is_flag=True, help="Take them together: the most probable combination, or all probabilities.")
+@click.option(
+    "--losses", metavar="A,B;C,D", help="What a decision costs: a row for each true value, a number for each decision."
+)
+def predict(
+    machine: Any,
+    rows: Any,
+    columns: list[str],
+    probabilities: bool,
+    joint: bool,
+    losses: str | None,
+    out: Path | None,
+    json: bool,
+) -> None:
+    """Tell columns by all others of their row: the values of least expected loss, or the probabilities of all."""
+    if losses is not None and (probabilities or joint):
+        raise ArgumentError("--losses is for decisions about single columns", "leave --probabilities and --joint out")
+    if not probabilities:
+        decided = machine.predict(rows, columns=columns, losses="joint" if joint else _losses(losses, len(columns)))
+        _write_rows(json, out, columns, decided)
+        return
+    found = machine.predict_proba(rows, columns=columns, joint=joint)
+    labels = [machine.coding_.labels_of(machine.names_.index(name)) for name in columns]
+    values = [[f"{name}={label}" for label in known] for name, known in zip(columns, labels, strict=True)]
+    if joint:
+        _write_rows(json, out, [" ".join(each) for each in itertools.product(*values)], found)
+    else:
+        import numpy as np
+
+        _write_rows(json, out, list(itertools.chain(*values)), np.hstack(found))
+
+
+def _names_in(text: str, known: Sequence[str]) -> list[str]:
+    """Return one name, or several with commas between them; each must be known."""
+    names = [text] if text in known else text.split(",")
+    if unknown := [name for name in names if name not in known]:
+        raise ArgumentError(f"names {unknown[0]!r}, which the model does not have", argument="columns", value=text)
+    return names
+
+
+def _losses(text: str | None, n_columns: int) -> Any:
+    """Return the matrix that a text stands for, for each column."""
+    if text is None:
+        return None
+    try:
+        matrix = [[float(number) for number in row.split(",")] for row in text.split(";")]
+    except ValueError:
+        raise ArgumentError("must be numbers such as `0,1;5,0`", argument="losses", value=text) from None
+    if len({len(row) for row in matrix} | {len(matrix)}) > 1:
+        raise ArgumentError("must have as many rows as columns", argument="losses", value=text)
+    return [matrix] * n_columns
 
 
 @question(of_rows=True)

@@ -19,6 +19,8 @@ from gibbsian.domain import AnyCoding, AnyDomain, Coding, Domain, RealCoding, as
 from gibbsian.errors import ArgumentError, CodingError, DataError, MissingValuesError
 from gibbsian.rng import RandomState, as_generator
 
+# Names of columns that a message lists.
+FEW_NAMES = 8
 # What to do about missing cells where a learner cannot have them.
 LEARN_OTHERWISE = "learn with a learner, which sums them out or completes them, or "
 
@@ -480,6 +482,44 @@ class Dataset:
             row_of=row_of.astype(np.int64),
             row_weights=row_weights,
         )
+
+    def places(self, columns: Any, argument: str = "columns") -> np.ndarray:
+        """Return the numbers of columns that are given by name or number; names may stand in one text, with commas.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.Dataset.read([[0, 1, 1], [1, 1, 0]], names=["a", "b", "c"]).places(["c", 0]).tolist()
+        [2, 0]
+        """
+        if isinstance(columns, str):
+            columns = [columns] if columns in self.names else columns.split(",")
+        listed = list(np.atleast_1d(np.asarray(columns, dtype=object)))
+        found = [self._place(column) for column in listed]
+        if not found or None in found or len(set(found)) < len(found):
+            known = ", ".join(map(repr, self.names[:FEW_NAMES])) + ", ..." * (self.n_variables > FEW_NAMES)
+            raise ArgumentError(f"must be some of the columns {known}, each once", argument=argument, value=columns)
+        return np.array(found, dtype=np.int64)
+
+    def _place(self, column: Any) -> int | None:
+        if column in self.names:
+            return self.names.index(column)
+        whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
+        return int(column) if whole and 0 <= column < self.n_variables else None
+
+    def hide(self, columns: Any) -> Self:
+        """Return the data with some columns missing in every row; rows that become equal are put together.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.Dataset.read([[0, 1], [0, 0], [1, 1]]).hide([1])
+        Dataset(n_rows=3, n_variables=2, n_states=2, coding='binary', n_missing=3)
+        """
+        holes = np.zeros(self.states.shape, bool) if self.missing is None else self.missing.copy()
+        holes[:, self.places(columns)] = True
+        missing, states = _checked_holes(holes, self.states, self.domain)
+        return self.with_cells(Cells(_codes(states, self.domain), missing, self.coding, self.names))
 
     def complete_rows(self) -> Self:
         """Return the rows that have no missing cell.

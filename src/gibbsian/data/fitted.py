@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gibbsian.data.dataset import Dataset
@@ -12,9 +13,16 @@ from gibbsian.errors import ArgumentError
 
 
 def read_for(
-    coding: AnyCoding, names: tuple[str, ...], source: Any, weights: str | None = None, convert: bool = False
+    coding: AnyCoding,
+    names: tuple[str, ...],
+    source: Any,
+    weights: str | None = None,
+    convert: bool = False,
+    unseen: Sequence[str] = (),
 ) -> Dataset:
-    """Read the columns that a model knows; others, such as ids, are left aside."""
+    """Read the columns that a model knows, those of `unseen` if they are there; others, such as ids, are left aside."""
+    if unseen:
+        source = read_table(source).with_blanks(name for name in unseen if name in names)
     if convert and not coding.domain.two_valued:
         raise ArgumentError("`convert` rewrites two-valued columns, and the model's are others", "leave it out")
     rule = coding.rule

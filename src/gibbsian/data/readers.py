@@ -34,7 +34,9 @@ BYTES_PER_LABEL = 24
 
 def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
     """Read an array, a list, a data frame or the path of a file; `names` stand instead of its own."""
-    if isinstance(source, str | Path):
+    if isinstance(source, Table):
+        table = source
+    elif isinstance(source, str | Path):
         from gibbsian.data.files import read_file
 
         table = read_file(Path(source), names)

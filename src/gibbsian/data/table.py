@@ -172,6 +172,13 @@ class Table:
             raise DataError("no columns are left to model", "drop fewer of them")
         return table
 
+    def with_blanks(self, names: Iterable[str]) -> Table:
+        """Return the table with an empty column for each of these names that it does not have."""
+        absent = [name for name in names if name not in self.names]
+        blank = Factor((), (), np.full(self.shape[0], -1))
+        columns = [self.column(place) for place in range(len(self.names))]
+        return Table((*self.names, *absent), [*columns, *[blank] * len(absent)]) if absent else self
+
     def renamed(self, names: Iterable[Hashable] | None) -> Table:
         """Return the table with other names of its columns, where they are given."""
         if names is None:

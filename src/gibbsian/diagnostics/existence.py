@@ -9,7 +9,8 @@ one linear programme.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,6 +30,7 @@ def maximum_exists(
     data: Dataset,
     objective: Literal["likelihood", "pseudolikelihood"] = "pseudolikelihood",
     max_size: int = 4_000_000,
+    targets: Any = None,
 ) -> bool | None:
     """Say whether the unpenalised objective has a finite maximum on the data.
 
@@ -42,6 +44,9 @@ def maximum_exists(
         Which function is maximised.
     max_size : int
         Largest number of entries of the programme's matrix.
+    targets : sequence of int, optional
+        The columns whose distribution given the others is learned; all by default. Data that are separable in them
+        have no finite maximum.
 
     Returns
     -------
@@ -60,7 +65,7 @@ def maximum_exists(
     >>> maximum_exists(model, data, "likelihood"), maximum_exists(model, data, "pseudolikelihood")
     (False, False)
     """
-    programmes = {"likelihood": _face_programme, "pseudolikelihood": _flip_programme}
+    programmes: dict[str, Any] = {"likelihood": _face_programme, "pseudolikelihood": _flip_programme}
     if objective not in programmes:
         raise ArgumentError(
             "is not known", f"use one of {', '.join(programmes)}", argument="objective", value=objective
@@ -69,27 +74,41 @@ def maximum_exists(
         raise ArgumentError(f"the data is {data.domain.name} but the model is {model.domain.name}", "convert the data")
     data.require_complete("maximum_exists")
     states = data.states[data.weights > 0]
-    sizes = model.domain.cardinalities(model.n_variables)
+    columns = np.arange(model.n_variables) if targets is None else np.asarray(targets)
+    sizes = model.domain.cardinalities(model.n_variables)[columns]
     n_changes, n_everywhere = float(np.sum(sizes - 1)), float(np.exp2(min(np.log2(sizes).sum(), LARGEST_EXPONENT)))
-    rows = len(states) * n_changes if objective == "pseudolikelihood" else n_everywhere + len(states)
+    given = len(states) if targets is not None else 1
+    rows = len(states) * n_changes if objective == "pseudolikelihood" else n_everywhere * given + len(states)
     if rows * model.theta.size > max_size:
         return None
-    return not _separates(*programmes[objective](model, states))
+    if objective == "likelihood" and targets is not None:
+        return not _separates(*_change_programme(model, states, columns, digits(np.arange(1, np.prod(sizes)), sizes)))
+    return not _separates(*programmes[objective](model, states, columns))
 
 
-def _flip_programme(model: Model, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Flip costs of each parameter on the data: these must not be negative."""
+def _flip_programme(model: Model, states: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Costs of changing one column at a time."""
+    sizes = model.domain.cardinalities(model.n_variables)[columns]
+    shifts = [shift * unit for unit, size in zip(np.eye(len(columns), dtype=int), sizes, strict=True)
+              for shift in range(1, size)]  # fmt: skip
+    return _change_programme(model, states, columns, shifts)
+
+
+def _change_programme(
+    model: Model, states: np.ndarray, columns: np.ndarray, shifts: Sequence[np.ndarray] | np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Costs of each parameter on the data when columns change by so many values: these must not be negative."""
     statistics, codes = model.statistics(states), model.domain.to_codes(states)
+    sizes = model.domain.cardinalities(model.n_variables)[columns]
     costs = [np.empty((0, model.theta.size))]
-    for i, size in enumerate(model.domain.cardinalities(model.n_variables)):
-        for shift in range(1, size):
-            changed = codes.copy()
-            changed[:, i] = (codes[:, i].astype(np.int64) + shift) % size
-            costs.append(statistics - model.statistics(model.domain.from_codes(changed)))
+    for shift in shifts:
+        changed = codes.copy()
+        changed[:, columns] = (codes[:, columns].astype(np.int64) + shift) % sizes
+        costs.append(statistics - model.statistics(model.domain.from_codes(changed)))
     return np.unique(np.concatenate(costs), axis=0), np.empty((0, model.theta.size))
 
 
-def _face_programme(model: Model, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _face_programme(model: Model, states: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Statistics of one data state minus those of every state, and of every data state.
 
     The mean lies on a face of the polytope exactly when all data states do: their differences vanish along its normal.

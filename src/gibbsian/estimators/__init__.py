@@ -5,6 +5,7 @@ from gibbsian.lazy import attach
 _MODULES = {
     "base": ("ESTIMATORS", "Estimator", "load"),
     "boltzmann_machine": ("BoltzmannMachine",),
+    "classifier": ("GibbsClassifier",),
     "clustering": ("HardKMeans", "OnlineKMeans"),
     "deep": ("DeepBeliefNetwork", "DeepBoltzmannMachine"),
     "full_span": ("FullSpan",),

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gibbsian import __version__
 from gibbsian.answers import answers_about
+from gibbsian.answers.decisions import column_probabilities, decided_codes, joint_probabilities
 from gibbsian.data import Dataset, OneHot, drop_empty_rows
 from gibbsian.data.fitted import read_for
 from gibbsian.errors import (
@@ -28,7 +29,7 @@ from gibbsian.errors import (
     TooExpensiveError,
     notify,
 )
-from gibbsian.estimators.frames import are_chosen, like_frame, shorten
+from gibbsian.estimators.frames import are_chosen, is_list, like_frame, shorten, stacked
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.queries import Asking
 from gibbsian.learners.base import Learner, is_penalised
@@ -144,7 +145,8 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         X : array, frame, path, Dataset or DataStream
             Rows of variables; missing cells (NaN, blank, ``?``) are summed out, or sampled by chains.
         y : ignored
-            For scikit-learn's pipelines.
+            For scikit-learn's pipelines: all columns of a distribution stand in X. To learn to tell some of them from
+            the others see ``learner="mcl"``, and `GibbsClassifier` for ``fit(X, y)``.
         sample_weight : array of shape (n_rows,), default=None
             How much each row counts.
 
@@ -173,7 +175,12 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
             self._set_fitted(replace(result, state=None), data.coding, data.names)
             self._state = result.state
         if unseen is not None:
-            held_out = self.score_or_pseudo_score(unseen)
+            targets = learner.targets_in(unseen)
+            if targets is None:
+                held_out = self.score_or_pseudo_score(unseen)
+            else:
+                told = self.conditional_score(unseen, targets)
+                held_out = HeldOut(told, "conditional log-likelihood", unseen.n_rows)
             self.result_ = replace(result, state=None, held_out=held_out)
         return self
 
@@ -339,7 +346,9 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         self._check_columns(X, data, fitting)
         return data
 
-    def read(self, source: Any, *, drop: Any = (), weights: str | None = None, convert: bool = False) -> Dataset:
+    def read(
+        self, source: Any, *, drop: Any = (), weights: str | None = None, convert: bool = False, unseen: Any = ()
+    ) -> Dataset:
         """Read a table as this estimator takes it: for a fit in its coding, afterwards in the model's own columns.
 
         Parameters
@@ -352,6 +361,8 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
             The column of row weights.
         convert : bool, default=False
             Write two-valued columns in the model's coding: lower for lower, upper for upper.
+        unseen : list of str, default=()
+            Columns of a fitted model that the table need not have: they are missing then.
 
         Examples
         --------
@@ -363,7 +374,7 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         """
         if not hasattr(self, "model_"):
             return Dataset.read(source, coding=self._coding(), drop=drop, weight_column=weights)
-        return read_for(self.coding_, self.names_, source, weights, convert)
+        return read_for(self.coding_, self.names_, source, weights, convert, unseen)
 
     def _counting(self, data: Dataset) -> Dataset:
         """Leave out rows of weight zero."""
@@ -523,6 +534,23 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         -1.3184
         """
         return float(self._answers.log_pseudolikelihood(self._read(X, sample_weight=sample_weight)))
+
+    def conditional_score(self, X: Any, columns: Any, sample_weight: Any = None) -> float:
+        """Return the mean of ``log P(columns | present cells of the others)`` per row (YK15): minus the log-loss.
+
+        It needs no partition function: it is the log-evidence of the rows less that of the rows without the columns.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
+        >>> round(gb.BoltzmannMachine().fit(rows).conditional_score(rows, "x1"), 4)
+        -0.6592
+        """
+        data = self._read(X, sample_weight=sample_weight)
+        parts = (data, data.hide(columns))
+        told, free = (np.average(self._answers.log_evidence(rows), weights=rows.weights) for rows in parts)
+        return float(told - free)
 
     def score_or_pseudo_score(self, X: Any) -> HeldOut:
         """Return the score where it is exact, else the pseudo-score, else the score's lower side; say which it is.
@@ -720,12 +748,23 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         return self._read(row) if evidence else row
 
     # -- missing cells ------------------------------------------------------------------------------------------------
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, columns: Any = None, joint: bool = False) -> Any:
         """Return, for every cell, the probability of its upper value given the present cells of its row.
 
         Present cells give 0 or 1; missing ones their conditional probability, exact where possible, else by Gibbs
         sampling. Variables with many values give the probability of each, an array of shape (rows, variables, values)
         with zeros after the last value of a variable that has fewer.
+
+        Parameters
+        ----------
+        X : array, frame, path or Dataset
+            The rows.
+        columns : str, int or list, default=None
+            Columns to be told by the present cells of all others, whatever X has there (YK15): then the probabilities
+            of the values of one column, an array of shape (rows, values), or a list of such arrays.
+        joint : bool, default=False
+            The probabilities of all combinations of the values of these columns instead, the last column's changing
+            fastest.
 
         Examples
         --------
@@ -733,12 +772,34 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
         >>> bm.predict_proba([[1, np.nan]]).round(3)
         array([[1.   , 0.667]])
+        >>> bm.predict_proba([[1, -1]], columns="x1").round(3)
+        array([[0.333, 0.667]])
         """
         data = self._read(X)
-        return self._answers.cell_probabilities(data, self._rng())[data.row_of]
+        if columns is None:
+            return self._answers.cell_probabilities(data, self._rng())[data.row_of]
+        places, unseen = data.places(columns), data.hide(columns)
+        if joint:
+            return joint_probabilities(self._answers, unseen, places)[unseen.row_of]
+        found = column_probabilities(self._answers, unseen, places, self._rng())
+        each = [probabilities[unseen.row_of] for probabilities in found]
+        return each if is_list(columns) else each[0]
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, columns: Any = None, losses: Any = None) -> Any:
         """Return the most probable value of what a row does not show: X with its missing cells filled.
+
+        Parameters
+        ----------
+        X : array, frame, path or Dataset
+            The rows.
+        columns : str, int or list, default=None
+            Columns to be told by the present cells of all others: then the values of these alone, an array of shape
+            (rows,) for one column and (rows, columns) for a list.
+        losses : matrix, list of matrices or "joint", default=None
+            What a decision costs: the entry (i, j) is the loss where the value number i is true and j is decided, for
+            each column its own matrix; the values of least expected loss are decided (the Bayes decision, YK15). By
+            default 0 for the true value and 1 for others, in every column by itself (the Hamming loss); "joint" is 0
+            where all columns are true and else 1, for which the most probable combination is decided.
 
         Examples
         --------
@@ -746,8 +807,16 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
         >>> bm.predict([[1, np.nan]])
         array([[1, 1]], dtype=int8)
+        >>> bm.predict([[1, np.nan]], columns="x1", losses=[[0, 5], [1, 0]])         # a wrong 1 costs five times more
+        array([-1])
         """
-        return self.impute(X)
+        if columns is None:
+            return self.impute(X)
+        data = self._read(X)
+        places, unseen = data.places(columns), data.hide(columns)
+        codes = decided_codes(self._answers, unseen, places, losses, self._rng())[unseen.row_of]
+        told = [np.array(self.coding_.labels_of(j))[codes[:, k]] for k, j in enumerate(places)]
+        return stacked(told) if is_list(columns) else told[0]
 
     def impute(self, X: Any) -> Any:
         """Return X with each missing cell set to its most probable value; frames come back as frames.

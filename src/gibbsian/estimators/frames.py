@@ -83,3 +83,14 @@ def are_chosen(names: tuple[str, ...]) -> bool:
 def shorten(names: tuple[str, ...], limit: int = 4) -> str:
     """List the first names, for messages."""
     return ", ".join(map(repr, names[:limit])) + (f", ... ({len(names)} in all)" if len(names) > limit else "")
+
+
+def is_list(columns: Any) -> bool:
+    """Whether columns are given as several, be it one, and not as one name or number."""
+    return "," in columns if isinstance(columns, str) else np.ndim(columns) > 0
+
+
+def stacked(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Put columns of labels side by side; numbers beside words stay numbers."""
+    kinds = {column.dtype.kind for column in columns}
+    return np.column_stack([column if len(kinds) == 1 else column.astype(object) for column in columns])

@@ -157,19 +157,22 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
 
     # -- missing cells ------------------------------------------------------------------------------------------------
     @available_if(_has_values)
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, columns: Any = None, joint: bool = False) -> Any:
         """Return, for every cell, the probability of its upper value given the present cells of its row.
 
-        As in all machines; deep ones answer by mean field, and a belief network by a sum over the missing cells.
+        As in all machines, also of chosen `columns`; deep ones answer by mean field, and a belief network by a sum over
+        the missing cells.
         """
-        _refuse_sparse(X)
-        return super().predict_proba(X)
+        if columns is None:
+            _refuse_sparse(X)
+        return super().predict_proba(X, columns, joint)
 
     @available_if(_has_values)
-    def predict(self, X: Any) -> Any:
-        """Return X with its missing cells filled."""
-        _refuse_sparse(X)
-        return super().predict(X)
+    def predict(self, X: Any, columns: Any = None, losses: Any = None) -> Any:
+        """Return X with its missing cells filled, or decisions about `columns`, as in all machines."""
+        if columns is None:
+            _refuse_sparse(X)
+        return super().predict(X, columns, losses)
 
     @available_if(_has_values)
     def impute(self, X: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset, fit_memory, preflight
+from gibbsian.data.findings import Findings
 from gibbsian.diagnostics.moments import DataMoments, data_moments
 from gibbsian.domain import as_coding
 from gibbsian.errors import ArgumentError, CodingError
@@ -95,6 +96,9 @@ class Machine(LearnedMachine):
         return True
 
     def _preflight(self, data: Dataset, model: Any, learner: Learner) -> None:
+        if learner.targets_in(data) is not None:  # what the other columns never show together is no matter
+            Findings(data, 0.0, 0.0).check_rows()
+            return
         # a prior keeps parameters finite, as a penalty does
         l2 = getattr(learner, "l2", 0.0) or float(getattr(learner, "log_prior", None) is not None)
         preflight(data, model, l1=getattr(learner, "l1", 0.0), l2=l2)
@@ -103,6 +107,8 @@ class Machine(LearnedMachine):
         """Refuse parameters that have run away, and keep the data's moments to compare the model's with."""
         if not is_penalised(learner):
             check_runaway(result.model, data, learner)
+        if learner.targets_in(data) is not None:  # the distribution of the other columns was not learned
+            return result
         return replace(result, moments=self._moments(result.model, data))
 
     def _moments(self, model: Any, data: Dataset) -> DataMoments | None:

@@ -153,13 +153,17 @@ class ClassEstimator(TransformerMixin, NumberTables, Estimator):
         return self.result_.trace.kept("value")
 
     # -- questions ----------------------------------------------------------------------------------------------------
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class of each row."""
+    def predict(self, X: Any, columns: Any = None, losses: Any = None) -> np.ndarray:
+        """Return the most probable class of each row; with `columns` decisions about these, as machines give them."""
+        if columns is not None:
+            return super().predict(X, columns, losses)
         data = self._read(X)
         return self._answers.classes(data)[data.row_of]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return ``P(class | x)`` of each row (YK15's soft-assign variables)."""
+    def predict_proba(self, X: Any, columns: Any = None, joint: bool = False) -> Any:
+        """Return ``P(class | x)`` of each row (YK15's soft-assign variables); with `columns` as machines give them."""
+        if columns is not None:
+            return super().predict_proba(X, columns, joint)
         data = self._read(X)
         return self._answers.class_probabilities(data)[data.row_of]
 

@@ -107,7 +107,7 @@ def expected_layers(model: RestrictedModel, data: Dataset, rng: np.random.Genera
     """
     holes, states = incomplete_states(data), data.states
     if holes.size:
-        check_discrete(model.visible)
+        check_discrete(model.visible.part(np.asarray(np.any(data.missing, axis=0))))
         states = np.where(np.asarray(data.missing), states.dtype.type(0), states)
     visible = model.visible.encode(states)
     hidden = model.hidden_means(visible)

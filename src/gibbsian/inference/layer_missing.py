@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 from gibbsian.data import Dataset
 from gibbsian.errors import MissingValuesError, TooExpensiveError
-from gibbsian.models.layers import CategoricalLayer, Layer, as_layer
+from gibbsian.models.layers import Layer
 from gibbsian.models.restricted import RestrictedModel
 
 # States of missing cells or hidden units that are summed for one row.
@@ -32,8 +32,8 @@ def layer_evidence(model: RestrictedModel, data: Dataset) -> np.ndarray:
         evidence[block] = model.log_weights(data.states[block])
     if not holes.size:
         return evidence
-    check_discrete(model.visible)
     sums, missing = LayerRowSums(model), np.asarray(data.missing)
+    check_discrete(model.visible.part(np.asarray(missing.any(axis=0))))
     for state in holes:
         if not sums.in_reach(missing[state]):
             row = int(np.flatnonzero(data.row_of == state)[0])
@@ -65,7 +65,7 @@ class LayerRowSums:
 
     def in_reach(self, missing: np.ndarray) -> bool:
         """Say whether a row without some cells can be summed."""
-        return min(_part(self.model.visible, missing).n_states, self.model.hidden.n_states) <= MOST_STATES
+        return min(self.model.visible.part(missing).n_states, self.model.hidden.n_states) <= MOST_STATES
 
     def log_evidence(self, states: np.ndarray, missing: np.ndarray) -> float:
         """Return the log-weight of a row, summed over its missing cells and the hidden units."""
@@ -79,7 +79,7 @@ class LayerRowSums:
 
     def _terms(self, states: np.ndarray, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Log-weights of the states that are listed, and the values or means of both layers at each."""
-        model, part = self.model, _part(self.model.visible, missing)
+        model, part = self.model, self.model.visible.part(missing)
         holes = model.visible.spread(missing)
         row = model.visible.encode(np.where(missing, states.dtype.type(0), states)[None])[0]
         if part.n_states <= model.hidden.n_states:
@@ -97,10 +97,3 @@ class LayerRowSums:
         model = self.model
         h = model.hidden.enumerate(0, int(model.hidden.n_states))
         return h, model.visible_fields(h), h @ model.hidden_biases / model.temperature
-
-
-def _part(layer: Layer, units: np.ndarray) -> Layer:
-    """The layer of some of its units; only discrete ones can be missing."""
-    if isinstance(layer, CategoricalLayer):
-        return CategoricalLayer([size for size, wanted in zip(layer.sizes, units, strict=True) if wanted])
-    return as_layer(layer.kind, int(units.sum()))

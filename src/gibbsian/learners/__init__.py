@@ -24,6 +24,8 @@ _NAMES = {
     "InverseBethe": "mean_field",
     "InverseMeanField": "mean_field",
     "LogRISE": "nodewise",
+    "MCL": "conditional",
+    "MCPLE": "conditional",
     "MLE": "objective",
     "MPLE": "objective",
     "Minibatch": "minibatch",

@@ -59,6 +59,13 @@ class Learner:
         """Say why the learner cannot learn a kind of model; the empty string where it can."""
         return "learns no hidden classes" if hasattr(model, "em_steps") and not self.learns_classes else ""
 
+    def targets_in(self, data: Any) -> np.ndarray | None:
+        """Return the numbers of the columns that are learned given the others; None where all are learned."""
+        objective = getattr(self, "objective", None)
+        if getattr(objective, "targets", None) is None:
+            return None
+        return data.places(objective.targets, "targets")  # type: ignore[union-attr]
+
     def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
         """Return where learning begins when nothing is said: hidden units must not all be alike."""
         from gibbsian.learners.hidden import scattered

@@ -25,12 +25,13 @@ def check_runaway(model: Any, data: Dataset, learner: Learner) -> None:
     largest = float(model.log_odds().max(initial=0.0))
     if largest < SUSPICIOUS_LOG_ODDS:
         return
-    likelihood = isinstance(getattr(learner, "objective", None), Likelihood)
-    exists = None
+    objective, exists = getattr(learner, "objective", None), None
+    likelihood = isinstance(objective, Likelihood) or getattr(objective, "joint_targets", False)
     if not data.has_missing and hasattr(data, "states"):
         from gibbsian.diagnostics.existence import maximum_exists
 
-        exists = maximum_exists(model, data, "likelihood" if likelihood else "pseudolikelihood")
+        kind: Any = "likelihood" if likelihood else "pseudolikelihood"
+        exists = maximum_exists(model, data, kind, targets=learner.targets_in(data))
     if exists is False:
         raise MaximumDoesNotExistError("the likelihood has no finite maximum on these data", _REMEDY)
     if exists is None and largest >= ALARMING_LOG_ODDS:

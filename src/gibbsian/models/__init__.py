@@ -9,6 +9,7 @@ from gibbsian.lazy import attach
 _MODULES = {
     "base": ("MODELS", "Model"),
     "belief_network": ("BeliefNetwork",),
+    "conditional": ("ConditionalModel",),
     "deep": ("DeepModel",),
     "full_span": ("FullSpanModel",),
     "gaussian": ("GaussianModel",),

@@ -41,6 +41,7 @@ class Model(Protocol):
         is_pairwise: ClassVar[bool]
         has_pair_tables: ClassVar[bool]
         statistics_are_products: ClassVar[bool]
+        clamped_sums: ClassVar[str]
 
         @property
         def interactions_around(self) -> np.ndarray:
@@ -170,6 +171,8 @@ class ExponentialFamily:
 
     # Who answers questions about it, and how its variables are drawn in turn.
     answers: ClassVar[str] = "gibbsian.answers.base:Answers"
+    # The exact clamped phase of its rows.
+    clamped_sums: ClassVar[str] = "gibbsian.expectations.exact:ClampedExact"
     sweeps: ClassVar[str] = "gibbsian.samplers.table_gibbs:factor_sweeps"
     sums_present_cells: ClassVar[bool] = False
     # Whether it is pairs of two-valued variables with one coupling each, for which there are compiled sweeps.

@@ -76,6 +76,11 @@ class JoinedLayer:
         parts = zip(self.parts, self.units, strict=True)
         return np.concatenate([part.spread(units[..., at]) for part, at in parts], axis=-1)
 
+    def part(self, units: np.ndarray) -> Layer:
+        """Return some units of the parts, without the parts that have none."""
+        parts = zip(self.parts, self.units, strict=True)
+        return joined([part.part(units[at]) for part, at in parts if units[at].any()])
+
     def refused(self, states: np.ndarray) -> tuple[np.ndarray, str]:
         """Take what the parts take."""
         found = [part.refused(states[:, at]) for part, at in zip(self.parts, self.units, strict=True)]

@@ -27,6 +27,8 @@ class LayeredModel(ExponentialFamily):
     # the classes that answer questions about such a model, and that know what a minibatch of rows teaches it
     answers: ClassVar[str] = "gibbsian.answers.layers:LayerAnswers"
     lessons: ClassVar[str]
+    # more than one hidden layer has no sum over the hidden units of a row in closed form
+    clamped_sums: ClassVar[str] = ""
 
     # Why parameters have no errors of their own.
     unidentified: ClassVar[str] = "hidden units can be exchanged, so that their parameters are not identified"

@@ -71,6 +71,9 @@ class Layer(Protocol):
     def spread(self, units: np.ndarray) -> np.ndarray:
         """Spread what is said of units, the last axis, over the columns of their values."""
 
+    def part(self, units: np.ndarray) -> Layer:
+        """Return the layer of some units, given as a mask."""
+
     def refused(self, states: np.ndarray) -> tuple[np.ndarray, str]:
         """Say of which cells no unit can have the state, and what units take instead."""
 
@@ -133,6 +136,10 @@ class _TwoValued:
     def spread(self, units: np.ndarray) -> np.ndarray:
         """Return the same: a unit is a column."""
         return units
+
+    def part(self, units: np.ndarray) -> Any:
+        """Return the layer of some units."""
+        return type(self)(int(units.sum()))  # type: ignore[call-arg]
 
     def log_measure(self, values: np.ndarray) -> np.ndarray:
         """Return zeros."""
@@ -305,6 +312,10 @@ class GaussianLayer:
         """Return the same: a unit is a column."""
         return units
 
+    def part(self, units: np.ndarray) -> GaussianLayer:
+        """Return the layer of some units."""
+        return GaussianLayer(int(units.sum()), tuple(np.asarray(self.deviations)[units]))
+
     def refused(self, states: np.ndarray) -> tuple[np.ndarray, str]:
         """Take any finite number."""
         return ~np.isfinite(states), "finite numbers"
@@ -406,6 +417,10 @@ class CategoricalLayer:
     def spread(self, units: np.ndarray) -> np.ndarray:
         """Repeat what is said of a unit for each of its values."""
         return units[..., self.unit_of_column]
+
+    def part(self, units: np.ndarray) -> CategoricalLayer:
+        """Return the layer of some units."""
+        return CategoricalLayer(np.asarray(self.sizes)[units])
 
     def refused(self, states: np.ndarray) -> tuple[np.ndarray, str]:
         """Take the codes of the values."""

@@ -49,6 +49,7 @@ class RestrictedModel(LayeredModel):
     temperature: float = 1.0
 
     lessons = "gibbsian.learners.restricted_lessons:RestrictedLessons"
+    clamped_sums = "gibbsian.expectations.clamped_layers:ClampedLayers"
 
     def __post_init__(self) -> None:
         v, h = self.visible.width, self.hidden.width
@@ -230,6 +231,21 @@ class RestrictedModel(LayeredModel):
         by_field = shares[:, None] * (s_slope * squares + (psi @ g) * s)
         by_weight = 2 * g * (shares @ s) + weighted.T @ m + v.T @ by_field
         return float(value), joined_parts([weighted.sum(axis=0), by_field.sum(axis=0), by_weight]) / t
+
+    # -- rows that lack some cells, with zeros there ----------------------------------------------------------------
+    def upward(self, v: np.ndarray) -> np.ndarray:
+        """Return what visible values add to the fields of the hidden units, times T."""
+        return v @ self.weights
+
+    def visible_slopes(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return minus the energy of each row without hidden units, and its slope in each visible value."""
+        return v @ self.visible_biases + self.visible.log_measure(v), self.visible_biases[None]
+
+    def gathered_statistics(
+        self, v: np.ndarray, visible: np.ndarray, hidden: np.ndarray, products: np.ndarray
+    ) -> np.ndarray:
+        """Return statistics from weighted expected values of each row, and sums over rows of h and of ``v h^T``."""
+        return np.concatenate([visible.sum(axis=0), hidden, products.ravel()])
 
     # -- other forms of the same distribution -----------------------------------------------------------------------
     def transposed(self) -> RestrictedModel:

@@ -4,6 +4,7 @@ An objective knows models through their contract only. To add one, drop a file i
 """
 
 from gibbsian.objectives.base import OBJECTIVES, Equations, Function, Objective, value_and_gradient
+from gibbsian.objectives.conditional_likelihood import ConditionalLikelihood, ConditionalPseudolikelihood
 from gibbsian.objectives.flip_costs import FlipCostObjective
 from gibbsian.objectives.hidden_pseudolikelihood import HiddenPseudolikelihood
 from gibbsian.objectives.likelihood import Likelihood
@@ -15,6 +16,8 @@ from gibbsian.objectives.score_matching import ScoreMatching
 
 __all__ = [
     "OBJECTIVES",
+    "ConditionalLikelihood",
+    "ConditionalPseudolikelihood",
     "Equations",
     "FlipCostObjective",
     "Function",

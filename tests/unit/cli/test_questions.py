@@ -107,3 +107,53 @@ def test_impute_probabilities(folder, table):
     np.testing.assert_allclose(values, gb.load(folder / "model.gibbs").predict_proba(table[NAMES]))
     hole = (table["c"] == "?").to_numpy()
     assert ((values[hole, 2] > 0) & (values[hole, 2] < 1)).all()
+
+
+def test_predict(folder, table):
+    machine = gb.load(folder / "model.gibbs")
+    told = answer("predict", folder / "model.gibbs", folder / "data.csv", "--columns", "b")
+    assert told["columns"] == ["b"]
+    assert [row[0] for row in told["values"]] == machine.predict(table[NAMES], columns="b").tolist()
+    shares = answer("predict", folder / "model.gibbs", folder / "data.csv", "--columns", "b,d", "--probabilities")
+    assert shares["columns"] == ["b=no", "b=yes", "d=no", "d=yes"]
+    np.testing.assert_allclose(shares["values"], np.hstack(machine.predict_proba(table[NAMES], columns=["b", "d"])))
+    both = answer("predict", folder / "model.gibbs", folder / "data.csv", "--columns", "b,d", "--joint")
+    assert both["values"] == machine.predict(table[NAMES], columns=["b", "d"], losses="joint").tolist()
+    law = answer(
+        "predict", folder / "model.gibbs", folder / "data.csv", "--columns", "b,d", "--joint", "--probabilities"
+    )
+    assert law["columns"][1] == "b=no d=yes"
+    np.testing.assert_allclose(np.sum(law["values"], axis=1), 1.0)
+
+
+def test_predict_by_losses_from_a_table_without_the_column(folder, table):
+    path = folder / "without.csv"
+    table.drop(columns="b").to_csv(path, index=False)
+    always = answer("predict", folder / "model.gibbs", path, "--columns", "b", "--losses", "0,1;1000,0")
+    assert {row[0] for row in always["values"]} == {"yes"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--columns", "z"), "does not have"),
+        (("--columns", "b", "--losses", "0,1;x"), "must be numbers"),
+        (("--columns", "b", "--losses", "0,1"), "as many rows"),
+        (("--columns", "b", "--losses", "0,1;1,0", "--joint"), "leave"),
+    ],
+)
+def test_predict_refuses(folder, flags, words):
+    result = run("predict", folder / "model.gibbs", folder / "data.csv", *flags)
+    assert result.exit_code != 0
+    assert words in result.stderr
+
+
+def test_fit_by_conditional_likelihood(folder, table):
+    out = folder / "told.gibbs"
+    flags = ["--drop", "id", "--drop", "w", "--learner", "mcl", "--targets", "b", "--l2", "0.01"]
+    result = run("fit", folder / "data.csv", *flags, "--out", out)
+    assert result.exit_code == 0, result.stderr
+    learner = gb.learners.MCL(targets="b", l2=0.01)
+    np.testing.assert_array_equal(
+        gb.load(out).model_.theta, gb.BoltzmannMachine(learner=learner).fit(gb.load(out).read(table)).model_.theta
+    )

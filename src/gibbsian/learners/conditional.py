@@ -1,0 +1,76 @@
+"""Learning to tell some columns from the others: maximum conditional likelihood and pseudolikelihood (YK15)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gibbsian.learners.base import LEARNERS, Learner
+from gibbsian.learners.objective import FlipCostLearner, ObjectiveLearner
+from gibbsian.learners.recipe import Recipe, optimizer_setting
+from gibbsian.models.layers import mean_values
+from gibbsian.objectives import ConditionalLikelihood, ConditionalPseudolikelihood, Objective
+from gibbsian.objectives.conditional_likelihood import targets_setting
+from gibbsian.optimizers import Optimizer
+from gibbsian.settings import declared, number
+
+
+@LEARNERS.register("mcl")
+@declared(frozen=True)
+class MCL(Recipe):
+    """Maximum conditional likelihood of the `targets` given the other columns (YK15); all else is summed out.
+
+    Where the targets are separable the likelihood rises for ever; a penalty such as ``l2=0.01`` holds it.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [[0, 0], [0, 0], [0, 1], [1, 1], [1, 1], [1, 0]]
+    >>> machine = gb.BoltzmannMachine(learner=gb.learners.MCL(targets=1)).fit(rows)
+    >>> machine.predict_proba(rows[:1], columns="x1").round(3).tolist()
+    [[0.667, 0.333]]
+    """
+
+    targets: Any = targets_setting(kw_only=True)
+    optimizer: Optimizer | str = optimizer_setting("lbfgs", "How to minimise.")
+    max_seconds: float = number(10.0, "Refuse when one row is predicted to take longer.", above=0)
+
+    def build(self) -> Learner:
+        """Minimise minus the conditional log-likelihood."""
+        objective = ConditionalLikelihood(targets=self.targets, max_seconds=self.max_seconds)
+        return ObjectiveLearner(objective=objective, optimizer=self.optimizer, l1=self.l1, l2=self.l2)
+
+    def for_layers(self) -> Learner:
+        """Return the learner itself: a restricted machine knows its clamped sums, whatever its units are."""
+        return self
+
+    def start(self, model: Any, data: Any, rng: np.random.Generator) -> Any:
+        """Begin with random weights of hidden layers, and biases that have the means of the columns."""
+        own = getattr(model, "started", None)
+        return super().start(model, data, rng) if own is None else own(mean_values(model.visible, data), rng)
+
+    def refusal(self, model: Any) -> str:
+        """Say so where the hidden units of a row have no closed form."""
+        return "" if model.clamped_sums else "the hidden layers of a row have no sum in closed form"
+
+
+@LEARNERS.register("mcple")
+@declared(frozen=True)
+class MCPLE(FlipCostLearner):
+    """Maximum conditional pseudolikelihood: each of the `targets` given all other columns.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [[0, 0], [0, 0], [0, 1], [1, 1], [1, 1], [1, 0]]
+    >>> machine = gb.BoltzmannMachine(learner=gb.learners.MCPLE(targets=["x1"])).fit(rows)
+    >>> machine.predict_proba(rows[:1], columns="x1").round(3).tolist()
+    [[0.667, 0.333]]
+    """
+
+    targets: Any = targets_setting(kw_only=True)
+
+    def minimised(self) -> Objective:
+        """Return minus the log-pseudolikelihood of the targets."""
+        return ConditionalPseudolikelihood(targets=self.targets)

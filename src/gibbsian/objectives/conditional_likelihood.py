@@ -1,0 +1,112 @@
+"""Conditional likelihood: how well some columns are told by the others (YK15)."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gibbsian.backends.numba.flip_losses import logistic
+from gibbsian.backends.numba.grouped_losses import softmax
+from gibbsian.data import Dataset
+from gibbsian.inference.completions import value_indicators
+from gibbsian.models import Model
+from gibbsian.objectives.base import OBJECTIVES, Function
+from gibbsian.objectives.flip_costs import FlipCostObjective
+from gibbsian.settings import check, declared, free, number
+
+TARGETS = (
+    "The columns to be told by the others, by name or number; None are all, and nothing is given. Parameters that "
+    "touch no target, nor a hidden unit, change nothing and stay where they are."
+)
+
+
+def targets_setting(kw_only: bool = False) -> Any:
+    """Declare the columns that are told by the others."""
+    return free(None, TARGETS, doc="str, int or sequence, optional", kw_only=kw_only)
+
+
+def target_places(targets: Any, data: Dataset) -> np.ndarray:
+    """Return the numbers of the target columns."""
+    return np.arange(data.n_variables) if targets is None else data.places(targets, "targets")
+
+
+@OBJECTIVES.register("conditional-likelihood")
+@declared(frozen=True)
+class ConditionalLikelihood:
+    """Minus the mean of ``log P(y | x)`` over rows: y are the targets, x the present cells of all other columns.
+
+    It is the log-evidence of the row less that of the row without its targets, so no partition function of the whole is
+    needed, and its gradient is the difference of two clamped phases. Hidden units and missing cells are summed out.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.objectives import ConditionalLikelihood, value_and_gradient
+    >>> data = gb.Dataset.read([[1, 1], [1, -1], [-1, -1]])
+    >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> value, gradient = value_and_gradient(ConditionalLikelihood(1), model, data)
+    >>> round(value, 6), gradient.round(3).tolist()                # log 2; the bias of the first column does not count
+    (0.693147, [0.0, 0.333, -0.333])
+    """
+
+    name: ClassVar[str] = "conditional likelihood"
+    takes_missing: ClassVar[bool] = True
+    joint_targets: ClassVar[bool] = True
+
+    targets: Any = targets_setting()
+    max_seconds: float = number(10.0, "Refuse when one row is predicted to take longer.", above=0, kw_only=False)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def bind(self, model: Model, data: Dataset) -> Function:
+        """Return the function of theta."""
+        module, _, name = model.clamped_sums.partition(":")
+        clamped = getattr(importlib.import_module(module), name)(max_seconds=self.max_seconds)
+        unseen = data.hide(target_places(self.targets, data))
+        with_y, without_y = (clamped.init(model, rows, np.random.default_rng(0)) for rows in (data, unseen))
+
+        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            current = model.replace(theta)
+            (told, _), (free_y, _) = clamped(current, with_y), clamped(current, without_y)
+            return free_y.log_partition - told.log_partition, (free_y.mean - told.mean) / model.temperature
+
+        return function
+
+
+@OBJECTIVES.register("conditional-pseudolikelihood")
+@declared(frozen=True)
+class ConditionalPseudolikelihood(FlipCostObjective):
+    """Minus the mean of ``sum_i log P(y_i | all other columns)`` over the targets i only.
+
+    With one target it is the conditional likelihood; with several it needs no sum over their joint values.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> from gibbsian.objectives import ConditionalPseudolikelihood, value_and_gradient
+    >>> data, model = gb.Dataset.read([[1, 1], [1, -1], [-1, -1]]), gb.PairwiseModel.zeros(gb.graphs.complete(2))
+    >>> round(value_and_gradient(ConditionalPseudolikelihood([1]), model, data)[0], 6)
+    0.693147
+    """
+
+    name = "conditional pseudolikelihood"
+    kernel = staticmethod(logistic)
+    grouped = staticmethod(softmax)
+    metric = None  # type: ignore[assignment]  # parameters that touch no target are to stay where they are
+    joint_targets: ClassVar[bool] = False
+
+    targets: Any = targets_setting()
+
+    def left_out(self, data: Dataset) -> np.ndarray | None:
+        """Return the flips of columns that are given."""
+        if self.targets is None:
+            return None
+        given = np.ones(data.n_variables, bool)
+        given[target_places(self.targets, data)] = False
+        if data.domain.two_valued:
+            return np.broadcast_to(given, data.states.shape)
+        columns = np.repeat(given, data.domain.cardinalities(data.n_variables))
+        return columns & (value_indicators(data.domain, data.states) == 0)  # the present value is no flip
