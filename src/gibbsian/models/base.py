@@ -40,6 +40,8 @@ class Model(Protocol):
         is_pairwise: ClassVar[bool]
         has_pair_tables: ClassVar[bool]
         statistics_are_products: ClassVar[bool]
+        has_potentials: ClassVar[bool]
+        structure: Any
 
         @property
         def interactions_around(self) -> np.ndarray:
@@ -51,6 +53,9 @@ class Model(Protocol):
 
         def statistics(self, x: np.ndarray) -> np.ndarray:
             """Return S(x) of each state."""
+
+        def rows_by_variable(self, states: np.ndarray) -> np.ndarray:
+            """Return states as the factors want those outside a region."""
 
         def flip_scores(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
             """Return the gradient of a weighted sum of flip costs of each state."""
@@ -171,6 +176,8 @@ class ExponentialFamily:
     is_full_span: ClassVar[bool] = False
     # Whether every statistic is a product of the values of some variables.
     statistics_are_products: ClassVar[bool] = False
+    # Whether its statistics are any functions, so that no combination of values has an indicator among them.
+    has_potentials: ClassVar[bool] = False
 
     n_hidden: int = 0
 
@@ -220,6 +227,10 @@ class ExponentialFamily:
     def n_flip_columns(self: Any) -> int:
         """Number of columns of the flip costs."""
         return self.n_variables if self.flip_columns is None else int(self.flip_columns[-1])
+
+    def rows_by_variable(self: Any, states: np.ndarray) -> np.ndarray:
+        """Return states as the factors want those outside a region: codes, by variable."""
+        return np.ascontiguousarray(self.domain.to_codes(states).T, dtype=np.intp)
 
     def _codes(self: Any, x: np.ndarray) -> np.ndarray:
         """Return the codes of states, which kernels index tables with."""
