@@ -222,7 +222,7 @@ class Continuum(Reals):
     name: str = "interval"
     low: float = 0.0
     high: float = 1.0
-    n_nodes: int = 32
+    n_nodes: int = 24
 
     def __post_init__(self) -> None:
         if self.name not in ("interval", "gaussian"):

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.inference.log_tables import digits
 from gibbsian.models import Model
@@ -68,6 +69,8 @@ def maximum_exists(
     if data.domain != model.domain:
         raise ArgumentError(f"the data is {data.domain.name} but the model is {model.domain.name}", "convert the data")
     data.require_complete("maximum_exists")
+    if isinstance(model.domain, Continuum):  # has no finite list of states
+        return None
     states = data.states[data.weights > 0]
     sizes = model.domain.cardinalities(model.n_variables)
     n_changes, n_everywhere = float(np.sum(sizes - 1)), float(np.exp2(min(np.log2(sizes).sum(), LARGEST_EXPONENT)))

@@ -26,3 +26,4 @@ class Pseudolikelihood(FlipCostObjective):
     name = "pseudolikelihood"
     kernel = staticmethod(logistic)
     grouped = staticmethod(softmax)
+    takes_densities = True
