@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gibbsian.answers.base import Answers
 from gibbsian.data import Dataset
+from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import exact
 from gibbsian.samplers import Gibbs, draw
@@ -36,6 +39,15 @@ class ContinuousAnswers(Answers):
                     raise
                 method = "gibbs"
         return draw(self.model, n_samples, rng, sampler=method).reshape(-1, self.model.n_variables)[:n_samples]
+
+    def log_partition_interval(self, *args: Any, **settings: Any) -> LogPartitionInterval:
+        """Return log Z between two sides, by annealing over the nodes there and back."""
+        return Answers(self.model.discretised).log_partition_interval(*args, **settings)
+
+    def log_evidence_interval(self, data: Dataset, *_: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the log-evidence, which is exact, twice."""
+        evidence = self.log_evidence(data)
+        return evidence, evidence
 
     def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Refuse: cells have densities."""

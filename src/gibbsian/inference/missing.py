@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.domain import Continuum
 from gibbsian.inference.base import has_spin_form
 from gibbsian.inference.choice import exact, predict_cost
 from gibbsian.inference.completions import complete_in_all_ways, count_completions
@@ -74,8 +73,6 @@ def split_rows(model: Any, data: Dataset, at_once: float = LISTED_AT_ONCE) -> Sp
         cuts, heavy = split_by_cut(model, data)
         return SplitRows([cuts] if len(cuts.which) else [], heavy, cuts.seconds)
     counts = count_completions(data)
-    if isinstance(model.domain, Continuum):  # nodes have weights, which no listed completion has
-        counts = np.where(counts > 1, np.inf, counts)
     light = np.flatnonzero(counts <= MOST_LISTED)
     batch = np.cumsum(counts[light]) // at_once
     parts = (complete_in_all_ways(data, light[batch == number]) for number in np.unique(batch))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gibbsian.domain import SPIN, AnyDomain, Continuum
+from gibbsian.domain import SPIN, AnyDomain, Categories, Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
@@ -261,6 +261,12 @@ class ContinuousField(PotentialField):
 
     answers: ClassVar[str] = "gibbsian.answers.continuous:ContinuousAnswers"
     sweeps: ClassVar[str] = "gibbsian.samplers.continuous_gibbs:continuous_sweeps"
+
+    @property
+    def discretised(self) -> MarkovRandomField:
+        """The nodes of the quadrature as values of a discrete field, their weights in its tables."""
+        scopes, sizes = self.structure.layout.scopes, self.structure.layout.cardinalities
+        return MarkovRandomField(self.n_variables, scopes, self.field.theta, Categories(tuple(sizes)), self.temperature)
 
     def log_odds(self) -> np.ndarray:
         """Return by how much each parameter alone can change a log-density; on the line within a deviation."""
