@@ -24,7 +24,8 @@ def check_potentials(found: Findings, model: Any) -> None:
     low, high = model.statistic_range
     mean, reach = model.mean_statistics(data.states, data.weights), NEAR * (high - low)
     names = model.parameter_names(data.names)
-    held, free = [], []
+    held: list[str] = []
+    free: list[str] = []
     for place in np.flatnonzero((mean <= low + reach) | (mean >= high - reach)):
         end = "least" if mean[place] <= low[place] + reach[place] else "largest"
         clause = f"{names[place]} has its {end} value in every row"

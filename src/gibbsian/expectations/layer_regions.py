@@ -1,8 +1,8 @@
 """Spatial Monte Carlo integration of restricted machines with any kinds of units (YU20 eq. 8 and its conclusion).
 
-Around a visible and a hidden unit a sum is taken exactly: the values of one unit are listed, and the other, or the whole
-hidden layer, has a formula given its field. Real numbers are listed as the nodes of a quadrature rule, centred where the
-unit lies given the rest and as wide as it is there.
+Around a visible and a hidden unit a sum is taken exactly: the values of one unit are listed, and the other, or the
+whole hidden layer, has a formula given its field. Real numbers are listed as the nodes of a quadrature rule, centred
+where the unit lies given the rest and as wide as it is there.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def _units(layer: Any) -> list[tuple[slice, Any]]:
     """The units of a layer as layers of one unit, with their columns."""
     if isinstance(layer, CategoricalLayer):
         ends = np.cumsum(layer.sizes).tolist()
-        return [(slice(end - size, end), CategoricalLayer((size,))) for size, end in zip(layer.sizes, ends, strict=True)]
+        return [
+            (slice(end - size, end), CategoricalLayer((size,))) for size, end in zip(layer.sizes, ends, strict=True)
+        ]
     if isinstance(layer, GaussianLayer):
         return [(slice(i, i + 1), GaussianLayer(1, (deviation,))) for i, deviation in enumerate(layer.deviations)]
     return [(slice(i, i + 1), type(layer)(1)) for i in range(layer.n_units)]

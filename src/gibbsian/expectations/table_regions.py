@@ -142,9 +142,8 @@ def _codes_by_variable(model: Model, samples: Samples) -> np.ndarray:
 
 def contraction_of(model: Model) -> Contraction:
     """Find out which joint distributions a model's statistics need, and how they depend on them."""
-    if model.has_potentials:  # statistics may be sums over many sets, which the model itself knows
-        targets, places, tables = zip(*model.structure.contraction, strict=True)
-        return Contraction(targets, places, tables)
+    if (shared := model.shared_statistics()) is not None:
+        return Contraction(*zip(*shared, strict=True))
     probe = _Probe(model)
     targets = probe.targets
     largest = max(probe.sizes.values())

@@ -40,8 +40,6 @@ class Model(Protocol):
         is_pairwise: ClassVar[bool]
         has_pair_tables: ClassVar[bool]
         statistics_are_products: ClassVar[bool]
-        has_potentials: ClassVar[bool]
-        structure: Any
 
         @property
         def interactions_around(self) -> np.ndarray:
@@ -56,6 +54,9 @@ class Model(Protocol):
 
         def rows_by_variable(self, states: np.ndarray) -> np.ndarray:
             """Return states as the factors want those outside a region."""
+
+        def shared_statistics(self) -> list[tuple[tuple[int, ...], np.ndarray, np.ndarray]] | None:
+            """Return which statistics depend on which sets of variables, where one may have several."""
 
         def flip_scores(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
             """Return the gradient of a weighted sum of flip costs of each state."""
@@ -176,8 +177,6 @@ class ExponentialFamily:
     is_full_span: ClassVar[bool] = False
     # Whether every statistic is a product of the values of some variables.
     statistics_are_products: ClassVar[bool] = False
-    # Whether its statistics are any functions, so that no combination of values has an indicator among them.
-    has_potentials: ClassVar[bool] = False
 
     n_hidden: int = 0
 
@@ -242,6 +241,14 @@ class ExponentialFamily:
         """Return S(x) of each state, one row per state in the layout of theta."""
         rows = [self.mean_statistics(state[None, :]) for state in np.asarray(x)]
         return np.array(rows).reshape(-1, self.theta.size)
+
+    def shared_statistics(self) -> list[tuple[tuple[int, ...], np.ndarray, np.ndarray]] | None:
+        """Return sets of variables with their statistics and coefficients, where a statistic may have several; or None.
+
+        For each set of variables the places in theta of the statistics that depend on it, and one row for each of them:
+        what each cell of the set's table counts for.
+        """
+        return None
 
     def flip_scores(self: Any, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         """Return the gradient of ``sum_i slopes[m, i] flip_costs[m, i]`` of each state, one row per state."""

@@ -51,7 +51,7 @@ class PotentialField(ExponentialFamily):
     theta: np.ndarray
     temperature: float = 1.0
 
-    # Whether what data must show is asked of the statistics, which need not be those of full tables.
+    # Preflight asks what data must show of the statistics, which need not be those of full tables.
     has_potentials: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -162,6 +162,10 @@ class PotentialField(ExponentialFamily):
             chosen[term.places] |= holds(term.scope)
         return chosen
 
+    def shared_statistics(self) -> list[tuple[tuple[int, ...], np.ndarray, np.ndarray]]:
+        """Return for each set of variables the statistics that depend on it, and what each cell counts for."""
+        return self.structure.contraction
+
     @property
     def statistic_range(self) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of each statistic: the sums of those of its terms."""
@@ -186,7 +190,7 @@ class PotentialField(ExponentialFamily):
         gauge = self.structure.gauge
         return self.replace(self.theta - gauge @ (gauge.T @ self.theta)) if gauge.size else self
 
-    # -- distribution: linear in the tables of a field ------------------------------------------------------------------
+    # -- distribution: linear in the tables of a field ----------------------------------------------------------------
     @cached_property
     def field(self) -> MarkovRandomField:
         """The same distribution as tables over codes, which kernels work on."""

@@ -58,7 +58,9 @@ class Potential:
     def __post_init__(self) -> None:
         if self.function is None and self.name.partition(":")[0] not in POTENTIALS:
             known = ", ".join(POTENTIALS)
-            raise ArgumentError("is not known", f"use one of {known}, or a function", argument="potential", value=self.name)
+            raise ArgumentError(
+                "is not known", f"use one of {known}, or a function", argument="potential", value=self.name
+            )
 
     @property
     def n_arguments(self) -> int | None:
@@ -100,7 +102,9 @@ def _of_numbers(function: Function) -> Callable[[AnyDomain, Sequence[np.ndarray]
 
     def make(domain: AnyDomain, levels: Sequence[np.ndarray], argument: str) -> Function:
         if isinstance(domain, Categories) and domain.values is None:
-            raise ArgumentError("categories have no numbers", "use bias, equal, indicator or table, or `coding='values'`")
+            raise ArgumentError(
+                "categories have no numbers", "use bias, equal, indicator or table, or `coding='values'`"
+            )
         return function
 
     return make
@@ -167,6 +171,10 @@ class Term(NamedTuple):
         """Return the statistics at values that broadcast, on a last axis."""
         return evaluated(self.function, values)
 
+    def on_grid(self, levels: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the statistics at all combinations of the variables' levels, in the order of the arguments."""
+        return self.features(*np.meshgrid(*(levels[i] for i in self.scope), indexing="ij", sparse=True))
+
     def given(self, fixed: dict[int, float], number: dict[int, int]) -> Term:
         """Return the term of the other variables, renumbered, when some have fixed values."""
         held = {place: fixed[i] for place, i in enumerate(self.scope) if i in fixed}
@@ -215,7 +223,8 @@ class Structure:
         tied: bool = True,
     ) -> Self:
         """Apply potentials to cliques, or to the scopes that they name."""
-        levels, terms, starts, size = levels_of(domain, len(names)), [], {}, 0
+        levels, terms, size = levels_of(domain, len(names)), [], 0
+        starts: dict[Any, tuple[int, int]] = {}
         for each in potentials:
             potential = Potential(each) if isinstance(each, str) else each
             given = potential.scopes
@@ -259,8 +268,7 @@ class Structure:
 
     def table(self, term: Term) -> np.ndarray:
         """Return the statistics of a term at all codes, its variables ascending, the statistics on the last axis."""
-        grid = np.meshgrid(*(self.levels[i] for i in term.scope), indexing="ij", sparse=True)
-        return term.features(*grid).transpose(*np.argsort(term.scope), -1)
+        return term.on_grid(self.levels).transpose(*np.argsort(term.scope), -1)
 
     @cached_property
     def design(self) -> Any:
@@ -304,8 +312,7 @@ class Structure:
         low, high = np.zeros(self.n_parameters), np.zeros(self.n_parameters)
         levels = [self._near(level) for level in self.levels]
         for term in self.terms:
-            grid = np.meshgrid(*(levels[i] for i in term.scope), indexing="ij", sparse=True)
-            features = term.features(*grid).reshape(-1, term.places.size)
+            features = term.on_grid(levels).reshape(-1, term.places.size)
             low[term.places] += features.min(axis=0)
             high[term.places] += features.max(axis=0)
         return low, high
@@ -364,19 +371,15 @@ class Structure:
                 f"the function {own[0].name!r} of continuous variables cannot be written to a file",
                 f"use named potentials: {', '.join(POTENTIALS)}",
             )
-        tables = [term.features(*self._grid(term)).ravel() for term in own]
-        sizes = [len(term.places) for term in self.terms]
+        tables = [term.on_grid(self.levels).ravel() for term in own]
         arrays = {
             "scopes": np.concatenate([term.scope for term in self.terms]).astype(np.int64),
             "places": np.concatenate([term.places for term in self.terms]).astype(np.int64),
-            "ends": np.cumsum([[len(term.scope), size] for term, size in zip(self.terms, sizes, strict=True)], axis=0),
+            "ends": np.cumsum([[len(term.scope), len(term.places)] for term in self.terms], axis=0),
             "functions": np.concatenate([np.empty(0), *tables]),
         }
         names = [term.name for term in self.terms]
         return {"terms": names, "named": [term.named for term in self.terms], "n_parameters": self.n_parameters}, arrays
-
-    def _grid(self, term: Term) -> list[np.ndarray]:
-        return list(np.meshgrid(*(self.levels[i] for i in term.scope), indexing="ij", sparse=True))
 
     @classmethod
     def from_parts(

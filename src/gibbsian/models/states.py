@@ -94,9 +94,9 @@ def check_values(domain: AnyDomain, states: np.ndarray, name: str, zeros: bool =
     if states.size == 0:
         return
     if isinstance(domain, Continuum):
-        outside = np.argwhere((states < domain.low) | (states > domain.high)) if domain.bounded else ()
-        if len(outside):
-            row, column = outside[0].tolist()
+        outside = (states < domain.low) | (states > domain.high)
+        if domain.bounded and outside.any():
+            row, column = np.argwhere(outside)[0].tolist()
             raise CodingError(
                 f"{name} holds {states[row, column]:g} for variable {column}",
                 f"the support is from {domain.low:g} to {domain.high:g}",

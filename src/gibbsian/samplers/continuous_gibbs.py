@@ -2,8 +2,8 @@
 
 The conditional log-density is taken along a straight line between the points of a grid, which makes its distribution
 function and the inverse of that closed forms: a truncated exponential in each cell, exact where energies are linear.
-What the line leaves out is made good by accepting the draw as Metropolis and Hastings do, so the chain keeps the density
-itself whatever the grid.
+What the line leaves out is made good by accepting the draw as Metropolis and Hastings do, so the chain keeps the
+density itself whatever the grid.
 """
 
 from __future__ import annotations

@@ -41,18 +41,18 @@ def test_a_gaussian_unit_with_the_hidden_layer_is_an_integral(rng, scale):
         changed[0, unit] = x
         return float(np.exp(model.value_log_weights(changed)[0] - model.value_log_weights(v)[0])), changed
 
+    def product(x, unit):
+        density, changed = weight(x, unit)
+        return x * density * model.hidden_means(changed)[0, 2]
+
     for unit in range(3):
         ends = v[0, unit] - 60, v[0, unit] + 60
         options = {"points": np.linspace(*ends, 41)[1:-1], "limit": 400, "epsabs": 0.0, "epsrel": 1e-11}
-        total = quad(lambda x: weight(x, unit)[0], *ends, **options)[0]
-        mean = quad(lambda x: x * weight(x, unit)[0], *ends, **options)[0] / total
+        total = quad(lambda x, i: weight(x, i)[0], *ends, (unit,), **options)[0]
+        mean = quad(lambda x, i: x * weight(x, i)[0], *ends, (unit,), **options)[0] / total
         assert found.visible[unit] == pytest.approx(mean, rel=1e-6, abs=1e-6)
-
-        def product(x):
-            density, changed = weight(x, unit)
-            return x * density * model.hidden_means(changed)[0, 2]
-
-        assert found.products[unit, 2] == pytest.approx(quad(product, *ends, **options)[0] / total, rel=1e-6, abs=1e-6)
+        expected = quad(product, *ends, (unit,), **options)[0] / total
+        assert found.products[unit, 2] == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 def test_a_gaussian_and_a_binary_unit_have_a_closed_form(rng):
@@ -92,13 +92,13 @@ def test_a_gaussian_machine_is_integrated_without_bias_and_with_less_variance(rn
 
 @pytest.mark.parametrize("visible", ["gaussian", "categorical"])
 def test_machines_learn_by_it(rng, visible):
-    group = rng.integers(0, 2, 150)
+    group = rng.integers(0, 2, 80)
     rows = {
-        "gaussian": rng.normal(size=(150, 3)) + 2.0 * group[:, None],
-        "categorical": np.where(rng.random((150, 3)) < 0.7, group[:, None], rng.integers(0, 3, (150, 3))),
+        "gaussian": rng.normal(size=(80, 3)) + 2.0 * group[:, None],
+        "categorical": np.where(rng.random((80, 3)) < 0.7, group[:, None], rng.integers(0, 3, (80, 3))),
     }[visible]
     scores = []
-    for epochs in (1, 20):
+    for epochs in (1, 15):
         learner = gb.learners.Minibatch(free_phase="smci", n_chains=20, max_iter=epochs)
         machine = gb.RestrictedBoltzmannMachine(2, visible=visible, learner=learner, random_state=0).fit(rows)
         scores.append(machine.score(rows))

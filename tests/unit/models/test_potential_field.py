@@ -9,7 +9,7 @@ from scipy.integrate import nquad
 from scipy.stats import norm
 
 import gibbsian as gb
-from gibbsian.domain import SPIN, Categories, Continuum
+from gibbsian.domain import Categories, Continuum
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.inference import exact
 from gibbsian.models import MarkovRandomField, Potential, PotentialField
@@ -63,7 +63,9 @@ def test_a_tied_coupling_of_a_chain_is_solved_by_its_sufficient_statistic(rng):
 @pytest.mark.parametrize("region", [1, "s2", [1, 2]])
 def test_spatial_integration_of_tied_statistics_is_unbiased(rng, region):
     """YU20 eq. 8 with one parameter for many scopes, at the exact law; its error is that of the sum."""
-    field = PotentialField.build(["bias", "absolute-difference"], gb.graphs.grid(2, 2), Categories.of_values((0, 1, 3), 4))
+    field = PotentialField.build(
+        ["bias", "absolute-difference"], gb.graphs.grid(2, 2), Categories.of_values((0, 1, 3), 4)
+    )
     field = field.replace(np.array([0.2, -0.5]))
     states, law, _ = exact_law(field)
     samples = gb.expectations.Samples(states, law, repeats=np.full(len(law), 1.0))
@@ -80,7 +82,10 @@ def test_functions_with_several_statistics_and_argument_order():
         return x - y, (x == 1) & (y == 0)
 
     field = PotentialField.build(
-        [Potential("signed", signed, scopes=[(1, 0), (1, 2)])], domain=gb.domain.BINARY, theta=[1.0, 10.0], n_variables=3
+        [Potential("signed", signed, scopes=[(1, 0), (1, 2)])],
+        domain=gb.domain.BINARY,
+        theta=[1.0, 10.0],
+        n_variables=3,
     )
     assert field.statistics(np.array([[0, 1, 0], [1, 0, 0]])).tolist() == [[2.0, 2.0], [-1.0, 0.0]]
     assert field.parameter_names(["a", "b", "c"]) == ["signed[0]", "signed[1]"]
@@ -117,7 +122,7 @@ def test_tying_tables_of_different_sizes_is_refused():
         PotentialField.build(["table"], empty(2), Categories((2, 3)))
 
 
-# -- continuous: against SciPy's integrals ------------------------------------------------------------------------------
+# -- continuous: against SciPy's integrals ----------------------------------------------------------------------------
 def field_of(domain, n=3):
     theta = [0.4, -0.3, 0.5, -0.2]
     potentials = ["bias", "square", "product", "squared-difference"]
@@ -150,6 +155,7 @@ def test_log_z_moments_and_marginals_are_integrals(domain):
     z, engine = integral(domain), exact(field)
     assert engine.log_partition() == pytest.approx(np.log(z), abs=1e-8)
     moments = engine.moments().statistics
+    assert engine.means() == pytest.approx(np.full(2, moments[0] / 2), abs=1e-12)
     for k in range(4):
         expected = integral(domain, lambda x, y, k=k: statistics_of_two(x, y)[k]) / z
         assert moments[k] == pytest.approx(expected, abs=1e-7)
@@ -193,7 +199,7 @@ def test_a_gaussian_with_a_coupling_is_bivariate_normal():
     assert moments.statistics[0] == pytest.approx(covariance[0, 1], abs=1e-8)
 
 
-# -- continuous: rows of any numbers ------------------------------------------------------------------------------------
+# -- continuous: rows of any numbers ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("domain", [BOX, LINE], ids=["interval", "gaussian"])
 def test_pseudolikelihood_is_the_conditional_density_with_its_gradient(rng, domain):
     field = field_of(domain)
@@ -283,8 +289,9 @@ def test_other_questions_are_refused_in_words(rng):
         field.energy(np.full((1, 3), 2.5))
     with pytest.raises(ArgumentError, match="no formula for continuous"):
         gb.expectations.MeanField().init(field, None, rng)
+    with pytest.raises(ArgumentError, match="none of them is a mode"):
+        exact(field).most_probable()
     with pytest.raises(ArgumentError, match="have no tables"):
         PotentialField.build(["table"], gb.graphs.complete(2), BOX)
     with pytest.raises(CodingError, match="no support"):
         Continuum("interval", 1.0, 0.0)
-    assert SPIN.two_valued and not BOX.two_valued
