@@ -233,6 +233,17 @@ def test_chains_stay_at_the_density(rng, domain, sampler):
     assert (np.abs(drawn.mean(axis=0) - moments_of_chain(domain, field.theta)) < 4.5 * error + 1e-3).all()
 
 
+def test_chains_stay_at_the_density_on_a_coarse_grid(rng, monkeypatch):
+    """What straight lines between four points leave out is rejected."""
+    monkeypatch.setattr("gibbsian.samplers.continuous_gibbs.N_CELLS", 3)
+    field = PotentialField.build(["square"], empty(1), BOX, theta=[-4.0])
+    n, sampler = 20_000, gb.samplers.Gibbs()
+    chains, info = sampler.step(field, sampler.init(field, n, rng), 30)
+    squares = chains.states[:, 0] ** 2
+    assert 0.3 < info.flips < 0.95
+    assert abs(squares.mean() - exact(field).moments().statistics[0]) < 4.5 * squares.std() / np.sqrt(n)
+
+
 def moments_of_chain(domain, theta, n_points=601):
     """Moments of three variables in a row as derivatives of log Z, by the midpoint rule on a fine grid."""
     ends = (domain.low, domain.high) if domain.bounded else (domain.low - 8 * domain.high, domain.low + 8 * domain.high)
