@@ -169,7 +169,12 @@ class PotentialField(ExponentialFamily):
     @property
     def statistic_range(self) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of each statistic: the sums of those of its terms."""
-        return self.structure.ranges
+        low, high, _ = self.structure.ranges
+        return low, high
+
+    def log_odds(self) -> np.ndarray:
+        """Return by how much each parameter can change a log-probability through one of its terms."""
+        return self.structure.ranges[2] * np.abs(self.theta) / self.temperature
 
     def parameter_names(self, names: Sequence[str]) -> list[str]:
         """Return the potential of each parameter, with its variables where no others share it."""

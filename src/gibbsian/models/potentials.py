@@ -307,15 +307,16 @@ class Structure:
         return [part for part in found if part[1].size]
 
     @cached_property
-    def ranges(self) -> tuple[np.ndarray, np.ndarray]:
-        """The least and the largest value of each statistic; on the line within four standard deviations."""
-        low, high = np.zeros(self.n_parameters), np.zeros(self.n_parameters)
+    def ranges(self) -> np.ndarray:
+        """Bounds of each statistic, and the widest range of one of its terms; on the line within four deviations."""
+        low, high, widest = ranges = np.zeros((3, self.n_parameters))
         levels = [self._near(level) for level in self.levels]
         for term in self.terms:
             features = term.on_grid(levels).reshape(-1, term.places.size)
             low[term.places] += features.min(axis=0)
             high[term.places] += features.max(axis=0)
-        return low, high
+            widest[term.places] = np.maximum(widest[term.places], np.ptp(features, axis=0))
+        return ranges
 
     def _near(self, level: np.ndarray) -> np.ndarray:
         domain = self.domain

@@ -83,12 +83,12 @@ class FlipCostObjective:
         return over_rows(kernel, model, data.states, shares)
 
     def _kernel_for(self, model: Model) -> AnyKernel:
+        if model.flip_columns is None:
+            return self.kernel
         if isinstance(model.domain, Continuum) and not self.takes_densities:
             raise ArgumentError(
                 f"{self.name} compares values, which continuous variables do not have", "use `learner='mple'` or 'mle'"
             )
-        if model.flip_columns is None:
-            return self.kernel
         if self.grouped is None:
             raise ArgumentError(f"{self.name} is defined for two-valued variables only, and this model has others")
         return self.grouped
