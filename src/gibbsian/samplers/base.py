@@ -6,10 +6,11 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.models.base import Model
 from gibbsian.models.parameters import check_whole_number
-from gibbsian.models.states import checked_states
+from gibbsian.models.states import checked_states, whole_numbers
 from gibbsian.registry import Registry
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator, chain_streams
@@ -129,7 +130,8 @@ def _uniform_states(model: Model, streams: np.ndarray) -> np.ndarray:
 
 
 def _checked_states(model: Model, n_chains: int, states: np.ndarray) -> np.ndarray:
-    given = checked_states(model, np.atleast_2d(np.asarray(states)), "states")
+    numbers = states if isinstance(model.domain, Continuum) else whole_numbers(states, "states")
+    given = checked_states(model, np.atleast_2d(numbers), "states")
     if len(given) not in (1, n_chains):
         raise ArgumentError(f"states has {len(given)} rows", f"give one for each of {n_chains} chains, or one for all")
     return np.array(np.broadcast_to(given, (n_chains, model.n_variables)))
