@@ -48,7 +48,7 @@ def domains_of(name, n: int) -> list:
 
 def models_with_domains(n: int) -> list:
     """Every registered kind of model on a graph, with each domain it accepts."""
-    other = ("layers", "classes", "numbers")
+    other = ("layers", "classes", "numbers", "continuous")
     names = [name for name in MODELS.names() if not any(MODELS.trait(name, trait, False) for trait in other)]
     return [(name, domain) for name in names for domain in domains_of(name, n)]
 

@@ -7,14 +7,15 @@ and a `RealCoding` has no labels. They belong to the model: the same numbers mea
 domain, so data in a foreign coding is refused, never guessed.
 
 A state holds the numbers -1/+1 or 0/1 themselves in a two-valued domain, the number 0 .. q_i - 1 of the value in
-`Categories`, and the number itself in `Reals`. Code that serves all discrete domains goes through `to_codes` and
-`from_codes`.
+`Categories`, and the number itself in `Reals` and `Continuum`. Code that serves all discrete domains goes through
+`to_codes` and `from_codes`; in a `Continuum` these are the nodes of a quadrature rule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -189,6 +190,102 @@ class Reals:
     levels = to_codes = from_codes = cardinalities
 
     def take(self, nodes: np.ndarray) -> Reals:
+        """Return the domain of some of the variables: the same for all."""
+        return self
+
+
+@dataclass(frozen=True)
+class Continuum(Reals):
+    """Real variables whose integrals are sums over the nodes of a Gaussian quadrature rule, which stand as codes.
+
+    Parameters
+    ----------
+    name : {"interval", "gaussian"}
+        From `low` to `high` with Lebesgue measure (Gauss-Legendre), or the whole line with the normal density of mean
+        `low` and standard deviation `high` as base measure (Gauss-Hermite).
+    low, high : float
+        The ends, or mean and standard deviation.
+    n_nodes : int
+        Nodes of the rule, up to 127. Smooth log-densities need few; kinks such as ``|x - y|`` need many.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.domain import Continuum
+    >>> line = Continuum("gaussian", 1.0, 2.0)
+    >>> bool(np.isclose(np.exp(line.node_log_weights) @ line.nodes**2, 1.0**2 + 2.0**2))
+    True
+    >>> Continuum("interval", -1, 1, n_nodes=2).nodes.round(4).tolist()
+    [-0.5774, 0.5774]
+    """
+
+    name: str = "interval"
+    low: float = 0.0
+    high: float = 1.0
+    n_nodes: int = 24
+
+    def __post_init__(self) -> None:
+        if self.name not in ("interval", "gaussian"):
+            raise CodingError("is not known", "use 'interval' or 'gaussian'", argument="name", value=self.name)
+        ends = np.isfinite([self.low, self.high]).all()
+        if not ends or not (self.high > self.low if self.bounded else self.high > 0):
+            words = "two ends, the lower first" if self.bounded else "a mean and a positive standard deviation"
+            raise CodingError(f"({self.low}, {self.high}) is no support", f"give {words}")
+        if not 2 <= self.n_nodes <= MOST_VALUES:
+            raise CodingError(f"must be from 2 to {MOST_VALUES}", argument="n_nodes", value=self.n_nodes)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the support is an interval."""
+        return self.name == "interval"
+
+    @cached_property
+    def _rule(self) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes and weights on the support."""
+        if self.bounded:
+            nodes, weights = np.polynomial.legendre.leggauss(self.n_nodes)
+            half = (self.high - self.low) / 2
+            return self.low + half * (nodes + 1), half * weights
+        nodes, weights = np.polynomial.hermite_e.hermegauss(self.n_nodes)
+        return self.low + self.high * nodes, weights / weights.sum()
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """The nodes, ascending."""
+        return self._rule[0]
+
+    @property
+    def node_log_weights(self) -> np.ndarray:
+        """The logarithms of the nodes' weights."""
+        return np.log(self._rule[1])
+
+    def log_base(self, states: np.ndarray) -> np.ndarray:
+        """Return the log-density of the base measure at numbers."""
+        if self.bounded:
+            return np.zeros(np.shape(states))
+        return -(((states - self.low) / self.high) ** 2) / 2 - np.log(self.high * np.sqrt(2 * np.pi))
+
+    def cardinalities(self, n_variables: int) -> np.ndarray:
+        """Return the number of nodes of each variable."""
+        return np.full(n_variables, self.n_nodes)
+
+    def levels(self, n_variables: int) -> tuple[np.ndarray, ...]:
+        """Return the nodes of each variable."""
+        return (self.nodes,) * n_variables
+
+    def to_codes(self, states: np.ndarray) -> np.ndarray:
+        """Return the numbers of nodes; any other number has none, and is refused."""
+        given = np.asarray(states, dtype=np.float64)
+        codes = np.searchsorted((self.nodes[1:] + self.nodes[:-1]) / 2, given)
+        if not np.array_equal(self.nodes[codes], given):
+            raise CodingError("this needs discrete values, but the variables are continuous", _CUT)
+        return codes.astype(np.int8)
+
+    def from_codes(self, codes: np.ndarray) -> np.ndarray:
+        """Return the nodes with these numbers."""
+        return self.nodes[np.asarray(codes, dtype=np.intp)]
+
+    def take(self, nodes: np.ndarray) -> Continuum:
         """Return the domain of some of the variables: the same for all."""
         return self
 

@@ -229,9 +229,9 @@ def converted(data: Data, coding: Any, declared_by: str | None = None) -> Data:
     """Return the same data written in another coding."""
     rule = as_rule(coding)
     if isinstance(data.coding, RealCoding):
-        return data if isinstance(rule, RealCoding) else _numbers_in(data, rule, declared_by)
+        return replace(data, coding=rule) if isinstance(rule, RealCoding) else _numbers_in(data, rule, declared_by)
     if isinstance(rule, RealCoding):
-        return _as_reals(data)
+        return replace(_as_reals(data), coding=rule)
     if isinstance(rule, ManyValued):
         listed = Labels(rule.categories) if isinstance(rule, OneHot) else rule
         return _relabelled(data, coding_for(listed, data.names, data.coding.labels_of), declared_by)

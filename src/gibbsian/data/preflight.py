@@ -81,6 +81,10 @@ def preflight(data: Any, model: Any, *, l1: float = 0.0, l2: float = 0.0) -> Pre
 
 def _check_interactions(found: Findings, model: Any) -> None:
     """Check the model's kind of interactions."""
+    if getattr(model, "has_potentials", False):
+        from gibbsian.data.potential_checks import check_potentials
+
+        return check_potentials(found, model)
     cliques = getattr(model, "cliques", None)  # a model whose statistics are products of any order lists them
     data = found.data
     if cliques is None:

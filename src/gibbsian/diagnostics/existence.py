@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.inference.log_tables import digits
 from gibbsian.models import Model
@@ -73,6 +74,8 @@ def maximum_exists(
     if data.domain != model.domain:
         raise ArgumentError(f"the data is {data.domain.name} but the model is {model.domain.name}", "convert the data")
     data.require_complete("maximum_exists")
+    if isinstance(model.domain, Continuum):  # has no finite list of states
+        return None
     states = data.states[data.weights > 0]
     columns = np.arange(model.n_variables) if targets is None else np.asarray(targets)
     sizes = model.domain.cardinalities(model.n_variables)[columns]

@@ -15,6 +15,7 @@ _MODULES = {
     "machine_mixture": ("MachineMixture",),
     "mixtures": ("GaussianMixture", "SoftKMeans", "VonMisesFisherMixture"),
     "potts": ("PottsMachine",),
+    "random_field": ("MarkovRandomFieldMachine",),
     "restricted": ("RestrictedBoltzmannMachine",),
 }
 __getattr__, __dir__, __all__ = attach(

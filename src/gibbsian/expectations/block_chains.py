@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from gibbsian.errors import ArgumentError
+from gibbsian.expectations.layer_regions import layer_products, pair_products
 from gibbsian.models.layer_flips import FlipSums, is_two_valued
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.registry import Registry
@@ -168,7 +169,7 @@ class PersistentBlockChains(_HiddenChainsGoOn, _MeansOverSamples):
 @FREE_PHASES.register("smci")
 @declared(frozen=True)
 class SpatialBlockChains(_HiddenChainsGoOn):
-    """Persistent chains whose moments are taken by spatial Monte Carlo integration, which needs two-valued units.
+    """Persistent chains whose moments are taken by spatial Monte Carlo integration.
 
     Examples
     --------
@@ -257,7 +258,7 @@ def spatial_moments(
     Parameters
     ----------
     model : RestrictedModel
-        A machine of two-valued units.
+        A machine; those of two-valued units have compiled sums.
     values : ndarray of shape (n_samples, visible.width)
         Visible values.
     hidden : ndarray of shape (n_samples, hidden.width), optional
@@ -268,19 +269,15 @@ def spatial_moments(
     """
     if region not in REGIONS:
         raise ArgumentError("is not known", "use 'pair' or 'layer'", argument="region", value=region)
-    if not is_two_valued(model):
-        raise ArgumentError(
-            f"spatial integration needs two-valued units, not a {model.visible.kind} and a {model.hidden.kind} layer",
-            "use 'pcd' or 'tempering'",
-        )
-    sums = FlipSums(model, values)
-    hidden_means = model.hidden.means(sums.hidden_fields).mean(axis=0)
+    compiled = FlipSums(model, values) if is_two_valued(model) else None
+    hidden_means = model.hidden_means(values).mean(axis=0)
     if region == "layer":
-        visible, products = sums.layer_moments()
+        visible, products = compiled.layer_moments() if compiled else layer_products(model, values)
         return FreeMoments(visible, hidden_means, products)
     if hidden is None:
         raise ArgumentError("needs the hidden values of the samples", "give `hidden=`", argument="region", value="pair")
-    return FreeMoments(model.visible_means(hidden).mean(axis=0), hidden_means, sums.pair_products(hidden))
+    products = compiled.pair_products(hidden) if compiled else pair_products(model, values, hidden)
+    return FreeMoments(model.visible_means(hidden).mean(axis=0), hidden_means, products)
 
 
 def _gibbs(

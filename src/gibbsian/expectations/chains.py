@@ -220,7 +220,7 @@ def keep_draws(
         f"keeping {n_chains * n_steps} draws of {n} variables",
         "lower `n_chains` or `n_steps`",
     )
-    draws, moves = np.empty((n_chains, n_steps, n), np.int8), as_sampler(sampler)
+    draws, moves = np.empty((n_chains, n_steps, n), chains.states.dtype), as_sampler(sampler)
     if burn_in:
         chains, _ = moves.step(model, chains, burn_in)
     for t in range(n_steps):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.domain import SPIN, AnyDomain
+from gibbsian.domain import SPIN, AnyDomain, Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import Expectation
 from gibbsian.inference.missing import PATIENT_SECONDS, is_quick
@@ -120,7 +120,9 @@ def fill_at_random(data: Dataset, rng: np.random.Generator) -> Dataset:
 
 
 def column_frequencies(data: Dataset) -> list[np.ndarray]:
-    """Return how often each value is present in each column, uniform where none is."""
+    """Return how often each value is present in each column, uniform where none is; of a continuum the values."""
+    if isinstance(data.domain, Continuum):
+        return [data.states[~data.missing[:, i], i] for i in range(data.n_variables)]  # type: ignore[index]
     codes = data.domain.to_codes(data.states)
     present = np.ones(codes.shape, bool) if data.missing is None else ~data.missing
     frequencies = []
@@ -134,6 +136,11 @@ def fill_cells(
     states: np.ndarray, missing: np.ndarray, frequencies: list[np.ndarray], domain: AnyDomain, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the states with missing cells drawn by the frequencies of their columns."""
+    if isinstance(domain, Continuum):
+        filled = states.copy()
+        for i in np.flatnonzero(missing.any(axis=0)):
+            filled[missing[:, i], i] = rng.choice(frequencies[i], int(missing[:, i].sum()))
+        return filled
     codes = np.array(domain.to_codes(states))
     for i in np.flatnonzero(missing.any(axis=0)):
         codes[missing[:, i], i] = rng.choice(len(frequencies[i]), int(missing[:, i].sum()), p=frequencies[i])

@@ -16,6 +16,8 @@ from gibbsian.backends.numba import clamped as kernels
 from gibbsian.backends.parallel import threads_for
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
+from gibbsian.domain import Continuum
+from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
 from gibbsian.expectations.clamped import CLAMPED, ClampedRows, spin_system
 from gibbsian.expectations.convergence import START_SCALE, ending, sweep, views
@@ -206,6 +208,8 @@ def _n_fields(model: Model, cells: np.ndarray) -> int:
 
 def settle(model: Model, rows: FreeCells, fields: np.ndarray, max_iter: int, tol: float) -> Settled:
     """Lower the free energy of all rows from the Q with these fields."""
+    if isinstance(model.domain, Continuum):
+        raise ArgumentError("mean field has no formula for continuous variables", "use 'exact' or 'monte-carlo'")
     if not model.is_pairwise:
         return _row_by_row(model, rows, fields, max_iter, tol)
     solution = solve(model, rows, fields, max_iter, tol)

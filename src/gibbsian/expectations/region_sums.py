@@ -15,15 +15,13 @@ import numpy as np
 
 from gibbsian.errors import TooExpensiveError
 from gibbsian.expectations.regions import Region, Target
-from gibbsian.models.factors import Factor, FactorGraph
+from gibbsian.models.factors import FactorGraph, Table
 from gibbsian.resources import format_bytes
 
 # Cells of the largest table for one sample; beyond, the sum takes seconds a sample.
 MOST_CELLS = 2**22
 # Cells of the largest table of a block of samples.
 BLOCK_CELLS = 2**20
-
-Table = tuple[Region, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +112,8 @@ def conditional_tables(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray) 
         The distribution.
     plan : RegionPlan
         From `plan_region`.
-    codes : int ndarray of shape (n_variables, n_samples)
-        The samples in codes, by variable.
+    codes : ndarray of shape (n_variables, n_samples)
+        The samples by variable, as ``model.rows_by_variable`` gives them.
     """
     shape = tuple(int(graph.cardinalities[node]) for node in plan.target)
     result = np.empty((codes.shape[1], *shape))
@@ -130,7 +128,7 @@ def _tables_of_block(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray, sh
     if not plan.region:
         return _point_masses(plan.target, codes, shape)
     inside = set(plan.region)
-    tables = [_given_outside(graph.factors[number], inside, codes) for number in plan.factors]
+    tables = [graph.given_outside(number, inside, codes) for number in plan.factors]
     for node in plan.order:
         touching = [table for table in tables if node in table[0]]
         tables = [table for table in tables if node not in table[0]]
@@ -149,16 +147,6 @@ def _point_masses(target: Target, codes: np.ndarray, shape: tuple[int, ...]) -> 
     masses = np.zeros((codes.shape[1], *shape))
     masses[(np.arange(codes.shape[1]), *(codes[node] for node in target))] = 1.0
     return masses
-
-
-def _given_outside(factor: Factor, inside: set[int], codes: np.ndarray) -> Table:
-    """A factor with the variables outside the region fixed at the samples; one row where there are none."""
-    nodes, table = factor.nodes, factor.table
-    fixed = [axis for axis, node in enumerate(nodes) if node not in inside]
-    free = [axis for axis, node in enumerate(nodes) if node in inside]
-    turned = table.transpose(fixed + free)
-    rows = turned[tuple(codes[nodes[axis]] for axis in fixed)] if fixed else turned[None]
-    return tuple(nodes[axis] for axis in free), rows
 
 
 def _product(tables: list[Table]) -> Table:

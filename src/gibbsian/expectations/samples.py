@@ -27,7 +27,7 @@ class Samples:
 
     Parameters
     ----------
-    states : int8 ndarray of shape (n_samples, n_variables)
+    states : ndarray of shape (n_samples, n_variables)
         The states, as the model's domain writes them: the two numbers themselves (-1 and 1, 0 and 1), or codes 0, 1,
         2 ... of many values, also where those are real numbers. `Samples.of` takes a `Dataset`, whatever its labels.
     weights : ndarray of shape (n_samples,), optional
@@ -52,7 +52,7 @@ class Samples:
     repeats: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        states = whole_numbers(self.states, "samples")
+        states = _states_of(self.states)
         if states.ndim != 2 or len(states) < 1:
             raise ArgumentError(f"samples of shape {states.shape}", "use one row for each sample, and at least one")
         object.__setattr__(self, "states", states)
@@ -233,6 +233,12 @@ def correction_for_mean(effective_sample_size: float) -> float:
     if effective_sample_size < LEAST_FOR_SPREAD:
         return np.nan
     return effective_sample_size / (effective_sample_size - 1.0)
+
+
+def _states_of(given: Any) -> np.ndarray:
+    """States as int8, or as float64 where they are numbers of a continuum."""
+    real = isinstance(given, np.ndarray) and given.dtype.kind == "f" and np.isfinite(given).all()
+    return given if real and (given != given.astype(np.int8)).any() else whole_numbers(given, "samples")
 
 
 def _checked_numbers(name: str, given: Any) -> np.ndarray:

@@ -49,6 +49,12 @@ class Contraction:
     statistics: tuple[np.ndarray, ...]
     coefficients: tuple[np.ndarray, ...]
 
+    @property
+    def shared(self) -> bool:
+        """Whether a statistic is a sum over several targets."""
+        places = np.concatenate(self.statistics)
+        return np.unique(places).size < places.size
+
 
 @dataclass(frozen=True, eq=False)
 class TablePlan:
@@ -77,7 +83,7 @@ class TablePlan:
     @property
     def n_statistics(self) -> int:
         """Number of statistics."""
-        return sum(map(len, self.contraction.statistics))
+        return 1 + max(int(places.max()) for places in self.contraction.statistics)
 
     @classmethod
     def of(cls, model: Model, rules: Iterable[RegionRule], contraction: Contraction | None = None) -> Self:
@@ -100,8 +106,13 @@ class TablePlan:
 
     def statistics(self, model: Model, samples: Samples) -> Estimate:
         """Return the expected statistics, averaged over the samples."""
-        mean, stderr = np.zeros(self.n_statistics), np.zeros(self.n_statistics)
         average = _average if len(self.rules) == 1 else combine
+        if self.contraction.shared:
+            total = np.zeros((len(self.rules), samples.n_samples, self.n_statistics))
+            for places, values in self.values(model, samples):
+                total[:, :, places] += values
+            return Estimate(*average(samples, total))
+        mean, stderr = np.zeros(self.n_statistics), np.zeros(self.n_statistics)
         for places, values in self.values(model, samples):
             mean[places], stderr[places] = average(samples, values)
         return Estimate(mean, stderr)
@@ -126,11 +137,13 @@ def _average(samples: Samples, values: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def _codes_by_variable(model: Model, samples: Samples) -> np.ndarray:
     n_cells = samples.states.size
     require_memory(17.0 * n_cells, f"{samples.n_samples:,} samples of {model.n_variables:,} variables", "use fewer")
-    return np.ascontiguousarray(model.domain.to_codes(samples.states).T, dtype=np.intp)
+    return model.rows_by_variable(samples.states)
 
 
 def contraction_of(model: Model) -> Contraction:
     """Find out which joint distributions a model's statistics need, and how they depend on them."""
+    if (shared := model.shared_statistics()) is not None:
+        return Contraction(*zip(*shared, strict=True))
     probe = _Probe(model)
     targets = probe.targets
     largest = max(probe.sizes.values())

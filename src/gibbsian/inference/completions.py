@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.domain import AnyDomain
+from gibbsian.domain import AnyDomain, Continuum
 from gibbsian.models import Model
 from gibbsian.resources import require_memory
 
@@ -91,6 +91,8 @@ def count_completions(data: Dataset) -> np.ndarray:
     """Return in how many ways the missing cells of each state can be filled, as floats that do not overflow."""
     if data.missing is None:
         return np.ones(data.n_states)
+    if isinstance(data.domain, Continuum):  # no list of nodes is one of completions, which have no weights
+        return np.where(data.missing.any(axis=1), np.inf, 1.0)
     exponents = data.missing @ np.log2(data.domain.cardinalities(data.n_variables))
     return np.rint(np.exp2(np.minimum(exponents, LARGEST_EXPONENT)))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.inference.base import Engine, Moments, check_n_samples, check_nodes, has_spin_form
 from gibbsian.inference.log_tables import Axes, LogTables, marginals
@@ -144,7 +145,7 @@ class FactorAnswers(Engine):
 
     def _levels(self) -> tuple[np.ndarray, ...]:
         domain = self.model.domain
-        if not domain.two_valued and getattr(domain, "values", None) is None:
+        if getattr(domain, "values", ()) is None:
             raise ArgumentError(
                 "categories have no means, because they are not numbers",
                 "ask for marginal(nodes), the probabilities of their values",
@@ -153,6 +154,10 @@ class FactorAnswers(Engine):
 
     def most_probable(self) -> tuple[np.ndarray, float]:
         """Return a state of largest probability and its log-probability."""
+        if isinstance(self.model.domain, Continuum):
+            raise ArgumentError(
+                "the nodes of continuous variables are weighted, so none of them is a mode", "climb from a draw"
+            )
         codes, log_probability = self._most_probable()
         return self._states(codes[None, :])[0], float(log_probability)
 

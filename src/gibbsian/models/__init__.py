@@ -19,6 +19,8 @@ _MODULES = {
     "local_states": ("LocalStates",),
     "machine_mixture": ("MachineMixtureModel",),
     "pairwise": ("PairwiseModel",),
+    "potential_field": ("ContinuousField", "PotentialField"),
+    "potentials": ("POTENTIALS", "Potential"),
     "potts": ("PottsModel",),
     "restricted": ("RestrictedModel",),
     "span_average": ("SpanAverage",),

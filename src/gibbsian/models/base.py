@@ -54,6 +54,12 @@ class Model(Protocol):
         def statistics(self, x: np.ndarray) -> np.ndarray:
             """Return S(x) of each state."""
 
+        def rows_by_variable(self, states: np.ndarray) -> np.ndarray:
+            """Return states as the factors want those outside a region."""
+
+        def shared_statistics(self) -> list[tuple[tuple[int, ...], np.ndarray, np.ndarray]] | None:
+            """Return which statistics depend on which sets of variables, where one may have several."""
+
         def flip_scores(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
             """Return the gradient of a weighted sum of flip costs of each state."""
 
@@ -239,6 +245,10 @@ class ExponentialFamily:
         """Number of columns of the flip costs."""
         return self.n_variables if self.flip_columns is None else int(self.flip_columns[-1])
 
+    def rows_by_variable(self: Any, states: np.ndarray) -> np.ndarray:
+        """Return states as the factors want those outside a region: codes, by variable."""
+        return np.ascontiguousarray(self.domain.to_codes(states).T, dtype=np.intp)
+
     def _codes(self: Any, x: np.ndarray) -> np.ndarray:
         """Return the codes of states, which kernels index tables with."""
         return np.ascontiguousarray(self.domain.to_codes(checked_states(self, x)))
@@ -249,6 +259,14 @@ class ExponentialFamily:
         """Return S(x) of each state, one row per state in the layout of theta."""
         rows = [self.mean_statistics(state[None, :]) for state in np.asarray(x)]
         return np.array(rows).reshape(-1, self.theta.size)
+
+    def shared_statistics(self) -> list[tuple[tuple[int, ...], np.ndarray, np.ndarray]] | None:
+        """Return sets of variables with their statistics and coefficients, where a statistic may have several; or None.
+
+        For each set of variables the places in theta of the statistics that depend on it, and one row for each of them:
+        what each cell of the set's table counts for.
+        """
+        return None
 
     def flip_scores(self: Any, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         """Return the gradient of ``sum_i slopes[m, i] flip_costs[m, i]`` of each state, one row per state."""

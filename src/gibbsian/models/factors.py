@@ -20,6 +20,9 @@ from gibbsian.graphs import Graph
 Marginal = Callable[[tuple[int, ...]], np.ndarray]
 """Maps some variables to their joint probabilities, one axis each in the order given, indexed by codes."""
 
+Table = tuple[tuple[int, ...], np.ndarray]
+"""Variables, and log-weights with an axis for samples and one for each of them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Factor:
@@ -76,6 +79,18 @@ class FactorGraph:
             for node in factor.nodes:
                 held[node].append(number)
         return tuple(map(tuple, held))
+
+    def given_outside(self, number: int, inside: set[int], rows: np.ndarray) -> Table:
+        """Return a factor with the variables outside a region fixed at samples; one row where there are none.
+
+        `rows` holds the samples by variable, in codes.
+        """
+        nodes, table = self.factors[number].nodes, self.factors[number].table
+        fixed = [axis for axis, node in enumerate(nodes) if node not in inside]
+        free = [axis for axis, node in enumerate(nodes) if node in inside]
+        turned = table.transpose(fixed + free)
+        given = turned[tuple(rows[nodes[axis]] for axis in fixed)] if fixed else turned[None]
+        return tuple(nodes[axis] for axis in free), given
 
     def log_weights(self, codes: np.ndarray) -> np.ndarray:
         """Return the unnormalised log-probability of each row of codes."""

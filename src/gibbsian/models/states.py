@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gibbsian.domain import AnyDomain, Domain
+from gibbsian.domain import AnyDomain, Continuum, Domain
 from gibbsian.errors import ArgumentError, CodingError, MissingValuesError
 
 
@@ -42,7 +42,7 @@ def checked_states(model: Variables, x: Any, name: str = "x", zeros: bool = Fals
     zeros : bool
         Whether a cell may be zero in a domain that lacks it: a missing one, which adds nothing to products.
     """
-    states = whole_numbers(x, name)
+    states = real_numbers(x, name) if isinstance(model.domain, Continuum) else whole_numbers(x, name)
     if states.ndim != 2:
         raise ArgumentError(
             f"{name} has shape {states.shape}", f"give states as rows, in the shape (n_states, {model.n_variables})"
@@ -78,9 +78,29 @@ def whole_numbers(x: Any, name: str) -> np.ndarray:
     return states
 
 
+def real_numbers(x: Any, name: str) -> np.ndarray:
+    """Return finite numbers as float64."""
+    try:
+        numbers = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise CodingError(f"{name} does not hold numbers", "read it with `Dataset.read`") from None
+    if not np.isfinite(numbers).all():
+        raise MissingValuesError(f"{name} has cells that are not finite", "drop those rows, or fill them first")
+    return numbers
+
+
 def check_values(domain: AnyDomain, states: np.ndarray, name: str, zeros: bool = False) -> None:
     """Raise unless every cell of int8 states is a value of its variable."""
     if states.size == 0:
+        return
+    if isinstance(domain, Continuum):
+        outside = (states < domain.low) | (states > domain.high)
+        if domain.bounded and outside.any():
+            row, column = np.argwhere(outside)[0].tolist()
+            raise CodingError(
+                f"{name} holds {states[row, column]:g} for variable {column}",
+                f"the support is from {domain.low:g} to {domain.high:g}",
+            )
         return
     low, high = int(states.min()), int(states.max())
     if isinstance(domain, Domain):

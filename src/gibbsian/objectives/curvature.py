@@ -9,6 +9,7 @@ import numpy as np
 
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
+from gibbsian.domain import Continuum
 from gibbsian.errors import TooExpensiveError
 from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
@@ -42,9 +43,13 @@ def covariance_of_statistics(model: Model) -> np.ndarray:
     log_partition, mean = engine.log_partition(), engine.moments().statistics
     covariance = np.zeros((mean.size, mean.size))
     sizes = model.domain.cardinalities(model.n_variables)
+    factors = model.factors() if isinstance(model.domain, Continuum) else None
     for block in row_blocks(int(_n_states(model)), 1, STATES_AT_ONCE):
-        states = model.domain.from_codes(digits(np.arange(block.start, block.stop), sizes))
-        probabilities = np.exp(model.log_weights(states) - log_partition)
+        codes = digits(np.arange(block.start, block.stop), sizes)
+        states = model.domain.from_codes(codes)
+        # the nodes of a continuum have weights, which states have not
+        log_weights = factors.log_weights(codes) if factors else model.log_weights(states)
+        probabilities = np.exp(log_weights - log_partition)
         centred = model.statistics(states) - mean
         covariance += (centred * probabilities[:, None]).T @ centred
     return covariance

@@ -23,6 +23,7 @@ import numpy as np
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
+from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.models import Model
 from gibbsian.models.conditioning import Metric
@@ -61,6 +62,7 @@ class FlipCostObjective:
     kernel: ClassVar[Any]
     grouped: ClassVar[Any] = None
     takes_missing: ClassVar[bool] = False
+    takes_densities: ClassVar[bool] = False  # whether a column may stand for a node of an integral
 
     def left_out(self, data: Dataset) -> np.ndarray | None:
         """Return which flips do not count, with the columns of the flip costs; None where all do."""
@@ -84,6 +86,10 @@ class FlipCostObjective:
     def _kernel_for(self, model: Model) -> AnyKernel:
         if model.flip_columns is None:
             return self.kernel
+        if isinstance(model.domain, Continuum) and not self.takes_densities:
+            raise ArgumentError(
+                f"{self.name} compares values, which continuous variables do not have", "use `learner='mple'` or 'mle'"
+            )
         if self.grouped is None:
             raise ArgumentError(f"{self.name} is defined for two-valued variables only, and this model has others")
         return self.grouped

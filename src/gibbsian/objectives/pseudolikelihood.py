@@ -30,6 +30,7 @@ class Pseudolikelihood(FlipCostObjective):
     name = "pseudolikelihood"
     kernel = staticmethod(logistic)
     grouped = staticmethod(softmax)
+    takes_densities = True
 
     def with_hidden(self) -> HiddenPseudolikelihood:
         """Return the form for models with hidden units, which are summed out."""

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.models.base import Model
 from gibbsian.models.parameters import check_whole_number
@@ -23,7 +24,7 @@ class ChainState(NamedTuple):
     Parameters
     ----------
     states : ndarray of int8, shape (n_chains, n_variables)
-        The present state of each chain, in the values of the model's domain.
+        The present state of each chain, in the values of the model's domain; float64 where variables are continuous.
     streams : ndarray of uint64, shape (n_chains, 4)
         The random stream of each chain.
     clamped : ndarray of bool, shape (n_variables,) or (n_chains, n_variables)
@@ -129,7 +130,8 @@ def _uniform_states(model: Model, streams: np.ndarray) -> np.ndarray:
 
 
 def _checked_states(model: Model, n_chains: int, states: np.ndarray) -> np.ndarray:
-    given = checked_states(model, np.atleast_2d(whole_numbers(states, "states")), "states")
+    numbers = states if isinstance(model.domain, Continuum) else whole_numbers(states, "states")
+    given = checked_states(model, np.atleast_2d(numbers), "states")
     if len(given) not in (1, n_chains):
         raise ArgumentError(f"states has {len(given)} rows", f"give one for each of {n_chains} chains, or one for all")
     return np.array(np.broadcast_to(given, (n_chains, model.n_variables)))
@@ -198,7 +200,7 @@ def draw(
         f"keeping {n_chains * n_draws} draws of {model.n_variables} variables",
         "draw fewer at a time with n_samples=",
     )
-    draws = np.empty((n_chains, n_draws, model.n_variables), np.int8)
+    draws = np.empty((n_chains, n_draws, model.n_variables), chains.states.dtype)
     for t in range(n_draws):
         chains, _ = chosen.step(model, chains, burn_in + thin if t == 0 else thin)
         draws[:, t] = chains.states

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from gibbsian.data.rules import OneHot, Shares, Threshold
-from gibbsian.domain import DOMAINS, AnyCoding, CategoryCoding, Coding, RealCoding
+from gibbsian.domain import DOMAINS, AnyCoding, CategoryCoding, Coding, Continuum, RealCoding, Reals
 
 Header = dict[str, Any]
 
@@ -19,7 +19,7 @@ def written_coding(coding: AnyCoding | None) -> Header | None:
     if isinstance(coding, CategoryCoding):
         return {"name": coding.name, "labels": [list(labels) for labels in coding.labels], **rule}
     if isinstance(coding, RealCoding):
-        return {"name": coding.name}
+        return {"name": "real"} if type(coding.domain) is Reals else {"name": "real", "support": asdict(coding.domain)}
     return {"name": coding.name, "low": coding.low, "high": coding.high, "domain": coding.domain.name, **rule}
 
 
@@ -28,7 +28,7 @@ def read_coding(written: Header | None) -> AnyCoding | None:
     if written is None:
         return None
     if written["name"] == "real":
-        return RealCoding()
+        return RealCoding(Continuum(**written["support"])) if "support" in written else RealCoding()
     rule = _read_rule(written.get("rule"))
     if "labels" not in written:
         return Coding(written["name"], written["low"], written["high"], DOMAINS[written["domain"]], rule)

@@ -113,10 +113,7 @@ def test_phase_is_registered_and_follows_the_model(rng):
     assert np.abs(found - statistics_of(v, h, law)).max() < 4 * 0.5 / np.sqrt(4000)
 
 
-def test_other_layers_and_regions_are_refused(rng):
-    categorical = random_machine("categorical", "binary", rng)
-    with pytest.raises(ArgumentError, match="categorical"):
-        spatial_moments(categorical, categorical.visible.enumerate(0, 2))
+def test_other_regions_are_refused(rng):
     with pytest.raises(ArgumentError, match="region='square'"):
         SpatialBlockChains(region="square")
     model = random_machine("spin", "spin", rng)

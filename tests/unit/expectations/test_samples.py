@@ -19,7 +19,7 @@ from systems import random_model
 @pytest.mark.parametrize("value", [0.9, 257, -129, np.inf])
 def test_no_number_is_changed(value):
     with pytest.raises(CodingError, match=r"samples holds .* or a Dataset"):
-        Samples(np.array([[1.0, value]]))
+        Samples(np.array([[1.0, value]])).check(gb.PairwiseModel.zeros(gb.graphs.complete(2)))
 
 
 def test_missing_cells_and_words_are_refused():

@@ -100,6 +100,16 @@ def uniform(word):
     return (np.float64(np.int64(word >> _TOP_12)) + 0.5) / _TWO_POW_52
 
 
+@njit(cache=True, nogil=True)
+def fill_uniforms(streams, numbers):
+    """Fill each row with uniform numbers of its own stream, and leave the streams where they end."""
+    words = np.empty(numbers.shape[1], np.uint64)
+    for row in range(len(streams)):
+        fill_words(streams[row], words)
+        for k in range(words.size):
+            numbers[row, k] = uniform(words[k])
+
+
 @njit(cache=True, inline="always")
 def below(word, bound):
     """An integer in ``0 .. bound - 1`` from the top 32 bits of a word; probabilities are even to ``bound / 2^32``."""

@@ -1,0 +1,35 @@
+"""Checks before a fit of any potentials: does a statistic stand at an end of its range in every row?
+
+Then moving its parameter that way raises the likelihood for ever. Rows with missing cells prove nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data.findings import Findings, counted_rows
+
+# A mean this near the end of a range, as a share of it, stands there but for rounding.
+NEAR = 1e-12
+
+
+def check_potentials(found: Findings, model: Any) -> None:
+    """Check the statistics of a model that has potentials."""
+    data, rows = found.data, counted_rows(found.data)
+    found.check_observed(np.full(data.n_variables, rows.sum()) if data.missing is None else rows @ ~data.missing)
+    if data.missing is not None:
+        return
+    low, high = model.statistic_range
+    mean, reach = model.mean_statistics(data.states, data.weights), NEAR * (high - low)
+    names = model.parameter_names(data.names)
+    held: list[str] = []
+    free: list[str] = []
+    for place in np.flatnonzero((mean <= low + reach) | (mean >= high - reach)):
+        end = "least" if mean[place] <= low[place] + reach[place] else "largest"
+        clause = f"{names[place]} has its {end} value in every row"
+        if low[place] < high[place]:  # a constant says nothing of its parameter
+            (held if found.l2 > 0 or (found.l1 > 0 and model.penalised[place]) else free).append(clause)
+    found.judge_empty(free, True, "potential", "leave such potentials out")
+    found.judge_empty(held, False, "potential", "")

@@ -1,0 +1,152 @@
+"""Markov random fields of any potentials as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.domain import Continuum, RealCoding
+from gibbsian.errors import ArgumentError
+from gibbsian.estimators.base import ESTIMATORS
+from gibbsian.estimators.machine import Machine
+from gibbsian.graphs import as_graph
+from gibbsian.models import POTENTIALS, PotentialField
+from gibbsian.models.scopes import numbered
+from gibbsian.settings import declared, flag, free, whole
+
+
+@ESTIMATORS.register("mrf", about="any potentials with shared parameters; discrete or continuous")
+@declared
+class MarkovRandomFieldMachine(Machine):
+    """A Markov random field of any potentials (YU20 eq. 1), over discrete or continuous variables (Y18, YU20).
+
+    ``P(x) = exp(sum_t theta_t . f_t(x_t) / T) / Z``. Potentials are named (``bias``, ``square``, ``indicator:v``,
+    ``product``, ``equal``, ``absolute-difference``, ``squared-difference``, ``table``) or functions (`Potential`), and
+    may have one parameter for all variables, edges or cliques. With `support` columns are real numbers and P is a
+    density; integrals over one variable are taken by quadrature.
+
+    Attributes
+    ----------
+    parameters_ : pandas.Series
+        The parameters by potential, and by columns where no others share them.
+    result_, model_, coding_
+        As in `BoltzmannMachine`; the model is a `PotentialField`.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [[1, 1, 1], [1, 1, -1], [-1, -1, -1], [1, -1, -1], [-1, 1, 1], [-1, -1, 1]]
+    >>> machine = gb.MarkovRandomFieldMachine("product", graph="chain", tied=True).fit(rows)
+    >>> machine.parameters_.round(3).to_dict()                           # atanh of the mean of the two products
+    {'product': 0.347}
+    >>> rows = [[0.1, 0.3], [0.8, 0.9], [0.5, 0.2], [0.7, 0.6]]
+    >>> gb.MarkovRandomFieldMachine("bias", support=(0, 1), tied=True).fit(rows).parameters_.round(3).to_dict()
+    {'bias': 0.15}
+    """
+
+    potentials: Any = free(
+        "table",
+        f"Potentials: names with commas between them, or a list of names and Potential objects. Known names are "
+        f"{', '.join(POTENTIALS)}.",
+        doc="str or list of str and Potential",
+        kw_only=False,
+    )
+    graph: Any = free(
+        "complete",
+        "Whose variables and cliques potentials apply to: 'complete', 'chain', 'grid:RxC', edges by name.",
+        doc="str, Graph, networkx graph or list of pairs",
+    )
+    order: int = whole(2, "Cliques of the graph of up to this many variables have potentials.", least=1)
+    cliques: Any = free(
+        None,
+        "The cliques, by column name or number, instead of those of the graph; single variables are always there.",
+        doc="sequence of tuples, optional",
+    )
+    tied: bool = flag(False, "Whether a potential has the same parameters wherever it applies.")
+    coding: Any = free(
+        "auto-categorical",
+        "Two values where the data have them, else labels of each column; 'values' for numbers common to all columns, "
+        "or as in other machines. Not with `support`.",
+        doc="str, pair of labels or Coding",
+    )
+    support: Any = free(
+        None,
+        "Continuous columns: the ends of an interval (0,1), or 'gaussian' or 'gaussian:MEAN:SD' for the whole line "
+        "with a normal base measure.",
+        doc="pair of numbers, str or Continuum, optional",
+    )
+    n_nodes: int = whole(24, "Nodes of the quadrature of continuous columns, up to 127.", least=2)
+
+    _welcome = ("categorical",)
+
+    def _coding(self) -> Any:
+        return self.coding if self.support is None else RealCoding(_continuum(self.support, self.n_nodes))
+
+    def _zeros(self, data: Dataset) -> PotentialField:
+        names = data.names
+        if self.cliques is None:
+            cliques = as_graph(self.graph, names).cliques(self.order)
+        else:
+            cliques = numbered(self.cliques, names)
+        potentials = self.potentials
+        return PotentialField.build(
+            [name.strip() for name in potentials.split(",")] if isinstance(potentials, str) else potentials,
+            domain=data.domain,
+            cliques=cliques,
+            temperature=self.temperature,
+            tied=self.tied,
+            names=names,
+            n_variables=data.n_variables,
+        )
+
+    @classmethod
+    def _structure_of(cls, model: PotentialField, coding: Any) -> dict[str, Any]:
+        terms = model.structure.terms
+        values = {"support": model.domain} if isinstance(model.domain, Continuum) else {"coding": coding}
+        return {
+            "potentials": list(dict.fromkeys(term.name for term in terms)),
+            "cliques": sorted({tuple(sorted(term.scope)) for term in terms}),
+            **values,
+        }
+
+    # -- parameters ---------------------------------------------------------------------------------------------------
+    @property
+    def parameters_(self) -> Any:
+        """The parameters by name."""
+        import pandas
+
+        model = self._answers.model.canonical()
+        return pandas.Series(model.theta, index=model.parameter_names(self.names_), name="parameter")
+
+    def figures(self) -> dict[str, Any]:
+        """Return the numbers of variables, potentials and parameters."""
+        model = self.model_
+        return {
+            "variables": model.n_variables,
+            "potentials": len(model.structure.terms),
+            "parameters": model.theta.size,
+        }
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the potentials by name, with their columns where no others share them."""
+        import pandas
+
+        return {"potentials": pandas.DataFrame({"potential": self.model_.parameter_names(self.names_)})}
+
+
+def _continuum(support: Any, n_nodes: int) -> Continuum:
+    """Return the domain that a setting names."""
+    if isinstance(support, Continuum):
+        return support
+    word, *numbers = support.split(":") if isinstance(support, str) else ("interval", *np.ravel(support))
+    try:
+        low, high = (float(number) for number in (numbers or (0, 1)))
+    except (TypeError, ValueError):
+        word = ""
+    if word not in ("interval", "gaussian"):
+        raise ArgumentError(
+            "is no support", "use (0, 1), 'gaussian' or 'gaussian:0:1'", argument="support", value=support
+        )
+    return Continuum(word, low, high, n_nodes)
