@@ -94,18 +94,32 @@ class ExpandedDual:
         return _with_boundaries(links, _dissect(links, np.array(kept, dtype=np.int64)))
 
 
-@lru_cache(maxsize=8)
+def is_planar(graph: Graph, fields: tuple[int, ...] = ()) -> bool:
+    """Say whether a graph with a ghost vertex joined to `fields` is planar."""
+    pairs = _pairs(graph, fields)
+    few = _few(pairs, graph.n_nodes + bool(fields))
+    return few and networkx.check_planarity(networkx.Graph(pairs.tolist()))[0]
+
+
+def _pairs(graph: Graph, fields: tuple[int, ...]) -> np.ndarray:
+    ghost = np.array([(node, graph.n_nodes) for node in fields], dtype=np.int64).reshape(-1, 2)
+    return np.concatenate([graph.edges, ghost])
+
+
+def _few(pairs: np.ndarray, n: int) -> bool:
+    """Say whether a planar graph can have so many edges."""
+    return n < 3 or len(pairs) <= 3 * n - 6
+
+
+@lru_cache(maxsize=4)
 def expanded_dual(graph: Graph, fields: tuple[int, ...] = ()) -> ExpandedDual | None:
     """Return the expanded dual of a graph with a ghost vertex joined to `fields`; None where it is not planar."""
-    n = graph.n_nodes + bool(fields)
-    ghost = np.array([(node, graph.n_nodes) for node in fields], dtype=np.int64).reshape(-1, 2)
-    pairs = np.concatenate([graph.edges, ghost])
-    if n > 2 and len(pairs) > 3 * n - 6:
+    n, pairs = graph.n_nodes + bool(fields), _pairs(graph, fields)
+    if not _few(pairs, n):
         return None
     _, first = np.unique(csgraph.connected_components(_adjacency(pairs, n))[1], return_index=True)
     pairs = np.concatenate([pairs, np.stack([np.full(first.size - 1, first[0]), first[1:]], axis=1)])
-    plain = networkx.Graph(pairs.tolist())
-    planar, embedding = networkx.check_planarity(plain)
+    planar, embedding = networkx.check_planarity(networkx.Graph(pairs.tolist()))
     return _expand(pairs, fields, n, embedding) if planar else None
 
 
