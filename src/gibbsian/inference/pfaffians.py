@@ -7,7 +7,7 @@ the inverse matrix at its own nodes and its boundary, of which the probabilities
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -24,7 +24,7 @@ MOST_ROUNDING = 1e-6
 
 
 class Eliminated(NamedTuple):
-    """A front whose own nodes went: log of its Pfaffian, factors of its block, and links to the boundary, solved."""
+    """A front whose own nodes went: log of the Pfaffian so far, factors of its block, links to the boundary solved."""
 
     log_pfaffian: float
     factors: Any
@@ -64,12 +64,16 @@ class Weights:
     couplings: np.ndarray
 
     @classmethod
-    def of(cls, dual: ExpandedDual, couplings: np.ndarray, reference: np.ndarray | None = None) -> Self:
-        """Gauge the couplings of the edges; by default the strongest ones that form no cycle are satisfied."""
-        spins = _strongest_satisfied(dual, couplings) if reference is None else reference
-        gauged = np.zeros(dual.n_units)
-        gauged[: len(couplings)] = couplings * spins[dual.pairs].prod(axis=1)
-        return cls(dual, spins, gauged)
+    def of(cls, dual: ExpandedDual, couplings: np.ndarray) -> Self:
+        """Gauge the couplings of the edges such that the strongest ones that form no cycle are satisfied."""
+        plain = cls(dual, np.ones(dual.order.size), np.pad(couplings, (0, dual.n_units - len(couplings))))
+        return plain.relative_to(_strongest_satisfied(dual, couplings))
+
+    def relative_to(self, reference: np.ndarray) -> Self:
+        """Return the same weights relative to another reference state."""
+        changed, couplings = self.reference * reference, self.couplings.copy()
+        couplings[: len(self.dual.pairs)] *= changed[self.dual.pairs].prod(axis=1)
+        return replace(self, reference=reference, couplings=couplings)
 
     @cached_property
     def entries(self) -> np.ndarray:
@@ -99,7 +103,7 @@ class Weights:
         """Yield the fronts in order, each after its own nodes went."""
         matrix = self._matrix(fronts)
         updates: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in fronts]
-        place = np.empty(matrix.shape[0], np.int64)
+        place, log_pfaffian = np.empty(matrix.shape[0], np.int64), 0.0
         for number, front in enumerate(fronts):
             own, boundary = nodes_of(front.own), nodes_of(front.boundary)
             nodes, n = np.concatenate([own, boundary]), own.size
@@ -115,7 +119,8 @@ class Weights:
                 update = block[n:, n:] + links.T @ solved
                 _check_rounding(update)
                 updates[front.parent].append((boundary, 0.5 * (update - update.T)))
-            yield Eliminated(0.5 * float(np.log(np.abs(np.diag(factors[0]))).sum()), factors, solved)
+            log_pfaffian += 0.5 * float(np.log(np.abs(np.diag(factors[0]))).sum())
+            yield Eliminated(log_pfaffian, factors, solved)
 
     def descend(
         self,

@@ -29,8 +29,6 @@ from gibbsian.inference.pfaffians import Eliminated, Weights, condition, nodes_o
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.resources import require_memory
 
-# A coupling that the reference state leaves unsatisfied and that is stronger makes a ground state worth its search.
-STRONG = 1.0
 # Measured on square lattices: the embedding and the fronts by edge, and the dense blocks of the largest separators.
 SECONDS_PER_EDGE, SECONDS_PER_ROOT = 2.5e-4, 3e-9
 BYTES_PER_EDGE = 6000.0
@@ -109,19 +107,26 @@ class Planar(Engine):
         couplings[self.model.graph.n_edges :][: len(fields)] = self._form.biases[list(fields)]
         if np.any(np.delete(self._form.biases, fields)):
             raise ArgumentError("the model has fields where that of the plan had none", "build an engine for it")
-        weights = Weights.of(self._dual, couplings)
-        if weights.couplings.min(initial=0.0) < -STRONG and self._matching_seconds < self.max_seconds:
-            return Weights.of(self._dual, couplings, _ground_state(weights))
-        return weights
+        return Weights.of(self._dual, couplings)
+
+    def _eliminate(self, fronts: list[Front], last: int | None = None) -> deque[Eliminated]:
+        """Go up and keep all fronts, or some last ones; where rounding spoils it, once more from a ground state."""
+        with one_blas_thread():
+            try:
+                return deque(self._weights.eliminate(fronts), maxlen=last)
+            except TooExpensiveError:
+                if self._matching_seconds > self.max_seconds:
+                    raise
+                self._weights = self._weights.relative_to(_ground_state(self._weights))
+                return deque(self._weights.eliminate(fronts), maxlen=last)
 
     @property
     def _matching_seconds(self) -> float:
         return SECONDS_PER_MATCHING * self._dual.n_units**2
 
     @cached_property
-    def _eliminated(self) -> list[Eliminated]:
-        with one_blas_thread():
-            return list(self._weights.eliminate(self._fronts))
+    def _eliminated(self) -> deque[Eliminated]:
+        return self._eliminate(self._fronts)
 
     @cached_property
     def _edge_means(self) -> np.ndarray:
@@ -131,28 +136,24 @@ class Planar(Engine):
         def visit(front: Front, inverse: np.ndarray) -> None:
             uncut[front.own] = self._weights.uncut(front.own, np.arange(front.own.size), inverse)
 
+        eliminated = self._eliminated
         with one_blas_thread():
-            self._weights.descend(self._fronts, self._eliminated, visit)
+            self._weights.descend(self._fronts, eliminated, visit)
         pairs, reference = self._dual.pairs, self._weights.reference
         return (2.0 * uncut[: len(pairs)] - 1.0) * reference[pairs].prod(axis=1)
 
-    @cached_property
-    def _log_pfaffian(self) -> float:
-        if "_eliminated" in self.__dict__:
-            return sum(front.log_pfaffian for front in self._eliminated)
-        with one_blas_thread():  # nothing of it is kept
-            return sum(front.log_pfaffian for front in self._weights.eliminate(self._fronts))
-
     def log_partition(self) -> float:
         """Return log Z."""
+        if not self._dual.n_units:
+            return float(np.log(2.0) + self._form.constant)
+        last = (self._eliminated if "_eliminated" in self.__dict__ else self._eliminate(self._fronts, 1))[-1]
         ghost = np.log(2.0) if self._dual.fields else 0.0
-        return float(self._weights.constant + self._log_pfaffian - ghost + self._form.constant)
+        return float(self._weights.constant + last.log_pfaffian - ghost + self._form.constant)
 
     def moments(self) -> Moments:
         """Return log Z and the expected statistics in the layout of theta."""
         edges = self._edge_means[: self.model.graph.n_edges]  # first, so that the elimination serves log Z too
-        means = self._spin_means if self.model.bias or self.model.domain != SPIN else np.zeros(self.model.n_variables)
-        return Moments(self.log_partition(), self._form.statistics(self.model, means, edges))
+        return Moments(self.log_partition(), self._form.statistics(self.model, self._spin_means, edges))
 
     @cached_property
     def _spin_means(self) -> np.ndarray:
@@ -199,15 +200,13 @@ class Planar(Engine):
         """Means of products of the spins of an even number of vertices each."""
         depth = len(self._path(self._dual.order[-1:]))
         self._require(SECONDS_PER_STEP * depth * len(subsets), f"{len(subsets)} products of spins")
-        weights, paths = self._weights, [self._path(subset) for subset in subsets]
+        paths = [self._path(subset) for subset in subsets]
         kept = np.array(sorted(set().union(*paths)), dtype=np.int64)
         if not kept.size:
             return np.ones(len(subsets))
         require_memory(128.0 * kept.size**2, f"the inverse at {kept.size} edges", "ask for variables that are nearer")
-        with one_blas_thread():
-            (last,) = deque(weights.eliminate(self._dual.fronts(tuple(kept.tolist()))), maxlen=1)
-        inverse = last.inverse(np.zeros((0, 0)))
-        means = np.ones(len(subsets))
+        (last,) = self._eliminate(self._dual.fronts(tuple(kept.tolist())), 1)
+        weights, inverse, means = self._weights, last.inverse(np.zeros((0, 0))), np.ones(len(subsets))
         for number, (subset, path) in enumerate(zip(subsets, paths, strict=True)):
             units = np.array(sorted(path), dtype=np.int64)
             at = nodes_of(np.searchsorted(kept, units))
@@ -254,15 +253,15 @@ class Planar(Engine):
 
         def visit(front: Front, inverse: np.ndarray) -> None:
             # parts are independent of each other given the whole separator; in a part the others follow from the tree
-            needed = in_tree[front.own] | front.separates
-            for place in np.flatnonzero(needed).tolist():
+            for place in np.flatnonzero(in_tree[front.own] | front.separates).tolist():
                 unit = int(front.own[place])
                 probability = self._weights.uncut(unit, place, inverse)
                 uncut[unit] = rng.random(n_samples) < probability
                 condition(inverse, place, self._weights.entries[unit], uncut[unit], probability)
 
+        eliminated = self._eliminated
         with one_blas_thread():
-            self._weights.descend(self._fronts, self._eliminated, visit, (n_samples,))
+            self._weights.descend(self._fronts, eliminated, visit, (n_samples,))
         spins = _spins(self._weights, uncut) * rng.choice(np.array([-1, 1], np.int8), n_samples)
         return self._values(spins).T
 
