@@ -14,6 +14,7 @@ import numpy as np
 from gibbsian.backends.parallel import one_blas_thread
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.graphs import Graph
 from gibbsian.inference.base import (
     ENGINES,
     Cost,
@@ -25,6 +26,7 @@ from gibbsian.inference.base import (
     has_spin_form,
 )
 from gibbsian.inference.kasteleyn import ExpandedDual, Front, expanded_dual
+from gibbsian.inference.ordering import plan_elimination
 from gibbsian.inference.pfaffians import Eliminated, Weights, condition, nodes_of, tree_products
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.resources import require_memory
@@ -76,7 +78,9 @@ class Planar(Engine):
     @classmethod
     def price(cls, model: Any) -> Cost | None:
         """Predict the cost for planar models whose structure has no fields, or whose ghost keeps them planar."""
-        if not has_spin_form(model) or expanded_dual(model.graph, _fields(model)) is None:
+        if not has_spin_form(model) or (_fields(model) and not _may_be_outerplanar(model.graph)):
+            return None
+        if expanded_dual(model.graph, _fields(model)) is None:
             return None
         return Cost("Pfaffians", cls.least(model), BYTES_PER_EDGE * (model.graph.n_edges + model.n_biases))
 
@@ -276,6 +280,12 @@ class Planar(Engine):
 def _fields(model: Any) -> tuple[int, ...]:
     """The variables that have fields by the structure: all, or none where spins have no biases."""
     return tuple(range(model.n_variables)) if model.bias or model.domain != SPIN else ()
+
+
+def _may_be_outerplanar(graph: Graph) -> bool:
+    """Say so at once where treewidth forbids it: that of outerplanar graphs is two, and elimination finds it."""
+    plan = plan_elimination(graph)
+    return plan is not None and plan.width <= 2
 
 
 def _ground_state(weights: Weights) -> np.ndarray:
