@@ -149,9 +149,12 @@ def edges_to_parents(pairs: np.ndarray, order: np.ndarray, parents: np.ndarray) 
     """The edge from each vertex of a spanning tree to its parent; -1 at the root."""
     n = order.size
     keys = pairs.min(axis=1) * n + pairs.max(axis=1)
-    by_key, below, above = np.argsort(keys), order[1:], parents[order[1:]]
+    by_key, below = np.argsort(keys), order[1:].astype(np.int64)  # SciPy's 32 bits do not hold the keys of large graphs
+    above = parents[below]
     edges = np.full(n, -1)
-    edges[below] = by_key[np.searchsorted(keys[by_key], np.minimum(below, above) * n + np.maximum(below, above))]
+    edges[below] = by_key[
+        np.searchsorted(keys[by_key], np.minimum(below, above).astype(np.int64) * n + np.maximum(below, above))
+    ]
     return edges
 
 

@@ -144,6 +144,14 @@ def test_wide_lattices_without_fields_are_chosen(monkeypatch):
     assert choice.predict_cost(chain).engine == "elimination"
 
 
+def test_edges_of_trees_too_large_for_32_bits():
+    """The number of a pair of vertices does not fit: a wrong sign would go unnoticed."""
+    n = 50_000
+    order, parents = np.arange(n, dtype=np.int32), np.arange(-1, n - 1, dtype=np.int32)
+    pairs = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)[::-1]
+    np.testing.assert_array_equal(kasteleyn.edges_to_parents(pairs, order, parents)[1:], np.arange(n - 2, -1, -1))
+
+
 def test_pfaffians(rng):
     matrix = rng.normal(size=(6, 6))
     matrix -= matrix.T
