@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -31,7 +31,7 @@ def n_threads() -> int:
 def map_in_order(function: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
     """Apply `function` to each piece, on as many threads as Numba uses, and yield the results in order."""
     waiting = list(pieces)
-    with _blas().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         if len(waiting) == 1:
             yield function(waiting[0])
             return
@@ -59,6 +59,11 @@ def threads_for(n_operations: float) -> Iterator[None]:
         yield
     finally:
         numba.set_num_threads(threads)
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Keep BLAS to one thread: many small products wake and join them in vain."""
+    return _blas().limit(limits=1, user_api="blas")
 
 
 @cache

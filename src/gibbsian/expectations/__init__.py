@@ -23,7 +23,7 @@ _MODULES = {
     "deep_mean_field": ("DeepMeanField",),
     "exact": ("ClampedExact", "Exact"),
     "mean_field": ("ClampedMeanField", "MeanField"),
-    "regions": ("ForestAround", "GivenRegions", "IndependentNeighbours", "Neighbourhood"),
+    "regions": ("ForestAround", "GivenRegions", "IndependentNeighbours", "Neighbourhood", "PlanarAround"),
     "samples": ("Samples",),
     "spatial": ("Spatial", "SpatialPlan", "plan_regions", "spatial_statistics"),
     "spatial_chains": ("ClampedSpatial", "SpatialChains"),

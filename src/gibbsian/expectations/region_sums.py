@@ -3,7 +3,7 @@
 The conditional distribution of the target is found by eliminating the other variables of the region one by one, in the
 log domain, for all samples at once: a message is an array with an axis for the samples and one for each variable it
 depends on. Trees and forests, with or without cycles through the target, need tables of few cells; any region of small
-treewidth will do.
+treewidth will do. Wider ones are summed by Pfaffians where they are planar with a ghost that stands for their fields.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ import numpy as np
 
 from gibbsian.errors import TooExpensiveError
 from gibbsian.expectations.regions import Region, Target
+from gibbsian.graphs import Graph
+from gibbsian.inference import Planar
+from gibbsian.inference.kasteleyn import is_planar
 from gibbsian.models.factors import FactorGraph, Table
+from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.resources import format_bytes
 
 # Cells of the largest table for one sample; beyond, the sum takes seconds a sample.
@@ -40,6 +44,8 @@ class RegionPlan:
         The variables of the region outside the target, in the order of their elimination.
     cells : int
         Cells of the largest table of one sample.
+    fields : tuple of int or None
+        The variables of the region that may have fields, where Pfaffians take the place of elimination.
     """
 
     target: Target
@@ -47,6 +53,7 @@ class RegionPlan:
     factors: tuple[int, ...]
     order: tuple[int, ...]
     cells: int
+    fields: tuple[int, ...] | None = None
 
 
 def plan_region(graph: FactorGraph, target: Target, region: Region) -> RegionPlan:
@@ -55,9 +62,18 @@ def plan_region(graph: FactorGraph, target: Target, region: Region) -> RegionPla
         return RegionPlan(target, (), (), (), 1)
     links = _connected_part(graph, target, region)
     kept = tuple(sorted(links))
-    order, cells = _elimination_order(links, target, graph.cardinalities, len(region))
-    factors = sorted({number for node in kept for number in graph.factors_of[node]})
-    return RegionPlan(target, kept, tuple(factors), order, cells)
+    factors = tuple(sorted({number for node in kept for number in graph.factors_of[node]}))
+    order, cells = _elimination_order(links, target, graph.cardinalities)
+    if cells <= MOST_CELLS:
+        return RegionPlan(target, kept, factors, order, cells)
+    fields = _planar_fields(graph, kept, factors)
+    if fields is None:
+        raise TooExpensiveError(
+            f"summing over the region of {len(region)} variables around {target} needs a table of "
+            f"{format_bytes(8.0 * cells)} or more for each sample",
+            "choose a smaller region, for example 's2'",
+        )
+    return RegionPlan(target, kept, factors, (), 1, fields)
 
 
 def _connected_part(graph: FactorGraph, target: Target, region: Region) -> dict[int, set[int]]:
@@ -73,9 +89,9 @@ def _connected_part(graph: FactorGraph, target: Target, region: Region) -> dict[
 
 
 def _elimination_order(
-    links: dict[int, set[int]], target: Target, cardinalities: np.ndarray, n_region: int
+    links: dict[int, set[int]], target: Target, cardinalities: np.ndarray
 ) -> tuple[tuple[int, ...], int]:
-    """Take the variable whose table is smallest, again and again; targets stay to the end."""
+    """Take the variable whose table is smallest, again and again; targets stay to the end. Give up at a large one."""
     links = {node: set(others) for node, others in links.items()}
     left = set(links) - set(target)
     order, largest = [], math.prod(int(cardinalities[node]) for node in target)
@@ -90,12 +106,6 @@ def _elimination_order(
             links[other].discard(node)
         left.remove(node)
         order.append(node)
-    if largest > MOST_CELLS:
-        raise TooExpensiveError(
-            f"summing over the region of {n_region} variables around {target} needs a table of "
-            f"{format_bytes(8.0 * largest)} or more for each sample",
-            "choose a smaller region, for example 's2'",
-        )
     return tuple(order), largest
 
 
@@ -117,6 +127,8 @@ def conditional_tables(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray) 
     """
     shape = tuple(int(graph.cardinalities[node]) for node in plan.target)
     result = np.empty((codes.shape[1], *shape))
+    if plan.fields is not None:
+        return _by_pfaffians(graph, plan, codes)
     size = max(1, BLOCK_CELLS // plan.cells)
     for start in range(0, codes.shape[1], size):
         rows = slice(start, start + size)
@@ -168,3 +180,48 @@ def _sum_out(node: int, table: Table) -> Table:
     with np.errstate(divide="ignore"):
         message = np.log(np.exp(rows - top).sum(axis=axis)) + np.squeeze(top, axis)
     return tuple(other for other in scope if other != node), message
+
+
+def _planar_fields(graph: FactorGraph, region: Region, factors: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The variables with fields of a region that is planar together with its ghost; None for other regions."""
+    inside, fields = set(region), set()
+    for number in factors:
+        nodes, table = graph.factors[number].nodes, graph.factors[number].table
+        free = inside.intersection(nodes)
+        if len(free) > 2 or any(graph.cardinalities[node] != 2 for node in free):
+            return None
+        if len(nodes) == 1 or len(free) == 1 or not np.allclose(table, table[(slice(None, None, -1),) * len(nodes)]):
+            fields |= free
+    part, _ = graph.graph.subgraph(region)
+    places = tuple(place for place, node in enumerate(region) if node in fields)
+    return tuple(sorted(fields)) if is_planar(part, places) else None
+
+
+def _by_pfaffians(graph: FactorGraph, plan: RegionPlan, codes: np.ndarray) -> np.ndarray:
+    """Tables of the target by the exact engine of planar graphs; equal boundaries are summed once."""
+    assert plan.fields is not None  # the plan was made for Pfaffians
+    part, _ = graph.graph.subgraph(plan.region)
+    distinct, which = np.unique(_spin_parameters(graph, plan, part, codes), axis=0, return_inverse=True)
+    place = {node: number for number, node in enumerate(plan.region)}
+    marked = np.isin(plan.region, plan.fields).astype(np.float64)
+    template = PairwiseModel.build(part, marked if plan.fields else None, np.zeros(part.n_edges))
+    engine = Planar(template, max_seconds=np.inf)
+    own = [place[node] for node in plan.target]
+    tables = [engine.at(template.replace(theta[-template.theta.size :])).marginal(own) for theta in distinct]
+    return np.array(tables)[which.ravel()]
+
+
+def _spin_parameters(graph: FactorGraph, plan: RegionPlan, part: Graph, codes: np.ndarray) -> np.ndarray:
+    """Biases and couplings of the region's spins given each sample."""
+    inside, place = set(plan.region), {node: number for number, node in enumerate(plan.region)}
+    edge_of = {tuple(edge): number + len(plan.region) for number, edge in enumerate(part.edges.tolist())}
+    theta = np.zeros((codes.shape[1], len(plan.region) + part.n_edges))
+    for number in plan.factors:
+        nodes, rows = graph.given_outside(number, inside, codes)
+        for axis, node in enumerate(nodes):
+            low, high = np.moveaxis(rows, 1 + axis, 0)
+            theta[:, place[node]] += 0.5 * (high - low).reshape(len(rows), -1).mean(axis=1)
+        if len(nodes) == 2:
+            slope = rows[:, 1, 1] - rows[:, 1, 0] - rows[:, 0, 1] + rows[:, 0, 0]
+            theta[:, edge_of[tuple(place[node] for node in nodes)]] += 0.25 * slope
+    return theta

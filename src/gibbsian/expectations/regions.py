@@ -6,16 +6,17 @@ theorem 2); what they cost is the sum over them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Protocol
+from itertools import islice, pairwise
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from gibbsian.backends.numba import regions as kernels
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
+from gibbsian.inference.kasteleyn import is_planar
 from gibbsian.models.parameters import check_whole_number
 
 Target = tuple[int, ...]
@@ -23,7 +24,7 @@ Region = tuple[int, ...]
 
 
 class RegionRule(Protocol):
-    """Chooses a region for each target."""
+    """Chooses a region for each target, again for other parameters unless ``uses_strengths`` is False."""
 
     def regions(self, graph: Graph, targets: Sequence[Target], strengths: np.ndarray) -> list[Region]:
         """Return the region of each target, given the strength of the interaction along each edge."""
@@ -42,6 +43,7 @@ class Neighbourhood:
     """
 
     k: int = 1
+    uses_strengths: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_whole_number("k", self.k, least=0)
@@ -110,6 +112,58 @@ class ForestAround:
         return _with_targets(targets, *forests(graph, targets, strengths, self.size))
 
 
+@dataclass(frozen=True)
+class PlanarAround:
+    """The target and other variables, the nearest first, that are planar together with a ghost (YU20 section 4.1).
+
+    A field on a variable is a coupling to a ghost variable, and such a graph has an exact sum. Where all variables have
+    fields, those of the region beside the target are an *outerplanar* graph: it holds the forest of `ForestAround` and
+    closes cycles. Without biases only variables with neighbours outside the region have fields, and larger regions fit.
+
+    Parameters
+    ----------
+    size : int
+        Variables of the forest, or of a region without biases, at most; cycles add as many again.
+    biases : bool
+        Whether variables have biases of their own, or values 0 and 1.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.expectations.PlanarAround(size=4).regions(gb.graphs.grid(3, 3), [(0,)], None)
+    [(0, 1, 2, 3, 4, 5, 6, 7, 8)]
+    """
+
+    size: int = 32
+    biases: bool = True
+    uses_strengths: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_whole_number("size", self.size, least=1)
+
+    def regions(self, graph: Graph, targets: Sequence[Target], strengths: np.ndarray | None) -> list[Region]:
+        """Return the targets with what can be summed around them."""
+        starts: Sequence[Region] = targets
+        if self.biases:
+            starts = ForestAround(self.size).regions(graph, targets, np.ones(graph.n_edges))
+        return [self._grown(graph, set(start), target) for start, target in zip(starts, targets, strict=True)]
+
+    def _grown(self, graph: Graph, region: set[int], target: Target) -> Region:
+        """Try the nearest variables, some more than can be added."""
+        most, candidates = len(region) + self.size, _by_distance(graph, target)
+        for node in islice(candidates, 4 * self.size):
+            if node not in region and len(region) < most and self._fits(graph, region | {node}, target):
+                region.add(node)
+        return tuple(sorted(region))
+
+    def _fits(self, graph: Graph, region: set[int], target: Target) -> bool:
+        """Say whether a region is planar with its ghost; a target that is summed explicitly is left out."""
+        inside = sorted(region.difference(target) if self.biases else region)
+        part, _ = graph.subgraph(inside)
+        rim = (place for place, node in enumerate(inside) if not region.issuperset(graph.neighbours(node).tolist()))
+        return is_planar(part, tuple(range(len(inside)) if self.biases else rim))
+
+
 @dataclass(frozen=True, eq=False)
 class GivenRegions:
     """Regions that the caller chose: a function of graph and target, or a mapping from targets.
@@ -151,11 +205,23 @@ class GivenRegions:
         return named
 
 
-NAMED_RULES: Mapping[str, Callable[[], RegionRule]] = {"s2": IndependentNeighbours, "forest": ForestAround}
+NAMED_RULES: Mapping[str, Callable[[], RegionRule]] = {
+    "s2": IndependentNeighbours,
+    "forest": ForestAround,
+    "planar": PlanarAround,
+}
+
+
+def _by_distance(graph: Graph, target: Target) -> Iterator[int]:
+    """The variables that can be reached from the target, the nearest first."""
+    distance = 1
+    while (layer := graph.neighbourhood(target, distance)).size:
+        yield from layer.tolist()
+        distance += 1
 
 
 def as_rule(region: Any) -> RegionRule:
-    """Turn an order k, ``"s2"``, ``"forest"``, a function, a mapping or a rule into a rule."""
+    """Turn an order k, ``"s2"``, ``"forest"``, ``"planar"``, a function, a mapping or a rule into a rule."""
     is_class = isinstance(region, type)
     if hasattr(region, "regions") and not is_class:
         return region
@@ -170,7 +236,7 @@ def as_rule(region: Any) -> RegionRule:
         return GivenRegions(region)
     raise ArgumentError(
         "is not known",
-        "use an order 0, 1, 2, ..., 's2', 'forest', a function of graph and target, or a "
+        "use an order 0, 1, 2, ..., 's2', 'forest', 'planar', a function of graph and target, or a "
         "mapping from targets to regions",
         argument="region",
         value=region,

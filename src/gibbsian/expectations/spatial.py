@@ -50,9 +50,9 @@ def plan_regions(model: Model, region: Any = 1) -> SpatialPlan:
     model : Model
         The structure matters, and for ``"s2"`` and ``"forest"`` the strengths of the interactions.
     region : int, str, callable, mapping or rule, or list of these
-        An order k (0 is plain Monte Carlo, 1 the target itself, 2 its neighbours too ...), ``"s2"``, ``"forest"``, a
-        function of graph and target, or a mapping from targets to regions. Of several in a list the estimates are
-        combined by generalised least squares.
+        An order k (0 is plain Monte Carlo, 1 the target itself, 2 its neighbours too ...), ``"s2"``, ``"forest"``,
+        ``"planar"``, a function of graph and target, or a mapping from targets to regions. Of several in a list the
+        estimates are combined by generalised least squares.
 
     Examples
     --------
@@ -195,3 +195,11 @@ class ForestOrder(Spatial):
     """SMCI with a forest around each target, summed over by message passing."""
 
     region: ClassVar[Any] = "forest"  # type: ignore[misc]  # no setting any more
+
+
+@EXPECTATIONS.register("planar-smci")
+@declared(frozen=True)
+class PlanarOrder(Spatial):
+    """SMCI with a region around each target that is planar with its fields (YU20 section 4.1): forests and cycles."""
+
+    region: ClassVar[Any] = "planar"  # type: ignore[misc]  # no setting any more

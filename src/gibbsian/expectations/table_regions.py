@@ -21,7 +21,7 @@ from gibbsian.backends.numba.spatial import accumulate_rows
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import Estimate
 from gibbsian.expectations.region_sums import RegionPlan, conditional_tables, plan_region
-from gibbsian.expectations.regions import Neighbourhood, Region, RegionRule, Target
+from gibbsian.expectations.regions import Region, RegionRule, Target
 from gibbsian.expectations.samples import Samples
 from gibbsian.graphs import Graph
 from gibbsian.models.base import Model
@@ -93,7 +93,7 @@ class TablePlan:
 
     def renewed(self, model: Model) -> Self:
         """Choose again; sums that were planned before are kept."""
-        return self if all(isinstance(rule, Neighbourhood) for rule in self.rules) else self._planned(model)
+        return self._planned(model) if any(getattr(rule, "uses_strengths", True) for rule in self.rules) else self
 
     def _planned(self, model: Model) -> Self:
         targets, factors = self.contraction.targets, model.factors()

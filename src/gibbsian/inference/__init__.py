@@ -19,6 +19,7 @@ __getattr__, __dir__, __all__ = attach(
         "FactorEnumeration": "gibbsian.inference.factor_enumeration",
         "LayerSums": "gibbsian.inference.layer_sums",
         "Moments": "gibbsian.inference.base",
+        "Planar": "gibbsian.inference.planar",
         "WalshTables": "gibbsian.inference.walsh_tables",
         "conditional": "gibbsian.inference.choice",
         "exact": "gibbsian.inference.choice",

@@ -164,6 +164,11 @@ class Engine(ABC):
     def price(cls, model: Any) -> Cost | None:
         """Predict what log Z and all moments of a model cost, or return None for a model that is not served."""
 
+    @classmethod
+    def least(cls, model: Any) -> float:
+        """Return a bound of the price in seconds, found at once: dearer engines need not be asked for theirs."""
+        return 0.0
+
     @cached_property
     def cost(self) -> Cost:
         """Predicted price of `moments`."""

@@ -20,10 +20,13 @@ INSTEAD = "use sampling or pseudolikelihood"
 
 
 def _offers(model: Any) -> list[tuple[Cost, type[Engine]]]:
-    """Ask every engine for its price; leave out those that do not serve the model."""
-    engines: list[Any] = [ENGINES.factory(name) for name in ENGINES]
-    priced = [(engine.price(model), engine) for engine in engines]
-    offers: list[tuple[Cost, type[Engine]]] = [offer for offer in priced if offer[0] is not None]
+    """Ask every engine that may be the cheapest for its price; leave out those that do not serve the model."""
+    engines: list[Any] = sorted((ENGINES.factory(name) for name in ENGINES), key=lambda engine: engine.least(model))
+    offers: list[tuple[Cost, type[Engine]]] = []
+    for engine in engines:
+        if not any(cost.fits(engine.least(model), memory_limit()) for cost, _ in offers):
+            cost = engine.price(model)
+            offers += [(cost, engine)] if cost is not None else []
     if not offers:
         raise ArgumentError(f"exact inference needs a model with factors or layers, not {type(model).__name__}")
     return sorted(offers, key=lambda offer: offer[0].seconds)

@@ -22,7 +22,7 @@ REMEDY = (
     "use `learner='smci-pcd'`, or a penalty `l2=0.01`"
 )
 REGION = (
-    "What is summed over exactly around each statistic: an order k, 's2', 'forest', or any region (see "
+    "What is summed over exactly around each statistic: an order k, 's2', 'forest', 'planar', or any region (see "
     "`gibbsian.expectations.plan_regions`)."
 )
 REGION_TYPE = "int, str, callable, mapping or rule, or list of these"

@@ -5,8 +5,9 @@ Covariances are estimated by Monte Carlo integration, spatial and plain, and by 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import softmax
@@ -20,7 +21,7 @@ from gibbsian.papers.drawing import BESIDE, lines, panels
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian.papers.tables import mean_table
 from gibbsian.papers.verdicts import below_everywhere, listed, ratio_of_means
-from gibbsian.samplers import Annealing, variable_path
+from gibbsian.samplers import Annealing, Gibbs, variable_path
 
 GRID = grid(4, 5)
 LARGEST_BIAS, LARGEST_COUPLING = 0.2, 0.3
@@ -38,11 +39,36 @@ SERIES = {
     "forest-smci": Series("forest-smci", "forest SMCI", ours=True),
 }
 SPATIAL = ("1-smci", "s2-smci", "2-smci")
-# The paper has 10,000; the couplings are so weak that 500 leave the weights as even (99% of the walkers count).
-N_BETAS = 500
 SOURCE = "YU20 section 4.2"
 # "almost the same" and "approximately 100 times": within these factors
 ALIKE, ROUGHLY = 2.0, 3.0
+
+
+def draw_exactly(network: PairwiseModel, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw independent states."""
+    return exact(network).sample(size, rng)
+
+
+def draw_by_gibbs(network: PairwiseModel, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the states of as many chains after `BURN_IN` sweeps from random states."""
+    sampler = Gibbs()
+    return sampler.step(network, sampler.init(network, size, rng), BURN_IN)[0].states
+
+
+class Protocol(NamedTuple):
+    """How samples are drawn, the number of temperatures of annealing, and both in words."""
+
+    draw: Callable[[PairwiseModel, int, np.random.Generator], np.ndarray]
+    n_betas: int
+    words: str
+
+
+# The paper does not say how long its chains ran; couplings are so weak that a few sweeps would do.
+BURN_IN = 1000
+# The paper has 10,000; the couplings are so weak that 500 leave the weights as even (99% of the walkers count).
+N_BETAS = 500
+OURS = Protocol(draw_exactly, N_BETAS, f"exact draws in place of Gibbs sampling; AIS with {N_BETAS} temperatures")
+PRINTED = Protocol(draw_by_gibbs, 10_000, f"Gibbs chains of {BURN_IN} sweeps; AIS with 10,000 temperatures")
 
 
 def draw_graph(kind: str | float, rng: np.random.Generator) -> Graph:
@@ -78,7 +104,26 @@ def figure_5c() -> Experiment:
     return _figure_5("Fig. 5c", "errors of covariances on random graphs, p = 0.4", 0.4, _less_accurate)
 
 
-def _figure_5(item: str, title: str, kind: str | float, *more: Claim) -> Experiment:
+@EXPERIMENTS.register("yu20-fig5a-protocol")
+def figure_5a_as_printed() -> Experiment:
+    """Return YU20 Fig. 5a with samples and temperatures as in the paper."""
+    return _figure_5("Fig. 5a", "errors of covariances on a 4x5 grid", "grid", protocol=PRINTED)
+
+
+@EXPERIMENTS.register("yu20-fig5b-protocol")
+def figure_5b_as_printed() -> Experiment:
+    """Return YU20 Fig. 5b with samples and temperatures as in the paper."""
+    return _figure_5("Fig. 5b", "errors of covariances on random graphs, p = 0.2", 0.2, protocol=PRINTED)
+
+
+@EXPERIMENTS.register("yu20-fig5c-protocol")
+def figure_5c_as_printed() -> Experiment:
+    """Return YU20 Fig. 5c with samples and temperatures as in the paper."""
+    title = "errors of covariances on random graphs, p = 0.4"
+    return _figure_5("Fig. 5c", title, 0.4, _less_accurate, protocol=PRINTED)
+
+
+def _figure_5(item: str, title: str, kind: str | float, *more: Claim, protocol: Protocol = OURS) -> Experiment:
     def below(lower: str, upper: str, trials: int) -> Claim:
         return below_everywhere(SERIES[lower], SERIES[upper], "M", SIZES, SOURCE, trials)
 
@@ -86,8 +131,8 @@ def _figure_5(item: str, title: str, kind: str | float, *more: Claim) -> Experim
     return Experiment(
         "YU20",
         item,
-        title,
-        partial(_trial, kind=kind),
+        title if protocol is OURS else f"{title}, by the paper's protocol",
+        partial(_trial, kind=kind, protocol=protocol),
         (mean_table("mean absolute error of the covariances", "M", SIZES, series, "forest SMCI is ours"),),
         panels(lines(SIZES, series, "M", "MAE", legend_at=BESIDE)),
         (
@@ -101,30 +146,34 @@ def _figure_5(item: str, title: str, kind: str | float, *more: Claim) -> Experim
             *more,
         ),
         size=(5.6, 3.6),
-        scale=f"a network; independent exact draws in place of Gibbs sampling; AIS with {N_BETAS} temperatures",
+        scale=f"a network; {protocol.words}",
     )
 
 
-def _trial(rng: np.random.Generator, kind: str | float) -> Trial:
-    found = errors_on(draw_network(kind, rng), rng, tuple(SERIES), SIZES)
+def _trial(rng: np.random.Generator, kind: str | float, protocol: Protocol) -> Trial:
+    found = errors_on(draw_network(kind, rng), rng, tuple(SERIES), SIZES, protocol)
     if kind != 0.4:
         return found
     for other in ("grid", 0.2):
-        beside = errors_on(draw_network(other, rng), rng, SPATIAL, SIZES[COMPARED_AT : COMPARED_AT + 1])
+        beside = errors_on(draw_network(other, rng), rng, SPATIAL, SIZES[COMPARED_AT : COMPARED_AT + 1], protocol)
         found |= {f"{method} {other}": errors[0] for method, errors in beside.items()}
     return found
 
 
 def errors_on(
-    network: PairwiseModel, rng: np.random.Generator, methods: Sequence[str], sizes: Sequence[int]
+    network: PairwiseModel,
+    rng: np.random.Generator,
+    methods: Sequence[str],
+    sizes: Sequence[int],
+    protocol: Protocol = OURS,
 ) -> dict[str, np.ndarray]:
     """Return the mean absolute error of the covariances by method, for each number of samples."""
-    engine, graph = exact(network), network.graph
-    truth = covariances(graph, engine.moments().statistics)
-    samples = [engine.sample(size, rng) for size in sizes]
+    graph = network.graph
+    truth = covariances(graph, exact(network).moments().statistics)
+    samples = [protocol.draw(network, size, rng) for size in sizes]
     found = {}
     for method in methods:
-        statistics = _statistics(method, network, samples, rng)
+        statistics = _statistics(method, network, samples, rng, protocol.n_betas)
         found[method] = np.array([np.abs(covariances(graph, mean) - truth).mean() for mean in statistics])
     return found
 
@@ -137,7 +186,7 @@ def covariances(graph: Graph, statistics: np.ndarray) -> np.ndarray:
 
 
 def _statistics(
-    method: str, network: PairwiseModel, samples: list[np.ndarray], rng: np.random.Generator
+    method: str, network: PairwiseModel, samples: list[np.ndarray], rng: np.random.Generator, n_betas: int
 ) -> list[np.ndarray]:
     """Return the estimated statistics, one array for each set of samples."""
     if method == "mci":
@@ -145,13 +194,13 @@ def _statistics(
     if method == "2-smci":
         return second_order(network, samples)
     if method == "ais":
-        return _annealed(network, [len(rows) for rows in samples], rng)
+        return _annealed(network, [len(rows) for rows in samples], rng, n_betas)
     return [spatial_statistics(network, rows, REGIONS[method]).mean for rows in samples]
 
 
-def _annealed(network: PairwiseModel, sizes: Sequence[int], rng: np.random.Generator) -> list[np.ndarray]:
+def _annealed(network: PairwiseModel, sizes: Sequence[int], rng: np.random.Generator, n_betas: int) -> list[np.ndarray]:
     """Anneal once with walkers for all sizes; each size has its own."""
-    walkers = Annealing(sum(sizes), N_BETAS).forward(variable_path(network, "uniform"), rng)
+    walkers = Annealing(sum(sizes), n_betas).forward(variable_path(network, "uniform"), rng)
     parts = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
     return [network.mean_statistics(walkers.states[own], softmax(walkers.log_weights[own])) for own in parts]
 

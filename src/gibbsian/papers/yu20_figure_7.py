@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -10,14 +10,13 @@ import numpy as np
 
 from gibbsian.backends.numba import spatial_learning as kernels
 from gibbsian.data import Dataset
-from gibbsian.inference import exact
 from gibbsian.learners import as_learner, run
 from gibbsian.models import PairwiseModel
 from gibbsian.papers.drawing import lines, panels
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict
 from gibbsian.papers.tables import Table, mean_table
 from gibbsian.papers.verdicts import ends_below, ratio_of_means
-from gibbsian.papers.yu20 import GRID, draw_network
+from gibbsian.papers.yu20 import GRID, OURS, PRINTED, Protocol, draw_network
 from gibbsian.rng import chain_streams
 
 N_ROWS, N_STEPS, RATE, EVERY = 50, 2000, 0.02, 20
@@ -71,14 +70,29 @@ def figure_7a() -> Experiment:
 @EXPERIMENTS.register("yu20-fig7b")
 def figure_7b() -> Experiment:
     """Return YU20 Fig. 7b: data from a machine with all pairs, learned on the grid."""
-    worse = (
+    return _figure_7("Fig. 7b", "model mismatched", _mismatched_trial, *_worse_claims())
+
+
+@EXPERIMENTS.register("yu20-fig7a-protocol")
+def figure_7a_as_printed() -> Experiment:
+    """Return YU20 Fig. 7a with data drawn by Gibbs sampling."""
+    return _figure_7("Fig. 7a", "model matched", _matched_trial, protocol=PRINTED)
+
+
+@EXPERIMENTS.register("yu20-fig7b-protocol")
+def figure_7b_as_printed() -> Experiment:
+    """Return YU20 Fig. 7b with data drawn by Gibbs sampling."""
+    return _figure_7("Fig. 7b", "model mismatched", _mismatched_trial, *_worse_claims(), protocol=PRINTED)
+
+
+def _worse_claims() -> Iterator[Claim]:
+    return (
         Claim(f"{SERIES[name].label} ends worse than in the matched case", SOURCE, partial(_worse, name), trials)
         for name, trials in COMPARED.items()
     )
-    return _figure_7("Fig. 7b", "model mismatched", _mismatched_trial, *worse)
 
 
-def _figure_7(item: str, case: str, trial: Callable[[np.random.Generator], Trial], *more: Claim) -> Experiment:
+def _figure_7(item: str, case: str, trial: Callable[..., Trial], *more: Claim, protocol: Protocol = OURS) -> Experiment:
     def below(lower: str, upper: str, trials: int, least: float = 1.0, ours: bool = False) -> Claim:
         return ends_below(SERIES[lower], SERIES[upper], SOURCE, trials, least, ours)
 
@@ -96,8 +110,8 @@ def _figure_7(item: str, case: str, trial: Callable[[np.random.Generator], Trial
     return Experiment(
         "YU20",
         item,
-        f"learning curves with N = {N_ROWS}, {case}",
-        trial,
+        f"learning curves with N = {N_ROWS}, {case}" + ("" if protocol is OURS else ", data by Gibbs sampling"),
+        partial(trial, protocol=protocol),
         (_table,),
         panels(lines(STEPS, list(SERIES.values()), "t", "MAE", log="y", legend_at={"ncols": 2, "fontsize": 6.5})),
         claims,
@@ -106,19 +120,19 @@ def _figure_7(item: str, case: str, trial: Callable[[np.random.Generator], Trial
     )
 
 
-def _matched_trial(rng: np.random.Generator) -> Trial:
-    return _curves(draw_data("grid", rng), rng)
+def _matched_trial(rng: np.random.Generator, protocol: Protocol) -> Trial:
+    return _curves(draw_data("grid", rng, protocol), rng)
 
 
-def _mismatched_trial(rng: np.random.Generator) -> Trial:
-    found, data = _curves(draw_data("complete", rng), rng), draw_data("grid", rng)
+def _mismatched_trial(rng: np.random.Generator, protocol: Protocol) -> Trial:
+    found, data = _curves(draw_data("complete", rng, protocol), rng), draw_data("grid", rng, protocol)
     best = exact_solution(data)
     return found | {f"{name} matched": learn(name, data, best, rng)[-1] for name in COMPARED}
 
 
-def draw_data(kind: str, rng: np.random.Generator) -> Dataset:
+def draw_data(kind: str, rng: np.random.Generator, protocol: Protocol = OURS) -> Dataset:
     """Draw the rows of a new network."""
-    return Dataset.read(exact(draw_network(kind, rng)).sample(N_ROWS, rng), coding="spin")
+    return Dataset.read(protocol.draw(draw_network(kind, rng), N_ROWS, rng), coding="spin")
 
 
 def exact_solution(data: Dataset) -> np.ndarray:

@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -65,6 +65,13 @@ class Gibbs:
     >>> chains.states.tolist(), chains.n_sweeps
     ([[1, -1], [1, -1], [1, -1]], 5)
     """
+
+    # Whether every update picks its variable at random.
+    random_scan: ClassVar[bool] = False
+
+    def visits(self, graph: Graph, sites: np.ndarray) -> np.ndarray:
+        """Return the variables in the order of a sweep."""
+        return sites
 
     def init(
         self,
@@ -130,6 +137,8 @@ class RandomScanGibbs(Gibbs):
     0.5
     """
 
+    random_scan = True
+
     def _run(self, form: _SpinForm, sweeps: _Sweeps, dense: bool) -> int:
         return (_dense_sweeps if dense else _sparse_sweeps)(form, sweeps, random_scan=True)
 
@@ -163,6 +172,10 @@ class ChromaticGibbs(Gibbs):
     def __post_init__(self) -> None:
         if self.block_size < 1:
             raise ArgumentError("must be at least 1", argument="block_size", value=self.block_size)
+
+    def visits(self, graph: Graph, sites: np.ndarray) -> np.ndarray:
+        """Return the variables by the colours of the graph."""
+        return sites[np.argsort(graph.colouring[sites], kind="stable")]
 
     def _run(self, form: _SpinForm, sweeps: _Sweeps, dense: bool) -> int:
         states, streams, sites, held, n_sweeps = sweeps

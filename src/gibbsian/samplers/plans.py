@@ -8,7 +8,7 @@ import numpy as np
 
 from gibbsian.models.base import Model
 from gibbsian.samplers.base import ChainState, SweepInfo
-from gibbsian.samplers.gibbs import ChromaticGibbs, Gibbs, RandomScanGibbs
+from gibbsian.samplers.gibbs import Gibbs
 
 
 class SweepPlan(NamedTuple):
@@ -39,11 +39,9 @@ class SweepPlan(NamedTuple):
         """Read the plan off a sampler: the order of the variables, that of the graph's colours, or none."""
         common = state.clamped.ndim == 1
         sites = np.flatnonzero(~state.clamped) if common else np.arange(model.n_variables)
-        if isinstance(sampler, ChromaticGibbs):
-            sites = sites[np.argsort(model.graph.colouring[sites], kind="stable")]
         codes = np.array(model.domain.to_codes(state.states))
         held = None if common else state.clamped
-        return cls(codes, state.streams.copy(), sites, held, isinstance(sampler, RandomScanGibbs))
+        return cls(codes, state.streams.copy(), sampler.visits(model.graph, sites), held, sampler.random_scan)
 
     def work(self, model: Model, n_sweeps: int) -> float:
         """About how many cheap operations the sweeps take: a table entry, a clique's product."""

@@ -6,7 +6,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
-from gibbsian.expectations import ForestAround, GivenRegions, IndependentNeighbours, Neighbourhood
+from gibbsian.expectations import ForestAround, GivenRegions, IndependentNeighbours, Neighbourhood, PlanarAround
 from gibbsian.expectations.regions import as_rule, independent_sets
 
 GRAPHS = {
@@ -51,6 +51,25 @@ def test_independent_sets_are_those_of_algorithm_1(graph, rng):
         assert set(region) - set(target) == algorithm_1(graph, target, strengths)
 
 
+def test_every_step_is_that_of_algorithm_1(graph, rng):
+    """Line 4 as printed: least degree in U; of several with a degree above zero the largest W_j (YU20 section 4.1)."""
+    strengths = rng.integers(1, 4, graph.n_edges).astype(float)  # equal W_j occur, and any of them may go first
+    strength = {frozenset(edge): s for edge, s in zip(graph.edges.tolist(), strengths, strict=True)}
+    joined = {i: set(graph.neighbours(i).tolist()) for i in range(graph.n_nodes)}
+    targets = targets_of(graph)
+    starts, members, _ = independent_sets(graph, targets, strengths)
+    for number, target in enumerate(targets):
+        left = set(graph.neighbourhood(target).tolist())
+        for chosen in members[starts[number] : starts[number + 1]].tolist():
+            degree = {j: len(joined[j] & left) for j in left}
+            pull = {j: sum(strength[frozenset((i, j))] for i in target if i in joined[j]) for j in left}
+            tied = [j for j in left if degree[j] == min(degree.values())]
+            assert chosen in tied
+            assert degree[chosen] == 0 or pull[chosen] == max(pull[j] for j in tied)
+            left -= joined[chosen] | {chosen}
+        assert not left
+
+
 def test_ties_go_to_the_strongest_interaction():
     square = gb.graphs.grid(2, 2)  # the neighbours 2 and 3 of (0, 1) are joined: one of them is taken
     edges = square.edges.tolist()
@@ -79,6 +98,25 @@ def test_a_forest_cannot_be_extended(graph, rng):
     reached = networkx.node_connected_component(whole, 0) | networkx.node_connected_component(whole, 1)
     for node in reached - set(region):
         assert not networkx.is_forest(whole.subgraph(others | {node}))
+
+
+def test_planar_regions_hold_the_forests_and_close_cycles(graph):
+    targets = targets_of(graph)[:30]
+    forests = ForestAround(4).regions(graph, targets, np.ones(graph.n_edges))
+    grown = PlanarAround(4).regions(graph, targets, None)
+    for target, forest, region in zip(targets, forests, grown, strict=True):
+        assert set(forest) <= set(region)
+        beside = networkx.Graph(graph.to_networkx().subgraph(set(region) - set(target)))
+        beside.add_edges_from([("ghost", node) for node in list(beside)])
+        assert networkx.check_planarity(beside)[0]
+    assert graph.is_complete or sum(map(len, grown)) > sum(map(len, forests))
+
+
+def test_without_biases_the_inside_of_a_region_needs_no_ghost():
+    graph = gb.graphs.grid(7, 7)
+    (region,) = PlanarAround(13, biases=False).regions(graph, [(24,)], None)
+    assert len(region) == 14
+    assert set(graph.region(24, 2).tolist()) <= set(region)  # 2-SMCI and more, which is not outerplanar
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

@@ -11,14 +11,14 @@ from gibbsian.expectations.chains import spread_over_rows
 from gibbsian.learners import LEARNERS
 from gibbsian.optimizers import Ascent
 from gibbsian.papers.experiment import EXPERIMENTS, Results
-from gibbsian.papers.yu20 import GRID, N_BETAS, SIZES, draw_network, errors_on, second_order
+from gibbsian.papers.yu20 import GRID, N_BETAS, SIZES, draw_by_gibbs, draw_network, errors_on, second_order
 from gibbsian.papers.yu20_figure_7 import METHODS, STEPS, draw_data, exact_solution, learn
 from gibbsian.papers.yu20_theorems import conditional_means, draw_system, variances
 from gibbsian.rng import chain_streams
 from gibbsian.samplers import Annealing, variable_path
 
 N_TRIALS = {"yu20-fig5a": 4, "yu20-fig5b": 4, "yu20-fig5c": 3, "yu20-fig7a": 2, "yu20-fig7b": 2}
-N_TRIALS |= {"yu20-theorem1": 4, "yu20-theorem2": 4}
+N_TRIALS |= {"yu20-theorem1": 4, "yu20-theorem2": 4, "yu20-fig5a-protocol": 1, "yu20-fig7a-protocol": 1}
 
 
 @cache
@@ -67,6 +67,24 @@ def test_figure_5a_agrees_with_an_independent_implementation():
         ratio = results.mean(method) / errors
         assert np.all((ratio > 0.6) & (ratio < 1.6)), method
     assert np.all(results.mean("forest-smci") < 1.5 * np.array([0.00073, 0.00023, 0.00007]))
+
+
+def test_draws_by_gibbs_sampling_have_the_distribution():
+    rng = np.random.default_rng(3)
+    network = draw_network("complete", rng)
+    truth, drawn = gb.inference.exact(network).moments().statistics, draw_by_gibbs(network, 2000, rng)
+    spread = np.sqrt((1.0 - truth**2) / 2000)
+    assert np.abs((network.mean_statistics(drawn) - truth) / spread).max() < 5.0
+
+
+@pytest.mark.parametrize("figure", ["5a", "5b", "5c", "7a", "7b"])
+def test_the_papers_protocol_differs_in_draws_and_temperatures_only(figure):
+    ours, printed = (EXPERIMENTS.create(f"yu20-fig{figure}{ending}") for ending in ("", "-protocol"))
+    shared = {claim.text for claim in printed.claims}
+    assert shared <= {claim.text for claim in ours.claims}
+    assert len(shared) >= len(ours.claims) - 1  # ours on the grid has one more about forests
+    assert printed.trial.keywords["protocol"].n_betas == 10_000
+    assert printed.trial.func is ours.trial.func
 
 
 @pytest.mark.parametrize("kind", ["grid", 0.2, 0.4], ids=str)
