@@ -107,6 +107,12 @@ class Answers:
         flat = self._filled(data, rng)
         return flat[:, : data.n_variables] if self.model.domain.two_valued else _by_value(flat, self.model)
 
+    def completed_states(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+        """Return the distinct rows with missing cells at their most probable values, each by itself."""
+        probabilities = self.cell_probabilities(data, rng)
+        codes = probabilities > 0.5 if probabilities.ndim == 2 else probabilities.argmax(axis=2)
+        return data.domain.from_codes(codes)
+
     def hidden_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the probability of the upper value of each hidden unit given the present cells of a distinct row."""
         return self._filled(data, rng)[:, data.n_variables :]

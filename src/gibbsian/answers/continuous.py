@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.answers.base import Answers
+from gibbsian.answers.modes import Modes, Search
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, TooExpensiveError
@@ -52,5 +53,51 @@ class ContinuousAnswers(Answers):
     def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Refuse: cells have densities."""
         raise ArgumentError(
-            "cells of continuous variables have densities, not probabilities", "draw them with `sample`, or ask `score`"
+            "cells of continuous variables have densities, not probabilities",
+            "ask `impute` for means, `sample` for draws, or `score`",
         )
+
+    def completed_states(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
+        """Return the distinct rows with missing cells at their means given the present ones."""
+        states = np.array(data.states, dtype=np.float64)
+        for state, holes in zip(states, _holes(data), strict=True):
+            if holes.any():
+                state[holes] = exact(self._given(state, holes)).means()
+        return states
+
+    def _given(self, state: np.ndarray, holes: np.ndarray) -> Any:
+        """The field of the missing cells of a row given the others."""
+        held = np.flatnonzero(~holes)
+        return self.model.condition(held, state[held])[0] if held.size else self.model
+
+    def mode_of(self, data: Dataset, state: np.ndarray, free: np.ndarray, search: Search, joint: bool) -> Modes:
+        """Return the row of largest density that has the `free` cells anew: climbed to from the best nodes."""
+        search.require_one_peak()
+        row = np.array(state, dtype=np.float64)
+        if free.any():
+            row[free] = _climbed(self._given(row, free), search)
+        log_density = float(self.model.log_weights(row[None])[0])
+        bound = np.inf if free.any() else log_density
+        return Modes.one(row, log_density, bound, "a climb from the best nodes" if free.any() else "given")
+
+    def joint(self) -> Any:
+        """Refuse: tables are for values that can be listed."""
+        raise ArgumentError(
+            "real numbers have densities and no probabilities of single values",
+            "ask `expect` for moments, and `score_samples` for densities",
+        )
+
+
+def _holes(data: Dataset) -> np.ndarray:
+    return np.zeros(data.states.shape, bool) if data.missing is None else data.missing
+
+
+def _climbed(model: Any, search: Search) -> np.ndarray:
+    """Climb the density from the best combination of nodes, which is exact or annealed."""
+    from scipy.optimize import minimize
+
+    domain, nodes = model.domain, model.discretised
+    flat = nodes.replace(nodes.theta - nodes.temperature * model.structure.base)  # densities, not masses of cells
+    start = domain.nodes[search.of_model(flat)[0]]
+    ends = [(domain.low, domain.high) if domain.bounded else (None, None)] * start.size
+    return minimize(lambda x: -float(model.log_weights(x[None])[0]), start, method="L-BFGS-B", bounds=ends).x

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import softmax
 
 from gibbsian.data import Dataset
+from gibbsian.domain import Reals
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference.log_tables import digits
 
@@ -25,10 +26,10 @@ def column_probabilities(
     answers: Any, data: Dataset, columns: np.ndarray, rng: np.random.Generator
 ) -> list[np.ndarray]:
     """Return for each column the probabilities of its values given the present cells of each distinct row."""
-    cells = answers.cell_probabilities(data, rng)
+    sizes, cells = _sizes(data, columns), answers.cell_probabilities(data, rng)
     if cells.ndim == 2:
         return [np.column_stack([1.0 - cells[:, j], cells[:, j]]) for j in columns]
-    return [cells[:, j, :size] for j, size in zip(columns, _sizes(data, columns), strict=True)]
+    return [cells[:, j, :size] for j, size in zip(columns, sizes, strict=True)]
 
 
 def joint_probabilities(answers: Any, data: Dataset, columns: np.ndarray) -> np.ndarray:
@@ -99,6 +100,10 @@ def _each(losses: Any, found: Sequence[np.ndarray]) -> Sequence[Any]:
 
 
 def _sizes(data: Dataset, columns: np.ndarray) -> list[int]:
+    if isinstance(data.domain, Reals):
+        raise ArgumentError(
+            "columns of real numbers have no values to decide between", "ask `impute` for their means given the others"
+        )
     return [len(data.coding.labels_of(j)) for j in columns]
 
 

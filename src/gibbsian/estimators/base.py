@@ -819,7 +819,9 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         return stacked(told) if is_list(columns) else told[0]
 
     def impute(self, X: Any) -> Any:
-        """Return X with each missing cell set to its most probable value; frames come back as frames.
+        """Return X with missing values at the most probable one and missing numbers at their mean, each by itself.
+
+        What is told of a cell is given the present cells of its row. Frames come back as frames.
 
         Examples
         --------
@@ -829,9 +831,7 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         array([[1, 1]], dtype=int8)
         """
         data = self._read(X)
-        probabilities = self._answers.cell_probabilities(data, self._rng())
-        codes = probabilities > 0.5 if probabilities.ndim == 2 else probabilities.argmax(axis=2)
-        filled = self.coding_.decode(self.coding_.domain.from_codes(codes))
+        filled = self.coding_.decode(self._answers.completed_states(data, self._rng()))
         return like_frame(filled[data.row_of], X, self.names_)
 
     # -- what a reader is shown ---------------------------------------------------------------------------------------

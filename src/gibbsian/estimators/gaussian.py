@@ -11,7 +11,6 @@ from gibbsian.data import Dataset
 from gibbsian.data.number_checks import column_units, require_full_rank
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.estimators.base import ESTIMATORS, Estimator
-from gibbsian.estimators.frames import like_frame
 from gibbsian.estimators.numbers import NumberTables
 from gibbsian.graphs import as_graph
 from gibbsian.learners import FitResult, Learner, as_learner
@@ -105,11 +104,6 @@ class GaussianMachine(NumberTables, Estimator):
         return {"graph": model.graph}
 
     # -- questions ----------------------------------------------------------------------------------------------------
-    def impute(self, X: Any) -> Any:
-        """Return X with each missing cell at its mean given the present cells of its row."""
-        data = self._read(X)
-        return like_frame(self._answers.completed_states(data, self._rng())[data.row_of], X, self.names_)
-
     def conditional(self, given: Any, names: Any = None) -> tuple[Any, Any]:  # type: ignore[override]  # no table
         """Return mean and covariance of the other columns, or of some, given numbers of some, by name.
 

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, MissingValuesWarning, notify
 from gibbsian.estimators.base import ESTIMATORS, Estimator
-from gibbsian.estimators.frames import like_frame
 from gibbsian.estimators.numbers import NumberTables
 from gibbsian.learners import EM, FitResult, Learner, as_learner
 from gibbsian.learners.stages import Annealed, Restarts
@@ -166,12 +165,6 @@ class ClassEstimator(TransformerMixin, NumberTables, Estimator):
             return super().predict_proba(X, columns, joint)
         data = self._read(X)
         return self._answers.class_probabilities(data)[data.row_of]
-
-    def impute(self, X: Any) -> Any:
-        """Return X with missing numbers at their expected value and missing labels at the most probable one."""
-        data = self._read(X)
-        filled = self.coding_.decode(self._answers.completed_states(data, self._rng()))
-        return like_frame(filled[data.row_of], X, self.names_)
 
     def cell_probabilities(self, X: Any) -> np.ndarray:
         """Return the probabilities of the values of each cell given the present cells of its row.

@@ -52,7 +52,7 @@ class MCL(Recipe):
 
     def refusal(self, model: Any) -> str:
         """Say so where the hidden units of a row have no closed form."""
-        return "" if model.clamped_sums else "the hidden layers of a row have no sum in closed form"
+        return "" if getattr(model, "clamped_sums", "") else "the hidden layers of a row have no sum in closed form"
 
 
 @LEARNERS.register("mcple")

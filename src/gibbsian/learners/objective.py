@@ -93,7 +93,8 @@ class ObjectiveLearner(WithPrior):
             near = model.independent(mean)
         if near is None:
             return centred, model.theta
-        centred = replace(centred, metric=metric_of(near, data, mean, self.l2))
+        bend = self._smooth_of(model, data).bend(near.theta)
+        centred = replace(centred, metric=metric_of(near, data, mean, bend))
         return centred, model.theta if model.theta.any() else near.theta
 
     def _centring(self, model: Model, data: Dataset, l1: np.ndarray) -> Centring:

@@ -62,7 +62,7 @@ class WithPrior(Penalised):
 
 def n_rows(data: Any) -> float:
     """The weight of rows: against those of all chunks (those `seen` before and these) a prior counts once."""
-    return float(getattr(data, "total_weight", data.n_rows))
+    return float(data.total_weight if hasattr(data, "total_weight") else data.n_rows)
 
 
 class Recipe(WithPrior, Around):

@@ -34,6 +34,11 @@ class Moments(NamedTuple):
         """No cell is missing any more."""
         return False
 
+    @property
+    def total_weight(self) -> float:
+        """The weight of the rows."""
+        return self.weight
+
     @classmethod
     def of(cls, u: np.ndarray, weights: np.ndarray) -> Moments:
         """Take the moments of rows in standard units."""

@@ -131,6 +131,14 @@ class SmoothPenalty:
         log_density, slope = self.log_prior(theta)
         return value - float(log_density) / self.n_rows, gradient - np.asarray(slope) / self.n_rows
 
+    def bend(self, theta: np.ndarray) -> float:
+        """Return the mean curvature of a parameter: what L2 would have the same."""
+        if self.log_prior is None:
+            return self.l2
+        step = 1e-4 * (1.0 + np.abs(theta))
+        (_, up), (_, down) = self(theta + step), self(theta - step)
+        return max(float(np.mean((up - down) / (2.0 * step))), 0.0)
+
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """Return the second derivatives, those of a prior by differences."""
         bent = self.l2 * np.eye(theta.size)

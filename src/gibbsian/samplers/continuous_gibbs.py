@@ -14,7 +14,7 @@ import numpy as np
 
 from gibbsian.backends.numba.random import fill_uniforms
 from gibbsian.samplers.base import ChainState, SweepInfo
-from gibbsian.samplers.gibbs import ChromaticGibbs, Gibbs, RandomScanGibbs
+from gibbsian.samplers.gibbs import Gibbs
 
 # Cells of the grid. A normal conditional of a tenth of the range is then accepted 99 times in a hundred.
 N_CELLS = 96
@@ -26,15 +26,13 @@ def continuous_sweeps(model: Any, sampler: Gibbs, state: ChainState, n_sweeps: i
     """Run any Gibbs sampler on a field of real variables; a chromatic one visits the colours of its graph in turn."""
     states, streams = np.array(state.states, dtype=np.float64), state.streams.copy()
     held = np.broadcast_to(state.clamped, states.shape)
-    order = np.arange(model.n_variables)
-    if isinstance(sampler, ChromaticGibbs):
-        order = np.argsort(model.graph.colouring, kind="stable")
+    order = sampler.visits(model.graph, np.arange(model.n_variables))
     uniforms, moved = np.empty((len(states), 3)), 0
     for _ in range(n_sweeps):
         for site in order:
             fill_uniforms(streams, uniforms)
             sites = np.full(len(states), site)
-            if isinstance(sampler, RandomScanGibbs):
+            if sampler.random_scan:
                 sites = (uniforms[:, 2] * model.n_variables).astype(np.intp)
             for i in np.unique(sites):
                 rows = np.flatnonzero((sites == i) & ~held[:, i])

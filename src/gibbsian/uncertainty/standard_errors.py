@@ -196,7 +196,7 @@ def fitted_learner(machine: Machine) -> Learner:
         raise ArgumentError(
             f"the machine was fitted by {name}, which its file does not hold", "set machine.learner to that object"
         )
-    penalties = {name: provenance.get(name, getattr(machine, name)) for name in ("l1", "l2", "log_prior")}
+    penalties = {name: provenance.get(name, getattr(machine, name, None)) for name in ("l1", "l2", "log_prior")}
     return as_learner(name, **penalties)
 
 

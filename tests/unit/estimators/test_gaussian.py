@@ -257,3 +257,19 @@ def test_from_a_file_to_answers_on_the_command_line(tmp_path, rng):
     assert "a" in asked("show", model)
     assert "pairs" in asked("expect", model)
     assert len(asked("sample", model, "-n", "5", "--seed", "0").splitlines()) == 6
+
+
+def test_the_most_probable_row_is_the_conditional_mean_and_temperature_widens(rows):
+    machine = gb.GaussianMachine().fit(rows)
+    names = list(machine.names_)
+    found = machine.most_probable(evidence={names[0]: 1.0})
+    mean, covariance = machine.conditional({names[0]: 1.0})
+    np.testing.assert_allclose(found.rows[0, 1:], mean, rtol=1e-10)
+    assert found.rows[0, 0] == 1.0
+    assert found.exact.all()
+    some = machine.conditional({names[0]: 1.0}, [names[2]])
+    assert some[0].iloc[0] == mean[names[2]]
+    assert some[1].iloc[0, 0] == covariance.loc[names[2], names[2]]
+    hot = machine.model_.at_temperature(4.0)
+    np.testing.assert_allclose(hot.covariance, 4.0 * machine.model_.covariance, rtol=1e-10)
+    np.testing.assert_allclose(hot.mean, machine.model_.mean, atol=1e-10)

@@ -145,3 +145,46 @@ def test_a_density_from_the_command_line(rng, tmp_path):
     answer("score", model, path)
     assert len(printed("sample", model, "-n", 3, "--seed", 0).splitlines()) >= 3
     assert "is no support" in refused("fit", path, *flags, "--support", "square", "--out", model)
+
+
+# -- what is asked of densities ---------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def leaning():
+    rng = np.random.default_rng(3)
+    rows = rng.uniform(-1, 1, (400, 3))
+    rows[:, 1] = np.clip(0.7 * rows[:, 0] + 0.5 * rng.normal(size=400), -1, 1)
+    return gb.MarkovRandomFieldMachine("bias,square,product", support=(-1, 1)).fit(rows)
+
+
+def test_missing_numbers_are_filled_by_their_conditional_means(leaning):
+    filled = leaning.impute([[0.3, np.nan, -0.5]])[0]
+    points = np.linspace(-1, 1, 4001)
+    rows = np.column_stack([np.full_like(points, 0.3), points, np.full_like(points, -0.5)])
+    density = np.exp(leaning.model_.log_weights(rows))
+    assert filled[[0, 2]].tolist() == [0.3, -0.5]
+    assert filled[1] == pytest.approx(np.trapezoid(points * density, points) / np.trapezoid(density, points), abs=1e-6)
+
+
+@pytest.mark.parametrize("theta", [[0.3, -2.0, 1.5], [1.0, -0.2, -1.0]], ids=["inside", "at the border"])
+def test_the_largest_density_is_climbed_to(theta):
+    box = gb.domain.Continuum("interval", -1.0, 1.0)
+    field = gb.models.PotentialField.build(["bias", "square", "product"], gb.graphs.complete(2), box, theta=theta)
+    points = np.linspace(-1, 1, 401)
+    every = np.stack(np.meshgrid(points, points, indexing="ij"), axis=-1).reshape(-1, 2)
+    machine = gb.MarkovRandomFieldMachine("bias,square,product", support=(-1, 1), tied=True)
+    machine.fit(np.random.default_rng(0).uniform(-1, 1, (50, 2)))
+    machine.model_ = field
+    found = machine.most_probable()
+    assert found.log_weights[0] >= field.log_weights(every).max() - 1e-9
+    given = machine.most_probable(evidence={"x0": 0.5})
+    assert given.rows[0, 0] == 0.5
+    line = np.column_stack([np.full_like(points, 0.5), points])
+    assert given.log_weights[0] == pytest.approx(field.log_weights(line).max(), abs=1e-4)
+
+
+def test_tables_of_densities_are_refused_in_words(leaning):
+    for ask in (lambda: leaning.query("P(x0)"), lambda: leaning.marginal("x0"), lambda: leaning.entropy("x0")):
+        with pytest.raises(ArgumentError, match="densities"):
+            ask()
+    with pytest.raises(ArgumentError, match="impute"):
+        leaning.predict([[0.1, 0.2, 0.3]], columns="x0")

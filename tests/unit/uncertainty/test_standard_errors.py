@@ -295,7 +295,7 @@ def test_when_all_fail_it_says_why():
 
 
 def as_broken():
-    class Broken:
+    class Broken(gb.learners.Learner):
         l2 = 1.0
 
         def init(self, model, data, rng):
