@@ -109,7 +109,8 @@ def given(rows, nodes, number=3):
 
 def test_every_registered_model_is_here():
     tried = {name for name in MODELS.names() if any(case.startswith(name) for case in CASES)}
-    assert tried | set(PEAKED) == set(MODELS.names())
+    densities = {"continuous-field", "gaussian"}  # in the tests of their estimators
+    assert tried | set(PEAKED) | densities == set(MODELS.names())
 
 
 @pytest.mark.parametrize("method", ["auto", "exact", "annealing"])
