@@ -23,6 +23,7 @@ from gibbsian.papers.experiment import EXPERIMENTS, Experiment, Results, Trial, 
 from gibbsian.papers.tables import Table, with_stderr
 from gibbsian.papers.verdicts import mean_with_error
 from gibbsian.samplers import Gibbs
+from gibbsian.samplers.cooling import annealed, cooled_states
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,11 +96,8 @@ def marginal_modes(model: PairwiseModel, rng: np.random.Generator) -> np.ndarray
 
 
 def joint_mode(model: PairwiseModel, rng: np.random.Generator) -> np.ndarray:
-    """Return the likeliest image (MAP) of several that Gibbs chains reach as the temperature falls."""
-    chains = Gibbs().init(model, 10, rng)
-    for beta in np.geomspace(0.5, 10.0, 40):
-        chains, _ = Gibbs().step(model.replace(beta * model.theta), chains, 3)
-    return chains.states[np.argmin(model.energy(chains.states))]
+    """Return the likeliest image (MAP) that chains reach as the temperature falls."""
+    return annealed(lambda n_chains, n_sweeps: cooled_states(model, n_chains, n_sweeps, rng), model.log_weights)[0]
 
 
 def _trial(rng: np.random.Generator) -> Trial:
