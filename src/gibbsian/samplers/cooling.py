@@ -1,8 +1,9 @@
 """Simulated annealing: the temperature goes to zero, and chains to states of large probability (YK15).
 
 A chain starts hot at random and cools on a geometric ladder, from where all variables are free to where the weakest is
-held; then single changes are made while they gain. Chains start anew, and cool more slowly, until several of them end
-at the same largest log-weight.
+held; then single changes are made while they gain. Half of the chains of spins stay at temperatures that they exchange
+(parallel tempering), and end at the best state that they have seen. Chains start anew, and cool more slowly, until
+several of them end at the same largest log-weight.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from gibbsian.backends.numba.cooling import cool
+from gibbsian.backends.numba.cooling import cool, temper
 from gibbsian.inference.base import SpinForm, has_spin_form
 from gibbsian.rng import chain_streams
 from gibbsian.samplers.variable_paths import variable_path
 
 # Chains of a round and their sweeps; a round has twice the sweeps of the one before. So many chains are to agree.
 CHAINS, SWEEPS, ROUNDS, AGREEING = 32, 100, 5, 3
+# Share of the chains of spins that do not cool but exchange temperatures (parallel tempering), and the ends of these in
+# units of the spread of the field of the middle variable.
+TEMPERED, HIGHEST, LOWEST = 0.5, 0.7, 0.2
 # Where log-weights are all that is known of rows: rounds, and how often the first one asks for them.
 ROW_ROUNDS, CALLS = 3, 2000
 # The ladder, in units of the spread of the field of the strongest variable (hot) and of the weakest (cold).
@@ -58,6 +62,12 @@ def ladder(spreads: np.ndarray, n_sweeps: int) -> np.ndarray:
     return np.geomspace(HOT * spreads.max(), COLD * spreads.min(), n_sweeps)
 
 
+def rungs(spreads: np.ndarray, n_chains: int) -> np.ndarray:
+    """Return falling temperatures for chains that exchange them."""
+    middle = float(np.median(spreads[spreads > 0])) if (spreads > 0).any() else 1.0
+    return np.geomspace(HIGHEST * middle, LOWEST * middle, n_chains)
+
+
 def cooled_states(model: Any, n_chains: int, n_sweeps: int, rng: np.random.Generator) -> np.ndarray:
     """Return where chains of a model end when they are cooled."""
     return (_cooled_spins if has_spin_form(model) else _cooled_codes)(model, n_chains, n_sweeps, rng)
@@ -70,10 +80,19 @@ def _cooled_spins(model: Any, n_chains: int, n_sweeps: int, rng: np.random.Gener
     tails = np.repeat(np.arange(model.n_variables), np.diff(indptr))
     spreads = np.sqrt(form.biases**2 + np.bincount(tails, couplings**2, minlength=model.n_variables))
     states = rng.choice(np.array([-1, 1], np.int8), (n_chains, model.n_variables))
-    fields = np.ascontiguousarray(form.biases + (matrix @ states.T.astype(np.float64)).T)
+    streams, graph = chain_streams(rng, n_chains), (indptr, heads, 2.0 * couplings)
     least_gain = SAME * float(spreads.max(initial=0.0))
-    streams = chain_streams(rng, n_chains)
-    cool(states, streams, fields, ladder(spreads, n_sweeps), least_gain, indptr, heads, 2.0 * couplings)
+
+    def fields(spins: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(form.biases + (matrix @ spins.T.astype(np.float64)).T)
+
+    own, tempered = np.split(states, [n_chains - int(TEMPERED * n_chains)])
+    cool(own, streams[: len(own)], fields(own), ladder(spreads, n_sweeps), least_gain, *graph)
+    if len(tempered) > 1:
+        around = fields(tempered)
+        logs = np.einsum("ci,ci->c", tempered, around + form.biases) / 2.0
+        temper(tempered, streams[len(own) :], around, logs, rungs(spreads, len(tempered)), n_sweeps, *graph)
+        cool(tempered, streams[len(own) :], fields(tempered), np.empty(0), least_gain, *graph)
     return form.values(states > 0)
 
 

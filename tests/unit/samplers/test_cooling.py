@@ -62,3 +62,16 @@ def test_the_same_seed_gives_the_same_states():
     model = random_model(gb.graphs.complete(12), np.random.default_rng(0))
     one, other = (cooled_states(model, 5, 3, np.random.default_rng(1)) for _ in range(2))
     assert np.array_equal(one, other)
+
+
+def test_frustrated_lattices_are_solved_by_exchanging_temperatures():
+    """Twelve 12x12 glasses, of which chains that only cool solve less than half."""
+    rng, solved = np.random.default_rng(0), 0
+    graph = gb.graphs.grid(12, 12)
+    for _ in range(12):
+        couplings = rng.normal(size=graph.n_edges) / np.sqrt(graph.degrees.mean())
+        model = gb.PairwiseModel.build(graph, 0.1 * rng.normal(size=144), couplings)
+        _, log_weight, _ = annealed(lambda *sizes, m=model: cooled_states(m, *sizes, rng), model.log_weights)
+        best, _ = gb.inference.exact(model).most_probable()
+        solved += log_weight >= model.log_weights(best[None])[0] - 1e-9
+    assert solved >= 8
