@@ -190,6 +190,7 @@ class Answers:
             self.most_listed,
             lambda: self._bound(data, state, free),
             lambda: self._starts(data, state, free, search.rng),
+            self._rounds(data, state, free, search.rng),
         )
 
     def _log_weights_of(self, data: Dataset) -> np.ndarray:
@@ -220,6 +221,10 @@ class Answers:
         rest, constant = self._rest(data, state, free)
         hidden = rest.domain.cardinalities(rest.n_variables)[free.sum() :]
         return largest_log_weight_bound(rest) + constant + float(np.log(hidden).sum())
+
+    def _rounds(self, data: Dataset, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Any:
+        """Rounds of chains that end at good codes of the free cells; none where only log-weights of rows are known."""
+        return None
 
     def _starts(self, data: Dataset, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Any:
         """Codes of the free cells where joint states end when they are cooled: near the best rows."""

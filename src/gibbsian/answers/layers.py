@@ -28,6 +28,7 @@ from gibbsian.models.joined_layer import joined
 from gibbsian.models.layers import CategoricalLayer, Layer
 from gibbsian.models.tables import MarkovRandomField
 from gibbsian.samplers import BlockGibbs, draw_layers, layer_path
+from gibbsian.samplers.cooling import cooled_states
 from gibbsian.samplers.layer_paths import IndependentUnits, filled_values
 from gibbsian.settings import Setting, check_value
 
@@ -35,6 +36,8 @@ from gibbsian.settings import Setting, check_value
 QUICK_SECONDS = 2.0
 # Steps of the chains behind samples.
 SAMPLE_STEPS = 1000
+# A flip that gains less gains nothing but rounding.
+STILL = 1e-9
 # Climbs to the peaks of a density.
 CLIMBS = 100
 # Draws behind the score of a row under a belief network, and their seed: a score is asked for twice and is the same.
@@ -222,6 +225,36 @@ class LayerAnswers(Answers):
             return super().mode_of(data, state, free, search, joint)
         return self._peak(state, free, search)
 
+    def _rounds(self, data: Dataset, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Any:
+        """Cool the units of both layers, then let the rows climb, hidden units summed out.
+
+        Rows go to the likelier value of each cell given the hidden means, where they are no less probable, and at last
+        by the single flip that gains most.
+        """
+        if self.model.flip_columns is not None:
+            return None
+        rest, _ = self._rest(data, state, free)
+        middle = 0.0 if self.model.visible.kind == "spin" else 0.5
+
+        def step(v: np.ndarray) -> np.ndarray:
+            above = self.model.visible_means(self.model.hidden_means(v)) > middle
+            return np.where(free, self.model.visible.encode(data.domain.from_codes(above)), v)
+
+        def cooled(n_chains: int, n_sweeps: int) -> np.ndarray:
+            rows = np.repeat(data.domain.to_codes(state[None]), n_chains, axis=0)
+            rows[:, free] = rest.domain.to_codes(cooled_states(rest, n_chains, n_sweeps, rng))[:, : free.sum()]
+            values = climbed(step, self.model.visible.encode(data.domain.from_codes(rows)))
+            rows = data.domain.to_codes(self.model.visible.decode(values))
+            rows = np.unique(rows, axis=0)
+            while True:
+                gains = -self.model.flip_costs(data.domain.from_codes(rows))[:, free]
+                better = np.flatnonzero(gains.max(axis=1) > STILL)
+                if not better.size:
+                    return rows[:, free]
+                rows[better, np.flatnonzero(free)[gains[better].argmax(axis=1)]] ^= 1
+
+        return cooled
+
     def _peak(self, state: np.ndarray, free: np.ndarray, search: Search) -> Modes:
         """Climb the density of real rows: at the mean given the hidden means it is no lower."""
         search.require_one_peak()
@@ -351,6 +384,9 @@ class DeepAnswers(LayerAnswers):
 
     def _burn_in(self, n_steps: int) -> int:
         return n_steps - 1
+
+    def _rounds(self, data: Dataset, state: np.ndarray, free: np.ndarray, rng: np.random.Generator) -> Any:
+        return None
 
     def _log_weights_of(self, data: Dataset) -> np.ndarray:
         """Log-weights of rows, or lower bounds of them where hidden layers are too large to sum over."""

@@ -153,10 +153,12 @@ class Search:
         most: float,
         bound: Callable[[], float],
         starts: Callable[[], Sequence[np.ndarray]] = list,
+        rounds: Callable[[int, int], np.ndarray] | None = None,
     ) -> Modes:
         """Ask about rows of which only log-weights are known: list up to `most` of them, or anneal.
 
-        `starts` are codes of the free cells that chains may begin at.
+        `starts` are codes of the free cells that chains may begin at; `rounds` of chains that end at good codes of the
+        free cells take the place of chains that know log-weights only.
         """
         cells = np.flatnonzero(free)
         if not cells.size:
@@ -181,7 +183,7 @@ class Search:
                 f"there are {n_rows:.2g} rows to list, and up to {most:.2g} are listed",
                 "give more evidence, or ask for one state with `method='annealing'`",
             )
-        cooled = cooled_rows(weigh_codes, sizes, self.rng, starts())
+        cooled = rounds or cooled_rows(weigh_codes, sizes, self.rng, starts())
         # on one BLAS thread: waking others takes longer than weighing a few rows
         ((found, log_weight, words),) = map_in_order(
             lambda chains: annealed(chains, weigh_codes, self.restarts, ROW_ROUNDS), [cooled]

@@ -11,7 +11,6 @@ from scipy.special import log_softmax
 
 from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
-from gibbsian.models.layer_flips import FlipSums, is_two_valued
 from gibbsian.models.layers import CategoricalLayer
 from gibbsian.models.restricted import RestrictedModel
 
@@ -37,18 +36,9 @@ def log_pseudolikelihood(model: RestrictedModel, states: np.ndarray) -> np.ndarr
 
 
 def _of_rows(model: RestrictedModel, states: np.ndarray) -> np.ndarray:
-    values = model.visible.encode(states)
-    if is_two_valued(model):
-        return -np.logaddexp(0.0, -FlipSums(model, values).costs()).sum(axis=1)
     if isinstance(model.visible, CategoricalLayer):
-        return _of_categories(model, values, np.asarray(states, dtype=np.int64))
-    here = model.value_log_weights(values)
-    total = np.zeros(len(values))
-    for unit in range(model.visible.n_units):
-        flipped = values.copy()
-        flipped[:, unit] = -values[:, unit] if model.visible.kind == "spin" else 1.0 - values[:, unit]
-        total -= np.logaddexp(0.0, model.value_log_weights(flipped) - here)
-    return total
+        return _of_categories(model, model.visible.encode(states), np.asarray(states, dtype=np.int64))
+    return -np.logaddexp(0.0, -model.flip_costs(states)).sum(axis=1)
 
 
 def _of_categories(model: RestrictedModel, values: np.ndarray, codes: np.ndarray) -> np.ndarray:

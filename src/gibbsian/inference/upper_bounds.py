@@ -27,10 +27,13 @@ def largest_log_weight_bound(model: Any) -> float:
     >>> round(largest_log_weight_bound(model), 3)               # the largest is 1, and the factors alone say 3
     1.5
     """
+    if not has_spin_form(model):
+        return factor_bound(model.factors())
+    if model.n_variables + model.graph.n_edges > MOST_VISITS:  # no round would be made, and factors are many objects
+        form = SpinForm.of(model)
+        return float(np.abs(form.biases).sum() + np.abs(form.couplings).sum() + form.constant)
     bound = factor_bound(model.factors())
-    if has_spin_form(model) and model.n_variables <= MOST_SPINS:
-        bound = min(bound, eigenvalue_bound(model))
-    return bound
+    return min(bound, eigenvalue_bound(model)) if model.n_variables <= MOST_SPINS else bound
 
 
 def factor_bound(graph: FactorGraph) -> float:

@@ -135,3 +135,19 @@ def test_rows_at_a_temperature_have_their_law(rng):
     drawn = rbm.sample(20_000, temperature=3.0, random_state=1)
     counts = np.bincount(drawn @ [4, 2, 1], minlength=8) / 20_000
     np.testing.assert_allclose(counts, law / law.sum(), atol=0.015)
+
+
+def test_wide_restricted_machines_climb_to_rows_that_no_flip_improves():
+    rng = np.random.default_rng(5)
+    machine = gb.RestrictedBoltzmannMachine(30, max_iter=1, random_state=0).fit(
+        (rng.random((40, 120)) < 0.3).astype(int)
+    )
+    layers = gb.models.BinaryLayer(120), gb.models.BinaryLayer(30)
+    machine.model_ = gb.models.RestrictedModel.build(*layers, weights=rng.normal(0, 0.4, (120, 30)))
+    found = machine.most_probable(evidence={"x3": 1, "x7": 0}, random_state=0)
+    free = np.setdiff1d(np.arange(120), [3, 7])
+    assert found.rows[0, [3, 7]].tolist() == [1, 0]
+    assert machine.model_.flip_costs(found.rows)[0, free].min() > -1e-9
+    drawn = machine.sample(100, random_state=1, n_steps=50)
+    assert found.log_weights[0] > machine.model_.log_weights(drawn).max() - 1.0
+    assert found.bounds[0] >= found.log_weights[0]
