@@ -98,6 +98,19 @@ class Graph:
         """Number of neighbours of each node."""
         return np.diff(self.csr[0])
 
+    @cached_property
+    def later(self) -> tuple[np.ndarray, np.ndarray]:
+        """``(first, heads)``: edges ``first[i]`` to ``first[i + 1]`` lead from node i to these later nodes."""
+        first = np.searchsorted(self.edges[:, 0], np.arange(self.n_nodes + 1))
+        return first, self.edges[:, 1].astype(np.uint32)
+
+    @cached_property
+    def has_triangles(self) -> bool:
+        """Whether some three nodes are all joined."""
+        from gibbsian.backends.numba.pair_tables import empty_triangle
+
+        return empty_triangle(*self.later, np.zeros(self.n_edges, np.float32), 0) >= 0
+
     def neighbours(self, node: int) -> np.ndarray:
         """Return the neighbours of one node, ascending."""
         indptr, heads, _ = self.csr
