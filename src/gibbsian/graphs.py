@@ -85,10 +85,10 @@ class Graph:
     @cached_property
     def csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """``(indptr, neighbour, edge)``: the neighbours of node i and the edges to them, neighbours ascending."""
-        tails = np.concatenate([self.edges[:, 0], self.edges[:, 1]])
-        heads = np.concatenate([self.edges[:, 1], self.edges[:, 0]])
+        tails = np.concatenate([self.edges[:, 1], self.edges[:, 0]])
+        heads = np.concatenate([self.edges[:, 0], self.edges[:, 1]])
         ids = np.tile(np.arange(self.n_edges), 2)
-        order = np.lexsort((heads, tails))
+        order = np.argsort(tails, kind="stable")  # edges ascend, and earlier neighbours come first
         indptr = np.zeros(self.n_nodes + 1, np.int64)
         np.cumsum(np.bincount(tails, minlength=self.n_nodes), out=indptr[1:])
         return indptr, heads[order], ids[order]
@@ -266,10 +266,10 @@ def grid(rows: int, columns: int) -> Graph:
     """
     _check_size(rows)
     _check_size(columns)
-    node = np.arange(rows * columns).reshape(rows, columns)
-    right = np.column_stack([node[:, :-1].ravel(), node[:, 1:].ravel()])
-    down = np.column_stack([node[:-1].ravel(), node[1:].ravel()])
-    return Graph(rows * columns, _canonical(np.concatenate([right, down])))
+    node = np.arange(rows * columns)
+    edges = np.stack([node, node + 1, node, node + columns], axis=1).reshape(-1, 2)  # to the right, then down
+    inside = np.stack([node % columns < columns - 1, node < (rows - 1) * columns], axis=1)
+    return Graph(rows * columns, edges[inside.ravel()])
 
 
 def random(n_nodes: int, p: float, random_state: RandomState = None) -> Graph:

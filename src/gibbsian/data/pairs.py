@@ -240,8 +240,6 @@ def _identical_columns(data: Dataset) -> list[tuple[tuple[int, int], str]]:
     # a column and its opposite become alike once the first observed cell is made low
     turned = columns[np.arange(len(columns)), present.argmax(axis=1)]
     first, kind_of = distinct_rows((columns ^ turned[:, None]) & present, missing)
-    return [
-        ((int(first[kind]), j), "equal" if turned[j] == turned[first[kind]] else "opposite")
-        for j, kind in enumerate(kind_of)
-        if first[kind] != j
-    ]
+    repeats = np.flatnonzero(first[kind_of] != np.arange(len(columns))).tolist()
+    pairs = ((int(first[kind_of[j]]), j) for j in repeats)
+    return [((i, j), "equal" if turned[i] == turned[j] else "opposite") for i, j in pairs]

@@ -19,7 +19,7 @@ from gibbsian.backends.numba import spatial as kernels
 from gibbsian.backends.numba.spatial import Shares
 from gibbsian.backends.numba.spatial_cliques import clique_targets
 from gibbsian.backends.numba.spatial_forests import forest_targets
-from gibbsian.backends.parallel import WORTH_THREADS, map_in_order, n_threads
+from gibbsian.backends.parallel import map_in_order, n_threads
 from gibbsian.domain import BINARY, SPIN, Domain
 from gibbsian.expectations.base import Estimate
 from gibbsian.expectations.regions import (
@@ -42,6 +42,8 @@ from gibbsian.resources import require_memory
 LEAST_SAMPLES, MOST_SAMPLES = 128, 512
 # Cells of samples that are prepared and held at a time.
 BATCH_CELLS = 2**22
+# Statistics of samples below which starting threads takes longer than the kernels: a millisecond.
+WORTH_A_POOL = 2**18
 # The kernel of cliques keeps a row of samples for each state of the largest one.
 LARGEST_CLIQUE = 12
 
@@ -269,6 +271,6 @@ def _cuts(places: slice) -> Iterator[tuple[int, int]]:
 
 def _on_threads(function: Callable[[Piece], Result], pieces: list[Piece], n_operations: float) -> list[Result]:
     """Apply a function to pieces of work, on threads where that is worth their start."""
-    if n_operations < WORTH_THREADS or n_threads() == 1:
+    if n_operations < WORTH_A_POOL or n_threads() == 1:
         return [function(piece) for piece in pieces]
     return list(map_in_order(function, pieces))

@@ -224,11 +224,13 @@ class PairwiseModel(ExponentialFamily):
         theta[: self.n_biases] = (np.log(rates / (1.0 - rates)) * (self.temperature / self.domain.gap))[: self.n_biases]
         return self.replace(theta)
 
-    def metric(self, mean: np.ndarray, statistics: np.ndarray, weights: np.ndarray | None, l2: float) -> Metric | None:
+    def metric(
+        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
+    ) -> Metric | None:
         """Return an approximate inverse Hessian where columns are independent (see `conditioning`).
 
-        `statistics` are the means of the data, `weights` how the loss of a variable bends with its field, None for the
-        likelihood.
+        `statistics()` are the means of the data, asked for where they matter; `weights` say how the loss of a variable
+        bends with its field, None for the likelihood.
         """
         domain, half = self.domain, self.domain.gap / 2
         origin = mean if self.bias else np.zeros_like(mean)
@@ -239,7 +241,7 @@ class PairwiseModel(ExponentialFamily):
             pairs = variances[i] * single[j] + (0.0 if weights is None else variances[j] * single[i])
             return diagonal_metric(self._in_layout(single, pairs), ridges)
         covariance = np.diag(variances / 2)
-        covariance[i, j] = (statistics[self.n_biases :] - origin[i] * origin[j]) / half**2
+        covariance[i, j] = (statistics()[self.n_biases :] - origin[i] * origin[j]) / half**2
         return pair_metric(self.graph, origin / half, covariance + covariance.T, weights, (ridges[0], ridges[-1]))
 
     @property
