@@ -12,7 +12,7 @@ import numpy as np
 from gibbsian.backends.numba import local_states as local_kernels
 from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.backends.parallel import sum_in_order
-from gibbsian.blocks import row_blocks
+from gibbsian.blocks import LEAST_ROWS, row_blocks
 from gibbsian.domain import BINARY, SPIN, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
@@ -35,6 +35,8 @@ FlipLoss = Callable[[np.ndarray, np.ndarray], float]
 DENSE_ABOVE = 0.1
 # Up to this size the full matrix always fits the cache, whatever the graph.
 ALWAYS_DENSE_UP_TO = 64
+# Rows of a large sparse model whose products are summed together: no more than a few stay near the cache.
+FEW_ROWS = 8
 # Flip costs of a sparse model are made and used this many at a time, within the second-level cache.
 SPARSE_CELLS = 2**16
 
@@ -308,7 +310,8 @@ class PairwiseModel(ExponentialFamily):
             weighted = numbers * shares[block, None]
             return self._in_layout(weighted.sum(axis=0), self._edge_sums(weighted, numbers))
 
-        return sum_in_order(sums, row_blocks(*states.shape), self.theta.size)
+        least = LEAST_ROWS if self.is_dense else FEW_ROWS
+        return sum_in_order(sums, row_blocks(*states.shape, least_rows=least), self.theta.size)
 
     def flip_costs(self, x: np.ndarray) -> np.ndarray:
         """Return the log-odds ``log P(x) - log P(x with variable i flipped)``; ``2 x_i U_i / T`` for spins."""
