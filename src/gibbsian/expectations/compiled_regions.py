@@ -233,7 +233,8 @@ def integrate(samples: Samples, model: Model, prepare: Prepare, parts: list[Part
         The kernels.
     """
     sums = samples.running_sums(model.theta.size)
-    pieces = [(part.kernel, sums[part.places], *cut) for part in parts for cut in _cuts(part.places)]
+    n_cuts = 2 * n_threads() if len(sums) * samples.n_samples >= WORTH_A_POOL else 1
+    pieces = [(part.kernel, sums[part.places], *cut) for part in parts for cut in _cuts(part.places, n_cuts)]
     for batch in _batches(samples, model, prepare):
 
         def run(piece: tuple[Kernel, np.ndarray, int, int], batch: list[tuple[Any, Shares]] = batch) -> None:
@@ -263,9 +264,9 @@ def _batches(samples: Samples, model: Model, prepare: Prepare) -> Iterator[list[
         yield list(zip(prepared, (shares for _, shares in batch), strict=True))
 
 
-def _cuts(places: slice) -> Iterator[tuple[int, int]]:
+def _cuts(places: slice, n_cuts: int) -> Iterator[tuple[int, int]]:
     """Ranges of targets for threads."""
-    bounds = np.linspace(0, places.stop - places.start, 2 * n_threads() + 1).astype(np.int64).tolist()
+    bounds = np.linspace(0, places.stop - places.start, n_cuts + 1).astype(np.int64).tolist()
     return (cut for cut in pairwise(bounds) if cut[1] > cut[0])
 
 
