@@ -7,6 +7,7 @@ the layout of the couplings in every parameter vector.
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,7 +53,12 @@ class Graph:
         return self.n_nodes == other.n_nodes and np.array_equal(self.edges, other.edges)
 
     def __hash__(self) -> int:
-        return hash((self.n_nodes, self.edges.tobytes()))
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Computed once, as plans of a graph are looked up in every evaluation; the same in every process."""
+        return hash((self.n_nodes, zlib.crc32(self.edges.tobytes())))
 
     def __repr__(self) -> str:
         return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges})"

@@ -1,5 +1,9 @@
 """Graphs: layout, neighbourhoods, colouring, conversions."""
 
+import os
+import subprocess
+import sys
+
 import networkx
 import numpy as np
 import pytest
@@ -30,6 +34,16 @@ def test_edges_are_canonical_and_csr_agrees(case):
             assert sorted((i, j)) == graph.edges[e].tolist()
         assert np.all(np.diff(heads[indptr[i] : indptr[i + 1]]) > 0)
     assert indptr[-1] == 2 * graph.n_edges
+
+
+def test_equal_graphs_hash_alike_in_other_processes():
+    """A graph may bring its hash along, pickled, where hashes of bytes are salted otherwise."""
+    graph = gb.graphs.grid(2, 3)
+    assert hash(graph) == hash(gb.graphs.from_edges(graph.edges[::-1].tolist(), 6))
+    code = "import gibbsian as gb; print(hash(gb.graphs.grid(2, 3)))"
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    other = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert int(other.stdout) == hash(graph)
 
 
 @given(edge_lists)
