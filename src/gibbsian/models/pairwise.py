@@ -311,7 +311,7 @@ class PairwiseModel(ExponentialFamily):
             return self._in_layout(weighted.sum(axis=0), self._edge_sums(weighted, numbers))
 
         least = LEAST_ROWS if self.is_dense else FEW_ROWS
-        return sum_in_order(sums, row_blocks(*states.shape, least_rows=least), self.theta.size)
+        return sum_in_order(sums, row_blocks(len(states), self.n_variables, least_rows=least), self.theta.size)
 
     def flip_costs(self, x: np.ndarray) -> np.ndarray:
         """Return the log-odds ``log P(x) - log P(x with variable i flipped)``; ``2 x_i U_i / T`` for spins."""
