@@ -26,6 +26,10 @@ def main() -> None:
     sparse_evaluation(side=100, n_rows=10_000)
     print()
     dense_fit(n=100, n_rows=20_000)
+    print()
+    around_the_kernels(n=500, n_rows=20_000, side=300)
+    print()
+    small_fits(side=4, n_rows=2_000)
 
 
 def dense_evaluations(n: int, n_rows: int) -> None:
@@ -96,6 +100,35 @@ def dense_fit(n: int, n_rows: int) -> None:
     print(
         f"  {f'fit, {steps[-1]} evaluations':24s}{best['fit'] * 1e3:8.1f} ms   ratio {ratio:.0f} (at most {FIT_TARGET})"
     )
+
+
+def around_the_kernels(n: int, n_rows: int, side: int) -> None:
+    """Reading and checks: all triangles of columns of a dense graph, and a lattice as wide as an image."""
+    rng = np.random.default_rng(0)
+    data, dense = gb.Dataset.read(coin_tosses(n_rows, n, rng)), gb.PairwiseModel.zeros(gb.graphs.complete(n))
+    rows = coin_tosses(100, side**2, rng)
+    wide, lattice = gb.Dataset.read(rows), gb.PairwiseModel.zeros(gb.graphs.grid(side, side))
+    best = interleaved(
+        {
+            f"preflight, dense n = {n}, N = {n_rows:,}": lambda: gb.data.preflight(data, dense),
+            f"graphs.grid({side}, {side})": lambda: gb.graphs.grid(side, side),
+            f"reading 100 rows of {side}x{side}": lambda: gb.Dataset.read(rows),
+            "preflight of them on the grid": lambda: gb.data.preflight(wide, lattice, l2=0.01),
+        }
+    )
+    for name, seconds in best.items():
+        print(f"{name:42s}{seconds * 1e3:8.1f} ms")
+
+
+def small_fits(side: int, n_rows: int) -> None:
+    """Whole fits of a small lattice from an array, of which a simulation study makes thousands."""
+    rows, graph = correlated(n_rows, side**2, np.random.default_rng(0)), gb.graphs.grid(side, side)
+    names = ("mple", "mpf", "rm", "1-smci", "mle")
+    machines = {name: gb.BoltzmannMachine(graph=graph, learner=name, tol=1e-5) for name in names}
+    best = interleaved({name: lambda machine=machine: machine.fit(rows) for name, machine in machines.items()}, 50)
+    print(f"whole fits from an array, {side}x{side} grid, N = {n_rows:,}")
+    for name, seconds in best.items():
+        print(f"  {name:24s}{seconds * 1e3:8.1f} ms, {machines[name].n_iter_} steps")
 
 
 def two_products(model: gb.PairwiseModel, data: gb.Dataset):

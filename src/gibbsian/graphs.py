@@ -7,6 +7,7 @@ the layout of the couplings in every parameter vector.
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,7 +53,12 @@ class Graph:
         return self.n_nodes == other.n_nodes and np.array_equal(self.edges, other.edges)
 
     def __hash__(self) -> int:
-        return hash((self.n_nodes, self.edges.tobytes()))
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Computed once, as plans of a graph are looked up in every evaluation; the same in every process."""
+        return hash((self.n_nodes, zlib.crc32(self.edges.tobytes())))
 
     def __repr__(self) -> str:
         return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
@@ -85,10 +91,10 @@ class Graph:
     @cached_property
     def csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """``(indptr, neighbour, edge)``: the neighbours of node i and the edges to them, neighbours ascending."""
-        tails = np.concatenate([self.edges[:, 0], self.edges[:, 1]])
-        heads = np.concatenate([self.edges[:, 1], self.edges[:, 0]])
+        tails = np.concatenate([self.edges[:, 1], self.edges[:, 0]])
+        heads = np.concatenate([self.edges[:, 0], self.edges[:, 1]])
         ids = np.tile(np.arange(self.n_edges), 2)
-        order = np.lexsort((heads, tails))
+        order = np.argsort(tails, kind="stable")  # edges ascend, and earlier neighbours come first
         indptr = np.zeros(self.n_nodes + 1, np.int64)
         np.cumsum(np.bincount(tails, minlength=self.n_nodes), out=indptr[1:])
         return indptr, heads[order], ids[order]
@@ -97,6 +103,19 @@ class Graph:
     def degrees(self) -> np.ndarray:
         """Number of neighbours of each node."""
         return np.diff(self.csr[0])
+
+    @cached_property
+    def later(self) -> tuple[np.ndarray, np.ndarray]:
+        """``(first, heads)``: edges ``first[i]`` to ``first[i + 1]`` lead from node i to these later nodes."""
+        first = np.searchsorted(self.edges[:, 0], np.arange(self.n_nodes + 1))
+        return first, self.edges[:, 1].astype(np.uint32)
+
+    @cached_property
+    def has_triangles(self) -> bool:
+        """Whether some three nodes are all joined."""
+        from gibbsian.backends.numba.pair_tables import empty_triangle
+
+        return empty_triangle(*self.later, np.zeros(self.n_edges, np.float32), 0) >= 0
 
     def neighbours(self, node: int) -> np.ndarray:
         """Return the neighbours of one node, ascending."""
@@ -253,10 +272,10 @@ def grid(rows: int, columns: int) -> Graph:
     """
     _check_size(rows)
     _check_size(columns)
-    node = np.arange(rows * columns).reshape(rows, columns)
-    right = np.column_stack([node[:, :-1].ravel(), node[:, 1:].ravel()])
-    down = np.column_stack([node[:-1].ravel(), node[1:].ravel()])
-    return Graph(rows * columns, _canonical(np.concatenate([right, down])))
+    node = np.arange(rows * columns)
+    edges = np.stack([node, node + 1, node, node + columns], axis=1).reshape(-1, 2)  # to the right, then down
+    inside = np.stack([node % columns < columns - 1, node < (rows - 1) * columns], axis=1)
+    return Graph(rows * columns, edges[inside.ravel()])
 
 
 def random(n_nodes: int, p: float, random_state: RandomState = None) -> Graph:

@@ -12,6 +12,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
 from typing import Any
 
 from gibbsian.errors import ArgumentError
@@ -72,7 +73,7 @@ class Registry:
     def create(self, name: str, **settings: Any) -> Any:
         """Build the part called `name`."""
         factory = self.factory(name)
-        if settings:  # to look at a signature costs more than most parts do
+        if settings:
             check_settings(f"{self.kind}={name!r}", factory, settings)
         return factory(**settings)
 
@@ -117,10 +118,18 @@ def check_settings(what: str, factory: Callable[..., Any], settings: Collection[
         ...
     gibbsian.errors.ArgumentError: 1-smci has no setting regions: it takes l1, l2, log_prior, optimizer, centred
     """
-    parameters = inspect.signature(factory).parameters.values()
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+    known = _known_settings(factory)
+    if known is None:
         return
-    known = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL]
     if unknown := [name for name in settings if name not in known]:
         takes = f"it takes {', '.join(known)}" if known else "it takes none"
         raise ArgumentError(f"{what} has no setting {', '.join(unknown)}", f"{takes}")
+
+
+@lru_cache(maxsize=256)
+def _known_settings(factory: Callable[..., Any]) -> list[str] | None:
+    """What a class or function takes by name, None where anything; to look at a signature costs more than many fits."""
+    parameters = inspect.signature(factory).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    return [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL]

@@ -10,6 +10,7 @@ import dataclasses
 import math
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, dataclass_transform
 
@@ -290,9 +291,15 @@ def settings_of(owner: Any) -> dict[str, Setting]:
     >>> list(settings_of(Walk))
     ['steps']
     """
-    if not dataclasses.is_dataclass(owner):
+    return dict(_settings_of_class(owner if isinstance(owner, type) else type(owner)))
+
+
+@cache
+def _settings_of_class(cls: type) -> dict[str, Setting]:
+    """The declared settings of a class, looked up once: every fit checks those of several."""
+    if not dataclasses.is_dataclass(cls):
         return {}
-    return {part.name: part.metadata["setting"] for part in dataclasses.fields(owner) if "setting" in part.metadata}
+    return {part.name: part.metadata["setting"] for part in dataclasses.fields(cls) if "setting" in part.metadata}
 
 
 def check(owner: Any) -> None:

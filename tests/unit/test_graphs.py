@@ -1,5 +1,9 @@
 """Graphs: layout, neighbourhoods, colouring, conversions."""
 
+import os
+import subprocess
+import sys
+
 import networkx
 import numpy as np
 import pytest
@@ -28,7 +32,31 @@ def test_edges_are_canonical_and_csr_agrees(case):
     for i in range(n):
         for j, e in zip(heads[indptr[i] : indptr[i + 1]], ids[indptr[i] : indptr[i + 1]], strict=True):
             assert sorted((i, j)) == graph.edges[e].tolist()
+        assert np.all(np.diff(heads[indptr[i] : indptr[i + 1]]) > 0)
     assert indptr[-1] == 2 * graph.n_edges
+
+
+def test_equal_graphs_hash_alike_in_other_processes():
+    """A graph may bring its hash along, pickled, where hashes of bytes are salted otherwise."""
+    graph = gb.graphs.grid(2, 3)
+    assert hash(graph) == hash(gb.graphs.from_edges(graph.edges[::-1].tolist(), 6))
+    code = "import gibbsian as gb; print(hash(gb.graphs.grid(2, 3)))"
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    other = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert int(other.stdout) == hash(graph)
+
+
+@given(edge_lists)
+def test_triangles_are_those_of_networkx(case):
+    n, edges = case
+    graph = gb.graphs.from_edges(edges, n)
+    assert graph.has_triangles == any(networkx.triangles(graph.to_networkx()).values())
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (2, 3), (3, 2), (4, 4)])
+def test_grids_are_those_of_networkx_in_canonical_order(shape):
+    lattice = networkx.convert_node_labels_to_integers(networkx.grid_2d_graph(*shape), ordering="sorted")
+    assert gb.graphs.grid(*shape) == gb.graphs.from_networkx(lattice, range(shape[0] * shape[1]))
 
 
 @given(edge_lists)

@@ -103,10 +103,11 @@ def _sorted_by(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _keys(packed: np.ndarray) -> np.ndarray:
-    """One sortable key per row: a 64-bit number where the row fits, else its bytes."""
+    """One sortable key per row: the narrowest number that holds the row, else its bytes; short ones sort by radix."""
     n_rows, width = packed.shape
     if width > 8:
         return np.ascontiguousarray(packed).view(np.dtype((np.void, width))).ravel()
-    padded = np.zeros((n_rows, 8), np.uint8)
-    padded[:, 8 - width :] = packed
-    return padded.view(">u8").ravel().astype(np.uint64)
+    size = 1 << (width - 1).bit_length()
+    padded = np.zeros((n_rows, size), np.uint8)
+    padded[:, size - width :] = packed
+    return padded.view(f">u{size}").ravel().astype(f"u{size}")

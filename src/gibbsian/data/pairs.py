@@ -8,18 +8,18 @@ Three columns may never show one pattern nor its opposite. For spins, the indica
 at -s is a linear combination of the pair statistics, ``(1 + s_i s_j x_i x_j + s_i s_k x_i x_k + s_j s_k x_j x_k) / 4``.
 If neither occurs, its mean is on the boundary and the likelihood has no finite maximum, although every pair's table may
 be full. (These are the triangle facets of the marginal polytope; with the pairs they are all there is for three
-variables.)
+variables.) In how many states each two of them differ decides it: with bits, an exclusive or and a count.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from gibbsian.backends.numba.pair_tables import count_differences, empty_triangle, mark_cells, pack_columns
 from gibbsian.blocks import row_blocks
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.distinct import distinct_rows
@@ -27,22 +27,24 @@ from gibbsian.data.findings import LISTED, RARE_ROWS, Findings, columns_have, co
 from gibbsian.domain import SPIN, require_two_values
 from gibbsian.graphs import Graph
 
-STATES_PER_BLOCK = 512
-EDGES_AT_ONCE = 1 << 15
+# Cells of the data that are packed into bits together: each edge is looked up once for all of them.
+CELLS_AT_ONCE = 2**22
 # The four cells of a pair's table as (value of i is high, value of j is high).
 CELLS = ((False, False), (False, True), (True, False), (True, True))
-# Whole numbers below are exact in single precision; a block has far fewer states.
+# Whole numbers below are exact in single precision.
 MOST_EXACT = 2**24
-# Sum of squared degrees up to which all triangles are looked at: about a second.
-MOST_WORK = 2e8
+# Pairs of edges that meet, up to which all triangles are looked at: half a minute (a complete graph of 5,600 columns).
+MOST_MEETINGS = 3e10
 
 
 def check_pairs(found: Findings, graph: Graph, bias: bool) -> None:
     """Check that couplings on `graph`, and biases, can be learned."""
     data = found.data
-    triangles = found.unpenalised and (bias or data.domain == SPIN) and not data.has_missing
-    triangles = triangles and _has_few_triangles(graph)
-    counts = count_pairs(data, graph.edges, products=triangles)
+    triangles = found.unpenalised and (bias or data.domain == SPIN) and not data.has_missing and graph.has_triangles
+    if triangles and _meetings(graph) > MOST_MEETINGS:
+        triangles = False
+        found.notes.append("there are too many triangles of columns to look at")
+    counts = count_pairs(data, graph.edges, differences=triangles)
     found.check_observed(counts.low + counts.high)
     found.constant = found.names_where((counts.low == 0) | (counts.high == 0))
     if bias:
@@ -77,7 +79,7 @@ def _judge_triangles(found: Findings, graph: Graph, counts: PairCounts) -> None:
     triangle = _empty_triangle(counts, graph)
     if triangle is None:
         return
-    shown = ", ".join(found.cell(node, int(spin > 0)) for node, spin in zip(*triangle, strict=True))
+    shown = ", ".join(found.cell(node, high) for node, high in zip(*triangle, strict=True))
     found.judge_empty([f"{shown} never occur together, nor do their opposites"], True, "", "drop one of these columns")
 
 
@@ -135,16 +137,9 @@ class _PairTable:
 
     def add(self, low: np.ndarray, high: np.ndarray) -> None:
         """Fill what some state shows; `low` and `high` say where each value stands (or may stand)."""
-        for start in range(0, len(low), STATES_PER_BLOCK):
-            if not len(self.open_edges):
-                return
-            part = slice(start, start + STATES_PER_BLOCK)
-            bits = (_column_bits(low[part]), _column_bits(high[part]))
-            for chunk in np.array_split(self.open_edges, max(1, -(-len(self.open_edges) // EDGES_AT_ONCE))):
-                i, j = self.edges[chunk].T
-                for cell, (i_high, j_high) in enumerate(CELLS):
-                    self.filled[chunk, cell] |= (bits[i_high][i] & bits[j_high][j]).any(axis=1)
-            self.open_edges = self.open_edges[~self.filled[self.open_edges].all(axis=1)]
+        if len(self.open_edges):
+            bits = pack_columns(low), pack_columns(high)
+            self.open_edges = self.open_edges[: mark_cells(*bits, self.edges, self.open_edges, self.filled)]
 
 
 @dataclass(eq=False)
@@ -157,10 +152,10 @@ class PairCounts:
         Rows with the lower value, the upper value and nothing in each column.
     observed, possible : bool ndarray of shape (n_edges, 4)
         Combinations of two values that some row shows; that some row shows or could, its missing cells being filled.
-    products : ndarray of shape (n_variables, n_variables) or None
-        Sums over distinct states of products of spins, where they were asked for.
+    differ : ndarray of shape (n_edges,) or None
+        Number of distinct states in which the two columns of an edge differ, where it was asked for.
     n_states : int
-        Number of states behind the products.
+        Number of distinct states.
     """
 
     low: np.ndarray
@@ -168,33 +163,32 @@ class PairCounts:
     missing: np.ndarray
     observed: np.ndarray
     possible: np.ndarray
-    products: np.ndarray | None
+    differ: np.ndarray | None
     n_states: int
 
 
-def count_pairs(data: Any, edges: np.ndarray, products: bool = False) -> PairCounts:
+def count_pairs(data: Any, edges: np.ndarray, differences: bool = False) -> PairCounts:
     """Count in one pass over the partitions of a data set or a stream."""
     n, value = data.n_variables, require_two_values(data.domain).high
     high_rows, missing_rows, n_rows = np.zeros(n), np.zeros(n), 0.0
     observed, possible = _PairTable(edges), _PairTable(edges)
-    together, n_states = np.zeros((n, n)), 0
+    differ, n_states = np.zeros(len(edges), np.int64), 0
     for part in data.partitions():
         rows = counted_rows(part)
         used = np.flatnonzero(rows > 0)
-        for block in row_blocks(len(used), n):
+        for block in row_blocks(len(used), n, max_cells=CELLS_AT_ONCE):
             chosen = block if len(used) == part.n_states else used[block]
             high, count = part.states[chosen] == value, rows[chosen]
             missing = None if part.missing is None else part.missing[chosen]
             low = ~high if missing is None else ~high & ~missing  # missing cells hold the lower value
-            ones = high.astype(np.float32)
-            high_rows += _exact(count) @ ones
+            high_rows += np.einsum("m,mi->i", count, high)  # without a copy of the block in floats
             n_rows += count.sum()
             observed.add(low, high)
             if missing is not None:
                 missing_rows += count @ missing
                 possible.add(low | missing, high | missing)
-            if products:
-                together += ones.T @ ones
+            if differences:
+                count_differences(pack_columns(high), edges, differ)
         n_states += len(used)
     return PairCounts(
         n_rows - high_rows - missing_rows,
@@ -202,41 +196,34 @@ def count_pairs(data: Any, edges: np.ndarray, products: bool = False) -> PairCou
         missing_rows,
         observed.filled,
         observed.filled | possible.filled,
-        _products(together, n_states) if products else None,
+        differ if differences else None,
         n_states,
     )
 
 
-def _exact(count: np.ndarray) -> np.ndarray:
-    """Whole numbers in the narrowest floats in which their sum is exact."""
-    return count.astype(np.float32) if count.sum() < MOST_EXACT else count
+def _meetings(graph: Graph) -> float:
+    """Count pairs of edges i-j and j-k with i < j < k, which is the work of looking at all triangles."""
+    later = np.diff(graph.later[0]).astype(float)
+    return float((graph.degrees - later) @ later)
 
 
-def _products(together: np.ndarray, n_states: int) -> np.ndarray:
-    """Sums of products of spins, from the numbers of states that have the upper value in both columns."""
-    high = np.diagonal(together)
-    return n_states - 2.0 * (high[:, None] + high) + 4.0 * together
-
-
-def _has_few_triangles(graph: Graph) -> bool:
-    """Whether all triangles of a graph can be looked at."""
-    return float((graph.degrees.astype(float) ** 2).sum()) <= MOST_WORK
-
-
-def _empty_triangle(counts: PairCounts, graph: Graph) -> tuple[tuple[int, int, int], np.ndarray] | None:
-    """Find three joined variables and a spin pattern that occurs in no row, nor does its opposite."""
-    products = counts.products
-    assert products is not None
-    for i in range(graph.n_nodes):
-        later = graph.neighbours(i)[graph.neighbours(i) > i]
-        triangles, _ = graph.subgraph(later)
-        j, k = later[triangles.edges].T
-        for a, b in itertools.product((1, -1), repeat=2):
-            seen = counts.n_states + a * products[i, j] + b * products[i, k] + a * b * products[j, k]
-            empty = np.flatnonzero(seen == 0)
-            if len(empty):
-                return (i, int(j[empty[0]]), int(k[empty[0]])), np.array([1, a, b])
-    return None
+def _empty_triangle(counts: PairCounts, graph: Graph) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Find three joined variables and a pattern of values that occurs in no row, nor does its opposite."""
+    assert counts.differ is not None
+    twice, (first, heads) = 2 * counts.n_states, graph.later
+    differ = counts.differ.astype(np.float32 if twice < MOST_EXACT else np.float64)
+    edge = empty_triangle(first, heads, differ, counts.n_states)
+    if edge < 0:
+        return None
+    i, j = graph.edges[edge].tolist()
+    nodes, from_i, from_j = np.intersect1d(
+        heads[first[i] : first[i + 1]], heads[first[j] : first[j + 1]], assume_unique=True, return_indices=True
+    )
+    ij, ik, jk = counts.differ[edge], counts.differ[first[i] + from_i], counts.differ[first[j] + from_j]
+    # twice how many states have j and k like i (1) or not (0)
+    shown = {(1, 1): twice - ij - ik - jk, (1, 0): ik + jk - ij, (0, 1): ij + jk - ik, (0, 0): ij + ik - jk}
+    k, like = min((int(nodes[rows == 0][0]), like) for like, rows in shown.items() if (rows == 0).any())
+    return (i, j, k), (1, *like)
 
 
 def _identical_columns(data: Dataset) -> list[tuple[tuple[int, int], str]]:
@@ -248,16 +235,6 @@ def _identical_columns(data: Dataset) -> list[tuple[tuple[int, int], str]]:
     # a column and its opposite become alike once the first observed cell is made low
     turned = columns[np.arange(len(columns)), present.argmax(axis=1)]
     first, kind_of = distinct_rows((columns ^ turned[:, None]) & present, missing)
-    return [
-        ((int(first[kind]), j), "equal" if turned[j] == turned[first[kind]] else "opposite")
-        for j, kind in enumerate(kind_of)
-        if first[kind] != j
-    ]
-
-
-def _column_bits(part: np.ndarray) -> np.ndarray:
-    """The columns of a block as rows of 64-bit words."""
-    packed = np.packbits(part.T, axis=1)
-    words = np.zeros((packed.shape[0], -(-packed.shape[1] // 8) * 8), np.uint8)
-    words[:, : packed.shape[1]] = packed
-    return words.view(np.uint64)
+    repeats = np.flatnonzero(first[kind_of] != np.arange(len(columns))).tolist()
+    pairs = ((int(first[kind_of[j]]), j) for j in repeats)
+    return [((i, j), "equal" if turned[i] == turned[j] else "opposite") for i, j in pairs]

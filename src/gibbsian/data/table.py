@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -161,6 +161,8 @@ class Table:
     def without(self, names: Iterable[str], argument: str = "drop") -> Table:
         """Return the table without the columns called `names`."""
         dropped = {self.place(name, argument) for name in names}
+        if not dropped:
+            return self
         return self.select([name for place, name in enumerate(self.names) if place not in dropped])
 
     def chosen(self, columns: Any = None, drop: Any = (), needed_by: str | None = None) -> Table:
@@ -251,9 +253,10 @@ def table_of_columns(names: Sequence[Hashable], columns: Sequence[np.ndarray | F
     return Table(as_names(names), cells)
 
 
+@lru_cache(maxsize=4)
 def default_names(n: int) -> tuple[str, ...]:
-    """Name columns x0, x1, ..."""
-    return tuple(f"x{j}" for j in range(n))
+    """Name columns x0, x1, ...; the same tuple for tables of one width, of which there are many in a study."""
+    return tuple(map("x{}".format, range(n)))
 
 
 def as_names(names: Iterable[Hashable]) -> tuple[str, ...]:

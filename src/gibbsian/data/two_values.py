@@ -14,8 +14,8 @@ from gibbsian.data.table import Factor, Table, Token, canonical, label_key
 from gibbsian.domain import CODINGS, AnyCoding, CategoryCoding, Coding
 from gibbsian.errors import CodingError, DataError
 
-# Most tables show in their first rows which coding is not theirs.
-FIRST_ROWS = 64
+# Most tables show in their first rows which coding is not theirs; of wide ones a row says enough.
+FIRST_ROWS, FIRST_CELLS = 64, 2**16
 # The first that fits wins, so a table of ones only is binary.
 PREFERENCE = ("binary", "spin", "yes/no", "y/n", "true/false")
 
@@ -32,7 +32,7 @@ def encode_two_values(
 
 def recognised(table: Table) -> tuple[np.ndarray, np.ndarray | None, Coding] | None:
     """Read a table in the first coding, in order of preference, that every column fits; None where none does."""
-    first = table.rows(0, FIRST_ROWS)
+    first = table.rows(0, min(FIRST_ROWS, max(1, FIRST_CELLS // table.shape[1])))
     fitting = (CODINGS[name] for name in PREFERENCE if _read_in(first, CODINGS[name]) is not None)
     return next((found for coding in fitting if (found := _read_in(table, coding)) is not None), None)
 

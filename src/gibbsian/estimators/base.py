@@ -393,7 +393,9 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
     def _check_columns(self, X: Any, data: Dataset, fitting: bool) -> None:
         """Keep the columns' names in a fit; afterwards refuse other columns or another order."""
         regrouped = hasattr(X, "shape") and len(X.shape) > 1 and X.shape[1] != data.n_variables
-        if not isinstance(X, Dataset | str | os.PathLike) and not regrouped:
+        if fitting and type(X) is np.ndarray and not regrouped:  # nothing that scikit-learn would look at
+            self._set_columns(data.names)
+        elif not isinstance(X, Dataset | str | os.PathLike) and not regrouped:
             validate_data(self, X if hasattr(X, "shape") else data.states, reset=fitting, skip_check_array=True)
         elif fitting:
             self._set_columns(data.names)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.data.table import default_names
+
 
 def like_frame(values: np.ndarray, source: Any, names: Sequence[str]) -> Any:
     """Give `values` the columns and index of `source` where that is a pandas or polars frame.
@@ -77,7 +79,7 @@ def distinct_labels(labels: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 def are_chosen(names: tuple[str, ...]) -> bool:
     """Whether the names are the user's, not the x0, x1, ... that unnamed columns get."""
-    return names != tuple(f"x{i}" for i in range(len(names)))
+    return names != default_names(len(names))
 
 
 def shorten(names: tuple[str, ...], limit: int = 4) -> str:

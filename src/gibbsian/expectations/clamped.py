@@ -150,7 +150,7 @@ def fill_cells(
 def present_means(data: Dataset) -> np.ndarray:
     """Return the mean of the present cells of each column; the middle of the domain where a column has none."""
     if data.missing is None:
-        return np.average(data.states, axis=0, weights=data.weights)
+        return np.einsum("m,mi->i", data.weights / data.total_weight, data.states)
     weights = data.weights[:, None] * ~data.missing
     totals = weights.sum(axis=0)
     sizes = data.domain.cardinalities(data.n_variables)

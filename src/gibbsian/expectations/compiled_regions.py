@@ -19,7 +19,7 @@ from gibbsian.backends.numba import spatial as kernels
 from gibbsian.backends.numba.spatial import Shares
 from gibbsian.backends.numba.spatial_cliques import clique_targets
 from gibbsian.backends.numba.spatial_forests import forest_targets
-from gibbsian.backends.parallel import WORTH_THREADS, map_in_order, n_threads
+from gibbsian.backends.parallel import map_in_order, n_threads
 from gibbsian.domain import BINARY, SPIN, Domain
 from gibbsian.expectations.base import Estimate
 from gibbsian.expectations.regions import (
@@ -42,6 +42,8 @@ from gibbsian.resources import require_memory
 LEAST_SAMPLES, MOST_SAMPLES = 128, 512
 # Cells of samples that are prepared and held at a time.
 BATCH_CELLS = 2**22
+# Statistics of samples below which starting threads takes longer than the kernels: a millisecond.
+WORTH_A_POOL = 2**18
 # The kernel of cliques keeps a row of samples for each state of the largest one.
 LARGEST_CLIQUE = 12
 
@@ -231,7 +233,8 @@ def integrate(samples: Samples, model: Model, prepare: Prepare, parts: list[Part
         The kernels.
     """
     sums = samples.running_sums(model.theta.size)
-    pieces = [(part.kernel, sums[part.places], *cut) for part in parts for cut in _cuts(part.places)]
+    n_cuts = 2 * n_threads() if len(sums) * samples.n_samples >= WORTH_A_POOL else 1
+    pieces = [(part.kernel, sums[part.places], *cut) for part in parts for cut in _cuts(part.places, n_cuts)]
     for batch in _batches(samples, model, prepare):
 
         def run(piece: tuple[Kernel, np.ndarray, int, int], batch: list[tuple[Any, Shares]] = batch) -> None:
@@ -261,14 +264,14 @@ def _batches(samples: Samples, model: Model, prepare: Prepare) -> Iterator[list[
         yield list(zip(prepared, (shares for _, shares in batch), strict=True))
 
 
-def _cuts(places: slice) -> Iterator[tuple[int, int]]:
+def _cuts(places: slice, n_cuts: int) -> Iterator[tuple[int, int]]:
     """Ranges of targets for threads."""
-    bounds = np.linspace(0, places.stop - places.start, 2 * n_threads() + 1).astype(np.int64).tolist()
+    bounds = np.linspace(0, places.stop - places.start, n_cuts + 1).astype(np.int64).tolist()
     return (cut for cut in pairwise(bounds) if cut[1] > cut[0])
 
 
 def _on_threads(function: Callable[[Piece], Result], pieces: list[Piece], n_operations: float) -> list[Result]:
     """Apply a function to pieces of work, on threads where that is worth their start."""
-    if n_operations < WORTH_THREADS or n_threads() == 1:
+    if n_operations < WORTH_A_POOL or n_threads() == 1:
         return [function(piece) for piece in pieces]
     return list(map_in_order(function, pieces))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -53,7 +53,7 @@ class EliminationPlan:
     slots: np.ndarray
     stack_size: int
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Size of the largest separator: an upper bound of the treewidth, exact for trees and small grids."""
         return int(np.diff(self.pointers).max())

@@ -10,6 +10,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.expectations.clamped import present_means
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.recipe import Recipe, WithPrior, as_optimizer, optimizer_setting
 from gibbsian.models import Model
@@ -86,22 +87,16 @@ class ObjectiveLearner(WithPrior):
         metric_of = getattr(for_model(self.objective, model), "metric", None)
         if metric_of is None or not getattr(self.optimizer, "takes_metric", False):
             return plain, model.theta
-        centred = replace(plain, centring=self._centring(model, data, l1))
-        near = None
+        origin, near = present_means(data), None
+        centred = replace(plain, centring=model.centred(origin, l1=bool(l1.any())))
         if not (data.has_missing or model.n_hidden or l1.any()):
-            mean = _shrunk_means(model, data)
+            mean = _shrunk(origin, model, data.total_weight)
             near = model.independent(mean)
         if near is None:
             return centred, model.theta
         bend = self._smooth_of(model, data).bend(near.theta)
         centred = replace(centred, metric=metric_of(near, data, mean, bend))
         return centred, model.theta if model.theta.any() else near.theta
-
-    def _centring(self, model: Model, data: Dataset, l1: np.ndarray) -> Centring:
-        """Return the change to parameters about the mean, which are the same ones in every coding."""
-        from gibbsian.expectations.clamped import present_means
-
-        return model.centred(present_means(data), l1=bool(l1.any()))
 
     def _completing(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Prepare to complete the rows again and again under the model."""
@@ -129,7 +124,8 @@ class ObjectiveLearner(WithPrior):
 
         optimizer = self.optimizer if isinstance(self.optimizer, GradientStep) else paced_adam(model)
         l1 = self._l1_of(model, data)
-        return NoisySteps(optimizer, l1, self._centring(model, data, l1), average=True, min_iter=FEWEST_SAMPLED)
+        centring = model.centred(present_means(data), l1=bool(l1.any()))
+        return NoisySteps(optimizer, l1, centring, average=True, min_iter=FEWEST_SAMPLED)
 
     def _bind(self, model: Model, rows: Dataset) -> Function:
         """Return the smooth part of what is minimised, as a function of theta."""
@@ -246,11 +242,11 @@ class WithMetric:
         return self.value_and_gradient(theta)
 
 
-def _shrunk_means(model: Model, data: Dataset) -> np.ndarray:
+def _shrunk(means: np.ndarray, model: Model, total_weight: float) -> np.ndarray:
     """Return the means of the columns with one more row of each of two values, so that none has a single value."""
     domain = model.domain
     middle = (domain.low + domain.high) / 2 if domain.two_valued else 0.0
-    return (data.weights @ data.states + 2.0 * middle) / (data.total_weight + 2.0)
+    return (total_weight * means + 2.0 * middle) / (total_weight + 2.0)
 
 
 def ridge(function: Function, l2: float) -> Function:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
@@ -76,7 +76,7 @@ class Model(Protocol):
             """Return the model of independent columns with these means."""
 
         def metric(
-            self, mean: np.ndarray, statistics: np.ndarray, weights: np.ndarray | None, l2: float
+            self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
         ) -> Metric | None:
             """Return an approximate inverse Hessian where columns are independent."""
 
@@ -290,7 +290,9 @@ class ExponentialFamily:
         """Return the model of independent columns with these means, or None where that is not a matter of biases."""
         return None
 
-    def metric(self, mean: np.ndarray, statistics: np.ndarray, weights: np.ndarray | None, l2: float) -> Metric | None:
+    def metric(
+        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
+    ) -> Metric | None:
         """Return an approximate inverse Hessian where columns are independent, or None (see `conditioning`)."""
         return None
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.backends.numba.pairwise import gather_couplings, spread_biases
 from gibbsian.graphs import Graph
 
 
@@ -77,14 +78,8 @@ class _PairShift:
         return _PairShift(self.graph, self.mean, not self.transposed)
 
     def __matmul__(self, vector: np.ndarray) -> np.ndarray:
-        n, mean = self.graph.n_nodes, self.mean
-        i, j = self.graph.edges.T
-        product = vector.copy()
-        if self.transposed:
-            product[n:] += vector[i] * mean[j] + vector[j] * mean[i]
-        else:
-            product[:n] += np.bincount(i, vector[n:] * mean[j], n) + np.bincount(j, vector[n:] * mean[i], n)
-        return product
+        shift = spread_biases if self.transposed else gather_couplings
+        return shift(vector, self.graph.edges, self.mean)
 
 
 def pair_centring(graph: Graph, origin: np.ndarray, scales: np.ndarray) -> Centring:

@@ -224,7 +224,9 @@ class HigherOrderModel(ExponentialFamily):
         theta[singles] = np.log(rates / (1.0 - rates)) * (self.temperature / domain.gap)
         return self.replace(theta)
 
-    def metric(self, mean: np.ndarray, statistics: np.ndarray, weights: np.ndarray | None, l2: float) -> Metric | None:
+    def metric(
+        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
+    ) -> Metric | None:
         """Return an approximate inverse Hessian where columns are independent: a curvature for each clique."""
         domain: Any = self.domain
         centring = self.centred(mean)

@@ -12,7 +12,7 @@ import numpy as np
 from gibbsian.backends.numba import local_states as local_kernels
 from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.backends.parallel import sum_in_order
-from gibbsian.blocks import row_blocks
+from gibbsian.blocks import LEAST_ROWS, row_blocks
 from gibbsian.domain import BINARY, SPIN, Domain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
@@ -35,6 +35,8 @@ FlipLoss = Callable[[np.ndarray, np.ndarray], float]
 DENSE_ABOVE = 0.1
 # Up to this size the full matrix always fits the cache, whatever the graph.
 ALWAYS_DENSE_UP_TO = 64
+# Rows of a large sparse model whose products are summed together: no more than a few stay near the cache.
+FEW_ROWS = 8
 # Flip costs of a sparse model are made and used this many at a time, within the second-level cache.
 SPARSE_CELLS = 2**16
 
@@ -224,11 +226,13 @@ class PairwiseModel(ExponentialFamily):
         theta[: self.n_biases] = (np.log(rates / (1.0 - rates)) * (self.temperature / self.domain.gap))[: self.n_biases]
         return self.replace(theta)
 
-    def metric(self, mean: np.ndarray, statistics: np.ndarray, weights: np.ndarray | None, l2: float) -> Metric | None:
+    def metric(
+        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
+    ) -> Metric | None:
         """Return an approximate inverse Hessian where columns are independent (see `conditioning`).
 
-        `statistics` are the means of the data, `weights` how the loss of a variable bends with its field, None for the
-        likelihood.
+        `statistics()` are the means of the data, asked for where they matter; `weights` say how the loss of a variable
+        bends with its field, None for the likelihood.
         """
         domain, half = self.domain, self.domain.gap / 2
         origin = mean if self.bias else np.zeros_like(mean)
@@ -239,7 +243,7 @@ class PairwiseModel(ExponentialFamily):
             pairs = variances[i] * single[j] + (0.0 if weights is None else variances[j] * single[i])
             return diagonal_metric(self._in_layout(single, pairs), ridges)
         covariance = np.diag(variances / 2)
-        covariance[i, j] = (statistics[self.n_biases :] - origin[i] * origin[j]) / half**2
+        covariance[i, j] = (statistics()[self.n_biases :] - origin[i] * origin[j]) / half**2
         return pair_metric(self.graph, origin / half, covariance + covariance.T, weights, (ridges[0], ridges[-1]))
 
     @property
@@ -306,7 +310,8 @@ class PairwiseModel(ExponentialFamily):
             weighted = numbers * shares[block, None]
             return self._in_layout(weighted.sum(axis=0), self._edge_sums(weighted, numbers))
 
-        return sum_in_order(sums, row_blocks(*states.shape), self.theta.size)
+        least = LEAST_ROWS if self.is_dense else FEW_ROWS
+        return sum_in_order(sums, row_blocks(len(states), self.n_variables, least_rows=least), self.theta.size)
 
     def flip_costs(self, x: np.ndarray) -> np.ndarray:
         """Return the log-odds ``log P(x) - log P(x with variable i flipped)``; ``2 x_i U_i / T`` for spins."""

@@ -130,7 +130,7 @@ class FlipCostObjective:
         bends = 4.0 * self.bends(model.flip_costs(ends))
         rates = (mean - ends[0]) / (ends[1] - ends[0])
         weights = (1.0 - rates) * bends[0] + rates * bends[1]
-        return model.metric(mean, model.mean_statistics(data.states, data.weights), weights, l2)
+        return model.metric(mean, lambda: model.mean_statistics(data.states, data.weights), weights, l2)
 
     def bends(self, costs: np.ndarray) -> np.ndarray:
         """Return the second derivative of the loss at each flip cost of two-valued variables."""

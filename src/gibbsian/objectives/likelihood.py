@@ -84,7 +84,7 @@ class Likelihood:
 
     def metric(self, model: Model, data: Dataset, mean: np.ndarray, l2: float) -> Metric | None:
         """Return an approximate inverse Hessian at a model of independent columns with these means."""
-        return model.metric(mean, model.mean_statistics(data.states, data.weights), None, l2)
+        return model.metric(mean, lambda: model.mean_statistics(data.states, data.weights), None, l2)
 
     def scores(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Scores:
         """Yield minus the statistics of each state over T; missing cells are averaged over what they may be.

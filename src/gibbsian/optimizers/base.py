@@ -143,11 +143,13 @@ def soft_threshold(theta: np.ndarray, threshold: np.ndarray) -> np.ndarray:
 
 def penalty(theta: np.ndarray, l1: np.ndarray) -> float:
     """Return ``sum(l1 * |theta|)``."""
-    return float(l1 @ np.abs(theta))
+    return float(l1 @ np.abs(theta)) if l1.any() else 0.0
 
 
 def subgradient(theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> np.ndarray:
     """Return the subgradient of smallest size of the penalised function; zero exactly at its minimum."""
+    if not l1.any():
+        return gradient
     at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0)
     return np.where(theta == 0, at_zero, gradient + l1 * np.sign(theta))
 

@@ -111,8 +111,8 @@ class LBFGS:
         move, change = found.theta - state.theta, found.gradient - state.gradient
         if move @ change <= 1e-10 * np.sqrt((move @ move) * (change @ change)):
             return state.moves[:kept], state.changes[:kept]  # no positive curvature seen: it would spoil the model
-        moves = np.vstack([state.moves[:kept], move])[-self.memory :]
-        changes = np.vstack([state.changes[:kept], change])[-self.memory :]
+        moves = np.concatenate([state.moves[:kept], move[None]])[-self.memory :]
+        changes = np.concatenate([state.changes[:kept], change[None]])[-self.memory :]
         return moves, changes
 
 

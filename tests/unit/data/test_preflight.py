@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import gibbsian as gb
 from gibbsian.data import drop_empty_rows, fit_memory
-from gibbsian.data.pairs import CELLS, count_pairs
+from gibbsian.data.pairs import CELLS, _empty_triangle, count_pairs
 from gibbsian.diagnostics.existence import maximum_exists
 from gibbsian.errors import (
     ConstantColumnError,
@@ -254,6 +254,58 @@ class TestTriangles:
             assert not exists
         else:
             assert exists
+
+    @pytest.mark.parametrize("seed", range(12))
+    @pytest.mark.parametrize("low", [0, -1])
+    def test_found_as_by_looking_at_every_row(self, seed, low):
+        """Few rows on random graphs, in both codings, some of weight zero, against sets of patterns."""
+        rng = np.random.default_rng(seed)
+        graph = gb.graphs.random(9, 0.6, rng)
+        cells, weights = rng.integers(0, 2, (28, 9)), rng.integers(0, 2, 28)
+        data = gb.Dataset.read(np.where(cells, 1, low), coding="spin" if low else "binary", sample_weight=weights)
+        graph = without_empty_pairs(cells[weights > 0], graph)
+        triangles = [
+            t for t in itertools.combinations(range(9), 3) if {*itertools.combinations(t, 2)} <= edge_set(graph)
+        ]
+        expected = {
+            (triangle, pattern)
+            for triangle in triangles
+            for pattern in itertools.product([1], [0, 1], [0, 1])
+            if not any(tuple(row) in (pattern, tuple(1 - np.array(pattern))) for row in cells[weights > 0][:, triangle])
+        }
+        found = _empty_triangle(count_pairs(data, graph.edges, differences=True), graph)
+        assert graph.has_triangles == bool(triangles)
+        assert (found is None) == (not expected)
+        assert found is None or (found in expected and found[0] == min(expected)[0])
+
+    def test_many_columns_are_looked_at_too(self):
+        """One planted triangle of 36 million."""
+        rows = np.random.default_rng(0).choice([-1, 1], (300, 600))
+        preflight_graph(gb.Dataset.read(rows), gb.graphs.complete(600))
+        rows[:, 599] = np.where(rows[:, 10] == rows[:, 300], -rows[:, 10], rows[:, 599])
+        with pytest.raises(MaximumDoesNotExistError, match="'x10'=1, 'x300'=1, 'x599'=1 never occur together"):
+            preflight_graph(gb.Dataset.read(rows), gb.graphs.complete(600))
+
+    def test_a_check_beyond_its_price_is_said_to_be_left_out(self, monkeypatch):
+        states = np.array(list(itertools.product([-1, 1], repeat=3)))
+        data, graph = gb.Dataset.read(states[np.abs(states.sum(axis=1)) != 3]), gb.graphs.complete(3)
+        monkeypatch.setattr("gibbsian.data.pairs.MOST_MEETINGS", 0.0)
+        assert preflight_graph(data, graph).notes == ("there are too many triangles of columns to look at",)
+
+
+def edge_set(graph):
+    return {tuple(edge) for edge in graph.edges.tolist()}
+
+
+def without_empty_pairs(cells, graph):
+    """Leave only the edges whose four combinations occur, as triangles are looked at after pairs."""
+    kept = [edge for edge in edge_set(graph) if len({tuple(row) for row in cells[:, edge].tolist()}) == 4]
+    return gb.graphs.from_edges(kept, graph.n_nodes)
+
+
+def test_a_large_lattice_takes_no_matrix_of_all_pairs():
+    data = gb.Dataset.read(np.random.default_rng(0).choice([-1, 1], (40, 300 * 300)))
+    assert preflight_graph(data, gb.graphs.grid(300, 300), l2=0.1).n_states == 40
 
 
 def test_duplicate_columns_are_named_when_a_penalty_makes_the_fit_possible():

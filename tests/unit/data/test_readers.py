@@ -301,3 +301,17 @@ def test_names_are_stripped_and_headless_words_refused(tmp_path):
     (tmp_path / "headless.csv").write_text("yes,no\nyes,yes\nno,no\n")
     with pytest.raises(DataError, match="first line"):
         gb.Dataset.read(tmp_path / "headless.csv")
+
+
+@pytest.mark.parametrize("n_columns", [3, 70_000])
+def test_arrays_of_any_width_are_recognised_beyond_their_first_rows(n_columns):
+    """Of a wide table only the first row is tried in every coding, and ones alone may be either."""
+    rows = np.ones((70, n_columns), np.int8)
+    rows[-1, -1] = -1
+    data = gb.Dataset.read(rows)
+    assert data.coding.name == "spin"
+    assert data.states[data.row_of].tolist() == rows.tolist()
+    assert (data.names[0], data.names[-1], len(data.names)) == ("x0", f"x{n_columns - 1}", n_columns)
+    rows[0, 0] = 2
+    with pytest.raises(DataError, match="column 'x0'"):
+        gb.Dataset.read(rows)

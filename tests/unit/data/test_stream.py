@@ -170,7 +170,7 @@ def test_partitions_add_up_to_the_whole(numbered):
     rows, edges = numbered_rows(3000), gb.graphs.complete(12).edges
     assert numbered.total_weight == sum(part.total_weight for part in numbered.partitions()) == 3000
     assert np.array_equal(sum(part.weights @ part.states for part in numbered.partitions()), rows.sum(axis=0))
-    on_disk, in_memory = (count_pairs(data, edges, products=True) for data in (numbered, gb.Dataset.read(rows)))
+    on_disk, in_memory = (count_pairs(data, edges, differences=True) for data in (numbered, gb.Dataset.read(rows)))
     for name, counted in vars(in_memory).items():
         np.testing.assert_array_equal(getattr(on_disk, name), counted)
 

@@ -40,6 +40,27 @@ def edge_products(left, right, edges):
     return totals
 
 
+@njit(cache=True, nogil=True)
+def gather_couplings(vector, edges, mean):
+    """Add ``sum_j w_ij mean_j`` to each bias of a vector of biases and couplings; return a copy."""
+    moved, n = vector.copy(), len(mean)
+    for e in range(len(edges)):
+        i, j = edges[e]
+        moved[i] += vector[n + e] * mean[j]
+        moved[j] += vector[n + e] * mean[i]
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def spread_biases(vector, edges, mean):
+    """Add ``b_i mean_j + b_j mean_i`` to each coupling, which is the transpose of `gather_couplings`; return a copy."""
+    moved, n = vector.copy(), len(mean)
+    for e in range(len(edges)):
+        i, j = edges[e]
+        moved[n + e] += vector[i] * mean[j] + vector[j] * mean[i]
+    return moved
+
+
 @njit(cache=True, inline="always")
 def _signed(scale, x):
     """`scale` at the upper value and ``-scale`` at the lower, whether that is 0 or -1."""

@@ -1,0 +1,84 @@
+"""What pairs and triangles of two-valued columns show, a column being one bit per state."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def pack_columns(cells: np.ndarray) -> np.ndarray:
+    """Return the columns of a block of truth values as rows of 64-bit words."""
+    n_rows, n_columns = cells.shape
+    packed = np.empty((n_columns, (n_rows + 63) // 64), np.uint64)
+    word = np.empty(n_columns, np.uint64)
+    for w in range(packed.shape[1]):
+        word[:] = 0
+        for row in range(64 * w, min(64 * (w + 1), n_rows)):
+            for column in range(n_columns):
+                word[column] |= np.uint64(cells[row, column]) << np.uint64(row & 63)
+        packed[:, w] = word
+    return packed
+
+
+@njit(cache=True, nogil=True)
+def mark_cells(low: np.ndarray, high: np.ndarray, edges: np.ndarray, open_edges: np.ndarray, filled: np.ndarray) -> int:
+    """Mark the cells of the edges' 2x2 tables that states show; edges that stay open are moved to the front, counted.
+
+    `low` and `high` have 64 states a word, one row a column of the data.
+    """
+    n_open = 0
+    for edge in open_edges:
+        i, j = edges[edge]
+        cells = filled[edge]
+        for word in range(low.shape[1]):
+            cells[0] |= (low[i, word] & low[j, word]) != 0
+            cells[1] |= (low[i, word] & high[j, word]) != 0
+            cells[2] |= (high[i, word] & low[j, word]) != 0
+            cells[3] |= (high[i, word] & high[j, word]) != 0
+            if cells[0] and cells[1] and cells[2] and cells[3]:
+                break
+        else:
+            open_edges[n_open] = edge
+            n_open += 1
+    return n_open
+
+
+@njit(cache=True, nogil=True)
+def count_differences(high: np.ndarray, edges: np.ndarray, differ: np.ndarray) -> None:
+    """Add to `differ` in how many states the two columns of each edge differ."""
+    for edge in range(len(edges)):
+        i, j = edges[edge]
+        total = np.uint64(0)
+        for word in range(high.shape[1]):
+            bits = high[i, word] ^ high[j, word]  # then the set bits are counted, in pairs, nibbles and bytes
+            bits -= (bits >> np.uint64(1)) & np.uint64(0x5555555555555555)
+            bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
+            bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+            total += (bits * np.uint64(0x0101010101010101)) >> np.uint64(56)
+        differ[edge] += np.int64(total)
+
+
+@njit(cache=True, nogil=True)
+def empty_triangle(first: np.ndarray, heads: np.ndarray, differ: np.ndarray, n_states: int) -> int:
+    """Return the first edge of the first triangle one of whose four patterns no state shows, or -1.
+
+    Edges ``first[i]`` to ``first[i + 1]`` lead from node i to later ones, their `heads`. The numbers of states in which
+    two nodes `differ` are floats, so that a pair that is not joined may be NaN, equal to nothing. The four equations
+    are the triangle inequalities of the cut polytope; both sides differ by twice the states that show a pattern.
+    """
+    n_nodes, twice = len(first) - 1, differ.dtype.type(2 * n_states)
+    from_i = np.full(n_nodes, np.nan, differ.dtype)
+    for i in range(n_nodes):
+        for ij in range(first[i], first[i + 1]):
+            from_i[heads[ij]] = differ[ij]
+        for ij in range(first[i], first[i + 1]):
+            a, j = differ[ij], heads[ij]
+            from_j, later = differ[first[j] : first[j + 1]], heads[first[j] : first[j + 1]]
+            found = 0
+            for t in range(len(later)):  # without an exit, so that it is vectorised
+                b, c = from_i[later[t]], from_j[t]
+                found += (a + b == c) | (a + c == b) | (b + c == a) | (a + b + c == twice)
+            if found:
+                return ij
+        for ij in range(first[i], first[i + 1]):
+            from_i[heads[ij]] = np.nan
+    return -1
