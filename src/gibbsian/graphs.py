@@ -85,8 +85,11 @@ class Graph:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_nodes: int) -> Self:
-        """Rebuild from `to_arrays`."""
-        return cls(n_nodes, arrays["edges"])
+        """Rebuild from `to_arrays`; the edges must stand as `Graph` wants them."""
+        edges = arrays["edges"]
+        if not np.array_equal(_canonical(edges), edges):
+            raise GraphError("edges must name each pair once, the lower node first, in lexicographic order")
+        return cls(n_nodes, edges)
 
     @cached_property
     def csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

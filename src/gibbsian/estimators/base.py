@@ -36,6 +36,7 @@ from gibbsian.learners.base import Learner, is_penalised
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learners.result import FitResult, HeldOut, Trace
 from gibbsian.learners.run import run
+from gibbsian.registry import check_settings
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import Setting, check, check_value, declared, free, number, whole
 from gibbsian.storage import StoredModel, write_model
@@ -912,7 +913,8 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
 
     @classmethod
     def from_stored(cls, stored: StoredModel) -> Self:
-        """Rebuild a fitted estimator from what a file holds."""
+        """Rebuild a fitted estimator from what a file holds, with settings that it may have."""
+        check_settings("settings", cls, stored.settings)
         provenance = dict(stored.provenance)
         held_out = provenance.pop("held_out", None)
         result = FitResult(
@@ -927,6 +929,7 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
             stored.history,
         )
         estimator = cls(**{**cls._structure_of(stored.model, stored.coding), **stored.settings})
+        check(estimator)
         estimator._set_columns(stored.names)
         return estimator._set_fitted(result, stored.coding, stored.names)
 
@@ -987,6 +990,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     from gibbsian.storage import read_model
+    from gibbsian.storage.container import reading
 
     stored = read_model(path)
     if not stored.estimator:
@@ -994,5 +998,6 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise FileFormatError(
             f"{path} holds a {kind}, which no estimator learned", "read it with gibbsian.storage.read_model"
         )
-    estimator: Any = ESTIMATORS.factory(stored.estimator)
-    return estimator.from_stored(stored)
+    with reading(path):
+        estimator: Any = ESTIMATORS.factory(stored.estimator)
+        return estimator.from_stored(stored)

@@ -61,7 +61,7 @@ class Trace:
     def kept(self, name: str) -> np.ndarray:
         """Return one column over the steps of the start that was kept; over all of them where there was one."""
         values = self.column(name)
-        if "best" not in self.details or not len(values):
+        if not {"best", "start"} <= {*self.details} or not len(values):
             return values
         return values[self.column("start") == self.column("best")[-1]]
 

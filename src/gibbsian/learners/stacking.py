@@ -6,7 +6,7 @@ Boltzmann machine (Salakhutdinov and Hinton 2009). After that, all layers may le
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class StackProgress:
     machines: np.ndarray
     filled: np.ndarray
     stage: int
-    alone: MinibatchProgress
+    alone: MinibatchProgress = field(metadata={"varies": True})  # other shapes for other layers
     together: MinibatchProgress | None
     seed: np.ndarray
     n_machines: int

@@ -15,6 +15,7 @@ from gibbsian.graphs import Graph
 from gibbsian.models.centring import Centring
 from gibbsian.models.conditioning import Metric
 from gibbsian.models.factors import FactorGraph, Marginal
+from gibbsian.models.file_parts import SIZE
 from gibbsian.models.scopes import Scopes, spread_over_edges
 from gibbsian.models.states import checked_states
 from gibbsian.registry import Registry
@@ -85,6 +86,8 @@ class Model(Protocol):
 
         def log_odds(self) -> np.ndarray:
             """Return by how much each parameter alone can change a log-probability."""
+
+    parts_in_file: ClassVar[dict[str, Any]]
 
     @property
     def theta(self) -> np.ndarray:
@@ -202,6 +205,9 @@ class ExponentialFamily:
     def at_temperature(self: Any, temperature: float) -> Any:
         """Return the same energies at another temperature: ``P(x) = exp(theta . S(x) / temperature) / Z``."""
         return dataclasses.replace(self, temperature=temperature)
+
+    # What a file holds of it besides its fields, or else than their annotations say; see `file_parts`.
+    parts_in_file: ClassVar[dict[str, Any]] = {"n_variables": SIZE}
 
     def to_parts(self: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return plain values and arrays that make up the model, for a file."""

@@ -18,6 +18,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, interaction_graph
+from gibbsian.models.file_parts import COUNT, Listed, wholes
 from gibbsian.models.parameters import check_temperature
 from gibbsian.models.scopes import triangles
 from gibbsian.models.span_basis import SpanBasis
@@ -88,6 +89,10 @@ class FullSpanModel(ExponentialFamily):
 
     is_full_span: ClassVar[bool] = True
     answers: ClassVar[str] = "gibbsian.answers.span:SpanAnswers"
+    parts_in_file: ClassVar[dict[str, Any]] = {
+        "cardinalities": Listed(COUNT, "all"),
+        "indices": wholes("parameters", low=1),
+    }
 
     basis: SpanBasis
     indices: np.ndarray

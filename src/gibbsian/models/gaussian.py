@@ -16,8 +16,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from gibbsian.domain import REALS
+from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
+from gibbsian.models.file_parts import LARGEST, SIZE, reals
 from gibbsian.models.parameters import checked_theta
 
 LOG_TWO_PI = float(np.log(2.0 * np.pi))
@@ -114,6 +116,11 @@ class GaussianModel(ExponentialFamily):
     centre: np.ndarray
     scale: np.ndarray
 
+    parts_in_file: ClassVar[dict[str, Any]] = {
+        "n_variables": SIZE,
+        "centre": reals("n"),
+        "scale": reals("n", low=1 / LARGEST),
+    }
     domain: ClassVar[Any] = REALS
     temperature: ClassVar[float] = 1.0
     of_numbers: ClassVar[bool] = True
@@ -135,6 +142,14 @@ class GaussianModel(ExponentialFamily):
         """Return the model with a precision matrix in standard units and the mean of moments."""
         i, j = self.graph.edges.T
         return self.replace(np.concatenate([precision @ moments.matrix[0, 1:], np.diag(precision), precision[i, j]]))
+
+    @classmethod
+    def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
+        """Put a model together again, which must have a density."""
+        model = super().from_parts(header, tensors, domain)
+        if not model.is_proper:
+            raise ArgumentError("theta must give a positive definite precision matrix")
+        return model
 
     def at_temperature(self, temperature: float) -> Self:
         """Return the same energies at another temperature."""

@@ -14,6 +14,7 @@ from scipy import sparse
 from gibbsian.domain import AnyDomain
 from gibbsian.models.base import MODELS
 from gibbsian.models.class_shares import ClassSums, class_weights, is_empty, log_weights
+from gibbsian.models.file_parts import Tensor
 from gibbsian.models.mixture import ExponentialMixture
 
 
@@ -52,6 +53,10 @@ class IndependentColumnsMixture(ExponentialMixture):
     trouble: str = ""
     parts: ClassVar[tuple[str, ...]] = ("weights", "probabilities")
     shown: ClassVar[tuple[str, ...]] = ("weights", "probabilities")
+    parts_in_file: ClassVar[dict[str, Any]] = {
+        **ExponentialMixture.parts_in_file,
+        "probabilities": Tensor(("classes", "values"), low=0, high=1, total="n"),
+    }
 
     @classmethod
     def unplaced(cls, n_components: int, domain: AnyDomain, n_columns: int, **settings: Any) -> Self:

@@ -14,7 +14,8 @@ from gibbsian.blocks import spans
 from gibbsian.domain import AnyDomain
 from gibbsian.errors import ArgumentError
 from gibbsian.models.base import ExponentialFamily
-from gibbsian.models.layers import Layer, read_layer, written_layer
+from gibbsian.models.file_parts import Listed, Tensor
+from gibbsian.models.layers import LAYER, Layer, read_layer, written_layer
 from gibbsian.models.parameters import check_temperature
 
 
@@ -24,6 +25,10 @@ class LayeredModel(ExponentialFamily):
     theta: np.ndarray
     temperature: float
 
+    parts_in_file: ClassVar[dict[str, Any]] = {
+        "layers": Listed(LAYER),
+        "theta": Tensor(("parameters",), ("float64", "float32")),
+    }
     # the classes that answer questions about such a model, and that know what a minibatch of rows teaches it
     answers: ClassVar[str] = "gibbsian.answers.layers:LayerAnswers"
     lessons: ClassVar[str]

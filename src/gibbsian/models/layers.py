@@ -22,8 +22,9 @@ import numpy as np
 from scipy.special import logit
 
 from gibbsian.backends.numba import layers as kernels
-from gibbsian.domain import DOMAINS, REALS, AnyDomain, Categories, Domain, Reals
+from gibbsian.domain import DOMAINS, MOST_VALUES, REALS, AnyDomain, Categories, Domain, Reals
 from gibbsian.errors import ArgumentError
+from gibbsian.models.file_parts import COUNT, POSITIVE, TEXT, Listed, Plain, Record
 
 # Means are kept this far from the ends before their logarithms are taken.
 SMALLEST_SHARE = 1e-6
@@ -530,6 +531,17 @@ def as_layer(kind: str, n_units: int, **settings: Any) -> Layer:
     if kind not in known:
         raise ArgumentError("is not known", f"use one of {', '.join(known)}, categorical", argument="layer", value=kind)
     return known[kind](n_units, **settings)
+
+
+# What a file holds of a layer.
+LAYER = Record(
+    {
+        "kind": TEXT,
+        "n_units": COUNT,
+        "sizes": Listed(Plain((int,), 1, MOST_VALUES), optional=True),
+        "deviations": Listed(POSITIVE, optional=True),
+    }
+)
 
 
 def written_layer(layer: Layer) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from gibbsian.backends.numba.mixtures import hard_assignment, soft_assignment
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.models.base import MODELS
 from gibbsian.models.class_shares import class_weights, emptied, is_empty, log_weights, nearest
+from gibbsian.models.file_parts import MOST, Plain, Tensor
 from gibbsian.models.independent_columns import one_hot
 from gibbsian.models.mixture import (
     FAR_APART,
@@ -70,6 +71,10 @@ class MachineMixtureModel(Mixture):
     trouble: str = ""
     parts: ClassVar[tuple[str, ...]] = ("weights",)
     shown: ClassVar[tuple[str, ...]] = ("weights", "machines")
+    parts_in_file: ClassVar[dict[str, Any]] = {
+        "weights": Tensor(("parts",), low=0, high=1, total=1),
+        "n_columns": Plain((int,), 1, MOST, size="n"),
+    }
     answers: ClassVar[str] = "gibbsian.answers.mixtures:MachineMixtureAnswers"
 
     @classmethod

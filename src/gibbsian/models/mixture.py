@@ -26,6 +26,7 @@ from gibbsian.models.class_shares import (
     share,
     sums_of_labels,
 )
+from gibbsian.models.file_parts import Tensor
 
 # How classes are placed before the first step (YK15, "K-means (2)": "randomly partition the datapoints, or use K++").
 FAR_APART, PARTITION = "k-means++", "partition"
@@ -63,6 +64,9 @@ class Mixture(ABC):
 
     weights: np.ndarray
     trouble: str
+
+    # What a file holds of it besides its fields, or else than their annotations say; see `file_parts`.
+    parts_in_file: ClassVar[dict[str, Any]] = {"weights": Tensor(("classes",), low=0, high=1, total=1)}
 
     # Why parameters have no errors of their own.
     unidentified: ClassVar[str] = "classes can be exchanged, so that their parameters are not identified"

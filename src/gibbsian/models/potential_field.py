@@ -14,6 +14,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, Table
+from gibbsian.models.file_parts import MOST, SIZE, TEXT, TRUTH, Listed, Plain, reals, wholes
 from gibbsian.models.parameters import check_temperature, checked_theta
 from gibbsian.models.potentials import Potential, Structure
 from gibbsian.models.scopes import Scopes
@@ -53,6 +54,16 @@ class PotentialField(ExponentialFamily):
 
     # Preflight asks what data must show of the statistics, which need not be those of full tables.
     has_potentials: ClassVar[bool] = True
+    parts_in_file: ClassVar[dict[str, Any]] = {
+        "n_variables": SIZE,
+        "n_parameters": Plain((int,), 0, MOST, size="parameters"),
+        "terms": Listed(TEXT, "terms"),
+        "named": Listed(TRUTH, "terms"),
+        "ends": wholes("terms", 2),
+        "scopes": wholes("members", below="all"),
+        "places": wholes("places", below="parameters"),
+        "functions": reals("functions"),
+    }
 
     def __post_init__(self) -> None:
         n_parameters = self.structure.n_parameters

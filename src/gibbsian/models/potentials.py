@@ -397,6 +397,8 @@ class Structure:
                 shape = (*(len(levels[i]) for i in nodes), len(own))
                 table, tables = tables[: np.prod(shape)].reshape(shape), tables[np.prod(shape) :]
                 function = partial(_looked_up, table=table, levels=[levels[i] for i in nodes])
+            if evaluated(function, [levels[i][:1] for i in nodes]).shape != (1, len(own)) or len({*nodes}) < len(nodes):
+                raise ArgumentError(f"places has {len(own)} entries for the potential {name!r} on {nodes}")
             terms.append(Term(name, nodes, own, function, named))
         return cls(n_variables, tuple(terms), header["n_parameters"], domain)
 

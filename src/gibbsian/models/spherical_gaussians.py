@@ -27,6 +27,7 @@ from gibbsian.models.class_shares import (
     nearest,
     sums_of_labels,
 )
+from gibbsian.models.file_parts import LARGEST, reals
 from gibbsian.models.mixture import (
     FAR_APART,
     PARTITION,
@@ -90,6 +91,12 @@ class GaussianMixtureModel(ExponentialMixture):
     parts: ClassVar[tuple[str, ...]] = ("weights", "shifts", "variances")
     shown: ClassVar[tuple[str, ...]] = ("weights", "means", "variances")
     domain: ClassVar[Any] = REALS
+    parts_in_file: ClassVar[dict[str, Any]] = {
+        **ExponentialMixture.parts_in_file,
+        "shifts": reals("classes", "n"),
+        "variances": reals("classes", low=1 / LARGEST),
+        "centre": reals("n"),
+    }
 
     @classmethod
     def unplaced(cls, n_components: int, n_variables: int, **settings: Any) -> Self:
@@ -273,6 +280,11 @@ class KMeansModel(GaussianMixtureModel):
     wins: np.ndarray | None = None
     cells: np.ndarray | None = None
     shown: ClassVar[tuple[str, ...]] = ("means", "wins")
+    parts_in_file: ClassVar[dict[str, Any]] = {
+        **GaussianMixtureModel.parts_in_file,
+        "wins": reals("classes", low=0, optional=True),
+        "cells": reals("classes", "n", low=0, optional=True),
+    }
     answers: ClassVar[str] = "gibbsian.answers.mixtures:KMeansAnswers"
 
     def em_steps(self, data: Any, hard: bool = True) -> Any:

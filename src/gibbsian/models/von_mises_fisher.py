@@ -18,6 +18,7 @@ from gibbsian.models import bessel
 from gibbsian.models.base import MODELS
 from gibbsian.models.class_shares import ClassSums, class_weights, emptied, is_empty, log_weights
 from gibbsian.models.concentration import concentration
+from gibbsian.models.file_parts import Tensor, reals
 from gibbsian.models.mixture import ExponentialMixture
 
 # Rows whose norm differs from one by less count as unit vectors.
@@ -69,6 +70,11 @@ class VonMisesFisherMixtureModel(ExponentialMixture):
     parts: ClassVar[tuple[str, ...]] = ("weights", "means", "concentrations")
     shown: ClassVar[tuple[str, ...]] = ("weights", "means", "concentrations")
     domain: ClassVar[Any] = REALS
+    parts_in_file: ClassVar[dict[str, Any]] = {
+        **ExponentialMixture.parts_in_file,
+        "means": Tensor(("classes", "n"), total=1, power=2),
+        "concentrations": reals("classes", low=0),
+    }
 
     @classmethod
     def unplaced(cls, n_components: int, n_variables: int, **settings: Any) -> Self:

@@ -16,7 +16,9 @@ from gibbsian.expectations.base import Rebuilt
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.result import Trace
 from gibbsian.learners.run import Run
-from gibbsian.storage.container import read_tensors, write_tensors
+from gibbsian.models.file_parts import LARGEST, refuse
+from gibbsian.storage.container import read_tensors, reading, write_tensors
+from gibbsian.storage.schema import check_checkpoint
 
 
 @dataclass
@@ -63,6 +65,8 @@ class Checkpoint(Callback):
         if not self.resume or not Path(self.path).exists():
             return
         header, tensors = read_tensors(self.path, ("checkpoint",))
+        with reading(self.path):
+            check_checkpoint(header, tensors)
         if header["fingerprint"] != self._fingerprint:
             raise FileFormatError(
                 f"{self.path} is the checkpoint of another fit (other data, model or learner)",
@@ -70,8 +74,10 @@ class Checkpoint(Callback):
             )
         trace = Trace.from_array(tensors.pop("trace"), header["details"])
         history = {name: tensors.pop(f"history.{name}").tolist() for name in header["history"]}
-        progress = unpack(run.state.progress, tensors)
-        run.resume(run.learner.restored(run.state, progress), trace, history)
+        with reading(self.path):
+            progress = unpack(run.state.progress, tensors)
+            run.resume(run.learner.restored(run.state, progress), trace, history)
+            run.fitted()  # which refuses parameters that are not its own
 
     def on_step(self, run: Run) -> None:
         """Write the progress when `every` steps have passed."""
@@ -145,8 +151,8 @@ def pack(progress: Any, prefix: str = "progress") -> dict[str, np.ndarray]:
     return packed
 
 
-def unpack(template: Any, arrays: dict[str, np.ndarray], prefix: str = "progress") -> Any:
-    """Rebuild from `pack` a structure like `template`.
+def unpack(template: Any, arrays: dict[str, np.ndarray], prefix: str = "progress", fixed: bool = True) -> Any:
+    """Rebuild from `pack` a structure like `template`, of its shapes where they are `fixed`.
 
     Examples
     --------
@@ -158,8 +164,14 @@ def unpack(template: Any, arrays: dict[str, np.ndarray], prefix: str = "progress
         return template
     parts = _parts(template)
     if parts is None:
-        return _like(template, arrays[prefix])
-    rebuilt = {name: unpack(part, arrays, f"{prefix}.{name}") for name, part in parts.items()}
+        if prefix not in arrays:
+            refuse(prefix, "is missing")
+        return _like(template, arrays[prefix], prefix, fixed)
+    fields = dataclasses.fields(template) if dataclasses.is_dataclass(template) else ()
+    loose = {field.name for field in fields if field.metadata.get("varies")}
+    rebuilt = {
+        name: unpack(part, arrays, f"{prefix}.{name}", fixed and name not in loose) for name, part in parts.items()
+    }
     if dataclasses.is_dataclass(template):
         return dataclasses.replace(template, **rebuilt)  # type: ignore[type-var]
     if hasattr(template, "_fields"):
@@ -176,10 +188,20 @@ def _parts(value: Any) -> dict[str, Any] | None:
     return None
 
 
-def _like(template: Any, array: np.ndarray) -> Any:
+def _like(template: Any, array: np.ndarray, field: str, fixed: bool) -> Any:
+    """Return what was packed: of the kind and shape of the template, and finite where an array of it is."""
     if isinstance(template, str):
         return array.tobytes().decode()
+    wanted, given = np.atleast_1d(template), np.atleast_1d(array)
+    # what is empty at first may grow
+    same = [not fixed or size in (0, own) for size, own in zip(wanted.shape, given.shape, strict=False)]
+    if given.dtype != wanted.dtype or given.ndim != wanted.ndim or not all(same):
+        refuse(field, f"holds {given.dtype} of shape {given.shape}, not {wanted.dtype} of shape {wanted.shape}")
     if not isinstance(template, np.ndarray):
         return type(template)(array.item())
+    bound = np.float64(LARGEST)
+    small = [wanted.dtype.kind == "f" and bool((np.abs(numbers) <= bound).all()) for numbers in (wanted, given)]
+    if small == [True, False]:
+        refuse(field, f"holds numbers that are not between {-LARGEST:g} and {LARGEST:g}")
     # a file gives a single number back as an array of one
     return array.reshape(()) if template.ndim == 0 else array

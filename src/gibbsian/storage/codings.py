@@ -7,8 +7,27 @@ from typing import Any
 
 from gibbsian.data.rules import OneHot, Shares, Threshold
 from gibbsian.domain import DOMAINS, AnyCoding, CategoryCoding, Coding, Continuum, RealCoding, Reals
+from gibbsian.models.file_parts import COUNT, LABEL, NUMBER, TEXT, Listed, Plain, Record
 
 Header = dict[str, Any]
+
+_RULE = Record(
+    {
+        "threshold": Plain((int, float), optional=True),
+        "one_hot": Plain((str, dict), optional=True),
+        "shares": Plain((bool,), optional=True),
+    },
+    optional=True,
+)
+_SUPPORT = Record({"name": TEXT, "low": NUMBER, "high": NUMBER, "n_nodes": COUNT}, optional=True)
+# What a file holds of a coding: of labels, of real numbers, of two values.
+CODINGS_IN_FILE = {
+    "labels": Record({"name": TEXT, "labels": Listed(Listed(LABEL), "n"), "rule": _RULE}),
+    "real": Record({"name": TEXT, "support": _SUPPORT}),
+    "two": Record(
+        {"name": TEXT, "low": LABEL, "high": LABEL, "domain": Plain((str,), words=(*DOMAINS,)), "rule": _RULE}
+    ),
+}
 
 
 def written_coding(coding: AnyCoding | None) -> Header | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import tempfile
@@ -12,11 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.errors import FileFormatError, StorageError
+from gibbsian.errors import FileFormatError, GibbsianError, StorageError, TooExpensiveError
+from gibbsian.resources import require_memory
 
 # The version that is written and read.
 FORMAT_VERSION = 1
 _HEADER = "gibbsian"
+_SEAL = "sha256"
+# Levels of lists and mappings within each other.
+MOST_LEVELS = 32
+# How often the arrays of a file stand in memory while a model is built.
+COPIES = 4
+# What a sentence repeats of an error at most.
+MOST_WORDS = 300
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
@@ -82,7 +91,16 @@ def write_tensors(
 
     text = json.dumps({"format_version": FORMAT_VERSION, "kind": kind, **header}, default=_plain)
     contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    write_atomically(path, save(contiguous, metadata={_HEADER: text}))
+    write_atomically(path, save(contiguous, metadata={_HEADER: text, _SEAL: seal(text, contiguous)}))
+
+
+def seal(text: str, tensors: dict[str, np.ndarray]) -> str:
+    """Return a digest of all that a file holds: it tells a file that was damaged from one that is whole."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        digest.update(f"{name} {tensors[name].dtype.str} {tensors[name].shape}".encode())
+        digest.update(tensors[name].tobytes())
+    return digest.hexdigest()
 
 
 def read_tensors(path: str | os.PathLike[str], kinds: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -103,7 +121,12 @@ def read_tensors(path: str | os.PathLike[str], kinds: tuple[str, ...]) -> tuple[
         header = _checked_header(path, file)
         if header["kind"] not in kinds:
             raise FileFormatError(f"{path} holds a {header['kind']}, not one of {', '.join(kinds)}")
-        return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        require_memory(COPIES * path.stat().st_size, f"to read {path}", "free some, or raise GIBBSIAN_MEMORY_LIMIT")
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        metadata = file.metadata()
+        if metadata.get(_SEAL, "") not in ("", seal(metadata[_HEADER], tensors)):
+            raise FileFormatError(f"{path} is damaged: its parts are not those that were written", "save it again")
+        return header, tensors
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
@@ -132,10 +155,25 @@ def _opened(path: Path) -> Iterator[Any]:
     try:
         with safe_open(str(path), framework="numpy") as file:
             yield file
-    except FileFormatError:
+    except (FileFormatError, TooExpensiveError):
         raise
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise FileFormatError(f"{path} is truncated or is not a gibbsian file ({error})") from None
+
+
+@contextlib.contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Make one sentence, which names the file, of whatever a file that is not whole leads to."""
+    try:
+        yield
+    except (FileFormatError, TooExpensiveError):
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        found = str(error) if isinstance(error, GibbsianError) else f"{type(error).__name__}: {error}"
+        words = found if found.isprintable() else ascii(found)
+        raise FileFormatError(
+            f"{path} lacks a part or holds a wrong one ({words[:MOST_WORDS]})", "save it again"
+        ) from None
 
 
 def _checked_header(path: Path, file: Any) -> dict[str, Any]:
@@ -144,15 +182,28 @@ def _checked_header(path: Path, file: Any) -> dict[str, Any]:
         raise FileFormatError(f"{path} is a safetensors file but was not written by gibbsian")
     try:
         header = json.loads(metadata[_HEADER])
-        version, _ = header["format_version"], header["kind"]
-    except (ValueError, TypeError, KeyError):
+        version, kind = header["format_version"], header["kind"]
+        _check_depth(header)
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise FileFormatError(f"{path} has a damaged header", "save the model again") from None
+    if type(version) is not int or type(kind) is not str or not kind.isprintable():
+        raise FileFormatError(f"{path} has a damaged header (format_version or kind)", "save the model again")
     if version != FORMAT_VERSION:
         raise FileFormatError(
             f"{path} has format version {version}, but this gibbsian reads version {FORMAT_VERSION}",
             "read it with the gibbsian that wrote it, or upgrade",
         )
     return header
+
+
+def _check_depth(header: Any) -> None:
+    """Refuse lists within lists without end, which no file of ours holds."""
+    level = [header]
+    for _ in range(MOST_LEVELS):
+        inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = [value for values in inner for value in values]
+    if level:
+        raise ValueError("nested too deeply")
 
 
 def _plain(value: Any) -> Any:

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from gibbsian.diagnostics import DataMoments
-from gibbsian.domain import AnyCoding
-from gibbsian.errors import ArgumentError, CodingError, FileFormatError
+from gibbsian.domain import REALS, AnyCoding
+from gibbsian.errors import ArgumentError
 from gibbsian.learners import Trace
 from gibbsian.models.base import MODELS, Model
+from gibbsian.models.file_parts import refuse
 from gibbsian.storage.codings import read_coding, written_coding
-from gibbsian.storage.container import read_tensors, write_tensors
+from gibbsian.storage.container import read_tensors, reading, write_tensors
+from gibbsian.storage.schema import check_same, check_whole, within
 
 
 @dataclass(frozen=True)
@@ -120,16 +122,15 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
     gibbsian.errors.FileFormatError: absent.gibbs does not exist or is not a file
     """
     header, tensors = read_tensors(path, tuple(MODELS))
-    try:
+    with reading(path):
+        check_whole(header, tensors)
         return _rebuilt(header, tensors)
-    except (KeyError, TypeError, IndexError, ArgumentError, CodingError) as error:
-        raise FileFormatError(f"{path} lacks a part of the model ({error})", "save it again") from None
 
 
 def _rebuilt(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> StoredModel:
     coding = read_coding(header["coding"])
     return StoredModel(
-        _model(header, tensors, None if coding is None else coding.domain),
+        _model(header, within(tensors, "model."), None if coding is None else coding.domain),
         coding,
         tuple(header["names"]),
         header["settings"],
@@ -138,14 +139,16 @@ def _rebuilt(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> StoredMo
         DataMoments(tensors["moments.mean"], tensors["moments.count"]) if "moments.mean" in tensors else None,
         {name: tensors[f"history.{name}"] for name in header["history"]},
         header["estimator"],
-        tuple(_rebuilt(part, _within(tensors, f"part.{place}.")) for place, part in enumerate(header["parts"])),
+        tuple(_rebuilt(part, within(tensors, f"part.{place}.")) for place, part in enumerate(header["parts"])),
     )
 
 
-def _within(tensors: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
-
-
-def _model(header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Any:
-    arrays = _within(tensors, "model.")
-    return MODELS.factory(header["kind"]).from_parts(header["structure"], arrays, domain)  # type: ignore[attr-defined]
+def _model(header: dict[str, Any], arrays: dict[str, np.ndarray], domain: Any) -> Any:
+    """Build a model, which must have as many columns as there are names, and be what the file says."""
+    model: Any = MODELS.factory(header["kind"]).from_parts(header["structure"], arrays, domain)  # type: ignore[attr-defined]
+    if model.n_variables != len(header["names"]) + header["structure"].get("n_hidden", 0):
+        refuse("names", f"has {len(header['names'])} entries, but the model has {model.n_variables} variables")
+    if not header["structure"].get("n_hidden") and getattr(model, "domain", domain) != (domain or REALS):
+        refuse("coding", "has other values than the model")
+    check_same(model, header["structure"], arrays)
+    return model

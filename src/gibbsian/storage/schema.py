@@ -1,0 +1,112 @@
+"""What a whole model file holds: every field of the header and every array, checked before anything is built."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from gibbsian.learners.result import COLUMNS
+from gibbsian.models.base import MODELS
+from gibbsian.models.file_parts import TEXT, Anything, Listed, Plain, Record, Sizes, Tensor, parts_of, reals, refuse
+from gibbsian.resources import require_memory
+from gibbsian.storage.codings import CODINGS_IN_FILE
+
+# Bytes that graphs and samplers take at least for each variable.
+BYTES_A_VARIABLE = 64.0
+_ANY_RECORD = Record({}, Anything())
+_COUNT = Plain((int, float), low=0, optional=True)
+_STORY = {
+    "converged": Plain((bool,), optional=True),
+    "reason": Plain((str,), optional=True),
+    "penalised": Plain((bool,), optional=True),
+    "held_out": Plain((list, type(None)), optional=True),
+    **dict.fromkeys(("rows", "missing_cells", "steps", "seconds", "l1", "l2", "chunks"), _COUNT),
+}
+
+
+def check_whole(header: dict[str, Any], tensors: dict[str, np.ndarray], owner: str = "") -> None:
+    """Raise `ArgumentError`, which names the field, unless header and arrays are those of a model, and no others."""
+    sizes: Sizes = {}
+    Record(_envelope(header)).check(owner.rstrip("."), header, sizes)
+    declared = parts_of(MODELS.factory(header["kind"]))
+    arrays = {name: part for name, part in declared.items() if isinstance(part, Tensor)}
+    plain = {name: part for name, part in declared.items() if name not in arrays}
+    Record(plain).check(f"{owner}structure", header["structure"], sizes)
+    n_variables = sizes.get("all", sizes["n"] + sizes.get("hidden", 0))
+    if n_variables != sizes["n"] + sizes.get("hidden", 0):
+        refuse(f"{owner}names", f"has {sizes['n']} entries, but the model has {n_variables} variables")
+    require_memory(BYTES_A_VARIABLE * n_variables, f"a model of {n_variables:,} variables", "use a smaller one")
+    if header["parts"] and not any("parts" in (part.shape or ()) for part in arrays.values()):
+        refuse(f"{owner}parts", "must be empty for such a model")
+    for place, part in enumerate(header["parts"]):
+        prefix = f"part.{place}."
+        check_whole(part, within(tensors, prefix), owner + prefix)
+        if len(part["names"]) != sizes["n"]:
+            refuse(f"{owner}{prefix}names", f"has {len(part['names'])} entries, not {sizes['n']}")
+    inner = tuple(f"part.{place}." for place in range(len(header["parts"])))
+    own = {name: array for name, array in tensors.items() if not name.startswith(inner)}
+    Record(_tensors(header, own, arrays)).check(owner.rstrip("."), own, sizes)
+
+
+def _envelope(header: dict[str, Any]) -> dict[str, Any]:
+    """Return what the header of a model holds."""
+    coding = header.get("coding")
+    name = coding.get("name") if isinstance(coding, dict) else None
+    kind = "labels" if isinstance(coding, dict) and "labels" in coding else "real" if name == "real" else "two"
+    return {
+        "format_version": Plain((int,), optional=True),
+        "kind": Plain((str,), words=tuple(MODELS)),
+        "names": Listed(TEXT, "n"),
+        "parts": Listed(_ANY_RECORD, "parts"),
+        "estimator": TEXT,
+        "coding": Plain((type(None),)) if coding is None else CODINGS_IN_FILE[kind],
+        "structure": _ANY_RECORD,
+        "settings": Record({}, Plain((str, bool, int, float), -math.inf, math.inf)),
+        "provenance": Record(_STORY, Anything()),
+        "details": Listed(TEXT, "details"),
+        "history": Listed(TEXT),
+    }
+
+
+def _tensors(header: dict[str, Any], own: dict[str, np.ndarray], arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return which arrays stand in a file with this header; `own` says whether it has moments."""
+    shown = {"moments.mean": Tensor(("parameters",), bounded=False), "moments.count": reals("parameters", low=0)}
+    return {
+        **{f"model.{name}": part for name, part in arrays.items()},
+        **trace_and_history(header),
+        **(shown if shown.keys() & own.keys() else {}),
+    }
+
+
+def check_checkpoint(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+    """Raise `ArgumentError` unless header and story are those of a checkpoint; its progress is the learner's own."""
+    texts = Listed(TEXT)
+    parts = {"fingerprint": TEXT, "details": texts, "history": texts}
+    Record(parts, Anything()).check("", header, {})
+    Record(trace_and_history(header), Anything()).check("", tensors, {})
+
+
+def trace_and_history(header: dict[str, Any]) -> dict[str, Any]:
+    """Return the arrays of the story of a fit, in which numbers may be missing or infinite."""
+    columns = len(COLUMNS) + len(header["details"])
+    names = [f"history.{name}" for name in header["history"]]
+    histories = {name: Tensor((name,), ("float64", "int64"), bounded=False) for name in names}
+    return {"trace": Tensor(("steps", columns), bounded=False), **histories}
+
+
+def within(tensors: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Return the arrays whose names begin so, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
+
+
+def check_same(model: Any, structure: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Raise `ArgumentError` unless a model says of itself what it was built from: nothing was mended or left out."""
+    plain, own = model.to_parts()
+    written = json.loads(json.dumps(plain, default=lambda value: value.item()))
+    changed = [f"structure.{name}" for name in structure if written[name] != structure[name]]
+    changed += [f"model.{name}" for name, array in arrays.items() if not np.array_equal(own[name], array)]
+    if changed:
+        refuse(changed[0], "does not agree with the rest of the model")
