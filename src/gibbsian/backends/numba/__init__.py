@@ -17,4 +17,4 @@ try:
     numba.njit(cache=True)(_kernel)
 except RuntimeError:  # Numba finds no folder, and would refuse the import of every kernel
     _KEPT_HERE = tempfile.TemporaryDirectory(prefix="gibbsian-kernels-")
-    numba.config.CACHE_DIR = _KEPT_HERE.name
+    numba.config.CACHE_DIR = _KEPT_HERE.name  # type: ignore[attr-defined]
