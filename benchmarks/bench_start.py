@@ -27,7 +27,7 @@ WORKS = {
     "  s2-smci": BITS + "gb.BoltzmannMachine(learner='s2-smci').fit(x)",
     "HiddenBoltzmannMachine": BITS + "gb.HiddenBoltzmannMachine().fit(x)",
     "HigherOrderBoltzmannMachine": BITS + "gb.HigherOrderBoltzmannMachine().fit(x)",
-    "PottsMachine": BITS + "gb.PottsMachine().fit(x + (x[:, ::-1] & 1))",
+    "PottsMachine": "gb.PottsMachine().fit(np.random.default_rng(0).integers(0, 3, (200, 6)))",
     "MarkovRandomFieldMachine": BITS + "gb.MarkovRandomFieldMachine().fit(x)",
     "RestrictedBoltzmannMachine": BITS + "gb.RestrictedBoltzmannMachine(max_iter=3).fit(x)",
     "FullSpan": BITS + "gb.FullSpan().fit(x)",
