@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, ConvergenceWarning, GibbsianError
@@ -16,6 +15,7 @@ from gibbsian.estimators import BoltzmannMachine
 from gibbsian.estimators.machine import Machine
 from gibbsian.learners import HeldOut, Learner
 from gibbsian.rng import RandomState, as_generator
+from gibbsian.scikit import clone
 
 
 @dataclass(frozen=True)

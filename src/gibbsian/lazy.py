@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 
@@ -38,3 +41,42 @@ def attach(
 
     public = [*sorted(names), *modules]
     return load, lambda: public, public
+
+
+@contextmanager
+def put_off(*names: str) -> Iterator[None]:
+    """Let other packages that import these modules in this block load them when something in them is first asked for.
+
+    Examples
+    --------
+    >>> from gibbsian.lazy import put_off
+    >>> with put_off("colorsys"):
+    ...     import colorsys
+    >>> colorsys.rgb_to_hsv(1.0, 1.0, 1.0)      # loaded now
+    (0.0, 0.0, 1.0)
+    """
+    stand_ins = {name: _stand_in(name) for name in names if name not in sys.modules}
+    sys.modules.update(stand_ins)
+    try:
+        yield
+    finally:
+        for stand_in in stand_ins.values():
+            _leave(stand_in)
+
+
+def _stand_in(name: str) -> ModuleType:
+    """Make a module that has what the true one has, which is loaded for it."""
+
+    def load(attribute: str) -> Any:
+        _leave(stand_in)
+        return getattr(importlib.import_module(name), attribute)
+
+    stand_in = ModuleType(name)
+    stand_in.__getattr__ = load  # type: ignore[method-assign]
+    return stand_in
+
+
+def _leave(stand_in: ModuleType) -> None:
+    """Make way for the true module, unless it is there."""
+    if sys.modules.get(stand_in.__name__) is stand_in:
+        del sys.modules[stand_in.__name__]

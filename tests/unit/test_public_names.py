@@ -98,3 +98,15 @@ def test_import_loads_nothing_heavy():
     code = "import sys, gibbsian; print([m for m in ('numpy', 'numba', 'sklearn', 'pandas') if m in sys.modules])"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "[]"
+
+
+def test_a_first_fit_loads_no_more_than_it_needs():
+    """Half of the time of a fit in a new process was in packages that it does not use."""
+    code = (
+        "import sys, gibbsian; gibbsian.BoltzmannMachine().fit([[0, 1], [1, 0], [1, 1], [0, 0]]); "
+        "print([m for m in ('scipy.stats', 'scipy.optimize', 'pandas', 'pyarrow', 'networkx') if m in sys.modules]); "
+        "from sklearn.utils import fixes; print(fixes.pd.__version__ == sys.modules['pandas'].__version__); "
+        "import scipy.stats, pandas; print(scipy.stats.norm.cdf(0.0), pandas.Series([1, 2]).sum())"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines() == ["[]", "True", "0.5 3"]

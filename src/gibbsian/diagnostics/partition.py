@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import expit, logsumexp
 
 from gibbsian.errors import MixingWarning, notify
@@ -120,6 +119,8 @@ class LogPartitionInterval:
         >>> abs(estimate - gb.inference.exact(model).log_partition()) < 3 * error < 0.02
         True
         """
+        from scipy.optimize import brentq
+
         there, back = self.forward.log_weights, self.reverse.log_weights
         shift = np.log(len(there) / len(back))
 

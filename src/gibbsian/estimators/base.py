@@ -10,9 +10,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gibbsian import __version__
 from gibbsian.answers import answers_about
@@ -38,6 +35,7 @@ from gibbsian.learners.result import FitResult, HeldOut, Trace
 from gibbsian.learners.run import run
 from gibbsian.registry import check_settings
 from gibbsian.rng import RandomState, as_generator
+from gibbsian.scikit import BaseEstimator, DensityMixin, available_if, check_is_fitted, validate_data
 from gibbsian.settings import Setting, check, check_value, declared, free, number, whole
 from gibbsian.storage import StoredModel, write_model
 from gibbsian.storage.checkpoints import as_checkpoint

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from gibbsian.answers.decisions import bayes_decision
 from gibbsian.data import Dataset
@@ -18,6 +15,17 @@ from gibbsian.inference.log_tables import digits
 from gibbsian.learners import MCL, MCPLE, run
 from gibbsian.models import BinaryLayer, CategoricalLayer, ConditionalModel
 from gibbsian.rng import RandomState, as_generator
+from gibbsian.scikit import (
+    BaseEstimator,
+    ClassifierMixin,
+    _check_sample_weight,
+    check_classification_targets,
+    check_is_fitted,
+    clone,
+    column_or_1d,
+    type_of_target,
+    validate_data,
+)
 from gibbsian.settings import check, choice, declared, free, number, settings_of, whole
 
 CONDITIONAL = {"conditional": MCL, "pseudo": MCPLE}

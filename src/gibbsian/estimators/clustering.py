@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClusterMixin
 
 from gibbsian.data import Dataset
 from gibbsian.estimators.base import ESTIMATORS
@@ -15,6 +14,7 @@ from gibbsian.learners import EM, FitResult, Learner
 from gibbsian.learners.stages import Restarts
 from gibbsian.learners.winner_take_all import SCHEDULE, WinnerTakeAll
 from gibbsian.models.spherical_gaussians import KMeansModel
+from gibbsian.scikit import ClusterMixin
 from gibbsian.settings import choice, declared, flag, number, whole
 
 

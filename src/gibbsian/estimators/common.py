@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gibbsian.estimators.base import Estimator
 from gibbsian.learners import as_learner
 from gibbsian.learners.recipe import LOG_PRIOR
+from gibbsian.scikit import TransformerMixin, _check_feature_names_in, check_is_fitted
 from gibbsian.settings import declared, free, number
 
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import TransformerTags
-from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset
 from gibbsian.domain import BINARY, SPIN, Coding
@@ -20,6 +18,7 @@ from gibbsian.learners.span_problem import DescriptionLength
 from gibbsian.learners.start import model_to_start_from
 from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.span_basis import SpanBasis
+from gibbsian.scikit import TransformerTags, check_is_fitted
 from gibbsian.settings import Setting, check_value, choice, declared, free, non_defaults, number, whole
 
 # Settings that a learner named by text is made with.

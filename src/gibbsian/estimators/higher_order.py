@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
@@ -14,6 +13,7 @@ from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.graphs import as_graph
 from gibbsian.models import HigherOrderModel
 from gibbsian.models.scopes import Scopes, numbered
+from gibbsian.scikit import check_is_fitted
 from gibbsian.settings import declared, flag, free, whole
 
 

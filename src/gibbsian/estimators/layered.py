@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset
 from gibbsian.data.numbers import is_sparse
@@ -17,6 +15,7 @@ from gibbsian.learners import Learner
 from gibbsian.learners.standard_units import as_visible, checked_deviations, visible_layer
 from gibbsian.learners.start import model_to_start_from
 from gibbsian.models.layers import Layer, as_layer, hidden_kind
+from gibbsian.scikit import available_if, check_is_fitted
 from gibbsian.settings import choice, declared, free, whole
 
 # Columns that are listed for each hidden unit.

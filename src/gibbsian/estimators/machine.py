@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset, fit_memory, preflight
 from gibbsian.data.findings import Findings
@@ -19,6 +18,7 @@ from gibbsian.learners.base import is_penalised
 from gibbsian.learners.runaway import check_runaway
 from gibbsian.learners.start import start_from
 from gibbsian.resources import memory_limit, require_memory
+from gibbsian.scikit import check_is_fitted
 from gibbsian.settings import declared, free
 
 

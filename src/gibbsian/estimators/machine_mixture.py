@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import Any, Self, cast
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, DataError
@@ -15,6 +13,7 @@ from gibbsian.estimators.base import ESTIMATORS, Estimator
 from gibbsian.estimators.mixtures import MixtureEstimator
 from gibbsian.models.independent_columns import IndependentColumnsMixture
 from gibbsian.models.machine_mixture import MachineMixtureModel, check_machine
+from gibbsian.scikit import check_is_fitted, clone, validate_data
 from gibbsian.settings import choice, declared, free, number
 from gibbsian.storage import StoredModel
 

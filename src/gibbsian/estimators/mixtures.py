@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, MissingValuesWarning, notify
@@ -21,6 +19,7 @@ from gibbsian.models.concentration import METHODS
 from gibbsian.models.mixture import FAR_APART, PARTITION
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel
 from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, unit_rows, without_direction
+from gibbsian.scikit import TransformerMixin, check_is_fitted
 from gibbsian.settings import Setting, check_value, choice, declared, flag, free, number, whole
 
 # Beyond these, squares in the densities leave the range of numbers.

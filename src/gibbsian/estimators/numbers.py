@@ -6,11 +6,11 @@ import os
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gibbsian.data import Dataset
 from gibbsian.data.numbers import check_squares
 from gibbsian.errors import DataError
+from gibbsian.scikit import check_is_fitted, validate_data
 
 
 class NumberTables:

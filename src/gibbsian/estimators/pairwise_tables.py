@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.models import PairwiseModel
 from gibbsian.resources import require_memory
+from gibbsian.scikit import check_is_fitted
 
 
 class PairwiseTables:

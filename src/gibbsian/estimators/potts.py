@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset, Threshold
 from gibbsian.errors import ArgumentError
@@ -18,6 +17,7 @@ from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
 from gibbsian.models import PottsModel
 from gibbsian.resources import require_memory
+from gibbsian.scikit import check_is_fitted
 from gibbsian.settings import declared, free
 
 

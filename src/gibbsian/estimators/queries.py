@@ -9,13 +9,12 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data.categories import relabel
 from gibbsian.data.table import label_key
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.estimators.frames import are_chosen, distinct_labels, shorten
+from gibbsian.scikit import BaseEstimator, check_is_fitted
 
 if TYPE_CHECKING:
     from gibbsian.answers.queries import Divergence, Nats, Queries

@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gibbsian.domain import SPIN, CategoryCoding, Coding, as_coding
 from gibbsian.errors import CodingError
@@ -17,6 +15,7 @@ from gibbsian.estimators.queries import Variables
 from gibbsian.learners import FitResult, Trace
 from gibbsian.models import HigherOrderModel
 from gibbsian.models.full_span import FullSpanModel
+from gibbsian.scikit import _check_feature_names_in, available_if, check_is_fitted
 
 # What provenance says of a fit to all columns, and not of the model of some given others.
 OF_THE_FIT = ("cost", "divergence", "steps", "seconds", "resumed_at_step")

@@ -21,10 +21,10 @@ INSTEAD = "use sampling or pseudolikelihood"
 
 def _offers(model: Any) -> list[tuple[Cost, type[Engine]]]:
     """Ask every engine that may be the cheapest for its price; leave out those that do not serve the model."""
-    engines: list[Any] = sorted((ENGINES.factory(name) for name in ENGINES), key=lambda engine: engine.least(model))
+    engines: list[Any] = [ENGINES.factory(name) for name in ENGINES]
     offers: list[tuple[Cost, type[Engine]]] = []
-    for engine in engines:
-        if not any(cost.fits(engine.least(model), memory_limit()) for cost, _ in offers):
+    for least, engine in sorted(((engine.least(model), engine) for engine in engines), key=lambda pair: pair[0]):
+        if not any(cost.fits(least, memory_limit()) for cost, _ in offers):
             cost = engine.price(model)
             offers += [(cost, engine)] if cost is not None else []
     if not offers:

@@ -21,7 +21,7 @@ from gibbsian.inference.base import (
     check_nodes,
     has_spin_form,
 )
-from gibbsian.inference.ordering import MAX_WIDTH, EliminationPlan, plan_elimination
+from gibbsian.inference.ordering import MAX_WIDTH, EliminationPlan, least_entries, plan_elimination
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.resources import require_memory
 
@@ -35,13 +35,17 @@ DRAWS_PER_CHUNK = 2**22
 _Tree = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]
 
 
+def _seconds(graph: Graph, n_entries: float) -> float:
+    return 1e-4 + SECONDS_PER_ENTRY * n_entries + SECONDS_PER_NODE * graph.n_nodes
+
+
 def _price(graph: Graph) -> Cost:
     """Predict what eliminating the variables of a graph costs."""
     plan = plan_elimination(graph)
     if plan is None:
         entries = 2.0 ** (MAX_WIDTH + 1)
         return Cost("elimination", SECONDS_PER_ENTRY * entries, 8 * entries, MAX_WIDTH + 1, lower_bound=True)
-    seconds = 1e-4 + SECONDS_PER_ENTRY * plan.n_entries + SECONDS_PER_NODE * graph.n_nodes
+    seconds = _seconds(graph, plan.n_entries)
     # the log-odds, the stack of messages, a clique's table with its signed half, and the plan with the statistics
     n_numbers = plan.n_entries + plan.stack_size + 3 * 2**plan.width + 4 * plan.separators.size + 12 * graph.n_nodes
     return Cost("elimination", seconds, 8.0 * n_numbers, plan.width)
@@ -84,6 +88,11 @@ class Elimination(Engine):
     def price(cls, model: Any) -> Cost | None:
         """Predict the cost for models that are pairwise spins in some domain."""
         return _price(model.graph) if has_spin_form(model) else None
+
+    @classmethod
+    def least(cls, model: Any) -> float:
+        """Return a bound that needs no order."""
+        return _seconds(model.graph, least_entries(model.graph)) if has_spin_form(model) else 0.0
 
     @cached_property
     def _plan(self) -> EliminationPlan:

@@ -63,15 +63,12 @@ class _Table:
     @cached_property
     def maxima(self) -> np.ndarray:
         """Largest log-weight of each row."""
-        with kernels.threads_for(2**self.biases.size):
-            return kernels.row_maxima(*self.parameters)
+        return kernels.row_maxima(*self.parameters)
 
     @cached_property
     def sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Row masses, row moments of the low variables and column masses, relative to the largest weight."""
-        reference = self.maxima.max()
-        with kernels.threads_for(2**self.biases.size):
-            return kernels.row_sums(*self.parameters, reference)
+        return kernels.row_sums(*self.parameters, self.maxima.max())
 
 
 @ENGINES.register("enumeration")
@@ -200,10 +197,9 @@ class Enumeration(Engine):
         by_row = np.argsort(drawn, kind="stable")
         rows, starts = np.unique(drawn[by_row], return_index=True)
         columns = np.empty(n_samples, np.int64)
-        with kernels.threads_for(rows.size * self._table.energies.size):
-            columns[by_row] = kernels.sample_columns(
-                rows, np.append(starts, n_samples), uniforms[1][by_row], *self._table.parameters
-            )
+        columns[by_row] = kernels.sample_columns(
+            rows, np.append(starts, n_samples), uniforms[1][by_row], *self._table.parameters
+        )
         return self._states(drawn * self._table.energies.size + columns)
 
     def _states(self, numbers: np.ndarray) -> np.ndarray:

@@ -16,11 +16,15 @@ from gibbsian.graphs import Graph
 from gibbsian.inference.base import ENGINES, Cost
 from gibbsian.inference.factor_answers import FactorAnswers, needs_factors, table_seconds
 from gibbsian.inference.log_tables import Axes, add_up, marginals
-from gibbsian.inference.ordering import MAX_WIDTH, EliminationPlan, log_clique_sizes, plan_elimination
+from gibbsian.inference.ordering import MAX_WIDTH, EliminationPlan, least_entries, log_clique_sizes, plan_elimination
 from gibbsian.models import Model
 
 SECONDS_PER_ENTRY = 3e-8
 SECONDS_PER_NODE = 5e-5
+
+
+def _seconds(model: Model, n_entries: float) -> float:
+    return float(table_seconds(model) + SECONDS_PER_ENTRY * n_entries + SECONDS_PER_NODE * _free_part(model)[0].n_nodes)
 
 
 def _price(model: Model) -> Cost:
@@ -34,10 +38,10 @@ def _price(model: Model) -> Cost:
     log_sizes = np.log2(np.array(cardinalities))
     cliques = np.exp2(log_clique_sizes(plan.order, plan.pointers, plan.separators, log_sizes))
     messages = cliques / np.array(cardinalities)[plan.order]
-    seconds = table_seconds(model) + SECONDS_PER_ENTRY * cliques.sum() + SECONDS_PER_NODE * graph.n_nodes
+    seconds = _seconds(model, cliques.sum())
     # all messages with the probabilities on the way down, a clique's table with its parts, and the lists around them
     n_numbers = 2 * messages.sum() + 3 * cliques.max() + 4 * model.theta.size + 200 * graph.n_nodes
-    return Cost("elimination", float(seconds), float(8 * n_numbers), plan.width)
+    return Cost("elimination", seconds, float(8 * n_numbers), plan.width)
 
 
 def _free_part(model: Model) -> tuple[Graph, tuple[int, ...]]:
@@ -89,6 +93,11 @@ class FactorElimination(FactorAnswers):
     def price(cls, model: Any) -> Cost | None:
         """Predict the cost for models that are known by their factors alone."""
         return _price(model) if needs_factors(model) else None
+
+    @classmethod
+    def least(cls, model: Any) -> float:
+        """Return a bound that needs no order."""
+        return _seconds(model, least_entries(_free_part(model)[0])) if needs_factors(model) else 0.0
 
     @cached_property
     def _plan(self) -> EliminationPlan:

@@ -13,14 +13,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
+from typing import TYPE_CHECKING
 
-import networkx
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
 from gibbsian.backends.numba.dissection import levels_within
 from gibbsian.graphs import Graph
+
+if TYPE_CHECKING:
+    import networkx
 
 # Nodes of a city, at most, and units of a part that is not divided any more.
 LARGEST_CITY = 4
@@ -98,7 +101,14 @@ def is_planar(graph: Graph, fields: tuple[int, ...] = ()) -> bool:
     """Say whether a graph with a ghost vertex joined to `fields` is planar."""
     pairs = _pairs(graph, fields)
     few = _few(pairs, graph.n_nodes + bool(fields))
-    return few and networkx.check_planarity(networkx.Graph(pairs.tolist()))[0]
+    return few and _embedding(pairs) is not None
+
+
+def _embedding(pairs: np.ndarray) -> networkx.PlanarEmbedding | None:
+    """Draw edges in the plane; None where that cannot be done."""
+    import networkx
+
+    return networkx.check_planarity(networkx.Graph(pairs.tolist()))[1]
 
 
 def _pairs(graph: Graph, fields: tuple[int, ...]) -> np.ndarray:
@@ -119,8 +129,8 @@ def expanded_dual(graph: Graph, fields: tuple[int, ...] = ()) -> ExpandedDual | 
         return None
     _, first = np.unique(csgraph.connected_components(_adjacency(pairs, n))[1], return_index=True)
     pairs = np.concatenate([pairs, np.stack([np.full(first.size - 1, first[0]), first[1:]], axis=1)])
-    planar, embedding = networkx.check_planarity(networkx.Graph(pairs.tolist()))
-    return _expand(pairs, fields, n, embedding) if planar else None
+    embedding = _embedding(pairs)
+    return None if embedding is None else _expand(pairs, fields, n, embedding)
 
 
 def _adjacency(pairs: np.ndarray, n: int) -> sparse.csr_array:

@@ -76,6 +76,12 @@ def plan_elimination(graph: Graph, cardinalities: tuple[int, ...] | None = None)
     return None if order is None else _lay_out(graph, order)
 
 
+def least_entries(graph: Graph) -> float:
+    """Return a bound of the entries of separators' tables: each edge is in one, and equal sizes have the fewest."""
+    n = max(graph.n_nodes, 1)
+    return min(n * 2.0 ** min(graph.n_edges / n, MAX_WIDTH), 2.0 ** (MAX_WIDTH + 1))
+
+
 def _best_order(graph: Graph, log_sizes: np.ndarray) -> np.ndarray | None:
     """Take away leaves, which costs nothing, then choose the cheapest of the orders proposed for the rest."""
     indptr, heads, _ = graph.csr

@@ -8,7 +8,6 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-import networkx
 import numpy as np
 
 from gibbsian.backends.parallel import one_blas_thread
@@ -290,6 +289,8 @@ def _may_be_outerplanar(graph: Graph) -> bool:
 
 def _ground_state(weights: Weights) -> np.ndarray:
     """A spin for each vertex such that the energy is least: the complement of a matching of largest weight."""
+    import networkx
+
     dual, couplings = weights.dual, weights.couplings
     units, inner = np.arange(dual.n_units), dual.inner.tolist()
     # the two nodes of a unit may be matched in their city too, where that is better

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
+from gibbsian.scikit import BaseEstimator
 
 
 def start_from(start: Any, model: Any, data: Dataset) -> Any:

@@ -214,7 +214,7 @@ class MachineSteps:
         return replace(model, weights=class_weights(mass), machines=machines)
 
     def _fitted(self, a: int, weights: np.ndarray) -> Any:
-        from sklearn.base import clone
+        from gibbsian.scikit import clone
 
         try:
             return clone(self.model.prototype).fit(self.table, sample_weight=weights)

@@ -7,10 +7,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
+from gibbsian.scikit import check_is_fitted
 from gibbsian.storage import write_atomically
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, GibbsianError, GibbsianWarning, notify
@@ -16,6 +15,7 @@ from gibbsian.estimators.machine import Machine
 from gibbsian.learners import FitResult, Learner, run
 from gibbsian.models import Model
 from gibbsian.rng import RandomState, as_generator
+from gibbsian.scikit import check_is_fitted
 from gibbsian.uncertainty.standard_errors import fitted_learner
 from gibbsian.uncertainty.tables import (
     ConfidenceIntervals,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.errors import ArgumentError, DataError
@@ -14,6 +13,7 @@ from gibbsian.estimators.machine import Machine
 from gibbsian.learners import LEARNERS, Learner, as_learner
 from gibbsian.models import Model
 from gibbsian.objectives import Equations, Likelihood
+from gibbsian.scikit import check_is_fitted
 from gibbsian.uncertainty import information
 from gibbsian.uncertainty.tables import (
     ConfidenceIntervals,

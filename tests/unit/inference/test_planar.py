@@ -136,9 +136,7 @@ def test_wide_lattices_without_fields_are_chosen(monkeypatch):
     assert exact(wide).log_partition() == pytest.approx(36 * 36 * np.log(2.0))
     with pytest.raises(TooExpensiveError, match="products of spins"):
         Planar(wide, max_seconds=1.0).second_moments()
-    monkeypatch.setattr(
-        kasteleyn.networkx, "check_planarity", None
-    )  # long chains, and grids with fields, are not asked
+    monkeypatch.setattr(kasteleyn, "_embedding", None)  # long chains, and grids with fields, are not asked
     assert not gb.inference.is_affordable(gb.PairwiseModel.zeros(gb.graphs.grid(60, 60)))
     chain = gb.PairwiseModel.zeros(gb.graphs.grid(1, 5000), bias=False)
     assert choice.predict_cost(chain).engine == "elimination"

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 from gibbsian.backends.numba.gibbs import BATCH, GROUP, _advance_group, _load_group, _store_group
 from gibbsian.backends.numba.random import fill_thresholds, fill_words, uniform
 
@@ -95,7 +95,7 @@ def _sweep_spins(x, streams, slope, beta, sites, path, words, thresholds):
             i = batch[k]
             field[:] = path.biases[i]
             _add_neighbours(field, x, path.indptr[i], path.kept_end[i], path.heads, path.weights)
-            kept_field[:] = field
+            copy_to(kept_field, field)
             _add_neighbours(field, x, path.kept_end[i], path.indptr[i + 1], path.heads, path.weights)
             _update_site(x[i], field, thresholds[k], slope, kept_field, beta, path.base[i], path.summed[i])
 

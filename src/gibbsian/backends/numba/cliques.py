@@ -12,6 +12,8 @@ Each kernel works on one thread and leaves the interpreter free; callers give bl
 import numpy as np
 from numba import njit
 
+from gibbsian.backends.numba.elementary import copy_to
+
 # states side by side: the strips of a hundred variables and of their fields stay in the second-level cache
 STRIP = 128
 
@@ -98,7 +100,7 @@ def log_weights(codes, levels, runs, indptr, members, theta):
             for c in range(runs[run], runs[run + 1]):
                 _add_row(ends, theta[c], x, _last_member(c, indptr, members))
             _add_product(total, product, ends)
-        totals[start : start + count] = total[:count]
+        copy_to(totals[start:], total[:count])
     return totals
 
 
@@ -110,7 +112,7 @@ def statistics(codes, levels, shares, runs, indptr, members):
     for start in range(0, len(codes), STRIP):
         count = _load(codes, levels, start, x)
         for run in range(runs.size - 1):
-            product[:count] = shares[start : start + count]
+            copy_to(product, shares[start : start + count])
             product[count:] = 0.0
             for i in _shared_members(run, runs, indptr, members):
                 _multiply(product, x, i)

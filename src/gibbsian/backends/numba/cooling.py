@@ -6,6 +6,7 @@ Fields are kept up to date, so that a visit costs one comparison and only a flip
 import numpy as np
 from numba import njit
 
+from gibbsian.backends.numba.elementary import copy_to
 from gibbsian.backends.numba.random import fill_thresholds, fill_words
 
 
@@ -61,10 +62,11 @@ def temper(states, streams, fields, logs, temperatures, n_sweeps, indptr, heads,
                     _flip(x, field, i, indptr, heads, doubled)
             if logs[c] > best_logs[c]:
                 best_logs[c] = logs[c]
-                best[c] = x
+                copy_to(best[c], x)
         for k in range(sweep % 2, n_chains - 1, 2):
             gain = (1.0 / temperatures[k] - 1.0 / temperatures[k + 1]) * (logs[at[k + 1]] - logs[at[k]])
             fill_words(streams[at[k]], coin)
             if gain >= 0.0 or (coin[0] >> np.uint64(11)) * 2.0**-53 < np.exp(gain):
                 at[k], at[k + 1] = at[k + 1], at[k]
-    states[:] = best
+    for c in range(n_chains):
+        copy_to(states[c], best[c])

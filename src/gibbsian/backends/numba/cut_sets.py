@@ -144,6 +144,12 @@ def _sum_row(field, weight, mean, both):
     return top + math.log(total)
 
 
+@njit(cache=True)
+def _scatter(target, places, source):
+    for k in range(places.size):
+        target[places[k]] = source[k]
+
+
 @njit(cache=True, parallel=True)
 def sum_rows(means, fields, shares, pointers, cells, n_cut, indptr, heads, ids, weights, block, size):
     """Sum the missing cells of each row out.
@@ -162,13 +168,13 @@ def sum_rows(means, fields, shares, pointers, cells, n_cut, indptr, heads, ids, 
             field, mean = fields[r][free], np.empty(free.size)
             if k == 0:
                 log_sums[r] = _sum_independent(mean, field, 0)
-                means[r][free] = mean
+                _scatter(means[r], free, mean)
                 continue
             weight, edge = np.empty((k, free.size)), np.empty((k, free.size), np.int64)
             both = np.empty((k, free.size))
             _couplings_of_cut(weight, edge, place, free, indptr, heads, ids, weights)
             log_sums[r] = _sum_row(field, weight, mean, both)
-            means[r][free] = mean
+            _scatter(means[r], free, mean)
             for c in range(k):
                 for a in range(c + 1, free.size):
                     if edge[c, a] >= 0:

@@ -32,6 +32,13 @@ def _double_from_bits(typingctx, bits):
     return types.float64(types.int64), generate
 
 
+@njit(cache=True, nogil=True)
+def copy_to(target, source):
+    """Write an array over the start of another; ``target[:] = source`` compiles for seconds, its errors have words."""
+    for k in range(source.size):
+        target[k] = source[k]
+
+
 @njit(cache=True, inline="always")
 def fast_exp(x):
     """exp(x) for x <= 709 to about one unit in the last place; arguments below -708 count as -708."""

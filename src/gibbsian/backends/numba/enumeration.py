@@ -9,31 +9,30 @@ holds all the work.
 Rows are dealt out in a fixed number of blocks whose results are added in order: nothing depends on the threads.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numba import get_num_threads, njit, prange, set_num_threads
+from numba import njit
 
 from gibbsian.backends.numba.elementary import fast_exp
+from gibbsian.backends.parallel import map_in_order
 
 N_BLOCKS = 64
 # Up to here one thread needs a few milliseconds; waking the others on a busy machine can take tens of them.
 ONE_THREAD_UP_TO = 2**20
 
 
-@contextmanager
-def threads_for(n_states: int) -> Iterator[None]:
-    """Use one thread for few states and all of them for many; the results are the same."""
-    before = get_num_threads()
-    set_num_threads(1 if n_states <= ONE_THREAD_UP_TO else before)
-    try:
-        yield
-    finally:
-        set_num_threads(before)
+def over_blocks(kernel: Callable[..., None], n_rows: int, n_low: int, *arrays: Any) -> None:
+    """Let a kernel work through all rows: few states by itself, many a block at a time on all threads."""
+    n_blocks = min(n_rows, N_BLOCKS)
+    if n_rows << n_low <= ONE_THREAD_UP_TO:
+        kernel(0, n_blocks, n_blocks, *arrays)
+    else:
+        list(map_in_order(lambda block: kernel(block, block + 1, n_blocks, *arrays), range(n_blocks)))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def low_energies(biases, couplings, n_high):
     """Log-weight of every state of the low variables by themselves."""
     n = biases.size
@@ -52,7 +51,7 @@ def low_energies(biases, couplings, n_high):
     return table
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _row_terms(a, biases, couplings, n_high, fields):
     """Return the log-weight of row `a` by itself, and fill `fields` with what it adds to the other biases."""
     fields[:] = 0.0
@@ -67,7 +66,7 @@ def _row_terms(a, biases, couplings, n_high, fields):
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _fill_row(row, a, biases, couplings, n_high, energies, fields):
     """Write the log-weights of row `a`."""
     start = _row_terms(a, biases, couplings, n_high, fields)
@@ -85,7 +84,7 @@ def _fill_row(row, a, biases, couplings, n_high, energies, fields):
         row[b] += energies[b]
 
 
-@njit(cache=True, fastmath={"nnan", "nsz", "reassoc"})
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc"})
 def largest(row):
     """Return the largest entry."""
     best = row[0]
@@ -94,14 +93,14 @@ def largest(row):
     return best
 
 
-@njit(cache=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath={"contract"})
 def _exponentiate(row, reference):
     """Turn log-weights into weights relative to `reference`."""
     for b in range(row.size):
         row[b] = fast_exp(row[b] - reference)
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def _difference(lower, upper):
     total = 0.0
     for b in range(lower.size):
@@ -109,7 +108,7 @@ def _difference(lower, upper):
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def fold_moments(table, moments):
     """Fill ``moments[j] = sum_b table[b] s_j(b)`` and return the sum of the table, which is destroyed.
 
@@ -125,7 +124,7 @@ def fold_moments(table, moments):
     return table[0]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def fold_second_moments(table, n):
     """Return the sums over b of ``table[b] s_i(b)`` and of ``table[b] s_i(b) s_j(b)``; the table is destroyed."""
     first = np.empty(n)
@@ -146,22 +145,35 @@ def fold_second_moments(table, n):
     return first, second
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
+def _fill_maxima(first, stop, n_blocks, biases, couplings, n_high, energies, maxima):
+    row, fields = np.empty(energies.size), np.empty(biases.size)
+    for a in range(first * maxima.size // n_blocks, stop * maxima.size // n_blocks):
+        _fill_row(row, a, biases, couplings, n_high, energies, fields)
+        maxima[a] = largest(row)
+
+
 def row_maxima(biases, couplings, n_high, energies):
     """Largest log-weight of each row."""
-    n_rows = 1 << n_high
-    maxima = np.empty(n_rows)
-    n_blocks = min(n_rows, N_BLOCKS)
-    for block in prange(n_blocks):
-        row = np.empty(energies.size)
-        fields = np.empty(biases.size)
-        for a in range(block * n_rows // n_blocks, (block + 1) * n_rows // n_blocks):
-            _fill_row(row, a, biases, couplings, n_high, energies, fields)
-            maxima[a] = largest(row)
+    maxima = np.empty(1 << n_high)
+    over_blocks(_fill_maxima, maxima.size, biases.size - n_high, biases, couplings, n_high, energies, maxima)
     return maxima
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
+def _fill_sums(first, stop, n_blocks, biases, couplings, n_high, energies, reference, masses, moments, low_tables):
+    row, fields, row_moments = np.empty(energies.size), np.empty(biases.size), np.empty(len(moments))
+    for block in range(first, stop):
+        for a in range(block * masses.size // n_blocks, (block + 1) * masses.size // n_blocks):
+            _fill_row(row, a, biases, couplings, n_high, energies, fields)
+            _exponentiate(row, reference)
+            for b in range(row.size):
+                low_tables[block, b] += row[b]
+            masses[a] = fold_moments(row, row_moments)
+            for j in range(row_moments.size):
+                moments[j, a] = row_moments[j]
+
+
 def row_sums(biases, couplings, n_high, energies, reference):
     """Sum the weights ``exp(log-weight - reference)``.
 
@@ -171,31 +183,15 @@ def row_sums(biases, couplings, n_high, energies, reference):
     moments : (n_low, n_rows), the sum of ``s_j`` over each row
     low_table : (2^n_low,), the sum of each column
     """
-    n_rows = 1 << n_high
-    n_low = biases.size - n_high
-    masses = np.empty(n_rows)
-    moments = np.empty((n_low, n_rows))
-    n_blocks = min(n_rows, N_BLOCKS)
-    low_tables = np.zeros((n_blocks, energies.size))
-    for block in prange(n_blocks):
-        row = np.empty(energies.size)
-        fields = np.empty(biases.size)
-        row_moments = np.empty(n_low)
-        for a in range(block * n_rows // n_blocks, (block + 1) * n_rows // n_blocks):
-            _fill_row(row, a, biases, couplings, n_high, energies, fields)
-            _exponentiate(row, reference)
-            low_tables[block] += row
-            masses[a] = fold_moments(row, row_moments)
-            for j in range(n_low):
-                moments[j, a] = row_moments[j]
-    low_table = np.zeros(energies.size)
-    for block in range(n_blocks):
-        for b in range(low_table.size):
-            low_table[b] += low_tables[block, b]
-    return masses, moments, low_table
+    n_rows, n_low = 1 << n_high, biases.size - n_high
+    masses, moments = np.empty(n_rows), np.empty((n_low, n_rows))
+    low_tables = np.zeros((min(n_rows, N_BLOCKS), energies.size))
+    parts = biases, couplings, n_high, energies, reference, masses, moments, low_tables
+    over_blocks(_fill_sums, n_rows, n_low, *parts)
+    return masses, moments, low_tables.sum(axis=0)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def row_log_weights(a, biases, couplings, n_high, energies):
     """Log-weights of the states of row `a`."""
     row = np.empty(energies.size)
@@ -203,15 +199,33 @@ def row_log_weights(a, biases, couplings, n_high, energies):
     return row
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
+def _fill_columns(first, stop, n_blocks, rows, starts, uniforms, biases, couplings, n_high, energies, columns):
+    for g in range(first * rows.size // n_blocks, stop * rows.size // n_blocks):
+        cumulative = row_log_weights(rows[g], biases, couplings, n_high, energies)
+        _exponentiate(cumulative, largest(cumulative))
+        for b in range(1, cumulative.size):
+            cumulative[b] += cumulative[b - 1]
+        for m in range(starts[g], starts[g + 1]):
+            columns[m] = _place(cumulative, uniforms[m] * cumulative[-1])
+
+
+@njit(cache=True, nogil=True)
+def _place(cumulative, share):
+    """The first entry above `share`, by halving; the last where rounding leaves none."""
+    low, high = 0, cumulative.size - 1
+    while low < high:
+        middle = (low + high) // 2
+        if cumulative[middle] > share:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
 def sample_columns(rows, starts, uniforms, biases, couplings, n_high, energies):
     """Draw one column in row ``rows[g]`` for each uniform number from ``starts[g]`` to ``starts[g + 1]``."""
     columns = np.empty(uniforms.size, np.int64)
-    for g in prange(rows.size):
-        weights = row_log_weights(rows[g], biases, couplings, n_high, energies)
-        _exponentiate(weights, largest(weights))
-        cumulative = np.cumsum(weights)
-        for m in range(starts[g], starts[g + 1]):
-            column = np.searchsorted(cumulative, uniforms[m] * cumulative[-1], side="right")
-            columns[m] = min(column, cumulative.size - 1)
+    parts = rows, starts, uniforms, biases, couplings, n_high, energies, columns
+    over_blocks(_fill_columns, rows.size, biases.size - n_high, *parts)
     return columns

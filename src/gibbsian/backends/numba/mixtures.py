@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 
 _CHUNK = 512  # rows at a time: all their scores stay in the first-level cache
 
@@ -51,7 +51,7 @@ def soft_assignment(scores, weights):
         end = min(start + _CHUNK, n_rows)
         n = end - start
         top, total, scale = highest[:n], totals[:n], scales[:n]
-        top[:] = scores[0, start:end]
+        copy_to(top, scores[0, start:end])
         total[:] = 0.0
         for a in range(1, k):
             _largest(scores[a, start:end], top)

@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from gibbsian.backends.numba.regions import grown
+
 
 @njit(cache=True)
 def strip_leaves(indptr, heads):
@@ -39,15 +41,15 @@ def separators_of_order(indptr, heads, order, max_width):
     """
     n = order.size
     place = np.empty(n, np.int64)
-    place[order] = np.arange(n)
+    for p in range(n):
+        place[order[p]] = p
     first_child, next_sibling = np.full(n, -1), np.full(n, -1)
     seen_by = np.full(n, -1)
     pointers = np.zeros(n + 1, np.int64)
     separators = np.empty(heads.size + max_width, np.int64)
     for p in range(n):
         end = pointers[p]
-        if end + max_width > separators.size:
-            separators = np.concatenate((separators, np.empty(separators.size, np.int64)))
+        separators = grown(separators, end + max_width)
         limit = end + max_width
         seen_by[p] = p
         for head in heads[indptr[order[p]] : indptr[order[p] + 1]]:

@@ -12,6 +12,8 @@ Each kernel works on one thread and leaves the interpreter free; callers give va
 import numpy as np
 from numba import njit
 
+from gibbsian.backends.numba.elementary import copy_to
+
 # doubles in a vector register: rows are padded to whole ones
 LANES = 4
 
@@ -59,7 +61,7 @@ def fill_costs(costs, codes, i, biases, heads, starts, oriented, width, temperat
     field = np.zeros(width)
     for m in range(len(codes)):
         state = codes[m]
-        field[: biases.size] = biases
+        copy_to(field, biases)
         for p in range(heads.size):
             start = starts[p] + state[heads[p]] * width
             _add_row(field, oriented[start : start + width])

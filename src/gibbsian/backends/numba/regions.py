@@ -7,14 +7,16 @@ for each of its positions, the strength of the interaction there.
 import numpy as np
 from numba import njit
 
+from gibbsian.backends.numba.elementary import copy_to
+
 
 @njit(cache=True)
-def _grown(array, least):
+def grown(array, least):
     """The same numbers in an array that has room for `least`."""
     if array.size >= least:
         return array
     larger = np.empty(max(2 * array.size, least), array.dtype)
-    larger[: array.size] = array
+    copy_to(larger, array)
     return larger
 
 
@@ -71,7 +73,7 @@ def independent_sets(indptr, heads, strengths, complete, pointers, nodes):
         stamp = t + 1
         target = nodes[pointers[t] : pointers[t + 1]]
         count = _neighbours_of(target, indptr, heads, strengths, mark, stamp, candidates, pull)
-        members = _grown(members, filled + count)
+        members = grown(members, filled + count)
         for c in range(count):
             j = candidates[c]
             alive[j] = True
@@ -135,7 +137,7 @@ def forests(indptr, heads, strengths, pointers, nodes, size):
     filled = 0
     for t in range(pointers.size - 1):
         stamp, first = t + 1, filled
-        members = _grown(members, filled + size)
+        members = grown(members, filled + size)
         target = nodes[pointers[t] : pointers[t + 1]]
         count = _neighbours_of(target, indptr, heads, strengths, mark, stamp, layer, pull)
         while count > 0 and filled - first < size:

@@ -215,8 +215,9 @@ def _product_expectation(dual, first, second, cardinalities, strides):
         if a == 0 or b == 0 or q & (q - 1) == 0:
             offsets[:n_terms] += (a ^ b) * strides[i]
         elif a != b:
-            offsets[n_terms : 2 * n_terms] = offsets[:n_terms] + a * strides[i]
-            offsets[2 * n_terms : 3 * n_terms] = offsets[:n_terms] + b * strides[i]
+            for t in range(n_terms):
+                offsets[n_terms + t] = offsets[t] + a * strides[i]
+                offsets[2 * n_terms + t] = offsets[t] + b * strides[i]
             n_terms *= 3
     total = 0.0
     for t in range(n_terms):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 
 # Columns of the running sums of a statistic.
 REFERENCE, TOTAL, SQUARES, CROSSES, OPEN = range(5)
@@ -328,7 +328,7 @@ def independent_nodes(first, last, regions, system, sums, block):
     exponents, products = np.empty((2, n_samples)), np.empty((2, n_samples))
     for t in range(first, last):
         i = regions.targets[t, 0]
-        a[:] = fields[i]
+        copy_to(a, fields[i])
         products[:] = 1.0
         for place in range(starts[t], starts[t + 1]):
             k, w = members[place], couplings[links[place]]

@@ -8,7 +8,7 @@ coefficients into log-weights takes one step for each target variable, like a fa
 import numpy as np
 from numba import njit
 
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 from gibbsian.backends.numba.spatial import FOLD_AFTER, accumulate, fold
 
 # What a variable is to the target at hand, in `role`: outside 0, in the region -1, in the target its bit.
@@ -85,7 +85,7 @@ def _sum_out(exponents, products, field, low, high):
 def _mean_product(out, exponents, products, scratch, size, low, high):
     """The mean of the product of the target's values under weights ``products * exp(exponents)``."""
     top, total = scratch[0], scratch[1]
-    top[:] = exponents[0]
+    copy_to(top, exponents[0])
     for state in range(1, len(exponents)):
         for m in range(out.size):
             top[m] = max(top[m], exponents[state, m])

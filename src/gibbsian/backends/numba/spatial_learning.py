@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from gibbsian.backends.numba import regions as choices
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 from gibbsian.backends.numba.random import advance, fill_thresholds
 from gibbsian.backends.numba.spatial import N_SUMS, REFERENCE, TOTAL, Forests, Shares, Spins, fill_fields
 from gibbsian.backends.numba.spatial_forests import forest_targets
@@ -172,7 +172,7 @@ def _semi_second_moments(
     """s2-SMCI (YU20 eq. 22 and 23) without triangles: all neighbours of a variable, the chosen ones of a pair."""
     n = len(spins)
     for i in range(n):
-        a[:] = fields[i]
+        copy_to(a, fields[i])
         for place in range(indptr[i], indptr[i + 1]):
             _add(a, exchanges[place])
         _fill_tanh(values, a)

@@ -1,0 +1,37 @@
+"""What the library takes from scikit-learn, without two packages that its base loads and hardly needs.
+
+They are half of the time of a first fit in a new process, and are loaded when something in them is asked for.
+"""
+
+from gibbsian.lazy import put_off
+
+with put_off("scipy.stats", "pandas"):
+    from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, DensityMixin, TransformerMixin, clone
+    from sklearn.utils import TransformerTags
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+    from sklearn.utils.validation import (
+        _check_feature_names_in,
+        _check_sample_weight,
+        check_is_fitted,
+        column_or_1d,
+        validate_data,
+    )
+
+__all__ = [
+    "BaseEstimator",
+    "ClassifierMixin",
+    "ClusterMixin",
+    "DensityMixin",
+    "TransformerMixin",
+    "TransformerTags",
+    "_check_feature_names_in",
+    "_check_sample_weight",
+    "available_if",
+    "check_classification_targets",
+    "check_is_fitted",
+    "clone",
+    "column_or_1d",
+    "type_of_target",
+    "validate_data",
+]

@@ -1,0 +1,49 @@
+"""Compiled kernels are kept where site-packages cannot be written, and work where nothing can be."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gibbsian
+
+CODE = """
+import numpy as np
+from gibbsian.backends.numba.elementary import copy_to
+target = np.zeros(3)
+copy_to(target, np.array([1.0, 2.0]))
+print(target.tolist(), sum(copy_to.stats.cache_hits.values()), len(copy_to.stats.cache_path) > 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A copy of the package in which no kernel can be kept: a file stands where the folder would."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(Path(gibbsian.__file__).parent, folder / "gibbsian", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "gibbsian" / "backends" / "numba" / "__pycache__").write_text("")
+    return folder
+
+
+def run(installed, **folders):
+    env = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
+    env |= {"PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"} | {k: str(v) for k, v in folders.items()}
+    return subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True, env=env).stdout
+
+
+@pytest.mark.parametrize("variable", ["XDG_CACHE_HOME", "NUMBA_CACHE_DIR"])
+def test_kernels_are_kept_elsewhere(installed, tmp_path, variable):
+    assert run(installed, **{variable: tmp_path}) == "[1.0, 2.0, 0.0] 0 True\n"
+    assert list(tmp_path.rglob("*copy_to*.nbc"))
+    assert run(installed, **{variable: tmp_path}) == "[1.0, 2.0, 0.0] 1 True\n"
+
+
+def test_kernels_work_where_no_folder_can_be_written(installed, tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "temporary").mkdir()
+    env = {"XDG_CACHE_HOME": tmp_path / "file" / "cache", "TMPDIR": tmp_path / "temporary"}
+    assert run(installed, **env) == "[1.0, 2.0, 0.0] 0 True\n"
+    assert not list((tmp_path / "temporary").iterdir())
