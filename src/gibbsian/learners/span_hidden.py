@@ -26,7 +26,6 @@ from gibbsian.learners.span_base import Change, SpanLearner, refreshed, step_inf
 from gibbsian.learners.span_filling import SpreadRows
 from gibbsian.learners.span_problem import negative_entropy
 from gibbsian.models.full_span import FullSpanModel, fill_probabilities
-from gibbsian.models.mixture import spread_places
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.optimizers import StepInfo
 from gibbsian.settings import check, declared, free, number
@@ -213,6 +212,8 @@ def _apart(
     Each looks at the columns that depend on one column, drawn rather not among those that earlier ones look at, and has
     rows that differ there (k-means++).
     """
+    from sklearn.cluster import kmeans_plusplus
+
     values = np.column_stack([states[:, i] == value for i, q in enumerate(shown) for value in range(q)]).astype(float)
     related = _dependence(values, shares, shown)
     chances = related.sum(axis=0)
@@ -220,8 +221,9 @@ def _apart(
         own = related[rng.choice(len(shown), p=chances / chances.sum())]
         chances = chances * (1.0 - _LEFT_ALONE * own / own.max())
         look = len(shown) * own / own.sum()
-        points = values * np.repeat(np.sqrt(look), shown)
-        yield states[spread_places(points, shares, min(n_values, len(states)), rng)], look
+        points, seed = values * np.repeat(np.sqrt(look), shown), int(rng.integers(2**31 - 1))
+        n_centres = min(n_values, len(states))
+        yield states[kmeans_plusplus(points, n_centres, sample_weight=shares, random_state=seed)[1]], look
 
 
 def _dependence(values: np.ndarray, shares: np.ndarray, shown: tuple[int, ...]) -> np.ndarray:

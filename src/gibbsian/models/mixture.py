@@ -325,36 +325,15 @@ def mean_of_columns(rows: Rows) -> np.ndarray:
 
 
 def spread_points(points: Any, weights: np.ndarray, n_components: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw points far apart by k-means++, as a dense array.
+    """Draw points far apart by k-means++ (scikit-learn's), as a dense array.
 
     Between unit vectors ``|x - m|^2 = 2 (1 - x.m)``, so that on the sphere this is k-means++ on the sphere.
     """
+    from sklearn.cluster import kmeans_plusplus
+
+    rows = sparse.csr_matrix(points) if sparse.issparse(points) else points
+    seed = int(rng.integers(2**31 - 1))
     scaled = weights / weights.max()  # so that sums of squares stay finite, whatever the unit of the weights
-    chosen = points[np.sort(spread_places(points, scaled, n_components, rng))]
+    _, places = kmeans_plusplus(rows, n_components, sample_weight=scaled, random_state=seed)
+    chosen = points[np.sort(places)]
     return chosen.toarray() if sparse.issparse(chosen) else np.array(chosen)
-
-
-def spread_places(points: Any, weights: np.ndarray, n_places: int, rng: np.random.Generator) -> np.ndarray:
-    """Choose rows far apart by k-means++, with the best of a few draws for each (Arthur and Vassilvitskii 2007).
-
-    The draws are those of scikit-learn's ``kmeans_plusplus``, whose package takes a second to load.
-    """
-    draws = np.random.RandomState(int(rng.integers(2**31 - 1)))
-    squares = np.asarray((points * points).sum(axis=1)).ravel()
-    places, nearest = [draws.choice(len(weights), p=weights / weights.sum())], np.full(len(weights), np.inf)
-    while True:
-        nearest = np.minimum(nearest, _distances(points, squares, places[-1:])[0])
-        if len(places) == n_places:
-            return np.array(places)
-        shares = np.cumsum(weights * nearest)
-        tried = np.searchsorted(shares, draws.uniform(size=2 + int(np.log(n_places))) * (nearest @ weights))
-        tried = np.minimum(tried, len(weights) - 1)
-        left = np.minimum(nearest, _distances(points, squares, tried)) @ weights
-        places.append(tried[np.argmin(left)])
-
-
-def _distances(points: Any, squares: np.ndarray, places: Any) -> np.ndarray:
-    """Squared distances of some rows to all."""
-    products = points[places] @ points.T
-    products = products.toarray() if sparse.issparse(products) else products
-    return np.maximum(squares[places][:, None] + squares - 2.0 * products, 0.0)

@@ -174,8 +174,7 @@ _axis_minimum = claim("the steps end at an axis minimum", "TA22 theorem 2", tria
 _to_the_target = claim("they tend to the target distribution, parameters and all", "TA22 corollary 1", trials=1)(
     lambda results: in_every_trial(
         (results["distance"] < 1e-5) & (results["end"] < 1e-12),
-        f"KL(q || p) at the end at most {results['end'].max():.1e}, "
-        f"parameters {results['distance'].max():.1e} away",
+        f"KL(q || p) at the end at most {results['end'].max():.1e}, parameters {results['distance'].max():.1e} away",
     )
 )
 _same_end = claim("from wherever they start", "TA22 corollary 1", trials=1)(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.integrate import quad
 from scipy.special import logsumexp
 from scipy.stats import norm
-from sklearn.cluster import kmeans_plusplus
 
 import gibbsian as gb
 from gibbsian.answers import answers_about
@@ -17,7 +15,6 @@ from gibbsian.learners import EM, run
 from gibbsian.models import MODELS
 from gibbsian.models.class_shares import log_joint, posterior
 from gibbsian.models.independent_columns import IndependentColumnsMixture
-from gibbsian.models.mixture import spread_places
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel, KMeansModel
 from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, unit_rows
 from systems import all_states
@@ -208,12 +205,3 @@ def test_shares_of_rows_that_no_class_explains():
     np.testing.assert_array_equal(posterior(scores), [[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]])
     assert log_joint(np.zeros((1, 1)), np.zeros((2, 1)), np.log([0.5, 0.5])).shape == (1, 2)
     assert logsumexp(np.log(WEIGHTS)) == pytest.approx(0.0)
-
-
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("n_places", [1, 2, 9])
-def test_starts_far_apart_are_those_of_scikit_learn(rng, form, n_places):
-    points, weights = rng.normal(size=(60, 3)) + 5 * rng.integers(0, 3, (60, 1)), rng.random(60)
-    seed = int(np.random.default_rng(1).integers(2**31 - 1))
-    _, places = kmeans_plusplus(points, n_places, sample_weight=weights, random_state=seed)
-    assert spread_places(form(points), weights, n_places, np.random.default_rng(1)).tolist() == places.tolist()

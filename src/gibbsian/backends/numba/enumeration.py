@@ -25,7 +25,7 @@ ONE_THREAD_UP_TO = 2**20
 
 def over_blocks(kernel: Callable[..., None], n_rows: int, n_low: int, *arrays: Any) -> None:
     """Let a kernel work through all rows: few states by itself, many a block at a time on all threads."""
-    n_blocks = min(n_rows, N_BLOCKS)
+    n_blocks = min(max(n_rows, 1), N_BLOCKS)
     if n_rows << n_low <= ONE_THREAD_UP_TO:
         kernel(0, n_blocks, n_blocks, *arrays)
     else:
