@@ -29,7 +29,7 @@ class ContinuousAnswers(Answers):
     """
 
     def _drawn(self, n_samples: int, rng: np.random.Generator, method: str) -> np.ndarray:
-        """Draw nodes exactly and then each variable given the others: the law of that is exact as the integrals are."""
+        """Draw nodes exactly, then each variable given the others: the draws are exact as the integrals are."""
         if method in ("auto", "exact"):
             try:
                 nodes = exact(self.model).sample(n_samples, rng)

@@ -1,4 +1,4 @@
-"""Some columns told by the others: their probabilities, and the decision of least expected loss (YK15).
+"""Some columns predicted from the others: their probabilities, and the decision of least expected loss (YK15).
 
 The columns that are asked for are missing in the data that these functions get.
 """

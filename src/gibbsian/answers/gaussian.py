@@ -79,7 +79,7 @@ class GaussianAnswers:
 
     def _parts(self, data: Dataset) -> Any:
         """Yield rows with the same present cells: these, how far they are from the mean, and their own precision."""
-        mean, covariance = self.model.standard_law
+        mean, covariance = self.model.standard_moments
         for rows, holes in patterns(data):
             apart = (self.model.standard(data.states[rows]) - mean)[:, ~holes]
             yield rows, ~holes, apart, np.linalg.inv(covariance[np.ix_(~holes, ~holes)])

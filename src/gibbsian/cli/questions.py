@@ -34,7 +34,7 @@ def question(of_rows: bool) -> Callable[[Callable[..., None]], click.Command]:
             check_distinct(data=data, out=out)
             machine, reading = load_model(model, seed), ("weights", "convert")
             how = {name: own.pop(name) for name in reading if name in own}
-            if "columns" in own:  # which are to be told, so the table need not have them
+            if "columns" in own:  # which are to be predicted, so the table need not have them
                 own["columns"] = how["unseen"] = _names_in(own["columns"], machine.names_)
             rows = [] if data is None else [machine.read(data, **how)]
             function(machine, *rows, out=out, **own)

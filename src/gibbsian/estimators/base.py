@@ -178,8 +178,8 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
             if targets is None:
                 held_out = self.score_or_pseudo_score(unseen)
             else:
-                told = self.conditional_score(unseen, targets)
-                held_out = HeldOut(told, "conditional log-likelihood", unseen.n_rows)
+                score = self.conditional_score(unseen, targets)
+                held_out = HeldOut(score, "conditional log-likelihood", unseen.n_rows)
             self.result_ = replace(result, state=None, held_out=held_out)
         return self
 
@@ -200,8 +200,8 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
             "steps": result.n_steps,
             "seconds": round(result.seconds, 4),
         }
-        told = {**provenance, **result.provenance}
-        return replace(result, provenance=told, penalised=is_penalised(learner))
+        story = {**provenance, **result.provenance}
+        return replace(result, provenance=story, penalised=is_penalised(learner))
 
     def _learns_by_chunks(self) -> bool:
         """Say whether rows may come in chunks; a refusal may be raised with its reason."""
@@ -550,8 +550,8 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         """
         data = self._read(X, sample_weight=sample_weight)
         parts = (data, data.hide(columns))
-        told, free = (np.average(self._answers.log_evidence(rows), weights=rows.weights) for rows in parts)
-        return float(told - free)
+        whole, free = (np.average(self._answers.log_evidence(rows), weights=rows.weights) for rows in parts)
+        return float(whole - free)
 
     def score_or_pseudo_score(self, X: Any) -> HeldOut:
         """Return the score where it is exact, else the pseudo-score, else the score's lower side; say which it is.
@@ -761,8 +761,8 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         X : array, frame, path or Dataset
             The rows.
         columns : str, int or list, default=None
-            Columns to be told by the present cells of all others, whatever X has there (YK15): then the probabilities
-            of the values of one column, an array of shape (rows, values), or a list of such arrays.
+            Columns to be predicted from the present cells of all others, whatever X has there (YK15): then the
+            probabilities of the values of one column, an array of shape (rows, values), or a list of such arrays.
         joint : bool, default=False
             The probabilities of all combinations of the values of these columns instead, the last column's changing
             fastest.
@@ -794,8 +794,8 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         X : array, frame, path or Dataset
             The rows.
         columns : str, int or list, default=None
-            Columns to be told by the present cells of all others: then the values of these alone, an array of shape
-            (rows,) for one column and (rows, columns) for a list.
+            Columns to be predicted from the present cells of all others: then the values of these alone, an array of
+            shape (rows,) for one column and (rows, columns) for a list.
         losses : matrix, list of matrices or "joint", default=None
             What a decision costs: the entry (i, j) is the loss where the value number i is true and j is decided, for
             each column its own matrix; the values of least expected loss are decided (the Bayes decision, YK15). By
@@ -816,13 +816,13 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         data = self._read(X)
         places, unseen = data.places(columns), data.hide(columns)
         codes = decided_codes(self._answers, unseen, places, losses, self._rng())[unseen.row_of]
-        told = [np.array(self.coding_.labels_of(j))[codes[:, k]] for k, j in enumerate(places)]
-        return stacked(told) if is_list(columns) else told[0]
+        predicted = [np.array(self.coding_.labels_of(j))[codes[:, k]] for k, j in enumerate(places)]
+        return stacked(predicted) if is_list(columns) else predicted[0]
 
     def impute(self, X: Any) -> Any:
         """Return X with missing values at the most probable one and missing numbers at their mean, each by itself.
 
-        What is told of a cell is given the present cells of its row. Frames come back as frames.
+        A cell is filled given the present cells of its row. Frames come back as frames.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""A classifier: labels y told by features x, with any machine behind it."""
+"""A classifier: labels y predicted from features x, with any machine behind it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONDITIONAL = {"conditional": MCL, "pseudo": MCPLE}
 
 @declared
 class GibbsClassifier(ClassifierMixin, BaseEstimator):
-    """Tells labels y by features x, by the distribution ``P(y | x)`` of a Gibbs model (YK15).
+    """Predicts labels y from features x, by the distribution ``P(y | x)`` of a Gibbs model (YK15).
 
     Without a `machine` the features are any numbers, which enter the energy linearly and need no distribution of their
     own: multinomial logistic regression, and with hidden units the discriminative restricted Boltzmann machine with

@@ -199,7 +199,7 @@ class GaussianModel(ExponentialFamily):
         return self._solved is not None
 
     @property
-    def standard_law(self) -> tuple[np.ndarray, np.ndarray]:
+    def standard_moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and covariance in standard units."""
         assert self._solved is not None
         return self._solved[:2]
@@ -207,12 +207,12 @@ class GaussianModel(ExponentialFamily):
     @property
     def mean(self) -> np.ndarray:
         """The mean."""
-        return self.centre + self.scale * self.standard_law[0]
+        return self.centre + self.scale * self.standard_moments[0]
 
     @property
     def covariance(self) -> np.ndarray:
         """The covariance."""
-        return self.standard_law[1] * np.outer(self.scale, self.scale)
+        return self.standard_moments[1] * np.outer(self.scale, self.scale)
 
     @property
     def log_partition(self) -> float:
@@ -257,7 +257,7 @@ class GaussianModel(ExponentialFamily):
 
     def own_moments(self, weight: float) -> Moments:
         """Return the moments of the distribution itself, as if of rows of some weight."""
-        mean, covariance = self.standard_law
+        mean, covariance = self.standard_moments
         m = np.append(1.0, mean)
         return Moments(np.outer(m, m) + np.pad(covariance, (1, 0)), weight)
 
@@ -326,7 +326,7 @@ class GaussianModel(ExponentialFamily):
 
     def _information(self) -> np.ndarray:
         """The covariance of the statistics, by Isserlis' theorem for products of two variables."""
-        mean, covariance = self.standard_law
+        mean, covariance = self.standard_moments
         m, wide, second = np.append(1.0, mean), np.pad(covariance, (1, 0)), self.own_moments(1.0).matrix
         a, b, factors = self._terms
         pairs = second[np.ix_(a, a)] * wide[np.ix_(b, b)] + second[np.ix_(a, b)] * wide[np.ix_(b, a)]
@@ -345,7 +345,7 @@ class Completions:
         size = model.n_variables + 1
         if not model.is_proper:
             return Moments(np.full((size, size), np.nan), np.nan)
-        (mean, covariance), matrix = model.standard_law, np.zeros((size, size))
+        (mean, covariance), matrix = model.standard_moments, np.zeros((size, size))
         states, weights = model.standard(self.data.states), self.data.weights
         for rows, holes in patterns(self.data):
             weight = weights[rows].sum()

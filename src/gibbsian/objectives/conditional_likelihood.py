@@ -1,4 +1,4 @@
-"""Conditional likelihood: how well some columns are told by the others (YK15)."""
+"""Conditional likelihood: how well some columns are predicted from the others (YK15)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gibbsian.objectives.flip_costs import FlipCostObjective
 from gibbsian.settings import check, declared, free, number
 
 TARGETS = (
-    "The columns to be told by the others, by name or number; None are all, and nothing is given. Parameters that "
-    "touch no target, nor a hidden unit, change nothing and stay where they are."
+    "The columns to be predicted from the others, by name or number; None are all, and nothing is given. Parameters "
+    "that touch no target, nor a hidden unit, change nothing and stay where they are."
 )
 
 
 def targets_setting(kw_only: bool = False) -> Any:
-    """Declare the columns that are told by the others."""
+    """Declare the columns that are predicted from the others."""
     return free(None, TARGETS, doc="str, int or sequence, optional", kw_only=kw_only)
 
 
@@ -70,8 +70,8 @@ class ConditionalLikelihood:
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             current = model.replace(theta)
-            (told, _), (free_y, _) = clamped(current, with_y), clamped(current, without_y)
-            return free_y.log_partition - told.log_partition, (free_y.mean - told.mean) / model.temperature
+            (with_all, _), (free_y, _) = clamped(current, with_y), clamped(current, without_y)
+            return free_y.log_partition - with_all.log_partition, (free_y.mean - with_all.mean) / model.temperature
 
         return function
 

@@ -159,53 +159,53 @@ def cd_objective() -> Experiment:
     )
 
 
-def updated_law(theta: np.ndarray, law: np.ndarray) -> np.ndarray:
+def after_an_update(theta: np.ndarray, p0: np.ndarray) -> np.ndarray:
     """Return the distribution p1 after one Gibbs update of a random variable, from p0."""
     weights = STATISTICS @ theta
-    return ((law + law[FLIPPED]) * expit(weights - weights[FLIPPED])).mean(axis=0)
+    return ((p0 + p0[FLIPPED]) * expit(weights - weights[FLIPPED])).mean(axis=0)
 
 
-def divergence_gap(theta: np.ndarray, law: np.ndarray) -> float:
+def divergence_gap(theta: np.ndarray, p0: np.ndarray) -> float:
     """Return ``KL(p0 | p) - KL(p1 | p)``, in which log Z cancels (Hinton 2002)."""
-    after = updated_law(theta, law)
-    return float((xlogy(law, law) - xlogy(after, after)).sum() + theta @ ((after - law) @ STATISTICS))
+    after = after_an_update(theta, p0)
+    return float((xlogy(p0, p0) - xlogy(after, after)).sum() + theta @ ((after - p0) @ STATISTICS))
 
 
-def update_of(theta: np.ndarray, law: np.ndarray) -> np.ndarray:
+def update_of(theta: np.ndarray, p0: np.ndarray) -> np.ndarray:
     """Return the expected update, the gradient less the part that comes from the change of p1 (H06 eq. 24)."""
-    return (law - updated_law(theta, law)) @ STATISTICS
+    return (p0 - after_an_update(theta, p0)) @ STATISTICS
 
 
-def followed_update(theta: np.ndarray, law: np.ndarray) -> list[np.ndarray]:
+def followed_update(theta: np.ndarray, p0: np.ndarray) -> list[np.ndarray]:
     """Return the parameters along the way of the expected update."""
     path = [theta]
     for _ in range(N_STEPS):
-        path.append(path[-1] + RATE * update_of(path[-1], law))
+        path.append(path[-1] + RATE * update_of(path[-1], p0))
     return path
 
 
-def slope_of(theta: np.ndarray, law: np.ndarray) -> np.ndarray:
+def slope_of(theta: np.ndarray, p0: np.ndarray) -> np.ndarray:
     """Return the whole gradient of the objective by differences."""
     h = 1e-5
     steps = h * np.eye(theta.size)
-    return np.array([divergence_gap(theta + d, law) - divergence_gap(theta - d, law) for d in steps]) / (2 * h)
+    return np.array([divergence_gap(theta + d, p0) - divergence_gap(theta - d, p0) for d in steps]) / (2 * h)
 
 
 def _objective_trial(rng: np.random.Generator) -> Trial:
     truth = random_model(rng)
-    laws = {"own": distribution_of(truth, STATES), "foreign": rng.dirichlet(np.ones(len(STATES)))}
+    distributions = {"own": distribution_of(truth, STATES), "foreign": rng.dirichlet(np.ones(len(STATES)))}
     trial: Trial = {}
-    for name, law in laws.items():
-        data = Dataset.read(STATES, coding="spin", sample_weight=law)
+    for name, p0 in distributions.items():
+        data = Dataset.read(STATES, coding="spin", sample_weight=p0)
         mple = estimate("mple", data, rng, tol=1e-10)
-        path = followed_update(np.zeros(STATISTICS.shape[1]), law)
-        best = minimize(divergence_gap, path[0], (law,), jac=slope_of, method="BFGS", options={"gtol": 1e-9}).x
+        path = followed_update(np.zeros(STATISTICS.shape[1]), p0)
+        best = minimize(divergence_gap, path[0], (p0,), jac=slope_of, method="BFGS", options={"gtol": 1e-9}).x
         trial |= {
-            name: [divergence_gap(path[t], law) for t in SEEN],
+            name: [divergence_gap(path[t], p0) for t in SEEN],
             f"{name} run to mple": distance(path[-1], mple),
             f"{name} share of the way left": distance(path[-1], mple) / distance(path[0], mple),
             f"{name} best to mple": distance(best, mple),
-            f"{name} cosine": [_cosine(update_of(path[t], law), -slope_of(path[t], law)) for t in EARLY],
+            f"{name} cosine": [_cosine(update_of(path[t], p0), -slope_of(path[t], p0)) for t in EARLY],
         }
     return trial
 
@@ -215,7 +215,7 @@ def _cosine(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _table_of_ends(results: Results) -> Table:
-    names = [f"{law} {what}" for law in ("own", "foreign") for what in ("run to mple", "best to mple")]
+    names = [f"{p0} {what}" for p0 in ("own", "foreign") for what in ("run to mple", "best to mple")]
     rows = [{"distance": name, "median": np.median(results[name]), "largest": results[name].max()} for name in names]
     return Table("where the run of the update ends, and the least value of the objective", rows)
 

@@ -162,8 +162,8 @@ def _restored_is_better(results: Results) -> Verdict:
 def _close(results: Results) -> Verdict:
     found = mean_with_error(results["hyperparameters"][:, 0])
     gaps = np.abs(found.value - [SMOOTHNESS, FLIPPED])
-    told = f"J {found.at(0)} for {SMOOTHNESS}, share flipped {found.at(1)} for {FLIPPED}"
-    return Verdict((gaps < [0.05, 0.02]).all(), told)
+    numbers = f"J {found.at(0)} for {SMOOTHNESS}, share flipped {found.at(1)} for {FLIPPED}"
+    return Verdict((gaps < [0.05, 0.02]).all(), numbers)
 
 
 @claim("they restore as well as the values that made the image", REMARK, trials=4, ours=True)

@@ -8,7 +8,7 @@ from scipy.special import rel_entr
 
 from gibbsian.papers.experiment import EXPERIMENTS, Results
 from gibbsian.papers.h06 import N_VARIABLES, STATES, expected_step, random_model
-from gibbsian.papers.h06_divergence import divergence_gap, slope_of, update_of, updated_law
+from gibbsian.papers.h06_divergence import after_an_update, divergence_gap, slope_of, update_of
 from gibbsian.papers.systems import distribution_of
 
 
@@ -31,13 +31,13 @@ def test_the_law_after_an_update_is_that_of_the_transition_matrix(model, law):
             reached = np.flatnonzero((others == np.delete(state, k)).all(axis=1))
             matrix[start, reached] += own[reached] / own[reached].sum() / N_VARIABLES
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0)
-    np.testing.assert_allclose(updated_law(model.theta, law), law @ matrix, atol=1e-15)
-    np.testing.assert_allclose(updated_law(model.theta, own), own, atol=1e-15)
+    np.testing.assert_allclose(after_an_update(model.theta, law), law @ matrix, atol=1e-15)
+    np.testing.assert_allclose(after_an_update(model.theta, own), own, atol=1e-15)
 
 
 def test_the_objective_is_the_difference_of_divergences(model, law):
     own = distribution_of(model, STATES)
-    after = updated_law(model.theta, law)
+    after = after_an_update(model.theta, law)
     expected = rel_entr(law, own).sum() - rel_entr(after, own).sum()
     assert divergence_gap(model.theta, law) == pytest.approx(expected, abs=1e-13)
 
