@@ -60,7 +60,7 @@ class HardKMeans(MeansEstimator):
     array([146.,   1.,   1.])
     """
 
-    n_init: int = whole(5, "Starts; the one of least energy is kept.", least=1)
+    n_init: int = whole(1, "Starts by k-means++, as many as in scikit-learn; the one of least energy is kept.", least=1)
     max_iter: int = whole(300, "Most steps of each start.", least=1)
     tol: float = number(0.0, "Converged when the energy per row falls by no more.", least=0.0)
 

@@ -92,7 +92,7 @@ def nearest(rows: Any, means: np.ndarray, present: np.ndarray | None = None) -> 
     def some(blocks: list[slice]) -> None:
         memory = np.empty(len(means) * max(block.stop - block.start for block in blocks))
         for block in blocks:
-            best_classes(_scores(rows[block], theta, offsets, memory), labels[block])
+            best_classes(_products(rows[block], theta, memory), offsets, labels[block])
 
     _in_threads(some, _cuts(rows), len(means) * _n_cells(rows))
     return labels
@@ -156,16 +156,20 @@ def _n_cells(features: Any) -> int:
 
 
 def _scores(features: Any, theta: np.ndarray, offsets: np.ndarray, memory: np.ndarray | None = None) -> np.ndarray:
-    """``log P(x, a)``, classes first, in `memory` where that is given and the features are dense."""
-    shape = (len(offsets), features.shape[0])
-    if sparse.issparse(features):
-        scores = np.ascontiguousarray((features @ theta.T).T)
-    elif memory is None:
-        scores = theta @ features.T
-    else:
-        scores = np.matmul(theta, features.T, out=memory[: shape[0] * shape[1]].reshape(shape))
+    """``log P(x, a)``, classes first."""
+    scores = _products(features, theta, memory)
     scores += offsets[:, None]
     return scores
+
+
+def _products(features: Any, theta: np.ndarray, memory: np.ndarray | None = None) -> np.ndarray:
+    """``S(x) . theta_a``, classes first, in `memory` where that is given and the features are dense."""
+    if sparse.issparse(features):
+        return np.ascontiguousarray((features @ theta.T).T)
+    if memory is None:
+        return theta @ features.T
+    shape = (len(theta), features.shape[0])
+    return np.matmul(theta, features.T, out=memory[: shape[0] * shape[1]].reshape(shape))
 
 
 def _class_sums(features: Any, shares: np.ndarray) -> np.ndarray:

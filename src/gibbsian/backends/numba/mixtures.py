@@ -125,24 +125,31 @@ def winner_take_all(rows, weights, order, means, wins, cells, first_rate, consta
                 means[best, j] /= math.sqrt(square)
 
 
+@njit(cache=True, fastmath=VECTOR_MATH)
+def _better(row, offset, highest, labels, a):
+    for i in range(row.size):
+        score = row[i] + offset
+        better = score > highest[i]
+        highest[i] = score if better else highest[i]
+        labels[i] = a if better else labels[i]
+
+
 @njit(cache=True, nogil=True)
-def best_classes(scores, labels):
-    """Write the class of the highest score of each row (the first of equals); `scores` is classes x rows."""
-    k, n_rows = scores.shape
+def best_classes(products, offsets, labels):
+    """Write the class of the highest product plus offset of each row (the first of equals); classes come first."""
+    k, n_rows = products.shape
     highest = np.empty(_CHUNK)
     for start in range(0, n_rows, _CHUNK):
         end = min(start + _CHUNK, n_rows)
-        for i in range(start, end):
-            highest[i - start] = scores[0, i]
-            labels[i] = 0
-        for a in range(1, k):
-            for i in range(start, end):
-                better = scores[a, i] > highest[i - start]
-                highest[i - start] = scores[a, i] if better else highest[i - start]
-                labels[i] = a if better else labels[i]
+        top, label = highest[: end - start], labels[start:end]
+        for i in range(end - start):
+            top[i] = -np.inf
+            label[i] = 0
+        for a in range(k):
+            _better(products[a, start:end], offsets[a], top, label, a)
 
 
-@njit(cache=True, fastmath=VECTOR_MATH)
+@njit(cache=True, fastmath=VECTOR_MATH | {"reassoc"})  # a sum in several lanes
 def _distance(row, mean):
     total = 0.0
     for j in range(row.size):
