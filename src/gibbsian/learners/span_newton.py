@@ -17,23 +17,25 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.learners.base import LEARNERS
 from gibbsian.learners.span_base import Change, SelectingLearner, SpanPoint, refreshed, rescanned
-from gibbsian.learners.span_greedy import Move, apply_move, greedy_moves, greedy_step
+from gibbsian.learners.span_greedy import greedy_moves, greedy_step
 from gibbsian.learners.span_problem import SpanProblem
 from gibbsian.settings import declared
 
 # Newton's method squares its error: a step that promises no more than this is the last one.
 LAST_STEP = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
-# A re-fit on the way, of parameters that will move again, ends earlier.
-_LAST_STEP_ON_THE_WAY = 1e-4
+# A re-fit on the way, of parameters that will move again, ends at a step that promises this share of the next gain.
+_SHARE_ON_THE_WAY = 0.1
 # To what the minimised value, log Z - theta . targets, is known.
 _ROUNDING = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-6}
 _MOST_STEPS = 50
 _MOST_HALVINGS = 30
-# Appends between two re-fits: at least so many, and this share of the active set.
-_LEAST_BATCH, _BATCH_SHARE = 4, 0.5
+# Functions appended at once: those that gain this share of the best, at most so many or this share of the active set.
+_GAIN_SHARE, _LEAST_POOL, _POOL_SHARE = 0.5, 4, 0.5
+# States up to which greedy moves from nothing are a second path: larger tables make them dearer than all the rest.
+GREEDY_TOO = 2**18
 
 # What a fit does next.
-MOVES, APPENDS, REFIT, PRUNE, DONE = range(5)
+POOL, MOVES, REFIT, PRUNE, DONE = range(5)
 
 
 # -- one re-fit -------------------------------------------------------------------------------------------------------
@@ -133,7 +135,7 @@ def prune(problem: SpanProblem, point: SpanPoint) -> SpanPoint:
     Expects a point that was re-fitted. First all are removed that the quadratic form names; should that
     not lower the cost, only the first of them.
     """
-    named = worthless(problem, point)
+    named, _ = worthless(problem, point)
     dual = point.dual
     for places in (named, named[:1]) if len(named) > 1 else (named,):
         if not places:
@@ -145,8 +147,10 @@ def prune(problem: SpanProblem, point: SpanPoint) -> SpanPoint:
     return refreshed(problem, dual, point.indices, point.theta)
 
 
-def worthless(problem: SpanProblem, point: SpanPoint) -> list[int]:
-    """Return the places of functions to remove, least useful first, each judged with those before it gone.
+def worthless(problem: SpanProblem, point: SpanPoint) -> tuple[list[int], np.ndarray]:
+    """Return the places of functions to remove and the parameters without them.
+
+    The least useful comes first, and each is judged with those before it gone.
 
     Without y, and the others re-fitted, divergence and shrinkage grow by ``theta_y^2 / (2 C_yy)`` to second
     order, C the inverse Hessian; removing it changes the other parameters by ``-theta_y C_y / C_yy`` and C by ``-C_y
@@ -154,7 +158,7 @@ def worthless(problem: SpanProblem, point: SpanPoint) -> list[int]:
     """
     n_active = point.indices.size
     if n_active == 0:
-        return []
+        return [], point.theta
     curvature = hessian(problem, point.dual, point.indices) + np.diag(problem.l2_of(point.indices))
     covariance = _solve(curvature, np.eye(n_active))
     theta, penalties = point.theta.copy(), problem.penalties(point.indices)
@@ -170,7 +174,22 @@ def worthless(problem: SpanProblem, point: SpanPoint) -> list[int]:
         theta -= theta[worst] * column
         covariance -= np.outer(column, covariance[worst])
         left[worst] = False
-    return named
+    return named, theta
+
+
+# -- functions that are appended together -----------------------------------------------------------------------------
+def pooled(problem: SpanProblem, point: SpanPoint, tol: float) -> SpanPoint:
+    """Append all functions that gain nearly as much as the best, re-fit, and drop those that do not pay together."""
+    floor = max(tol, _GAIN_SHARE * point.append_gain)
+    most = max(_LEAST_POOL, int(_POOL_SHARE * point.indices.size))
+    chosen = problem.candidates(point.dual, point.indices, floor)[:most]
+    indices, theta = np.append(point.indices, chosen), np.append(point.theta, np.zeros(chosen.size))
+    cost = problem.cost(indices, theta, point.log_partition)
+    after = refit(problem, replace(point, indices=indices, theta=theta, cost=cost), _SHARE_ON_THE_WAY * floor)
+    named, theta = worthless(problem, after)
+    if not named:
+        return after
+    return refreshed(problem, after.dual, np.delete(after.indices, named), np.delete(theta, named))
 
 
 # -- the algorithm ----------------------------------------------------------------------------------------------------
@@ -185,9 +204,9 @@ class NewtonProgress:
     task : int
         What comes next.
     path : int
-        0: greedy first; 1: re-fits from the start; 2: the better of both is in `point`.
+        0: functions are pooled; 1: greedy moves from nothing; 2: the better of both is in `point`.
     n_changes : int
-        Changes of the active set since the last re-fit.
+        Changes since the last re-fit.
     best_indices, best_theta, best_cost
         The end of the first path.
     """
@@ -222,13 +241,12 @@ Task = tuple[Change | None, NewtonProgress]
 @LEARNERS.register("span-newton", models=("full-span",))
 @declared(frozen=True)
 class SpanNewton(SelectingLearner):
-    """Two paths with Newton re-fits, and the better of their ends: never a higher cost than `SpanGreedy`.
+    """Functions appended together and re-fitted by Newton's method; up to 2^18 states never a higher cost than greedy.
 
-    The first path takes the greedy moves to their end, then re-fits all parameters, removes functions that do
-    not pay, and goes on with greedy moves, until nothing gains; it starts from greedy's result and every step
-    lowers the cost. The second starts anew: appends in batches, a re-fit and a pruning after each, greedy
-    moves at the end. It usually ends lower, because functions are judged when the parameters of the others
-    are right.
+    Each round appends all functions that gain nearly as much as the best of them, re-fits all parameters, and removes
+    functions that do not pay; then come greedy moves and re-fits until nothing gains. Functions are so judged when the
+    parameters of the others are right, which usually ends lower than one move at a time, and in a twentieth of the
+    passes. Where tables are small, greedy moves from nothing are a second path, and the better end is kept.
 
     Examples
     --------
@@ -240,8 +258,8 @@ class SpanNewton(SelectingLearner):
     """
 
     def fresh(self, problem: SpanProblem, point: SpanPoint) -> NewtonProgress:
-        """Return the progress that starts from nothing, with greedy moves."""
-        return NewtonProgress.at(point, MOVES, 0)
+        """Return the progress that starts from nothing, with functions appended together."""
+        return NewtonProgress.at(point, POOL, 0 if problem.basis.size <= GREEDY_TOO else 1)
 
     def begin(self, problem: SpanProblem, point: SpanPoint, once: bool = False) -> NewtonProgress:
         """Return the progress that starts at a point, with a re-fit."""
@@ -273,30 +291,29 @@ class SpanNewton(SelectingLearner):
             return None, replace(inner, task=REFIT)
         return _next_path(problem, inner)
 
-    def _append(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
-        """Append the best function, until the batch is full; go over to greedy moves where none gains enough."""
+    def _pool(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
+        """Append functions together while that lowers the cost; then go over to greedy moves."""
         point = inner.point
+        indices, theta, cost = point.indices, point.theta, point.cost
         if point.append_index < 0 or point.append_gain < self.tol:
-            return None, replace(inner, task=REFIT if inner.n_changes else MOVES)
-        if inner.n_changes >= max(_LEAST_BATCH, _BATCH_SHARE * point.indices.size):
             return None, replace(inner, task=REFIT)
-        target = problem.append_target(point.dual, point.append_index)
-        after = apply_move(problem, point, Move("append", point.append_index, point.append_gain, target))
-        return Change("append", point.append_index), replace(inner, point=after, n_changes=inner.n_changes + 1)
+        after = pooled(problem, point, self.tol)
+        if after.cost < cost:
+            return Change("pool"), replace(inner, point=after)
+        return None, replace(inner, point=refreshed(problem, after.dual, indices, theta), task=MOVES, n_changes=1)
 
     def _refit(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
-        on_the_way = inner.path and inner.point.append_gain >= self.tol
-        after = refit(problem, inner.point, _LAST_STEP_ON_THE_WAY if on_the_way else 0.0)
+        after = refit(problem, inner.point)
         change = Change("refit") if after.cost < inner.point.cost else None
         return change, replace(inner, point=after, task=PRUNE, n_changes=0)
 
     def _prune(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
         after = prune(problem, inner.point)
         change = Change("prune") if after.indices.size < inner.point.indices.size else None
-        return change, replace(inner, point=after, task=APPENDS if inner.path else MOVES)
+        return change, replace(inner, point=after, task=MOVES)
 
 
-_TASKS = {MOVES: SpanNewton._move, APPENDS: SpanNewton._append, REFIT: SpanNewton._refit, PRUNE: SpanNewton._prune}
+_TASKS = {POOL: SpanNewton._pool, MOVES: SpanNewton._move, REFIT: SpanNewton._refit, PRUNE: SpanNewton._prune}
 
 
 def _next_path(problem: SpanProblem, inner: NewtonProgress) -> Task:
@@ -304,7 +321,7 @@ def _next_path(problem: SpanProblem, inner: NewtonProgress) -> Task:
     point = inner.point
     if inner.path == 0:
         again = refreshed(problem, point.dual, np.empty(0, np.int64), np.empty(0))
-        return Change("restart"), NewtonProgress(again, APPENDS, 1, 0, point.indices, point.theta, point.cost)
+        return Change("restart"), NewtonProgress(again, MOVES, 1, 0, point.indices, point.theta, point.cost)
     if inner.best_cost <= point.cost:
         point = refreshed(problem, point.dual, inner.best_indices, inner.best_theta)
     return Change("keep"), replace(inner, point=point, task=DONE, path=2)

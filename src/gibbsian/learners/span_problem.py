@@ -229,6 +229,21 @@ class SpanProblem:
         """Return the gain and the index of the best append; index -1 where none lowers the cost."""
         return self._pass(dual, indices, 0, 1.0, 0.0)
 
+    def candidates(self, dual: np.ndarray, indices: np.ndarray, floor: float) -> np.ndarray:
+        """Return the functions whose append gains at least `floor`, the best first."""
+        passing = np.setdiff1d(span.passing(dual, self.data_dual, floor + self.penalty.base), indices)
+        gains = span.append_gains(
+            passing,
+            dual[passing].astype(np.float64),
+            self.data_dual[passing].astype(np.float64),
+            self.penalties(passing),
+            self.limit,
+            self._shrinkage,
+            self._axes,
+        )
+        order = np.argsort(-gains, kind="stable")
+        return passing[order[: np.count_nonzero(gains >= floor)]]
+
     def move(self, dual: np.ndarray, indices: np.ndarray, z: int, target: float) -> tuple[float, int]:
         """Lead ``dual[z]`` to `target` by changing its parameter, in place, and scan as `scan` does in the same pass.
 

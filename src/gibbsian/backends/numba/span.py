@@ -133,6 +133,29 @@ def append_gain(y, now, data, penalty, limit, shrinkage, axes):
 
 
 @njit(cache=True, nogil=True)
+def passing(dual, data, threshold):
+    """Return the functions, but for the constant, whose divergence the bounds allow to fall by more than `threshold`."""
+    count = 0
+    for y in range(1, dual.size):
+        count += may_gain(np.float64(dual[y]), np.float64(data[y]), threshold)
+    found, n_found = np.empty(count, np.int64), 0
+    for y in range(1, dual.size):
+        if n_found < count and may_gain(np.float64(dual[y]), np.float64(data[y]), threshold):
+            found[n_found] = y
+            n_found += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def append_gains(functions, duals, data, penalties, limit, shrinkage, axes):
+    """Return by how much appending each of some functions lowers the cost."""
+    gains = np.empty(functions.size)
+    for k in range(functions.size):
+        gains[k], _ = append_gain(functions[k], duals[k], data[k], penalties[k], limit, shrinkage, axes)
+    return gains
+
+
+@njit(cache=True, nogil=True)
 def consider(y, now, data, penalty, limit, shrinkage, axes, taken, best, best_y):
     """Return the best append candidate after a look at `y`; `taken` holds the sorted indices that are no candidates."""
     place = np.searchsorted(taken, y)
