@@ -134,7 +134,7 @@ def append_gain(y, now, data, penalty, limit, shrinkage, axes):
 
 @njit(cache=True, nogil=True)
 def passing(dual, data, threshold):
-    """Return the functions, but for the constant, whose divergence the bounds allow to fall by more than `threshold`."""
+    """Return the functions, but for the constant, whose divergence may fall by more than `threshold`, by the bounds."""
     count = 0
     for y in range(1, dual.size):
         count += may_gain(np.float64(dual[y]), np.float64(data[y]), threshold)
