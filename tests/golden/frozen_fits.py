@@ -81,6 +81,8 @@ def layered(kind: str, named: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a machine of layers: those of learning by minibatches belong to its learner."""
     stages = {name: named.pop(name) for name in ("pretrain", "fine_tune", "carried") if name in named}
     inner = {name: named.pop(name) for name in list(named) if name in MINIBATCH}
+    if isinstance(inner.get("free_phase", "pcd"), str) and inner.get("free_phase") != "cd":
+        inner = {"n_chains": 100, **inner}  # the default when the answers were frozen
     epochs = inner.pop("n_iter", 10)
     together = {"deep": epochs, "belief-network": stages.get("fine_tune", 10)}.get(kind, epochs)
     by_minibatches = gb.learners.Minibatch(max_iter=together, **inner)

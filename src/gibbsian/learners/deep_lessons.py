@@ -38,7 +38,7 @@ class DeepLessons(Lessons):
     """Clamped less free moments, about the offsets; missing cells are hidden units of their row."""
 
     def __init__(self, learner: Minibatch, model: DeepModel, rows: EpochRows):
-        self.phase: Any = learner.phase()
+        self.phase: Any = learner.phase(model)
         self.learner, self.rows = learner, rows
         self.mean_field = DeepMeanField(max_iter=learner.mean_field_steps, tol=_MEAN_FIELD_TOL)
 

@@ -133,7 +133,12 @@ class Minibatch(Learner):
         doc="str or FreePhase",
     )
     n_steps: int | None = whole(None, "Steps of the chains for each minibatch.", least=1, optional=True)
-    n_chains: int | None = whole(None, "Number of chains.", least=1, optional=True)
+    n_chains: int | None = whole(
+        None,
+        "Number of chains; by default as many as rows in a minibatch, 100 for real numbers.",
+        least=1,
+        optional=True,
+    )
     centred: bool = flag(
         True, "Use the centred gradient, which does not depend on which value is called 0 and which 1."
     )
@@ -152,10 +157,17 @@ class Minibatch(Learner):
         check_prior(self.log_prior)
         self.phase()
 
-    def phase(self) -> FreePhase:
-        """Return the free phase, with the numbers of steps and chains that were given for it."""
+    def phase(self, model: Any = None) -> FreePhase:
+        """Return the free phase of a model, with the numbers of steps and chains that were given for it.
+
+        Moments of real numbers are noisy: few chains would lose what the rows of a minibatch teach.
+        """
         settings = {"n_steps": self.n_steps, "n_chains": self.n_chains}
-        return as_free_phase(self.free_phase, **{name: n for name, n in settings.items() if n is not None})
+        phase: Any = as_free_phase(self.free_phase, **{name: n for name, n in settings.items() if n is not None})
+        follows = self.n_chains is None and isinstance(self.free_phase, str) and hasattr(phase, "n_chains")
+        if not follows or model is None or np.isinf(model.visible.n_states):
+            return phase
+        return replace(phase, n_chains=self.batch_size)
 
     # -- beginnings -------------------------------------------------------------------------------------------------
     def start(self, model: Any, data: Dataset, rng: np.random.Generator, scale: float | None = None) -> Any:
@@ -212,12 +224,12 @@ class Minibatch(Learner):
         n_rows = seen + float(data.total_weight)
         penalties = SmoothPenalty(0.0, prior, n_rows), corners / n_rows
         return MinibatchProblem(
-            model, rows, lessons_for(model, self, model, rows), scale, repr(self.phase()), *penalties
+            model, rows, lessons_for(model, self, model, rows), scale, repr(self.phase(model)), *penalties
         )
 
     def _require_memory(self, model: Any, n_rows: int) -> None:
         """Refuse a fit that would not fit the memory, before it takes any."""
-        phase: Any = self.phase()
+        phase: Any = self.phase(model)
         betas = getattr(phase, "betas", 1)
         n_copies = int(np.size(betas) if np.ndim(betas) else betas)
         together = min(WATCHED_ROWS, n_rows) + getattr(phase, "n_chains", 0) * n_copies + self.batch_size

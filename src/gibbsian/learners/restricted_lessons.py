@@ -33,7 +33,7 @@ class RestrictedLessons(Lessons):
 
     def __init__(self, learner: Minibatch, model: RestrictedModel, rows: EpochRows):
         self.phase: Any
-        self.learner, self.rows, self.phase = learner, rows, learner.phase()
+        self.learner, self.rows, self.phase = learner, rows, learner.phase(model)
         self.sampled = isinstance(self.phase, SampledPhase)
         self.make_gradient, self.watched = GradientMaker(), Watched(rows, model.visible)
         # the step over the weights is one over their energies, whatever the temperature
