@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench capabilities papers reproduce format clean setup
+.PHONY: demo test lint bench bench-peers capabilities papers reproduce format clean setup
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gibbsian needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -43,6 +43,9 @@ reproduce: $(READY)  ## every figure and table of the papers, and docs/reproduce
 bench: $(READY)  ## speed, as ratios within one run
 	$(BIN)/python benchmarks/run.py
 
+bench-peers: $(READY)  ## beside the peers, in a scratch environment, and how cost grows: docs/performance.md
+	$(BIN)/python benchmarks/peers.py
+
 clean:
-	rm -rf $(VENV) demo-output bench-output build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) .peers demo-output bench-output build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
