@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import gibbsian as gb
+from cli_runner import printed
 from estimator_samples import small, table
 from gibbsian.errors import GibbsianError
 from gibbsian.estimators import ESTIMATORS
@@ -216,3 +217,15 @@ def test_the_network_has_every_column_and_finite_strengths(name, fitted):
     for scope in found.scopes:
         assert list(scope) == sorted(set(scope))
         assert 1 < len(scope) <= scope[-1] + 1 <= found.n_variables
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_model_has_a_picture_on_the_command_line(name, fitted, tmp_path):
+    model, place = tmp_path / "m.gibbs", NAMES.index(name)
+    fitted[name].save(model)
+    kind, start = ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"))[place % 3]
+    picture = tmp_path / f"p{kind}"
+    printed("show", model, "--picture", picture, "--layout", ("force", "circle")[place % 2])
+    assert picture.read_bytes().startswith(start)
+    assert gb.plots.couplings(fitted[name]).images[0].get_array().count() > 0
+    assert gb.plots.convergence(fitted[name]).get_xlabel() == "step"
