@@ -31,14 +31,16 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F
 CHART = (7.0, 4.2)  # inches
 
 
-def axes(ax: Axes | None, size: tuple[float, float], projection: str | None = None) -> Axes:
+def axes(
+    ax: Axes | None, size: tuple[float, float], projection: str | None = None, layout: Any = "constrained"
+) -> Axes:
     """Return the axes that were given, or those of a new figure."""
     if ax is not None:
         return ax
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Figure(figsize=size, layout=layout)
     FigureCanvasAgg(figure)
     return figure.add_subplot(projection=projection)
 
@@ -117,7 +119,7 @@ def colour_bar(
 
 
 # -- text -------------------------------------------------------------------------------------------------------------
-def fonts_for(texts: Iterable[str]) -> list[str]:
+def fonts_for(texts: Iterable[str]) -> tuple[str, ...]:
     """Return font families that have all letters of texts between them; one warning where no font has some."""
     from matplotlib import rcParams
     from matplotlib.font_manager import FontProperties, findfont
@@ -133,7 +135,7 @@ def fonts_for(texts: Iterable[str]) -> list[str]:
     if missing:
         some = "".join(sorted(missing)[:8])
         notify(FontWarning(f"no font here has the letters {some}", "install one that has, such as Noto Sans CJK"))
-    return families
+    return tuple(families)
 
 
 def _lacking(path: str, letters: set[str]) -> set[str]:
@@ -165,20 +167,14 @@ def shortened(name: str, most: int = LONGEST) -> str:
 
 
 @functools.lru_cache(4096)
-def _size(text: str, size: float, fonts: tuple[str, ...]) -> tuple[float, float]:
+def text_size(text: str, size: float, fonts: tuple[str, ...]) -> tuple[float, float]:
+    """Return width and height of one line in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextToPath
 
+    font = FontProperties(family=list(fonts), size=size)
     with quiet_about_letters():
-        width, height, _ = TextToPath().get_text_width_height_descent(
-            text, FontProperties(family=list(fonts), size=size), False
-        )
-    return width, height
-
-
-def text_size(text: str, size: float, fonts: list[str]) -> tuple[float, float]:
-    """Return width and height of one line in points."""
-    return _size(text, size, tuple(fonts))
+        return TextToPath().get_text_width_height_descent(text, font, ismath=False)[:2]
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ def convergence(machine: Any, *, ax: Axes | None = None) -> Axes:
     result: FitResult = getattr(machine, "result_", machine)
     require(result, "trace", "fitted estimator")
     steps, norms, values = (result.trace.column(name) for name in ("step", "gradient_norm", "value"))
-    steep = (norms > 0) & np.isfinite(norms)
+    steep = (norms > 0) & (norms < np.finfo(float).max)  # which stands for what is not known yet
     ax = chart(ax, "step", "largest gradient entry" if steep.any() else "value")
     other = ax.twinx() if steep.any() and np.isfinite(values).any() else ax
     if steep.any():

@@ -93,7 +93,7 @@ def _forest(ax: Axes | None, table: Any, colours: np.ndarray, what: str, title: 
         ax.plot([low, high], [place, place], color=tint, linewidth=2, solid_capstyle="butt")
         ax.plot(estimate, place, "o", color=tint, markersize=5, markerfacecolor=tint if tint == SURE else "white")
     names = list(table.index)
-    ax.set_yticks(range(len(names)), names, fontsize=8, family=fonts_for(names), parse_math=False)
+    ax.set_yticks(range(len(names)), names, fontsize=8, family=list(fonts_for(names)), parse_math=False)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.set_title(title)
     return ax

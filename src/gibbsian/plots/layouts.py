@@ -62,8 +62,8 @@ def _upright(places: np.ndarray) -> np.ndarray:
 def _pack(places: np.ndarray, parts: list[tuple[list[int], np.ndarray]], sizes: np.ndarray) -> None:
     """Put parts beside each other in rows, the largest first."""
     corners = [(own - sizes[part] / 2, own + sizes[part] / 2) for part, own in parts]
-    spans = np.array([high.max(axis=0) - low.min(axis=0) for low, high in corners]) + 3 * GAP
-    width = max(spans[:, 0].max(), np.sqrt(1.8 * np.prod(spans, axis=1).sum()))
+    spans = np.array([high.max(axis=0) - low.min(axis=0) for low, high in corners]).reshape(-1, 2) + 3 * GAP
+    width = max(spans[:, 0].max(initial=0.0), np.sqrt(1.8 * np.prod(spans, axis=1).sum()))
     x = y = deepest = 0.0
     for (part, own), (low, _), (wide, high) in zip(parts, corners, spans, strict=True):
         if x and x + wide > width:

@@ -59,4 +59,4 @@ def _name(set_ticks: Any, names: list[str], **settings: Any) -> None:
     """Label an axis with names, of very many with some."""
     ticks = range(0, len(names), max(1, -(-len(names) // MOST_LABELS)))
     chosen = [shortened(names[tick]) for tick in ticks]
-    set_ticks(ticks, chosen, fontsize=8, family=fonts_for(chosen), parse_math=False, **settings)
+    set_ticks(ticks, chosen, fontsize=8, family=list(fonts_for(chosen)), parse_math=False, **settings)

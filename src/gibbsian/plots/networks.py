@@ -11,6 +11,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.models.interactions import Interactions
 from gibbsian.plots import layouts
 from gibbsian.plots.canvas import (
+    axes,
     colour_bar,
     counted,
     fonts_for,
@@ -99,7 +100,7 @@ class _Labels(NamedTuple):
     beside: bool
     key: list[str]
     sizes: np.ndarray  # of the texts, in points
-    fonts: list[str]
+    fonts: tuple[str, ...]
 
     @property
     def radius(self) -> float:
@@ -121,19 +122,13 @@ class _Labels(NamedTuple):
         """Width and height of each node with the name below it."""
         if not self.beside:
             return self.nodes
-        return np.column_stack(
-            [np.maximum(self.sizes[:, 0], 2 * RADIUS), np.full(len(self.texts), 2 * RADIUS + self.below)]
-        )
+        return np.maximum(self.nodes, self.sizes * (1, 0)) + np.array([0.0, self.below])
 
     def outside(self, nodes: np.ndarray) -> np.ndarray:
         """Middles of names that stand outside a circle of nodes."""
         radii = np.linalg.norm(nodes, axis=1, keepdims=True)
         ways = np.divide(nodes, radii, out=np.zeros_like(nodes), where=radii > 0)
-        return (
-            nodes
-            + ways * (RADIUS + 3.0)
-            + np.sign(np.round(ways, 9)) * np.minimum(1.0, 3 * np.abs(ways)) * self.sizes / 2
-        )
+        return nodes + ways * (RADIUS + 3.0) + np.clip(3 * ways, -1.0, 1.0) * self.sizes / 2
 
     def fit_outside(self, nodes: np.ndarray) -> bool:
         """Say whether names outside a circle of nodes leave each other and all nodes alone."""
@@ -142,9 +137,8 @@ class _Labels(NamedTuple):
         middles = np.concatenate([self.outside(nodes), nodes])
         sizes = np.concatenate([self.sizes + 2.0, self.nodes])
         clash = (np.abs(middles[:, None] - middles[None]) < (sizes[:, None] + sizes[None]) / 2).all(axis=2)
-        n = len(nodes)
-        names, with_nodes = clash[:n, :n], clash[:n, n:]
-        return not (names.sum() > n or (with_nodes & ~np.eye(n, dtype=bool)).any())
+        own = np.eye(len(nodes), dtype=bool)  # a name may touch its own node
+        return not (clash[: len(nodes)] & ~np.hstack([own, own])).any()
 
 
 def _labels(names: list[str]) -> _Labels:
@@ -182,9 +176,9 @@ class _Sheet:
         self.texts = labels.outside(nodes) if round_ and labels.beside else nodes
         if labels.beside and not round_:
             self.texts = nodes - np.column_stack([np.zeros(len(nodes)), RADIUS + 2.0 + labels.sizes[:, 1] / 2])
-        corners = np.concatenate([nodes - labels.radius, nodes + labels.radius, middles - 5, middles + 5])
-        around = [self.texts - labels.sizes / 2, self.texts + labels.sizes / 2] if labels.beside else []
-        corners = np.concatenate([corners, *around, np.zeros((1, 2))]) if len(nodes) else np.zeros((1, 2))
+        halves = labels.sizes / 2 if labels.beside else labels.radius
+        around = (nodes - labels.radius, nodes + labels.radius, self.texts - halves, self.texts + halves, middles)
+        corners = np.concatenate(around) if len(nodes) else np.zeros((1, 2))
         (left, bottom), (right, self.top) = corners.min(axis=0) - 8, corners.max(axis=0) + 8
         self.middle = (left + right) / 2
         self.left, self.right = min(left, self.middle - 170), max(right, self.middle + 170)
@@ -214,18 +208,12 @@ class _Sheet:
 
     def axes(self, ax: Axes | None) -> tuple[Axes, float]:
         """Return axes of this size, in which a point is a point, or given ones and by how much it is smaller there."""
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
         wide, high = self.right - self.left, self.top - self.bottom
-        scale = 1.0
         if ax is None:
-            figure = Figure(figsize=(wide / 72, (high + 24) / 72))
-            FigureCanvasAgg(figure)
-            ax = figure.add_axes((0.0, 0.0, 1.0, high / (high + 24)))
-        else:
-            box = ax.get_window_extent()
-            scale = min(box.width / wide, box.height / high) * 72 / ax.figure.dpi
+            ax = axes(None, (wide / 72, (high + 24) / 72), layout="none")
+            ax.set_position((0.0, 0.0, 1.0, high / (high + 24)))
+        box = ax.get_window_extent()
+        scale = min(box.width / wide, box.height / high) * 72 / ax.figure.dpi
         ax.set(xlim=(self.left, self.right), ylim=(self.bottom, self.top), aspect="equal")
         ax.set_axis_off()
         return ax, scale
@@ -257,12 +245,8 @@ def _draw_nodes(ax: Axes, scale: float, layers: np.ndarray, sheet: _Sheet) -> No
 
     labels = sheet.labels
     halo = [withStroke(linewidth=2.5 * scale, foreground="white")] if labels.beside else []
-    look: dict[str, Any] = {
-        "family": labels.fonts,
-        "fontsize": FONT * scale,
-        "parse_math": False,
-        "linespacing": LINE / FONT / 1.2,
-    }
+    look: dict[str, Any] = {"family": list(labels.fonts), "fontsize": FONT * scale, "parse_math": False}
+    look["linespacing"] = LINE / FONT / 1.2
     for layer in np.unique(layers).tolist():
         x, y = sheet.nodes[layers == layer].T
         size, mark = (2 * labels.radius * scale) ** 2, "o" if layer == 0 else "s"

@@ -126,6 +126,7 @@ def test_a_given_place_is_filled_with_smaller_letters(machine):
 def test_hidden_units_are_squares_and_nothing_to_draw_is_no_error(rbm):
     assert any("squares: hidden units" in text.get_text() for text in network(rbm).texts)
     rows = [[1, -1], [-1, 1], [1, 1], [-1, -1]]
+    assert nodes(network(made(300), n_strongest=0)) == 300
     alone = network(gb.BoltzmannMachine(graph="empty").fit(rows))
     assert edges(alone) == []
     assert nodes(alone) == 2
