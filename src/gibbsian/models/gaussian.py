@@ -195,7 +195,9 @@ class GaussianModel(ExponentialFamily):
         """Return the partial correlations along the edges."""
         edges = self.graph.edges
         partial = self.partial_correlations[tuple(edges.T)]
-        return Interactions(tuple(map(tuple, edges.tolist())), partial, self._sizes_of_layers, "partial correlation")
+        return Interactions(
+            tuple(zip(*edges.T.tolist(), strict=True)), partial, self._sizes_of_layers, "partial correlation"
+        )
 
     @cached_property
     def _solved(self) -> tuple[np.ndarray, np.ndarray, float] | None:

@@ -73,9 +73,12 @@ class Interactions:
         There a pair has the largest in size of the interactions of three and more that hold both.
         """
         pairs, larger = (np.full((self.n_variables, self.n_variables), np.nan) for _ in range(2))
-        for scope, strength in zip(reversed(self.strongest().scopes), self.strongest().strengths[::-1], strict=True):
-            for i, j in itertools.combinations(scope, 2):
-                (pairs if len(scope) == 2 else larger)[i, j] = strength
+        of_two = np.fromiter((len(scope) == 2 for scope in self.scopes), bool, len(self.scopes))
+        ends = np.array(list(itertools.compress(self.scopes, of_two)), dtype=np.intp).reshape(-1, 2)
+        pairs[ends[:, 0], ends[:, 1]] = self.strengths[of_two]
+        for k in sorted(np.flatnonzero(~of_two).tolist(), key=lambda k: abs(self.strengths[k])):
+            for i, j in itertools.combinations(self.scopes[k], 2):
+                larger[i, j] = self.strengths[k]
         below = pairs if np.isnan(larger).all() else larger
         return np.where(np.tri(self.n_variables, dtype=bool), below.T, pairs)
 

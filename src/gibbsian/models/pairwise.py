@@ -254,7 +254,9 @@ class PairwiseModel(ExponentialFamily):
 
     def interactions(self) -> Interactions:
         """Return the couplings along the edges."""
-        return Interactions(tuple(map(tuple, self.graph.edges.tolist())), self.couplings, self._sizes_of_layers)
+        return Interactions(
+            tuple(zip(*self.graph.edges.T.tolist(), strict=True)), self.couplings, self._sizes_of_layers
+        )
 
     def log_odds(self) -> np.ndarray:
         """Return by how much each parameter alone can change a log-probability, in spins."""

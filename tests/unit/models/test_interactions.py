@@ -88,4 +88,5 @@ def test_the_strongest_come_first_and_zeros_not_at_all():
     matrix = found.matrix()
     assert matrix[1, 2] == -2.0  # pairs above the diagonal, what larger sets hold below
     assert matrix[2, 1] == matrix[1, 0] == 1.0
-    assert np.isnan(matrix[0, 1])
+    assert matrix[0, 1] == 0.0
+    assert np.isnan(matrix[0, 2])
