@@ -170,6 +170,10 @@ class MissingValuesWarning(GibbsianWarning):
     """Rows or cells were left out because they carry no information."""
 
 
+class FontWarning(GibbsianWarning):
+    """No font of this machine has some letters of a picture."""
+
+
 def notify(warning: GibbsianWarning) -> None:
     """Warn at the nearest line outside the library, however deep inside it the warning arises.
 

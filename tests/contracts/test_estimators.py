@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import gibbsian as gb
+from cli_runner import printed
 from estimator_samples import small, table
 from gibbsian.errors import GibbsianError
 from gibbsian.estimators import ESTIMATORS
@@ -105,6 +106,7 @@ def test_files_give_the_same_answers(name, fitted, tmp_path):
     machine, rows = fitted[name], table(name, seed=3)
     machine.save(tmp_path / "m.gibbs")
     again = gb.load(tmp_path / "m.gibbs")
+    np.testing.assert_array_equal(again.interactions().strengths, machine.interactions().strengths)
     assert type(again) is type(machine)
     np.testing.assert_array_equal(again.score_samples(rows), machine.score_samples(rows))
     assert again.result_.reason == machine.result_.reason
@@ -201,3 +203,29 @@ def test_wrong_settings_are_refused_by_name(name):
         with pytest.raises(GibbsianError) as caught:
             small(name, **{setting: "no such thing"}).fit(table(name))
         assert caught.value.argument == setting
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_network_has_every_column_and_finite_strengths(name, fitted):
+    machine = fitted[name]
+    found = machine.interactions()
+    assert found.names[: found.sizes[0]] == machine.names_
+    assert len(set(found.names)) == found.n_variables == len(found.layers)
+    assert len(found.scopes) == len(found.strengths) > 0
+    assert np.isfinite(found.strengths).all()
+    assert found.signed or (found.strengths >= 0).all()
+    for scope in found.scopes:
+        assert list(scope) == sorted(set(scope))
+        assert 1 < len(scope) <= scope[-1] + 1 <= found.n_variables
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_model_has_a_picture_on_the_command_line(name, fitted, tmp_path):
+    model, place = tmp_path / "m.gibbs", NAMES.index(name)
+    fitted[name].save(model)
+    kind, start = ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"))[place % 3]
+    picture = tmp_path / f"p{kind}"
+    printed("show", model, "--picture", picture, "--layout", ("force", "circle")[place % 2])
+    assert picture.read_bytes().startswith(start)
+    assert gb.plots.couplings(fitted[name]).images[0].get_array().count() > 0
+    assert gb.plots.convergence(fitted[name]).get_xlabel() == "step"

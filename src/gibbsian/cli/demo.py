@@ -193,7 +193,7 @@ def _draw(machine: BoltzmannMachine, training: Dataset, out_dir: Path) -> list[P
 
     pictures = {
         "network.png": plots.network(machine),
-        "couplings.png": plots.heat_map(machine),
+        "couplings.png": plots.couplings(machine),
         "moments.png": plots.moment_scatter(machine, training),
     }
     for name, ax in pictures.items():

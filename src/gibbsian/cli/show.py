@@ -14,7 +14,15 @@ from gibbsian.errors import ArgumentError, spelled
 
 PICTURES = (".png", ".svg", ".pdf")
 # What can be drawn of models that have this attribute.
-DRAWINGS = {"filters": "components_", "samples": "components_", "curves": "components_", "couplings": "couplings_"}
+DRAWINGS = {
+    "network": "interactions",
+    "couplings": "interactions",
+    "convergence": "result_",
+    "filters": "components_",
+    "samples": "components_",
+    "curves": "components_",
+}
+LAYOUTS = ("force", "circle")
 
 
 @click.command(cls=Command)
@@ -22,7 +30,8 @@ DRAWINGS = {"filters": "components_", "samples": "components_", "curves": "compo
 @options.top(10)
 @click.option("--method", help="Print log Z too: exact, or between two sides by annealed importance sampling (ais).")
 @click.option("--picture", type=options.PATH, metavar="FILE", help=f"Draw it too: {', '.join(PICTURES)} by extension.")
-@click.option("--draw", help="What: filters (of hidden units), samples, curves of the fit, or couplings.")
+@click.option("--draw", help=f"What: {', '.join(DRAWINGS)}; the network, or with --shape the filters of hidden units.")
+@click.option("--layout", type=click.Choice(LAYOUTS), help="Of the network: near what they interact with, or round.")
 @click.option("--shape", metavar="HxW", help="Of images, where the columns are no square one.")
 @options.seed
 @options.json
@@ -32,6 +41,7 @@ def show(
     method: str | None,
     picture: Path | None,
     draw: str | None,
+    layout: str | None,
     shape: str | None,
     seed: int | None,
     json: bool,
@@ -39,8 +49,8 @@ def show(
     """Describe a model: coding, columns, provenance, convergence, and its strongest parameters by name."""
     from gibbsian.estimators import load
 
-    if picture is None and (draw or shape):
-        raise ArgumentError("--draw and --shape belong to a picture", "add --picture FILE")
+    if picture is None and (draw or shape or layout):
+        raise ArgumentError("--draw, --layout and --shape belong to a picture", "add --picture FILE")
     check_target(picture, PICTURES, "--picture")
     check_distinct(model=model, picture=picture)
     machine = load(model).set_params(random_state=seed)
@@ -48,7 +58,7 @@ def show(
     found = None if method is None else machine.log_partition(method)
     tables = machine.tables(top)
     if picture is not None:
-        _write_picture(machine, kind, picture, draw, shape)
+        _write_picture(machine, kind, picture, draw, layout, shape)
     if json:
         partition = {} if found is None else {"log_partition": partition_record(found)}
         print_json({"kind": kind, **record_of(machine), **partition, **table_record(tables)})
@@ -143,26 +153,28 @@ def partition_record(found: Any) -> dict[str, Any]:
 
 
 # -- pictures ---------------------------------------------------------------------------------------------------------
-def _write_picture(machine: Any, kind: str, path: Path, draw: str | None, shape: str | None) -> None:
+def _write_picture(
+    machine: Any, kind: str, path: Path, draw: str | None, layout: str | None, shape: str | None
+) -> None:
     from gibbsian import plots
 
     able = [what for what, attribute in DRAWINGS.items() if hasattr(machine, attribute)]
-    if not able:
-        raise ArgumentError(f"a {kind} model has no picture here", "leave --picture out, or see gibbsian.plots")
-    what = able[0] if draw is None else draw
+    what = draw or ("network" if shape is None else "filters")
     if what not in able:
         raise ArgumentError(f"--draw {what} is not known of a {kind} model", f"use one of {', '.join(able)}")
-    plots.save_figure(_drawn(machine, what, None if shape is None else parse_shape(shape)), path)
+    if layout is not None and what != "network":
+        raise ArgumentError("--layout is for the network", "leave it out, or use --draw network")
+    plots.save_figure(_drawn(machine, what, layout or LAYOUTS[0], None if shape is None else parse_shape(shape)), path)
 
 
-def _drawn(machine: Any, what: str, shape: tuple[int, int] | None) -> Any:
+def _drawn(machine: Any, what: str, layout: str, shape: tuple[int, int] | None) -> Any:
     from gibbsian import plots
 
-    if what == "couplings":
-        return plots.heat_map(machine)
-    if what == "curves":
-        return plots.training_curves(machine)
-    return plots.filters(machine, shape) if what == "filters" else plots.samples(machine, shape)
+    if what == "network":
+        return plots.network(machine, layout=layout)
+    if what in ("filters", "samples"):
+        return getattr(plots, what)(machine, shape=shape)
+    return getattr(plots, "training_curves" if what == "curves" else what)(machine)
 
 
 def parse_shape(text: str) -> tuple[int, int]:

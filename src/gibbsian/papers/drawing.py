@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
 
     Panel = Callable[[Axes, Results], None]
 
-# Where the legend of a picture is: where there is space, or at its right.
+# Where the legend of a picture is: where there is space, at its right, or above it.
 INSIDE: Mapping[str, Any] = {}
 BESIDE: Mapping[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+ABOVE: Mapping[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 5}
 
 # Okabe and Ito's colours, which colour-blind eyes can distinguish; in grey their markers do.
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE, GREY = (
@@ -43,7 +45,7 @@ METHOD_STYLES: dict[str, tuple[str, str]] = {
     "fl": (RED, "o"),
     "bm-di": (BLUE, "s"),
     "bm-pcd": (ORANGE, "D"),
-    "newton": (GREEN, "^"),
+    "fl newton": (GREEN, "^"),
 }
 _OTHERS = tuple(
     (colour, marker)
@@ -88,14 +90,22 @@ def curve(
 
 def label_axes(axes: Axes, x_label: str, y_label: str, log: str = "xy") -> None:
     """Label the axes, make those named in `log` logarithmic, and give them a light grid."""
-    if "x" in log:
-        axes.set_xscale("log")
-    if "y" in log:
-        axes.set_yscale("log")
+    for name in log:
+        axis = getattr(axes, f"{name}axis")
+        getattr(axes, f"set_{name}scale")("log")
+        axis.set_minor_formatter(partial(_between_powers, axis))
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.grid(True, which="major", color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
+
+
+def _between_powers(axis: Any, value: float, place: int | None = None) -> str:
+    """Return the label of a tick between powers of ten: few or none, so that they do not collide."""
+    low, high = sorted(axis.get_view_interval())
+    decades = np.log10(high / low)
+    digit = round(value / 10.0 ** np.floor(np.log10(value) + 1e-9))
+    return f"{value:g}" if decades < 0.5 or (decades < 1.5 and digit in (2, 5)) else ""
 
 
 def legend(axes: Axes, **settings: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gibbsian.datasets.ta22 import TA22_NAMES, TrueSample, make_ta22, network_probabilities
 from gibbsian.models import SpanBasis
-from gibbsian.papers.drawing import label_axes, legend, lines, method_style, panels
+from gibbsian.papers.drawing import ABOVE, label_axes, legend, lines, method_style, panels
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian.papers.ta22_methods import METHODS, OURS, Fitted, fit_counted, integrate_counted
 from gibbsian.papers.tables import Table, with_stderr
@@ -120,11 +120,11 @@ def _bars(name: str, y_label: str, axes: Axes, results: Results) -> None:
         error = np.nan_to_num(results.stderr(name)[:, j])
         look = {"color": method_style(model)["color"]}
         if model in OURS:
-            look = {"color": "white", "edgecolor": "#009e73", "hatch": "///"}
+            look = {"color": "white", "edgecolor": look["color"], "hatch": "///"}
         axes.bar(places + shift, results.mean(name)[:, j], width, yerr=error, label=label, capsize=1.5, **look)
     label_axes(axes, "", y_label, log="y")
-    axes.set_xticks(places, TA22_NAMES, rotation=20, fontsize=8)
-    legend(axes)
+    axes.set_xticks(places, TA22_NAMES, fontsize=8)
+    legend(axes, **ABOVE)
 
 
 def _accuracy_by_time(axes: Axes, results: Results) -> None:
@@ -132,7 +132,7 @@ def _accuracy_by_time(axes: Axes, results: Results) -> None:
         x, y = results.mean("seconds")[:, j], results.mean("true divergence")[:, j]
         axes.scatter(x, y, label=label, s=22, **method_style(model))
     label_axes(axes, "processor seconds", "KL(p* || p), nats")
-    legend(axes)
+    legend(axes, **ABOVE)
 
 
 def _range(values: np.ndarray, digits: int = 3) -> str:

@@ -21,13 +21,13 @@ FIGURES = ("log_likelihood", "log_pseudolikelihood", "log_reconstruction", "reco
 N_SAMPLES = 500  # drawn for a histogram of the model's own free energies
 
 
-def trace(result: FitResult, ax: Axes | None = None) -> Axes:
+def convergence(machine: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the largest gradient entry of each step, and the value where the learner knows it.
 
     Parameters
     ----------
-    result : FitResult
-        What a fit left: ``result_`` of an estimator.
+    machine : fitted estimator or FitResult
+        Or what its fit left, ``result_``.
     ax : Axes, optional
         Where to draw.
 
@@ -35,23 +35,26 @@ def trace(result: FitResult, ax: Axes | None = None) -> Axes:
     --------
     >>> import gibbsian as gb
     >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
-    >>> gb.plots.trace(bm.result_).get_xlabel()
+    >>> gb.plots.convergence(bm).get_xlabel()
     'step'
     """
+    result: FitResult = getattr(machine, "result_", machine)
+    require(result, "trace", "fitted estimator")
     steps, norms, values = (result.trace.column(name) for name in ("step", "gradient_norm", "value"))
-    ax = chart(ax, "step", "largest gradient entry")
-    ax.plot(steps, np.where(norms > 0, norms, np.nan), color=NEGATIVE, marker=".", markersize=4)
-    ax.yaxis.label.set_color(NEGATIVE)
-    if (norms > 0).any():
+    steep = (norms > 0) & (norms < np.finfo(float).max)  # which stands for what is not known yet
+    ax = chart(ax, "step", "largest gradient entry" if steep.any() else "value")
+    other = ax.twinx() if steep.any() and np.isfinite(values).any() else ax
+    if steep.any():
+        ax.plot(steps[steep], norms[steep], color=NEGATIVE, marker=".", markersize=4)
+        ax.yaxis.label.set_color(NEGATIVE)
         ax.set_yscale("log")
     if np.isfinite(values).any():
-        other = ax.twinx()
         other.plot(steps, values, color=POSITIVE)
         other.set_ylabel("value", color=POSITIVE)
     return _entitled(ax, result)
 
 
-def training_curves(machine: Any, ax: Axes | None = None) -> Axes:
+def training_curves(machine: Any, *, ax: Axes | None = None) -> Axes:
     """Draw how the likelihoods rose during a fit: of its own rows solid, of rows held out dashed.
 
     Log-likelihoods are drawn where they were summed, and pseudolikelihoods otherwise; of real numbers the error of
@@ -93,7 +96,7 @@ def training_curves(machine: Any, ax: Axes | None = None) -> Axes:
     return _entitled(ax, machine.result_)
 
 
-def free_energy_trace(mixture: Any, ax: Axes | None = None) -> Axes:
+def free_energy_trace(mixture: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the free energy of each step; the stages of an annealed fit are set apart.
 
     Parameters
@@ -120,7 +123,7 @@ def free_energy_trace(mixture: Any, ax: Axes | None = None) -> Axes:
     return _entitled(ax, mixture.result_)
 
 
-def free_energies(machine: Any, data: Mapping[str, Any], sampled: bool = True, ax: Axes | None = None) -> Axes:
+def free_energies(machine: Any, data: Mapping[str, Any], *, ax: Axes | None = None, sampled: bool = True) -> Axes:
     """Draw histograms of the free energies of several sets of rows: where they part, the machine overfits.
 
     Rows that the fit did not see should lie where those of the fit do, and so should samples of the machine.

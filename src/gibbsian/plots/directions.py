@@ -21,7 +21,7 @@ GRID = (181, 91)  # longitudes and latitudes of the density on the sphere
 NEAR_A_MEAN = np.array([-4.0, -3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])
 
 
-def circle(mixture: Any, X: Any, ax: Axes | None = None) -> Axes:
+def circle(mixture: Any, X: Any, *, ax: Axes | None = None) -> Axes:
     """Draw directions in the plane on the unit circle, coloured by class, with the density around it.
 
     Parameters
@@ -61,7 +61,7 @@ def circle(mixture: Any, X: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def sphere(mixture: Any, X: Any, ax: Axes | None = None) -> Axes:
+def sphere(mixture: Any, X: Any, *, ax: Axes | None = None) -> Axes:
     """Draw directions in space on a map of the whole sphere (Mollweide), coloured by class, over the density.
 
     Parameters

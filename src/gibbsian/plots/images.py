@@ -22,7 +22,7 @@ SHADES = "gray_r"
 BETWEEN = "0.85"  # the lines between images
 
 
-def filters(machine: Any, shape: tuple[int, int] | None = None, n: int = 100, ax: Axes | None = None) -> Axes:
+def filters(machine: Any, *, ax: Axes | None = None, shape: tuple[int, int] | None = None, n: int = 100) -> Axes:
     """Draw the weights of hidden units as images, strongest first: red excites, blue inhibits.
 
     Parameters
@@ -64,7 +64,7 @@ def filters(machine: Any, shape: tuple[int, int] | None = None, n: int = 100, ax
 
 
 def samples(
-    machine: Any, shape: tuple[int, int] | None = None, n: int = 100, ax: Axes | None = None, **settings: Any
+    machine: Any, *, ax: Axes | None = None, shape: tuple[int, int] | None = None, n: int = 100, **settings: Any
 ) -> Axes:
     """Draw samples of a machine as images.
 
@@ -98,7 +98,7 @@ def samples(
 
 
 def reconstructions(
-    machine: Any, X: Any, shape: tuple[int, int] | None = None, n: int = 10, ax: Axes | None = None
+    machine: Any, X: Any, *, ax: Axes | None = None, shape: tuple[int, int] | None = None, n: int = 10
 ) -> Axes:
     """Draw rows as images, and below each what the machine makes of it from its hidden units alone.
 

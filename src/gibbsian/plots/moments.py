@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gibbsian.diagnostics import data_moments
-from gibbsian.errors import DataError
-from gibbsian.plots.canvas import NEGATIVE, POSITIVE, chart, read_for, require
+from gibbsian.errors import ArgumentError, DataError
+from gibbsian.plots.canvas import chart, colour, read_for, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def moment_scatter(machine: Any, data: Any, ax: Axes | None = None) -> Axes:
-    """Draw the model's first and second moments against those of data; a perfect match lies on the line.
+def moment_scatter(machine: Any, data: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw the model's moments against those of data; a perfect match lies on the line.
 
-    The moments of the data are taken over the rows in which the cells in question are present.
+    The moments of the data are taken over the rows in which the cells in question are present. Bars are two standard
+    errors: of the data's mean from left to right, and of the model's, where it is estimated, up and down.
 
     Parameters
     ----------
-    machine : BoltzmannMachine
-        A fitted machine.
+    machine : fitted estimator
+        A machine whose columns are all that its parameters are about.
     data : array, frame, path or Dataset
         Data in the machine's coding.
     ax : Axes, optional
@@ -35,26 +36,28 @@ def moment_scatter(machine: Any, data: Any, ax: Axes | None = None) -> Axes:
     >>> gb.plots.moment_scatter(gb.BoltzmannMachine().fit(X), X).get_xlabel()
     'data'
     """
-    require(machine, "couplings_", "BoltzmannMachine")
+    require(machine, "expect", "BoltzmannMachine")
     table, model = read_for(machine, data), machine.model_
+    if model.n_hidden:
+        raise ArgumentError("hidden units have no moments in the data", "draw `free_energies` or `convergence`")
     moments = data_moments(model, table)
     if moments is None:
         raise DataError("the moments of these rows are not known, because cells are missing", "draw complete rows")
     observed, expected = moments.mean, machine.expect()
+    low, high = model.statistic_range
+    # exact where a statistic has two values, and else no less than the truth
+    errors = np.sqrt(np.maximum((observed - low) * (high - observed), 0.0) / np.maximum(moments.count, 1.0))
     where = "data (over the rows where the cells are present)" if table.has_missing else "data"
     ax = chart(ax, where, "model", (6.4, 6.0))
     ax.axline((0, 0), slope=1, color="0.5", linewidth=1, zorder=0.9)
-    columns, pairs = slice(0, model.n_biases), slice(model.n_biases, None)
-    for label, part, colour, size in (
-        ("columns $E[x_i]$", columns, POSITIVE, 36),
-        ("pairs $E[x_i x_j]$", pairs, NEGATIVE, 14),
-    ):
-        x, y, bars = observed[part], expected.mean[part], 2 * expected.stderr[part]
-        if not len(x):
-            continue
-        if bars.any():
-            ax.errorbar(x, y, yerr=bars, fmt="none", ecolor="0.7", zorder=1)
-        ax.scatter(x, y, size, colour, marker="o", label=label, alpha=0.75, linewidths=0)
+    start = 0
+    for number, (label, named) in enumerate(machine.statistics().items()):
+        part = slice(start, start := start + len(named))
+        if len(named):
+            x, y = observed[part], expected.mean[part]
+            bars = {"xerr": 2 * errors[part], "yerr": 2 * expected.stderr[part]}
+            ax.errorbar(x, y, fmt="none", ecolor="0.8", elinewidth=0.8, zorder=1, **bars)
+            ax.scatter(x, y, 36 if number == 0 else 14, colour(number), label=label, alpha=0.75, linewidths=0)
     # the root mean square says what the eye cannot measure
     distance = float(np.sqrt(np.nanmean((observed - expected.mean) ** 2)))
     ax.set_title(f"moments: data and model (rms difference {distance:.2g})")

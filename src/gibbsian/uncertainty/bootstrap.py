@@ -82,6 +82,29 @@ class BootstrapResult:
         """Every parameter with its standard deviation over the refits."""
         return parameters_table(self.model, self.names, standard_error=self.theta_se)
 
+    @property
+    def stability(self) -> Any:
+        """Every interaction with the middle 95% of its refits, and the share of them that have its sign.
+
+        Strengths that are norms have no sign: their share is of the refits in which they are not zero.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]] * 20
+        >>> result = gb.uncertainty.bootstrap(gb.BoltzmannMachine().fit(rows), rows, n_replicates=20, random_state=0)
+        >>> result.stability.index.tolist(), result.stability.columns.tolist()
+        (['x0*x1'], ['estimate', 'low', 'high', 'share'])
+        """
+        import pandas
+
+        found = self.model.interactions()
+        refits = np.array([self.model.replace(theta).interactions().strengths for theta in self.thetas])
+        low, high = np.quantile(refits, [0.025, 0.975], axis=0)
+        share = (np.sign(refits) == np.sign(found.strengths)).mean(axis=0)
+        names = ["*".join(self.names[i] for i in scope) for scope in found.scopes]
+        return pandas.DataFrame({"estimate": found.strengths, "low": low, "high": high, "share": share}, index=names)
+
     def intervals(
         self, level: float = 0.95, kind: Literal["percentile", "basic"] = "percentile"
     ) -> ConfidenceIntervals:

@@ -154,7 +154,7 @@ class TestLargeMachines:
 
 
 class TestPictures:
-    @pytest.mark.parametrize("what", ["filters", "samples", "curves"])
+    @pytest.mark.parametrize("what", ["filters", "samples", "curves", "convergence"])
     def test_every_drawing(self, images, what):
         answer(*fit(images))
         printed("show", images / "rbm.gibbs", "--picture", images / "p.png", "--draw", what)
@@ -169,6 +169,7 @@ class TestPictures:
         assert "--draw magic is not known" in refused(*show, "--draw", "magic")
         assert "must end in one of .png" in refused("show", images / "rbm.gibbs", "--picture", images / "p.gif")
         assert "add --picture" in refused("show", images / "rbm.gibbs", "--draw", "samples")
+        assert "--layout is for the network" in refused(*show, "--draw", "samples", "--layout", "circle")
 
     def test_couplings_of_a_pairwise_model(self, folder):
         printed("show", folder / "model.gibbs", "--picture", folder / "p.png")

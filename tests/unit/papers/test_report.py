@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from gibbsian.errors import FileFormatError
-from gibbsian.papers.drawing import METHOD_STYLES, method_style
+from gibbsian.papers.drawing import METHOD_STYLES, label_axes, method_style
 from gibbsian.papers.report import count_of_claims, read_records, shown_cells
+from gibbsian.papers.ta22_methods import METHODS
 
 
 def test_claims_are_said_with_their_verdicts(report):
@@ -79,3 +82,22 @@ def test_every_method_looks_alike_everywhere_and_different_from_others():
     assert method_style("something else") == {"color": "#000000", "marker": ">"}  # in every process
     compared = [looks[name] for name in ("mle", "mple", "rm", "mpf", "1-smci", "s2-smci", "2-smci", "ais", "mci")]
     assert len(set(compared)) == len(compared)
+
+
+@pytest.mark.parametrize("ends", [(0.07, 4.2), (3.0, 9.5), (0.8, 9.0), (1e-4, 2.0)])
+def test_labels_between_powers_of_ten_do_not_collide(ends):
+    axes = Figure((3.2, 3.6)).subplots()
+    axes.plot(ends, ends)
+    label_axes(axes, "x", "y")
+    axes.figure.draw_without_rendering()
+    for axis in (axes.xaxis, axes.yaxis):
+        texts = [label for label in axis.get_ticklabels(which="both") if label.get_text() and label.get_visible()]
+        low, high = axis.get_view_interval()
+        boxes = [text.get_window_extent() for text in texts if low <= text.get_position()[axis is axes.yaxis] <= high]
+        assert boxes
+        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+
+
+def test_models_of_one_picture_differ_in_colour_and_marker():
+    for part in ("color", "marker"):
+        assert len({method_style(model)[part] for model in METHODS}) == len(METHODS)

@@ -8,13 +8,14 @@ from sklearn.exceptions import NotFittedError
 
 from gibbsian import GaussianMixture, SoftKMeans
 from gibbsian.errors import ArgumentError
-from gibbsian.plots import filters, free_energies, free_energy_trace, reconstructions, trace, training_curves
+from gibbsian.plots import convergence, filters, free_energies, free_energy_trace, reconstructions, training_curves
 from layered_systems import bits, small_machine
 from layered_systems import rbm as RBM
 
 
-def test_trace_shows_every_step(machine):
-    ax = trace(machine.result_)
+def test_convergence_shows_every_step(machine):
+    ax = convergence(machine)
+    assert convergence(machine.result_).get_title() == ax.get_title()
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), machine.result_.trace.column("gradient_norm"))
     assert ax.get_title() == machine.result_.reason
     assert ax.get_yscale() == "log"

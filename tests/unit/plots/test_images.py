@@ -22,17 +22,17 @@ def tiles(ax, shape):
 
 
 def test_filters_are_the_weights_strongest_first(rbm):
-    shown = [tile for row in tiles(filters(rbm, (2, 3)), (2, 3)) for tile in row]
+    shown = [tile for row in tiles(filters(rbm, shape=(2, 3)), (2, 3)) for tile in row]
     order = np.argsort(-np.square(rbm.components_).sum(axis=1))
     for tile, unit in zip(shown, order, strict=False):
         np.testing.assert_allclose(tile.ravel(), rbm.components_[unit])
-    low, high = filters(rbm, (2, 3)).images[0].get_clim()
+    low, high = filters(rbm, shape=(2, 3)).images[0].get_clim()
     assert low == -high == pytest.approx(-np.abs(rbm.components_).max())
-    assert filters(rbm, (2, 3), n=2).get_title() == "filters of 2 strongest of 5 hidden units"
+    assert filters(rbm, shape=(2, 3), n=2).get_title() == "filters of 2 strongest of 5 hidden units"
 
 
 def test_samples_are_those_of_the_machine(rbm):
-    shown = [tile.ravel() for row in tiles(samples(rbm, (2, 3), n=4, random_state=3), (2, 3)) for tile in row]
+    shown = [tile.ravel() for row in tiles(samples(rbm, shape=(2, 3), n=4, random_state=3), (2, 3)) for tile in row]
     np.testing.assert_array_equal(shown[:4], rbm.sample(4, random_state=3))
 
 
@@ -45,7 +45,7 @@ def test_labels_become_numbers():
 
 
 def test_reconstructions_stand_below_their_rows(rbm, rows):
-    above, below = tiles(reconstructions(rbm, rows, (2, 3), n=4), (2, 3))
+    above, below = tiles(reconstructions(rbm, rows, shape=(2, 3), n=4), (2, 3))
     np.testing.assert_array_equal([tile.ravel() for tile in above], rows[:4])
     np.testing.assert_allclose([tile.ravel() for tile in below], rbm.reconstruct(rows[:4]))
 
@@ -54,13 +54,13 @@ def test_shapes_that_do_not_fit_are_refused(rbm):
     with pytest.raises(ArgumentError, match=r"6 columns are no image of 2 x 2: give shape=\(height, width\)"):
         filters(rbm)
     with pytest.raises(ArgumentError, match="n=0"):
-        samples(rbm, (2, 3), n=0)
+        samples(rbm, shape=(2, 3), n=0)
 
 
 @pytest.mark.parametrize("shape", [8, (-2, -2), (2, 2, 1), (2.0, 2.0)])
 def test_shapes_are_height_and_width(shape):
     with pytest.raises(ArgumentError, match=r"shape=.* must be the height and the width"):
-        filters(small_machine("rbm").fit(bits()), shape)
+        filters(small_machine("rbm").fit(bits()), shape=shape)
 
 
 def test_categories_are_no_image():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection, PathCollection
 
 import gibbsian as gb
 from gibbsian.diagnostics import data_moments
@@ -27,7 +28,10 @@ def test_moments_of_data_with_holes_are_taken_over_present_cells():
 def test_moments_of_a_maximum_likelihood_fit_lie_on_the_line(votes):
     items = gb.Dataset.read(votes.decode(votes.states)[votes.row_of][:, :4])
     ax = moment_scatter(gb.BoltzmannMachine(learner="mle").fit(items), items)
-    points = [collection.get_offsets() for collection in ax.collections]
+    points = [part.get_offsets() for part in ax.collections if isinstance(part, PathCollection)]
+    bars = next(part for part in ax.collections if isinstance(part, LineCollection)).get_segments()[0]
+    share = points[0][0, 0]
+    assert np.ptp(bars[:, 0]) == pytest.approx(4 * np.sqrt(share * (1 - share) / items.n_rows))
     assert [len(part) for part in points] == [4, 6]
     for part in points:
         np.testing.assert_allclose(part[:, 0], part[:, 1], atol=1e-5)
@@ -40,3 +44,11 @@ def test_moments_say_when_cells_are_missing(machine):
 def test_moment_scatter_refuses_another_coding(small):
     with pytest.raises(gb.errors.CodingError, match="spin"):
         moment_scatter(small, [[0, 1, 1], [1, 0, 0]])
+
+
+def test_moments_of_tables_too_but_not_of_hidden_units(rbm, rows):
+    machine = gb.PottsMachine(l2=0.1).fit(rows[:, :3].astype(str))
+    labels = [text.get_text() for text in moment_scatter(machine, rows[:, :3].astype(str)).get_legend().get_texts()]
+    assert labels == ["values", "pairs"]
+    with pytest.raises(gb.errors.ArgumentError, match="hidden units have no moments"):
+        moment_scatter(rbm, rows)
