@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import warnings
 
-import numba
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture as ScikitGaussianMixture
 from threadpoolctl import threadpool_limits
 
 from gibbsian import Dataset, GaussianMixture, HardKMeans, VonMisesFisherMixture
+from gibbsian.backends.parallel import limited_threads
 from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, draw_directions, unit_rows
 from timing import interleaved
 
@@ -83,11 +83,11 @@ def size() -> str:
 
 def main() -> None:
     rows = unit_vectors()
-    available = numba.get_num_threads()
-    numba.set_num_threads(1)
-    with threadpool_limits(1):  # the same for both sides, and quiet on a machine that others use too
+    with (
+        limited_threads(1),
+        threadpool_limits(1),
+    ):  # the same for both sides, and quiet on a machine that others use too
         one_step(rows, "one thread")
-    numba.set_num_threads(available)
     print()
     one_step(rows, "all threads")
     with warnings.catch_warnings():
