@@ -224,7 +224,7 @@ class ChromaticGibbs(Gibbs):
         held = None if sweeps.held is None else sweeps.held.take(plan.order, axis=1)
         ordered = sweeps._replace(states=sweeps.states.take(plan.order, axis=1), held=held)
         flips = (_by_rows if plan.stencil is None else _by_distances)(model, plan, ordered)
-        sweeps.states[:, plan.order] = ordered.states
+        sweeps.states[:] = ordered.states.take(plan.place, axis=1)
         return flips
 
 
@@ -312,12 +312,14 @@ def _one_by_one(model: PairwiseModel, sweeps: _Sweeps, random_scan: bool) -> int
 class _ColourPlan:
     """A graph in the order of a chromatic sweep: the sites by their colours, then the variables that are not visited.
 
-    Block b has the sites from ``blocks[b]`` to ``blocks[b + 1]``, colour k the blocks from ``colours[k]`` to
-    ``colours[k + 1]``; `indptr`, `heads` and `edges` are the CSR graph. Where neighbours stand at few distances there
-    is a stencil, and `slots` says where each entry of the graph stands among its weights.
+    Variable i stands at ``place[i]`` of `order`. Block b has the sites from ``blocks[b]`` to ``blocks[b + 1]``, colour
+    k the blocks from ``colours[k]`` to ``colours[k + 1]``; `indptr`, `heads` and `edges` are the CSR graph. Where
+    neighbours stand at few distances there is a stencil, and `slots` says where each entry of the graph stands among
+    its weights.
     """
 
     order: np.ndarray
+    place: np.ndarray
     blocks: np.ndarray
     colours: np.ndarray
     indptr: np.ndarray
@@ -353,9 +355,8 @@ def _colour_plan(graph: Graph, site_bytes: bytes | None, block_size: int) -> _Co
     starts = np.concatenate([[0], np.cumsum(degrees)])
     positions = np.repeat(indptr[sites] - starts[:-1], degrees) + np.arange(starts[-1])
     rows = (starts, place[heads[positions]], edges[positions])
-    return _ColourPlan(
-        order, np.array(blocks), np.array(colours), *rows, *_stencil(np.array(blocks)[colours], starts, rows[1])
-    )
+    cuts = (np.array(blocks), np.array(colours))
+    return _ColourPlan(order, place, *cuts, *rows, *_stencil(cuts[0][cuts[1]], starts, rows[1]))
 
 
 def _stencil(colours: np.ndarray, indptr: np.ndarray, heads: np.ndarray) -> tuple[kernels.Stencil | None, np.ndarray]:
