@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba
 import numpy as np
 
 import gibbsian as gb
+from gibbsian.backends.parallel import limited_threads
 from gibbsian.samplers import Annealing, variable_path
 from timing import interleaved
 
@@ -46,14 +46,13 @@ def times(name: str, model: gb.models.Model, marginalise: bool) -> None:
     annealing, path = Annealing(WALKERS, BETAS), variable_path(model, marginalise=marginalise)
 
     def run(threads: int) -> None:
-        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-        annealing.forward(path, rng=0)
+        with limited_threads(threads):
+            annealing.forward(path, rng=0)
 
     runs: dict[str, Callable[[], object]] = {str(t): lambda t=t: run(t) for t in THREADS}
     if isinstance(model, gb.PairwiseModel) and not marginalise:
         runs["numpy"] = lambda: numpy_anneal(model, np.random.default_rng(0))
     seconds = interleaved(runs, repeats=2)
-    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     plain = f"{seconds['numpy'] * BETAS / NUMPY_BETAS:8.1f}" if "numpy" in seconds else f"{'':8s}"
     print(f"  {name:28s}{plain}" + "".join(f"{seconds[str(t)]:12.2f}" for t in THREADS))
 

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numba
 import numpy as np
 
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
+from gibbsian.backends.parallel import limited_threads
 from gibbsian.data import Dataset
 from gibbsian.learners import FitResult, as_learner, run
 from gibbsian.learners.span_base import CompleteRows, LearnerState, SpanProgress
@@ -181,13 +181,9 @@ def fits() -> None:
 
 
 def main() -> None:
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
+    with limited_threads(1):
         ratios()
         sizes()
-    finally:
-        numba.set_num_threads(threads)
     memory()
     fits()
 

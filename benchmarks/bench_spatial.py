@@ -9,7 +9,7 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.expectations import Samples, plan_regions, spatial_statistics
-from timing import best_of, interleaved
+from timing import asked, best_of, interleaved
 
 TARGETS = {1: 6, "s2": 30}
 
@@ -64,8 +64,9 @@ def ratios(title: str, model: Any, samples: Samples, regions: list) -> None:
     print(f"  {'np.tanh, edges by samples':28s}{best['tanh'] * 1e3:9.1f} ms")
     for region in regions:
         limited = isinstance(model, gb.PairwiseModel) and region in TARGETS
-        target = f" (at most {TARGETS[region]})" if limited else ""
-        print(f"  {name(region):28s}{best[region] * 1e3:9.1f} ms   ratio {best[region] / best['tanh']:.1f}{target}")
+        ratio = best[region] / best["tanh"]
+        words = asked(f"{name(region)}, {title}", ratio, TARGETS[region], 1) if limited else f"ratio {ratio:.1f}"
+        print(f"  {name(region):28s}{best[region] * 1e3:9.1f} ms   {words}")
 
 
 def forest_beside_second_order(n_samples: int) -> None:

@@ -1,4 +1,7 @@
-"""Run every benchmark of this folder and print what was measured: `make bench`, or `run.py NAME ...` for some."""
+"""Run every benchmark of this folder and print what was measured: `make bench`, or `run.py NAME ...` for some.
+
+It ends with an error when a ratio is not what is asked of it (`timing.asked`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import os
 import platform
 import sys
 from pathlib import Path
+
+from timing import MISSED
 
 
 def main(names: list[str]) -> None:
@@ -18,6 +23,8 @@ def main(names: list[str]) -> None:
     for name in names or found:
         print()
         importlib.import_module(f"bench_{name}").main()
+    if MISSED:
+        sys.exit("\nmissed:\n" + "\n".join(f"  {line}" for line in MISSED))
 
 
 if __name__ == "__main__":

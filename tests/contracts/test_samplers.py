@@ -1,10 +1,11 @@
 """What every registered sampler promises."""
 
-import numba
 import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian.backends import parallel
+from gibbsian.backends.parallel import limited_threads
 from gibbsian.domain import BINARY, SPIN, Categories
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.inference import exact
@@ -97,16 +98,13 @@ def test_no_sweeps_change_nothing(sampler, model):
 
 
 @pytest.mark.parametrize("n_chains", [1, 70])
-def test_threads_do_not_matter(sampler, model, n_chains):
+def test_threads_do_not_matter(sampler, model, n_chains, monkeypatch):
     chains = sampler.init(model, n_chains, generator())
-    before = numba.get_num_threads()
+    monkeypatch.setattr(parallel, "WORTH_THREADS", 0)
     results = []
-    try:
-        for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
-            numba.set_num_threads(threads)
+    for threads in (1, 2):
+        with limited_threads(threads):
             results.append(sampler.step(model, chains, 4))
-    finally:
-        numba.set_num_threads(before)
     assert same(results[0][0], results[1][0])
     assert results[0][1] == results[1][1]
 

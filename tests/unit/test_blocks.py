@@ -1,12 +1,11 @@
 """Rows in blocks, and pieces of work on threads."""
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gibbsian.backends.parallel import map_in_order
+from gibbsian.backends.parallel import in_slices, limited_threads, map_in_order, n_threads
 from gibbsian.blocks import row_blocks
 
 
@@ -21,16 +20,28 @@ def test_results_come_in_order_whatever_the_threads():
     rng = np.random.default_rng(0)
     matrices = [rng.random((k % 7 + 1, 50)) for k in range(40)]
     expected = [matrix @ matrix.T for matrix in matrices]
-    before = numba.get_num_threads()
-    try:
-        for threads in range(1, numba.config.NUMBA_NUM_THREADS + 1):
-            numba.set_num_threads(threads)
+    for threads in (1, 2, 5):
+        with limited_threads(threads):
             for got, wanted in zip(map_in_order(lambda m: m @ m.T, matrices), expected, strict=True):
                 np.testing.assert_allclose(got, wanted, rtol=1e-13)
-    finally:
-        numba.set_num_threads(before)
 
 
 def test_an_error_in_a_piece_reaches_the_caller():
     with pytest.raises(ZeroDivisionError):
         list(map_in_order(lambda k: 1 / k, [2, 1, 0]))
+
+
+def test_pieces_get_no_threads_of_their_own():
+    with limited_threads(3):
+        assert list(map_in_order(lambda _: n_threads(), range(4))) == [1, 1, 1, 1]
+        assert n_threads() == 3
+
+
+@given(st.integers(0, 300), st.integers(1, 40), st.integers(1, 4), st.sampled_from([0.0, 1e9]))
+def test_slices_cover_everything_once_from_multiples_of_the_grain(n, grain, threads, work):
+    with limited_threads(threads):
+        parts = in_slices(lambda part: part, n, work, grain)
+    assert [k for part in parts for k in range(part.start, part.stop)] == list(range(n))
+    assert all(part.start % grain == 0 for part in parts)
+    assert len(parts) >= 1  # what is concatenated must be something
+    assert work > 0 or len(parts) == 1

@@ -1,16 +1,21 @@
-"""Threads over independent pieces of work.
+"""Threads over independent pieces of work: the library's own pool, and the only threads it starts.
 
 A piece mixes BLAS products and compiled loops. Letting each of those start threads of its own makes two thread pools
 spin against each other on the same cores; giving each piece to one thread, with BLAS kept to that thread, does not.
-Results come back in order, so that sums over pieces do not depend on the number of threads.
+Results come back in order, so that sums over pieces do not depend on the number of threads. Kernels release the lock
+and know nothing of threads: Numba's own thread layers kill or hang forked processes, or abort when two threads fit.
+The threads of a pool live as long as one call, so that a fork finds none to miss.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
+from threading import Lock
 from typing import Any, TypeVar
 
 import numba
@@ -18,24 +23,42 @@ import numpy as np
 
 # Cheap operations (a spin update, a cell) that take about a millisecond on one thread.
 WORTH_THREADS = 2**16
+# Slices that each thread takes one after the other, so that a disturbed one holds up the others for less.
+SLICES_A_THREAD = 2
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
+_MOST: ContextVar[int | None] = ContextVar("_MOST", default=None)
+
 
 def n_threads() -> int:
-    """Return on how many threads work is done: Numba's setting, ``NUMBA_NUM_THREADS`` or ``numba.set_num_threads``."""
-    return numba.get_num_threads()
+    """Return on how many threads work is done: what `limited_threads` says here, else ``NUMBA_NUM_THREADS``."""
+    return _MOST.get() or numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+
+
+@contextmanager
+def limited_threads(n: int) -> Iterator[None]:
+    """Keep the work that this thread asks for to `n` threads; results do not depend on it."""
+    token = _MOST.set(n)
+    try:
+        yield
+    finally:
+        _MOST.reset(token)
 
 
 def map_in_order(function: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
-    """Apply `function` to each piece, on as many threads as Numba uses, and yield the results in order."""
+    """Apply `function` to each piece, on `n_threads` threads, and yield the results in order.
+
+    Pieces that ask for threads themselves get none: theirs is one of them already.
+    """
     waiting = list(pieces)
+    threads = min(n_threads(), len(waiting))
     with one_blas_thread():
-        if len(waiting) == 1:
-            yield function(waiting[0])
+        if threads <= 1:
+            yield from map(function, waiting)
             return
-        with ThreadPoolExecutor(n_threads()) as pool:
+        with ThreadPoolExecutor(threads, initializer=_MOST.set, initargs=(1,)) as pool:
             yield from pool.map(function, waiting)
 
 
@@ -47,23 +70,56 @@ def sum_in_order(function: Callable[[Piece], np.ndarray], pieces: Iterable[Piece
     return total
 
 
-@contextmanager
-def threads_for(n_operations: float) -> Iterator[None]:
-    """Keep Numba's own threads out of work that is over before they have woken up.
+def in_slices(run: Callable[[slice], Result], n: int, n_operations: float, grain: int = 1) -> list[Result]:
+    """Run a kernel on slices of ``range(n)`` and return the results in order.
 
-    Waking and joining them takes tens of microseconds on a quiet machine and milliseconds on a busy one.
+    A slice begins at a multiple of `grain`. There is one, without threads, where the work is over before they have
+    woken up: that takes tens of microseconds on a quiet machine and milliseconds on a busy one.
     """
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1 if n_operations < WORTH_THREADS else threads)
+    threads = 1 if n_operations < WORTH_THREADS else n_threads()
+    if threads == 1 or n <= grain:
+        return [run(slice(0, n))]
+    step = grain * -(-n // (grain * threads * SLICES_A_THREAD))
+    return list(map_in_order(run, [slice(first, min(first + step, n)) for first in range(0, n, step)]))
+
+
+_BLAS_LOCK = Lock()
+_BLAS_LIMITS: list[Any] = []
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread: many small products wake and join them in vain.
+
+    The setting is the process's: the last to leave of those that ask for it at a time restores what the first found.
+    """
+    with _BLAS_LOCK:
+        limiter = _BLAS_LIMITS[0] if _BLAS_LIMITS else _blas().limit(limits=1, user_api="blas")
+        _BLAS_LIMITS.append(limiter)
     try:
         yield
     finally:
-        numba.set_num_threads(threads)
+        with _BLAS_LOCK:
+            _leave(1)
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Keep BLAS to one thread: many small products wake and join them in vain."""
-    return _blas().limit(limits=1, user_api="blas")
+def _leave(n: int) -> None:
+    """Take `n` of those that keep BLAS to one thread off the list."""
+    for limiter in _BLAS_LIMITS[:n]:
+        _BLAS_LIMITS.pop()
+        if not _BLAS_LIMITS:
+            limiter.restore_original_limits()
+
+
+def _after_fork() -> None:
+    """Let go of what threads held that the child does not have."""
+    global _BLAS_LOCK
+    _BLAS_LOCK = Lock()
+    _leave(len(_BLAS_LIMITS))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @cache

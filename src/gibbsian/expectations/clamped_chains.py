@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibbsian.backends.numba import clamped as kernels
-from gibbsian.backends.parallel import threads_for
+from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
 from gibbsian.expectations.base import Estimate, Rebuilt
 from gibbsian.expectations.chains import require_chains, spread
@@ -157,11 +157,14 @@ def clamped_sweeps(model: Any, plan: ChainPlan, chains: ChainState, n_sweeps: in
         return Gibbs().step(model, chains, n_sweeps)[0]
     spins, streams = to_spins(model, chains.states), chains.streams.copy()
     row_of = np.tile(plan.row_of, len(spins) // plan.n_chains)
-    where = (row_of, plan.rows.pointers, plan.rows.cells)
+    system = (plan.rows.pointers, plan.rows.cells, *spin_system(model), n_sweeps)
     n_updates = len(plan.rows.cells) / max(1, len(plan.rows.shares)) * len(spins) * n_sweeps
     draw: Any = kernels.dense_sweeps if model.is_dense else kernels.sparse_sweeps
-    with threads_for(n_updates * max(1.0, model.graph.degrees.mean())):
-        draw(spins, streams, *where, *spin_system(model), n_sweeps)
+    in_slices(
+        lambda part: draw(spins[part], streams[part], row_of[part], *system),
+        len(spins),
+        n_updates * max(1.0, model.graph.degrees.mean()),
+    )
     return ChainState(from_spins(model, spins), streams, chains.clamped, chains.n_sweeps + n_sweeps)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from gibbsian.backends.numba import clamped as kernels
-from gibbsian.backends.parallel import threads_for
+from gibbsian.backends.parallel import in_slices
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.domain import Continuum
@@ -225,9 +225,13 @@ def solve(model: PairwiseModel, rows: FreeCells, fields: np.ndarray, max_iter: i
     row = np.repeat(np.arange(len(means)), np.diff(rows.pointers))
     means[row, rows.cells] = np.tanh(fields)
     lower: Any = kernels.dense_mean_field if model.is_dense else kernels.sparse_mean_field
-    with threads_for(float(len(own)) * max(1.0, model.graph.degrees.mean()) * 4.0):
-        ends = lower(means, own, rows.pointers, rows.cells, *spin_system(model), max_iter, tol)
-    entropies, changes, sweeps = ends
+    system = (rows.cells, *spin_system(model), max_iter, tol)
+    ends = in_slices(
+        lambda part: lower(means[part], own, rows.pointers[part.start : part.stop + 1], *system),
+        len(means),
+        float(len(own)) * max(1.0, model.graph.degrees.mean()) * 4.0,
+    )
+    entropies, changes, sweeps = map(np.concatenate, zip(*ends, strict=True))
     return Solution(means, own, entropies, int(sweeps.max(initial=0)), float(changes.max(initial=0.0)))
 
 

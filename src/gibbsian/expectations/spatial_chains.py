@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibbsian.backends.numba import clamped as kernels
-from gibbsian.backends.parallel import threads_for
+from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
 from gibbsian.domain import SPIN
 from gibbsian.expectations.base import Estimate, Rebuilt
@@ -109,10 +109,18 @@ def _pair_regions(model: PairwiseModel, plan: ChainPlan, states: np.ndarray) -> 
     indptr, heads, ids = model.graph.csr
     weights, spins = spin.natural_couplings[ids], to_spins(model, states)
     graph = (indptr, heads, ids, weights, np.tanh(weights), BLOCK, model.graph.n_edges)
-    where = (plan.shares, plan.row_of, plan.rows.pointers, plan.rows.cells)
+    where = (plan.rows.pointers, plan.rows.cells)
+    fields = spin.fields(spins) / model.temperature
     n_updates = len(plan.rows.cells) / max(1, len(plan.rows.shares)) * len(states)
-    with threads_for(n_updates * max(1.0, model.graph.degrees.mean())):
-        y, extra = kernels.pair_regions(spins, spin.fields(spins) / model.temperature, *where, *graph)
+    parts = in_slices(
+        lambda part: kernels.pair_regions(
+            spins[part], fields[part], plan.shares[part], plan.row_of[part], *where, *graph
+        ),
+        len(spins),
+        n_updates * max(1.0, model.graph.degrees.mean()),
+        grain=BLOCK,
+    )
+    y, extra = map(np.concatenate, zip(*parts, strict=True))
     statistics = factorised_statistics(model, y, plan.shares)
     # products of 0/1 values change by a quarter of what those of spins do
     statistics[model.n_biases :] += extra.sum(axis=0) * (model.domain.gap / SPIN.gap) ** 2

@@ -8,7 +8,7 @@ import numpy as np
 
 from gibbsian.backends.numba import cut_sets as kernels
 from gibbsian.backends.numba import pairwise as pairwise_kernels
-from gibbsian.backends.parallel import WORTH_THREADS, map_in_order, threads_for
+from gibbsian.backends.parallel import WORTH_THREADS, in_slices, map_in_order
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.domain import SPIN
@@ -100,8 +100,13 @@ class CutSets:
         present = np.einsum("ri,ri->r", means, fields + spin.natural_biases) / 2.0
         indptr, heads, ids = spin.graph.csr
         graph = (indptr, heads, ids, spin.natural_couplings[ids], BLOCK, spin.graph.n_edges)
-        with threads_for(self._sum_seconds * OPERATIONS_PER_SECOND):
-            sums, extra = kernels.sum_rows(means, fields, shares, self.pointers, self.cells, self.n_cut, *graph)
+
+        def sum_rows(part: slice) -> tuple[np.ndarray, np.ndarray]:
+            where = (self.pointers[part.start : part.stop + 1], self.cells, self.n_cut[part])
+            return kernels.sum_rows(means[part], fields[part], shares[part], *where, *graph)
+
+        parts = in_slices(sum_rows, len(means), self._sum_seconds * OPERATIONS_PER_SECOND, grain=BLOCK)
+        sums, extra = map(np.concatenate, zip(*parts, strict=True))
         return constant + present + sums, means, extra.sum(axis=0)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.backends.numba import elimination as kernels
+from gibbsian.backends.parallel import in_slices
 from gibbsian.errors import TooExpensiveError
 from gibbsian.graphs import Graph
 from gibbsian.inference.base import (
@@ -220,11 +221,16 @@ class Elimination(Engine):
         n_samples, n = check_n_samples(n_samples), self.model.n_variables
         require_memory(n_samples * n, f"{n_samples} samples of {n} variables", "draw fewer at a time")
         samples = np.empty((n_samples, n), np.int8)
-        plan, odds = self._plan, self._up[1]
+        plan = self._plan
+        tree = (plan.pointers, plan.separators, plan.tables, self._up[1])
         rows = max(DRAWS_PER_CHUNK // n, 1)
         for start in range(0, n_samples, rows):
             uniforms = rng.random((min(rows, n_samples - start), n))
-            placed = kernels.sample(plan.pointers, plan.separators, plan.tables, odds, uniforms)
+
+            def draw(part: slice, uniforms: np.ndarray = uniforms) -> np.ndarray:
+                return kernels.sample(*tree, uniforms[part])
+
+            placed = np.concatenate(in_slices(draw, len(uniforms), uniforms.size))
             samples[start : start + len(placed)] = self._states(placed)
         return samples
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gibbsian.papers.experiment import Experiment
 
 _THREAD_SETTINGS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# What holds as long as the process of a worker.
+_WORKER = contextlib.ExitStack()
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ def start_worker(parent: Connection) -> None:
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     for setting in _THREAD_SETTINGS:
         os.environ[setting] = "1"
-    _one_thread()
+    # also where the caller's main module, imported anew in a worker, has loaded the libraries already
+    _WORKER.enter_context(on_one_thread())
 
 
 def run_trial(name: str, seed: int, index: int) -> Found:
@@ -81,17 +84,13 @@ def trial_generator(name: str, seed: int, index: int) -> np.random.Generator:
 
 @contextlib.contextmanager
 def on_one_thread() -> Iterator[None]:
-    """Keep Numba and BLAS of this process to one thread, as in a worker, and restore them after."""
-    import numba
+    """Keep the library and BLAS to one thread, as in a worker, and restore them after."""
     from threadpoolctl import threadpool_limits
 
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        with threadpool_limits(limits=1):
-            yield
-    finally:
-        numba.set_num_threads(threads)
+    from gibbsian.backends.parallel import limited_threads
+
+    with limited_threads(1), threadpool_limits(limits=1):
+        yield
 
 
 @cache
@@ -99,15 +98,6 @@ def _experiment(name: str) -> Experiment:
     from gibbsian.papers.experiment import EXPERIMENTS
 
     return EXPERIMENTS.create(name)
-
-
-def _one_thread() -> None:
-    """Also where the caller's main module, imported anew in a worker, has loaded the libraries already."""
-    import numba
-    from threadpoolctl import threadpool_limits
-
-    numba.set_num_threads(1)
-    threadpool_limits(limits=1)
 
 
 def _end_with(parent: Connection) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gibbsian.backends.numba import clique_gibbs as kernels
-from gibbsian.backends.parallel import threads_for
 from gibbsian.models.higher_order import HigherOrderModel
 from gibbsian.samplers.base import ChainState, SweepInfo
 from gibbsian.samplers.gibbs import Gibbs
@@ -20,6 +21,8 @@ def clique_sweeps(
     cliques = (entries, model.theta[held] / model.temperature, pointers, model.clique_csr[1][places])
     values = (model.level_table, model.domain.cardinalities(model.n_variables), model.domain.two_valued)
     kernel = kernels.random_sweeps if plan.random_scan else kernels.ordered_sweeps
-    with threads_for(plan.work(model, n_sweeps)):
-        changes = kernel(plan.codes, plan.streams, *cliques, *values, plan.sites, plan.held, n_sweeps)
-    return plan.finish(model, state, changes, n_sweeps)
+
+    def sweep(codes: np.ndarray, streams: np.ndarray, held: np.ndarray | None) -> int:
+        return kernel(codes, streams, *cliques, *values, plan.sites, held, n_sweeps)
+
+    return plan.run(sweep, model, state, n_sweeps, kernels.GROUP)

@@ -1,7 +1,7 @@
 """Gibbs sampling: each update draws one variable from its conditional distribution given all others.
 
 The conditional of a spin with field U (over T) is ``P(x = +1) = 1 / (1 + exp(-2 U))``. Pairwise models are brought
-to spin form once per call and handed to the kernels in `backends.numba.gibbs`.
+to spin form once and handed to the kernels in `backends.numba.gibbs`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from gibbsian.backends.numba import gibbs as kernels
-from gibbsian.backends.parallel import threads_for
+from gibbsian.backends.numba.spin_lanes import LANES, LOG2_SCALE, MARGIN
+from gibbsian.backends.parallel import in_slices
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
@@ -23,18 +26,45 @@ from gibbsian.models.base import Model
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.samplers.base import SAMPLERS, ChainState, SweepInfo, start_chains
 
-# From this many chains on, running them side by side beats keeping the fields of each.
-GROUPED_FROM = 8
-# Up to this many chains, threads share the blocks of a colour class; beyond, each takes chains of its own.
-BLOCKWISE_UP_TO = 4
+# From this many chains on, running them side by side beats keeping the fields of each: on sparse graphs, on dense ones.
+GROUPED_FROM, GROUPED_FROM_IF_DENSE = 8, 16
+# Sites of a colour from which threads share the blocks of one chain's colour.
+BLOCKWISE_FROM = 2**18
+# A graph has a stencil where as many distances between neighbours leave at most this many weights for each edge's end.
+MOST_WEIGHTS_AN_END = 4
+
+
+def _once_a_model(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep what a function makes of a model as long as the model: chains often move one sweep at a time."""
+    kept: WeakKeyDictionary[Any, dict[tuple, Any]] = WeakKeyDictionary()
+
+    @wraps(function)
+    def once(model: Any, *rest: Any) -> Any:
+        known = kept.setdefault(model, {})
+        if rest not in known:
+            known[rest] = function(model, *rest)
+        return known[rest]
+
+    return once
 
 
 class _SpinForm(NamedTuple):
-    """A pairwise model as the kernels want it: spin parameters over T whose sums are exact."""
+    """A pairwise model as the kernels want it: spin parameters over T whose sums are exact, and the largest field."""
 
     graph: Graph
     biases: np.ndarray
     couplings: np.ndarray
+    reach: float
+
+    def rounded(self, weights: np.ndarray, biases: np.ndarray, sums: np.ndarray) -> kernels.Rounded:
+        """Return whole numbers of 30 bits for couplings and biases in some order, and the sums of couplings by site."""
+        unit = np.ldexp(1.0, np.frexp(self.reach)[1] - 28)
+        # every term is off by half a unit at most, and float32 has 24 bits
+        error = unit * (self.graph.degrees.max(initial=0) + 1) / 2.0 + self.reach * 2.0**-22
+        whole = (np.round((biases - sums) / unit), np.round(2.0 * weights / unit))
+        return kernels.Rounded(
+            whole[0].astype(np.int32), whole[1].astype(np.int32), LOG2_SCALE * unit, MARGIN + 2.0 * error
+        )
 
 
 class _Sweeps(NamedTuple):
@@ -45,6 +75,17 @@ class _Sweeps(NamedTuple):
     sites: np.ndarray
     held: np.ndarray | None
     n_sweeps: int
+
+    def over_chains(self, kernel: Callable[..., int], grain: int = 1) -> int:
+        """Give chains to threads, `grain` of them side by side; return the flips of all.
+
+        ``kernel(states, streams, held)`` sweeps some of them.
+        """
+
+        def run(part: slice) -> int:
+            return kernel(self.states[part], self.streams[part], None if self.held is None else self.held[part])
+
+        return sum(in_slices(run, len(self.states), float(self.sites.size) * len(self.states) * self.n_sweeps, grain))
 
 
 @SAMPLERS.register("gibbs")
@@ -109,15 +150,15 @@ class Gibbs:
             )
         return sweeps_of(model)(model, self, state, n_sweeps)
 
-    def _run(self, form: _SpinForm, sweeps: _Sweeps, dense: bool) -> int:
-        if dense:
-            return _dense_sweeps(form, sweeps, random_scan=False)
-        if len(sweeps.states) < GROUPED_FROM:
-            return _sparse_sweeps(form, sweeps, random_scan=False)
-        indptr, heads, edges = form.graph.csr
-        states, streams, sites, held, n_sweeps = sweeps
-        weights = form.couplings[edges]
-        return kernels.grouped_sweeps(states, streams, form.biases, indptr, heads, weights, sites, held, n_sweeps)
+    def _run(self, model: PairwiseModel, sweeps: _Sweeps) -> int:
+        if len(sweeps.states) < (GROUPED_FROM_IF_DENSE if model.is_dense else GROUPED_FROM):
+            return _one_by_one(model, sweeps, random_scan=False)
+        kernel: Any = kernels.grouped_sweeps
+        system = _grouped_system(model)
+        return sweeps.over_chains(
+            lambda states, streams, held: kernel(states, streams, *system, sweeps.sites, held, sweeps.n_sweeps),
+            grain=kernels.GROUP,
+        )
 
 
 @SAMPLERS.register("random-scan")
@@ -139,8 +180,8 @@ class RandomScanGibbs(Gibbs):
 
     random_scan = True
 
-    def _run(self, form: _SpinForm, sweeps: _Sweeps, dense: bool) -> int:
-        return (_dense_sweeps if dense else _sparse_sweeps)(form, sweeps, random_scan=True)
+    def _run(self, model: PairwiseModel, sweeps: _Sweeps) -> int:
+        return _one_by_one(model, sweeps, random_scan=True)
 
 
 @SAMPLERS.register("chromatic")
@@ -177,18 +218,13 @@ class ChromaticGibbs(Gibbs):
         """Return the variables by the colours of the graph."""
         return sites[np.argsort(graph.colouring[sites], kind="stable")]
 
-    def _run(self, form: _SpinForm, sweeps: _Sweeps, dense: bool) -> int:
-        states, streams, sites, held, n_sweeps = sweeps
-        plan = _colour_plan(form.graph, sites.tobytes(), self.block_size)
-        spins = states.astype(np.float64)
-        rows = (form.biases[plan.sites], plan.indptr, plan.heads, form.couplings[plan.edges])
-        if len(states) <= BLOCKWISE_UP_TO and plan.blocks.size > plan.colours.size:
-            flips = kernels.blockwise_sweeps(
-                spins, streams, *rows, plan.sites, plan.blocks, plan.colours, held, n_sweeps
-            )
-        else:
-            flips = kernels.chromatic_sweeps(spins, streams, *rows, plan.sites, plan.blocks, held, n_sweeps)
-        states[:] = spins
+    def _run(self, model: PairwiseModel, sweeps: _Sweeps) -> int:
+        some = sweeps.sites.size < model.n_variables
+        plan = _colour_plan(model.graph, sweeps.sites.tobytes() if some else None, self.block_size)
+        held = None if sweeps.held is None else sweeps.held.take(plan.order, axis=1)
+        ordered = sweeps._replace(states=sweeps.states.take(plan.order, axis=1), held=held)
+        flips = (_by_rows if plan.stencil is None else _by_distances)(model, plan, ordered)
+        sweeps.states[:] = ordered.states.take(plan.place, axis=1)
         return flips
 
 
@@ -208,14 +244,14 @@ def spin_sweeps(model: PairwiseModel, sampler: Gibbs, state: ChainState, n_sweep
     spins = (state.states - low) * scale + np.int8(SPIN.low)
     sites = np.flatnonzero(~state.clamped) if common else np.arange(model.n_variables)
     sweeps = _Sweeps(spins, state.streams.copy(), sites, None if common else state.clamped, n_sweeps)
-    with threads_for(float(sites.size) * len(spins) * n_sweeps):
-        flips = sampler._run(_spin_form(model), sweeps, model.is_dense)
+    flips = sampler._run(model, sweeps)
     values = (spins - np.int8(SPIN.low)) // scale + low
     n_free = sites.size * len(spins) if common else np.count_nonzero(~state.clamped)
     info = SweepInfo(int(flips) / max(1, int(n_free) * n_sweeps), n_sweeps)
     return ChainState(values, sweeps.streams, state.clamped, state.n_sweeps + n_sweeps), info
 
 
+@_once_a_model
 def _spin_form(model: PairwiseModel) -> _SpinForm:
     """Parameters in spin form over T, rounded to multiples of a power of two that make all field sums exact.
 
@@ -225,51 +261,84 @@ def _spin_form(model: PairwiseModel) -> _SpinForm:
     """
     spin, _ = model.to_domain(SPIN)
     biases, couplings = spin.natural_biases, spin.natural_couplings
-    ends = model.graph.edges
-    reach = np.abs(biases)
-    for side in (0, 1):
-        reach = reach + np.bincount(ends[:, side], np.abs(couplings), minlength=model.n_variables)
-    unit = np.ldexp(1.0, np.frexp(reach.max(initial=0.0))[1] - 52)
-    return _SpinForm(model.graph, np.round(biases / unit) * unit, np.round(couplings / unit) * unit)
+    reach = float((np.abs(biases) + _sums_by_site(model.graph, np.abs(couplings))).max(initial=0.0))
+    unit = np.ldexp(1.0, np.frexp(reach)[1] - 52)
+    return _SpinForm(model.graph, np.round(biases / unit) * unit, np.round(couplings / unit) * unit, reach)
 
 
-def _dense_sweeps(form: _SpinForm, sweeps: _Sweeps, random_scan: bool) -> int:
+def _sums_by_site(graph: Graph, values: np.ndarray) -> np.ndarray:
+    """Sums over the edges of each site."""
+    first, second = (np.bincount(ends, values, minlength=graph.n_nodes) for ends in graph.edges.T)
+    return first + second
+
+
+@_once_a_model
+def _grouped_system(model: PairwiseModel) -> tuple[Any, ...]:
+    """Exact parameters and rounded ones along the CSR graph."""
+    form = _spin_form(model)
+    indptr, heads, edges = form.graph.csr
+    weights = form.couplings[edges]
+    rounded = form.rounded(weights, form.biases, _sums_by_site(form.graph, form.couplings))
+    return form.biases, indptr, heads, weights, rounded
+
+
+@_once_a_model
+def _doubled(model: PairwiseModel) -> np.ndarray:
+    """The full matrix of couplings, twice."""
+    form = _spin_form(model)
     matrix = np.zeros((form.graph.n_nodes, form.graph.n_nodes))
     i, j = form.graph.edges.T
-    matrix[i, j] = matrix[j, i] = form.couplings
-    states, streams, sites, held, n_sweeps = sweeps
-    fields = states.astype(np.float64) @ matrix + form.biases
-    return kernels.dense_sweeps(states, streams, fields, 2.0 * matrix, sites, held, random_scan, n_sweeps)
+    matrix[i, j] = matrix[j, i] = 2.0 * form.couplings
+    return matrix
 
 
-def _sparse_sweeps(form: _SpinForm, sweeps: _Sweeps, random_scan: bool) -> int:
+def _one_by_one(model: PairwiseModel, sweeps: _Sweeps, random_scan: bool) -> int:
+    """Sweep chains that keep their fields and change them when a spin flips."""
+    form, sites, n_sweeps = _spin_form(model), sweeps.sites, sweeps.n_sweeps
     indptr, heads, edges = form.graph.csr
-    states, streams, sites, held, n_sweeps = sweeps
-    weights = form.couplings[edges]
-    return kernels.sparse_sweeps(
-        states, streams, form.biases, indptr, heads, weights, sites, held, random_scan, n_sweeps
-    )
+
+    def dense(states: np.ndarray, streams: np.ndarray, held: np.ndarray | None) -> int:
+        fields = states.astype(np.float64) @ _doubled(model) / 2.0 + form.biases
+        return kernels.dense_sweeps(states, streams, fields, _doubled(model), sites, held, random_scan, n_sweeps)
+
+    def sparse(states: np.ndarray, streams: np.ndarray, held: np.ndarray | None) -> int:
+        graph = (form.biases, indptr, heads, form.couplings[edges])
+        return kernels.sparse_sweeps(states, streams, *graph, sites, held, random_scan, n_sweeps)
+
+    return sweeps.over_chains(dense if model.is_dense else sparse)
 
 
-class _ColourPlan(NamedTuple):
-    """A graph with its rows in the order of a chromatic sweep.
+@dataclass(frozen=True, eq=False)
+class _ColourPlan:
+    """A graph in the order of a chromatic sweep: the sites by their colours, then the variables that are not visited.
 
-    Row v of the CSR arrays belongs to ``sites[v]``; block b has the rows from ``blocks[b]`` to ``blocks[b + 1]``,
-    colour k the blocks from ``colours[k]`` to ``colours[k + 1]``.
+    Variable i stands at ``place[i]`` of `order`. Block b has the sites from ``blocks[b]`` to ``blocks[b + 1]``, colour
+    k the blocks from ``colours[k]`` to ``colours[k + 1]``; `indptr`, `heads` and `edges` are the CSR graph. Where
+    neighbours stand at few distances there is a stencil, and `slots` says where each entry of the graph stands among
+    its weights.
     """
 
-    sites: np.ndarray
+    order: np.ndarray
+    place: np.ndarray
     blocks: np.ndarray
     colours: np.ndarray
     indptr: np.ndarray
     heads: np.ndarray
     edges: np.ndarray
+    stencil: kernels.Stencil | None
+    slots: np.ndarray
+
+    @property
+    def worth_sharing(self) -> bool:
+        """Whether threads gain by sharing a colour; no two may write into the same vector."""
+        sizes = np.diff(self.blocks)[self.colours[:-1]]
+        return bool(np.diff(self.blocks[self.colours]).max() >= BLOCKWISE_FROM and not np.any(sizes % LANES))
 
 
 @lru_cache(maxsize=8)  # a chain moves many times on one graph, often one sweep at a time
-def _colour_plan(graph: Graph, site_bytes: bytes, block_size: int) -> _ColourPlan:
-    """Order the sites (int64, as bytes) by colour and cut each colour class into blocks."""
-    free = np.frombuffer(site_bytes, np.int64)
+def _colour_plan(graph: Graph, site_bytes: bytes | None, block_size: int) -> _ColourPlan:
+    """Order the sites (int64, as bytes; None for all) by colour and cut each colour class into blocks."""
+    free = np.arange(graph.n_nodes) if site_bytes is None else np.frombuffer(site_bytes, np.int64)
     colour = graph.colouring[free]
     sizes = np.bincount(colour)
     blocks, colours = [0], [0]
@@ -278,9 +347,93 @@ def _colour_plan(graph: Graph, site_bytes: bytes, block_size: int) -> _ColourPla
         blocks += [start + min(cut, size) for cut in range(block_size, size + block_size, block_size)]
         colours.append(len(blocks) - 1)
     sites = free[np.argsort(colour, kind="stable")]
+    order = np.concatenate([sites, np.setdiff1d(np.arange(graph.n_nodes), sites)])
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
     indptr, heads, edges = graph.csr
     degrees = graph.degrees[sites]
     starts = np.concatenate([[0], np.cumsum(degrees)])
     positions = np.repeat(indptr[sites] - starts[:-1], degrees) + np.arange(starts[-1])
-    order = (sites, np.array(blocks), np.array(colours))
-    return _ColourPlan(*order, starts, heads[positions].astype(np.uint32), edges[positions])
+    rows = (starts, place[heads[positions]], edges[positions])
+    cuts = (np.array(blocks), np.array(colours))
+    return _ColourPlan(order, place, *cuts, *rows, *_stencil(cuts[0][cuts[1]], starts, rows[1]))
+
+
+def _stencil(colours: np.ndarray, indptr: np.ndarray, heads: np.ndarray) -> tuple[kernels.Stencil | None, np.ndarray]:
+    """Find the distances between neighbours, where they are few; colour k has the sites from ``colours[k]`` on."""
+    none = (None, np.empty(0, np.int64))
+    if colours[-1] < 4 * LANES * max(1, colours.size - 1):  # classes too small to fill lanes
+        return none
+    tails = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    pointers, offsets, starts, slots, total = [0], [], [], np.empty_like(heads), 0
+    for first, last in pairwise(colours.tolist()):
+        entries = slice(indptr[first], indptr[last])
+        distances, which = np.unique(heads[entries] - tails[entries], return_inverse=True)
+        rows = total + (last - first) * np.arange(distances.size)
+        total += (last - first) * distances.size
+        if total > MOST_WEIGHTS_AN_END * heads.size:
+            return none
+        slots[entries] = rows[which] + tails[entries] - first
+        offsets.append(distances)
+        starts.append(rows)
+        pointers.append(pointers[-1] + distances.size)
+    return kernels.Stencil(np.array(pointers), np.concatenate(offsets), np.concatenate(starts), total), slots
+
+
+def _by_rows(model: PairwiseModel, plan: _ColourPlan, sweeps: _Sweeps) -> int:
+    """Sweep colour by colour along the rows of a CSR graph."""
+    form = _spin_form(model)
+    graph = (form.biases[plan.order], plan.indptr, plan.heads, form.couplings[plan.edges])
+
+    def run(states: np.ndarray, streams: np.ndarray, held: np.ndarray | None) -> int:
+        spins = states.astype(np.float64)
+        flips = kernels.chromatic_sweeps(spins, streams, *graph, plan.blocks, held, sweeps.n_sweeps)
+        states[:] = spins
+        return flips
+
+    return sweeps.over_chains(run)
+
+
+@_once_a_model
+def _stencil_system(model: PairwiseModel, plan: _ColourPlan) -> tuple[Any, kernels.Rounded]:
+    """Exact parameters along the CSR graph, and rounded ones along the stencil with a vector more at the end."""
+    form = _spin_form(model)
+    exact = (form.biases[plan.order], plan.indptr, plan.heads, form.couplings[plan.edges])
+    rounded = form.rounded(exact[3], exact[0], _sums_by_site(form.graph, form.couplings)[plan.order])
+    assert plan.stencil is not None
+    weights = np.zeros(plan.stencil.n_weights + LANES, np.int32)
+    weights[plan.slots] = rounded.weights
+    return exact, rounded._replace(weights=weights, biases=np.pad(rounded.biases, (0, LANES)))
+
+
+def _by_distances(model: PairwiseModel, plan: _ColourPlan, sweeps: _Sweeps) -> int:
+    """Sweep colour by colour where neighbours stand at few distances."""
+    assert plan.stencil is not None
+    edge = int(np.abs(plan.stencil.offsets).max(initial=0))
+    graph = (plan.blocks, plan.colours, *_stencil_system(model, plan), plan.stencil, edge)
+
+    def run(states: np.ndarray, streams: np.ndarray, held: np.ndarray | None) -> int:
+        masks = np.pad(-(states > 0).astype(np.int8), [(0, 0), (edge, edge + LANES)])
+        held = np.zeros((1, masks.shape[1]), bool) if held is None else np.pad(held, [(0, 0), (0, LANES)])
+        sweep: Any = _blockwise if plan.worth_sharing and len(states) == 1 else kernels.stencil_sweeps
+        flips = sweep(masks, streams, *graph, held, sweeps.n_sweeps)
+        states[:] = -2 * masks[:, edge : edge + states.shape[1]] - 1
+        return flips
+
+    return sweeps.over_chains(run)
+
+
+def _blockwise(masks: np.ndarray, streams: np.ndarray, *graph: Any) -> int:
+    """Sweep one chain as `kernels.stencil_sweeps` does, the blocks of a colour on threads."""
+    *system, holds, n_sweeps = graph
+    kernel: Any = kernels.stencil_blocks
+    flips = 0
+    for _ in range(n_sweeps):
+        for k, (first, last) in enumerate(pairwise(system[1].tolist())):
+
+            def run(part: slice, first: int = first, k: int = k) -> int:
+                return kernel(masks[0], streams[0], first + part.start, first + part.stop, k, *system, holds[0])
+
+            flips += sum(in_slices(run, last - first, np.inf, grain=kernels.BLOCKS))
+        kernels.next_sweep(streams[0])
+    return flips

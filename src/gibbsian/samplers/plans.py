@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
 
+from gibbsian.backends.parallel import in_slices
 from gibbsian.models.base import Model
 from gibbsian.samplers.base import ChainState, SweepInfo
 from gibbsian.samplers.gibbs import Gibbs
@@ -43,14 +45,22 @@ class SweepPlan(NamedTuple):
         held = None if common else state.clamped
         return cls(codes, state.streams.copy(), sampler.visits(model.graph, sites), held, sampler.random_scan)
 
-    def work(self, model: Model, n_sweeps: int) -> float:
-        """About how many cheap operations the sweeps take: a table entry, a clique's product."""
-        each = model.theta.size / max(1, model.n_variables)
-        return float(self.sites.size) * len(self.codes) * n_sweeps * max(1.0, each)
+    def run(
+        self, sweep: Callable[..., int], model: Model, state: ChainState, n_sweeps: int, group: int
+    ) -> tuple[ChainState, SweepInfo]:
+        """Sweep the chains, `group` of them side by side, and return where they are and what happened.
 
-    def finish(self, model: Model, state: ChainState, changes: int, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
-        """Return the chains after the sweeps and what happened in them."""
+        ``sweep(codes, streams, held)`` moves some of the chains and returns how many values changed.
+        """
+        each = model.theta.size / max(1, model.n_variables)  # a table entry, a clique's product
+        work = float(self.sites.size) * len(self.codes) * n_sweeps * max(1.0, each)
+        changes = in_slices(
+            lambda part: sweep(self.codes[part], self.streams[part], None if self.held is None else self.held[part]),
+            len(self.codes),
+            work,
+            grain=group,
+        )
         n_free = self.codes.size - np.count_nonzero(np.broadcast_to(state.clamped, self.codes.shape))
-        info = SweepInfo(int(changes) / max(1, int(n_free) * n_sweeps), n_sweeps)
+        info = SweepInfo(int(sum(changes)) / max(1, int(n_free) * n_sweeps), n_sweeps)
         states = model.domain.from_codes(self.codes)
         return ChainState(states, self.streams, state.clamped, state.n_sweeps + n_sweeps), info

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibbsian.backends.numba import table_gibbs as kernels
-from gibbsian.backends.parallel import threads_for
 from gibbsian.models.base import Model
 from gibbsian.models.potts import PottsModel
 from gibbsian.models.tables import MarkovRandomField
@@ -69,15 +68,9 @@ def _sweeps(
     model: MarkovRandomField | PottsModel, entries: _Entries, sampler: Gibbs, state: ChainState, n_sweeps: int
 ) -> tuple[ChainState, SweepInfo]:
     plan = SweepPlan.of(model, sampler, state)
-    with threads_for(plan.work(model, n_sweeps)):
-        changes = kernels.sweeps(
-            plan.codes,
-            plan.streams,
-            *entries,
-            model.cardinalities,
-            plan.sites,
-            plan.held,
-            plan.random_scan,
-            n_sweeps,
-        )
-    return plan.finish(model, state, changes, n_sweeps)
+
+    def sweep(codes: np.ndarray, streams: np.ndarray, held: np.ndarray | None) -> int:
+        sites = (model.cardinalities, plan.sites, held, plan.random_scan, n_sweeps)
+        return kernels.sweeps(codes, streams, *entries, *sites)
+
+    return plan.run(sweep, model, state, n_sweeps, kernels.GROUP)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.backends.numba import annealing as kernels
-from gibbsian.backends.parallel import threads_for
+from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
 from gibbsian.domain import SPIN
 from gibbsian.graphs import Graph
@@ -108,8 +108,12 @@ class VariablePath(Path):
         numbers = codes * np.int8(self.gap) + np.int8(self.low)
         for first in range(0, places.size - 1, TEMPERATURES_A_CALL):
             piece = places[first : first + TEMPERATURES_A_CALL + 1]
-            with threads_for(float(codes.size) * piece.size):
-                increases += self.kernel(numbers, walkers.streams, piece, sites, backwards, self.terms)
+
+            def run(part: slice, piece: np.ndarray = piece) -> np.ndarray:
+                return self.kernel(numbers[part], walkers.streams[part], piece, sites, backwards, self.terms)
+
+            work = float(codes.size) * piece.size
+            increases += np.concatenate(in_slices(run, len(codes), work, grain=kernels.GROUP))
         codes[:] = (numbers - np.int8(self.low)) // np.int8(self.gap)
         return increases
 

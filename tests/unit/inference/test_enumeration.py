@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
 import gibbsian as gb
+from gibbsian.backends.parallel import limited_threads
 from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import Enumeration
@@ -89,28 +89,17 @@ def test_ties_go_to_the_lowest_number():
     assert log_probability == pytest.approx(-12 * np.log(2))
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="needs two threads")
 def test_result_does_not_depend_on_threads(monkeypatch):
     monkeypatch.setattr("gibbsian.backends.numba.enumeration.ONE_THREAD_UP_TO", 0)
 
     def run(n_threads):
-        before = numba.get_num_threads()
-        numba.set_num_threads(n_threads)
-        try:
+        with limited_threads(n_threads):
             engine = Enumeration(random_model(gb.graphs.complete(15), 9))
             draws = engine.sample(500, np.random.default_rng(0))
             return engine.log_partition(), engine.second_moments(), engine.marginal([3, 1]), draws
-        finally:
-            numba.set_num_threads(before)
 
     for one, other in zip(run(1), run(2), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_threads_are_left_as_they_were():
-    before = numba.get_num_threads()
-    Enumeration(random_model(gb.graphs.complete(11))).sample(10, np.random.default_rng(0))
-    assert numba.get_num_threads() == before
 
 
 def test_complete_ferromagnet_of_twenty_five():

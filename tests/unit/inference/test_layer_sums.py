@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import gibbsian as gb
+from gibbsian.backends.parallel import limited_threads
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import LayerSums, exact, is_affordable, predict_cost
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
@@ -117,16 +118,10 @@ def test_single_precision_parameters_are_summed_in_double(rng):
 
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_moments_do_not_depend_on_threads(n_threads):
-    import numba
-
     model = random_machine("binary", "spin", np.random.default_rng(3), 30, 14)
-    before = numba.get_num_threads()
     reference = moments(model).statistics
-    numba.set_num_threads(min(n_threads, before))
-    try:
+    with limited_threads(n_threads):
         assert (moments(model).statistics == reference).all()
-    finally:
-        numba.set_num_threads(before)
 
 
 def test_sizes_beyond_the_limit_are_refused_before_anything_is_allocated(monkeypatch):

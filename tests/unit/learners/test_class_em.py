@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -13,6 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture as ScikitGaussianMixture
 
 from gibbsian import Dataset, GaussianMixture, HardKMeans, OnlineKMeans, SoftKMeans, VonMisesFisherMixture
+from gibbsian.backends.parallel import limited_threads
 from gibbsian.learners import EM, LearnerState, run
 from gibbsian.learners.winner_take_all import WinnerTakeAll
 from gibbsian.models import class_shares
@@ -244,12 +244,9 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
     steps = GaussianMixtureModel.unplaced(3, 20).em_steps(real(rows))
     assert len(steps.blocks) > 2
     mixture = steps.from_means(rows[:3])
-    threads = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
+    with limited_threads(1):
         alone = steps.expect(mixture)
-    finally:
-        numba.set_num_threads(threads)
-    together = steps.expect(mixture)
+    with limited_threads(3):
+        together = steps.expect(mixture)
     assert alone[0] == together[0]
     np.testing.assert_array_equal(alone[1].sums, together[1].sums)

@@ -1,10 +1,10 @@
 """The Potts model: layout, gauge, norms, and its road by variable against the plain one."""
 
-import numba
 import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian.backends.parallel import limited_threads
 from gibbsian.domain import BINARY, SPIN, Categories
 from gibbsian.errors import ArgumentError
 from gibbsian.models import MarkovRandomField, PottsModel
@@ -54,11 +54,10 @@ def test_same_bits_for_one_and_two_threads(rng):
     domain = Categories((7,) * 12)
     model = random_potts(rng, domain, gb.graphs.complete(12))
     data = dataset_of(rng.integers(0, 7, size=(3000, 12)).astype(np.int8), domain)
-    before, results = numba.get_num_threads(), []
-    for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
-        numba.set_num_threads(threads)
-        results.append(value_and_gradient(OBJECTIVES.create("pseudolikelihood"), model, data))
-    numba.set_num_threads(before)
+    results = []
+    for threads in (1, 2):
+        with limited_threads(threads):
+            results.append(value_and_gradient(OBJECTIVES.create("pseudolikelihood"), model, data))
     assert results[0][0] == results[1][0]
     assert np.array_equal(results[0][1], results[1][1])
 

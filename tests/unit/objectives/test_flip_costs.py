@@ -2,12 +2,12 @@
 
 import itertools
 
-import numba
 import numpy as np
 import pytest
 
 import gibbsian as gb
 from gibbsian.backends.numba.flip_losses import half_exponential, logistic, squared_sigmoid
+from gibbsian.backends.parallel import limited_threads
 from gibbsian.learners import ObjectiveLearner, run
 from gibbsian.models import LocalStates
 from gibbsian.objectives import (
@@ -268,12 +268,10 @@ class TestRoads:
         take(road, 2**12)
         model = random_model(gb.graphs.grid(30, 40), rng, scale=0.3)
         data = gb.Dataset.read(np.where(rng.random((2000, 1200)) < 0.5, 1, -1))
-        before = numba.get_num_threads()
         results = []
-        for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
-            numba.set_num_threads(threads)
-            results.append(value_and_gradient(objective, model, data))
-        numba.set_num_threads(before)
+        for threads in (1, 2):
+            with limited_threads(threads):
+                results.append(value_and_gradient(objective, model, data))
         assert results[0][0] == results[1][0]
         assert np.array_equal(results[0][1], results[1][1])
 

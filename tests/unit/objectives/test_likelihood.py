@@ -2,11 +2,11 @@
 
 import itertools
 
-import numba
 import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian.backends.parallel import limited_threads
 from gibbsian.errors import MissingValuesError, TooExpensiveError
 from gibbsian.objectives import Likelihood, Pseudolikelihood, value_and_gradient
 from systems import all_states, exact_law, random_model, sampled_data
@@ -95,12 +95,10 @@ def test_pseudolikelihood_of_many_variables_keeps_its_value(rng):
 def test_same_bits_for_one_and_two_threads(rng):
     model = random_model(gb.graphs.complete(40), rng, scale=0.1)
     data = gb.Dataset.read(np.where(rng.random((3000, 40)) < 0.5, 1, -1))
-    before = numba.get_num_threads()
     results = []
-    for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
-        numba.set_num_threads(threads)
-        results.append(value_and_gradient(Pseudolikelihood(), model, data))
-    numba.set_num_threads(before)
+    for threads in (1, 2):
+        with limited_threads(threads):
+            results.append(value_and_gradient(Pseudolikelihood(), model, data))
     assert results[0][0] == results[1][0]
     assert np.array_equal(results[0][1], results[1][1])
 

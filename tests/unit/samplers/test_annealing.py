@@ -3,11 +3,11 @@
 import itertools
 from dataclasses import dataclass, replace
 
-import numba
 import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian.backends.parallel import limited_threads
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
 from gibbsian.domain import BINARY, SPIN, AnyDomain, Categories
 from gibbsian.errors import ArgumentError, CodingError, MixingWarning
@@ -150,13 +150,10 @@ def test_weights_are_uniform_when_the_target_is_the_base(marginalise, rng, domai
 def test_walkers_depend_on_the_seed_alone(marginalise, rng):
     model = random_model(gb.graphs.grid(4, 5), rng)
     annealing, path = Annealing(70, 200), variable_path(model, marginalise=marginalise)
-    threads = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
+    with limited_threads(1):
         one = annealing.forward(path, rng=3)
-    finally:
-        numba.set_num_threads(threads)
-    again = annealing.forward(path, rng=3)
+    with limited_threads(2):
+        again = annealing.forward(path, rng=3)
     fewer = replace(annealing, n_walkers=5).forward(path, rng=3)
     assert np.array_equal(one.states, again.states)
     assert np.array_equal(one.log_weights, again.log_weights)

@@ -8,11 +8,13 @@ from scipy import stats
 
 import gibbsian as gb
 from gibbsian.backends.numba import random
+from gibbsian.backends.parallel import limited_threads
 from gibbsian.domain import BINARY
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError
 from gibbsian.rng import chain_streams
-from gibbsian.samplers import ChromaticGibbs, Gibbs, draw
+from gibbsian.samplers import ChromaticGibbs, Gibbs, draw, gibbs
 from gibbsian.samplers.gibbs import _colour_plan, _spin_form
+from systems import random_model
 
 
 def words_of(stream, size):
@@ -117,19 +119,21 @@ def test_colour_blocks_cover_each_site_once_and_keep_to_one_colour():
     graph = gb.graphs.random(60, 0.1, random_state=0)
     free = np.arange(0, 60, 2)
     plan = _colour_plan(graph, free.tobytes(), 4)
-    assert np.array_equal(np.sort(plan.sites), free)
+    sites = plan.order[: free.size]
+    assert np.array_equal(np.sort(sites), free)
+    assert np.array_equal(plan.order[plan.place], np.arange(60))
     assert np.diff(plan.blocks).max() <= 4
     assert np.diff(plan.blocks).min() >= 1
     for first, last in pairwise(plan.colours):
-        assert np.unique(graph.colouring[plan.sites[plan.blocks[first] : plan.blocks[last]]]).size == 1
+        assert np.unique(graph.colouring[sites[plan.blocks[first] : plan.blocks[last]]]).size == 1
 
 
 def test_colour_plan_has_the_rows_of_the_graph():
     graph = gb.graphs.random(60, 0.1, random_state=0)
-    plan = _colour_plan(graph, np.arange(60).tobytes(), 4)
-    for row, site in enumerate(plan.sites):
+    plan = _colour_plan(graph, None, 4)
+    for row, site in enumerate(plan.order):
         span = slice(plan.indptr[row], plan.indptr[row + 1])
-        assert np.array_equal(plan.heads[span], graph.neighbours(site))
+        assert np.array_equal(plan.order[plan.heads[span]], graph.neighbours(site))
         assert np.array_equal(np.sort(graph.edges[plan.edges[span]].sum(axis=1) - site), graph.neighbours(site))
 
 
@@ -189,3 +193,58 @@ def test_monte_carlo_warns_when_chains_are_stuck():
 def test_monte_carlo_needs_two_chains():
     with pytest.raises(ArgumentError, match="n_chains=1"):
         gb.expectations.MonteCarlo(n_chains=1)
+
+
+def test_a_stencil_has_every_edge_of_a_lattice_and_none_of_a_random_graph():
+    graph = gb.graphs.grid(30, 40)
+    plan = _colour_plan(graph, None, 128)
+    own = np.repeat(np.arange(1200), np.diff(plan.indptr))
+    colour = np.searchsorted(plan.blocks[plan.colours], own, side="right") - 1
+    found = []
+    for entry, slot in enumerate(plan.slots):
+        first = plan.blocks[plan.colours[colour[entry]]]
+        of_colour = slice(plan.stencil.pointers[colour[entry]], plan.stencil.pointers[colour[entry] + 1])
+        row = np.flatnonzero(slot - plan.stencil.starts[of_colour] == own[entry] - first)
+        found.append(own[entry] + plan.stencil.offsets[of_colour][row])
+    assert np.array_equal(np.concatenate(found), plan.heads)
+    assert _colour_plan(gb.graphs.random(1200, 0.003, random_state=0), None, 128).stencil is None
+
+
+@pytest.mark.parametrize(("graph", "n_chains"), [(gb.graphs.grid(20, 40), 70), (gb.graphs.grid(30, 40), 2)])
+@pytest.mark.parametrize("name", ["gibbs", "chromatic"])
+@pytest.mark.parametrize("held", [False, True])
+def test_lanes_take_the_path_of_exact_fields(graph, n_chains, name, held, rng, monkeypatch):
+    """With every lane in doubt all is decided by exact fields; lanes that decide themselves must do the same."""
+    sampler, model = gb.samplers.as_sampler(name), random_model(graph, rng, scale=0.6)
+    chains = sampler.init(model, n_chains, np.random.default_rng(1))
+    if held:
+        chains = chains._replace(clamped=rng.random(chains.states.shape) < 0.3)
+    quick = sampler.step(model, chains, 20)
+    monkeypatch.setattr(gibbs, "MARGIN", 1e30)
+    exact = sampler.step(model.replace(model.theta), chains, 20)  # another model, which has no plan yet
+    assert np.array_equal(quick[0].states, exact[0].states)
+    assert quick[1] == exact[1]
+
+
+def test_threads_share_one_large_chain(rng, monkeypatch):
+    sampler, model = gb.samplers.ChromaticGibbs(block_size=64), random_model(gb.graphs.grid(90, 90), rng)
+    chains = sampler.init(model, 1, np.random.default_rng(0))
+    alone, info = sampler.step(model, chains, 3)
+    monkeypatch.setattr(gibbs, "BLOCKWISE_FROM", 0)
+    with limited_threads(3):
+        shared, again = sampler.step(model, chains, 3)
+    assert np.array_equal(alone.states, shared.states)
+    assert np.array_equal(alone.streams, shared.streams)
+    assert info == again
+
+
+def test_what_is_made_of_a_model_goes_with_it():
+    import gc
+    import weakref
+
+    model = gb.PairwiseModel.zeros(gb.graphs.grid(3, 3))
+    form, seen = _spin_form(model), weakref.ref(model)
+    assert _spin_form(model) is form
+    del model
+    gc.collect()
+    assert seen() is None

@@ -1,10 +1,10 @@
 """Annealing of restricted machines: its parts, its ends and its errors."""
 
-import numba
 import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian.backends.parallel import limited_threads
 from gibbsian.diagnostics import log_partition_interval
 from gibbsian.errors import ArgumentError, MixingWarning
 from gibbsian.models.layers import BinaryLayer, SpinLayer
@@ -76,14 +76,10 @@ def test_interval_from_data_and_from_given_values(rng):
 def test_results_do_not_depend_on_the_number_of_threads(rng):
     model = random_machine("binary", "spin", rng, 30, 20)
     annealing = Annealing(60, 30)
-    before = numba.get_num_threads()
     runs = []
-    try:
-        for n_threads in (1, before):
-            numba.set_num_threads(n_threads)
+    for n_threads in (1, 2):
+        with limited_threads(n_threads):
             runs.append(annealing.forward(model, 5).log_weights)
-    finally:
-        numba.set_num_threads(before)
     assert (runs[0] == runs[1]).all()
 
 

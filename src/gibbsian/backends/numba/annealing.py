@@ -14,12 +14,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
-from gibbsian.backends.numba.gibbs import BATCH, GROUP, _advance_group, _load_group, _store_group
+from gibbsian.backends.numba.gibbs import BATCH, load_group, store_group
 from gibbsian.backends.numba.random import fill_thresholds, fill_words, uniform
+from gibbsian.backends.numba.spin_lanes import fill_lanes
 
+# Walkers that run side by side in vector registers.
+GROUP = 32
 # Factors of at most two whose product is taken before its logarithm.
 FACTORS_A_LOGARITHM = 256
 
@@ -88,8 +91,7 @@ def _sweep_spins(x, streams, slope, beta, sites, path, words, thresholds):
     field, kept_field = np.empty(GROUP), np.empty(GROUP)
     for start in range(0, sites.size, BATCH):
         batch = sites[start : start + BATCH]
-        for k in range(batch.size):
-            _advance_group(streams, GROUP, words[k])
+        fill_lanes(streams, words, batch.size, GROUP)  # type: ignore[call-arg]
         fill_thresholds(words[: batch.size].ravel(), thresholds[: batch.size].ravel())
         for k in range(batch.size):
             i = batch[k]
@@ -159,7 +161,7 @@ def _anneal_group(x, streams, betas, sites, backwards, path):
     return total
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def anneal_spins(states, streams, betas, sites, backwards, path):
     """Run walkers of spins (-1/+1) along a ladder, `GROUP` of them side by side in vector registers.
 
@@ -168,15 +170,14 @@ def anneal_spins(states, streams, betas, sites, backwards, path):
     n_walkers, n = states.shape
     n_groups = (n_walkers + GROUP - 1) // GROUP
     increases = np.zeros((n_groups, GROUP))
-    for g in prange(n_groups):
+    for g in range(n_groups):
         first = g * GROUP
-        lanes = min(GROUP, n_walkers - first)
         x, words = np.ones((n, GROUP), np.int8), np.zeros((4, GROUP), np.uint64)
-        _load_group(states, first, lanes, x)
-        _load_group(streams, first, lanes, words)
+        load_group(states, first, x)
+        load_group(streams, first, words)
         increases[g] = _anneal_group(x, words.ravel(), betas, sites, backwards, path)
-        _store_group(x, first, lanes, states)
-        _store_group(words, first, lanes, streams)
+        store_group(x, first, states)
+        store_group(words, first, streams)
     return increases.ravel()[:n_walkers].copy()
 
 
@@ -254,11 +255,11 @@ def _code_increase(codes, old, new, local, path):
     return (new - old) * slope + curved
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def anneal_codes(states, streams, betas, sites, backwards, path):
     """Run walkers of codes (0 .. q_i - 1) along a ladder."""
     increases = np.zeros(len(states))
-    for w in prange(len(states)):
+    for w in range(len(states)):
         codes, stream = states[w], streams[w]
         words, local = np.empty(sites.size, np.uint64), np.empty(path.cardinalities.max())
         total = 0.0

@@ -9,7 +9,7 @@ other and chains draw from their own streams, so that no result depends on the n
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from gibbsian.backends.numba.random import fill_thresholds, fill_words
 
@@ -49,10 +49,10 @@ def _field_at(i, x, biases, indptr, heads, weights):
     return field
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def dense_sweeps(states, streams, row_of, pointers, cells, biases, matrix, n_sweeps):
     """Gibbs sweeps over the free cells of each chain; ``row_of[c]`` is the row that chain c completes."""
-    for c in prange(len(states)):
+    for c in range(len(states)):
         free = cells[pointers[row_of[c]] : pointers[row_of[c] + 1]]
         x = states[c].astype(np.float64)
         field, words, thresholds = np.empty(free.size), np.empty(free.size, np.uint64), np.empty(free.size)
@@ -70,10 +70,10 @@ def dense_sweeps(states, streams, row_of, pointers, cells, biases, matrix, n_swe
             states[c, free[k]] = np.int8(x[free[k]])
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def sparse_sweeps(states, streams, row_of, pointers, cells, biases, indptr, heads, weights, n_sweeps):
     """The same along a CSR graph."""
-    for c in prange(len(states)):
+    for c in range(len(states)):
         free, x = cells[pointers[row_of[c]] : pointers[row_of[c] + 1]], states[c]
         words, thresholds = np.empty(free.size, np.uint64), np.empty(free.size)
         for _ in range(n_sweeps):
@@ -100,7 +100,7 @@ def _total_entropy(own):
     return total
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def dense_mean_field(means, own, pointers, cells, biases, matrix, most_sweeps, tol):
     """Update one free mean at a time, ``m_i = tanh(field_i)``, until no mean of the row changes by more than `tol`.
 
@@ -110,7 +110,7 @@ def dense_mean_field(means, own, pointers, cells, biases, matrix, most_sweeps, t
     """
     n_rows = len(means)
     entropies, changes, sweeps = np.empty(n_rows), np.zeros(n_rows), np.zeros(n_rows, np.int64)
-    for r in prange(n_rows):
+    for r in range(n_rows):
         free, x, mine = cells[pointers[r] : pointers[r + 1]], means[r], own[pointers[r] : pointers[r + 1]]
         field = np.empty(free.size)
         _fill_fields(field, x, free, biases, matrix)
@@ -133,12 +133,12 @@ def dense_mean_field(means, own, pointers, cells, biases, matrix, most_sweeps, t
     return entropies, changes, sweeps
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def sparse_mean_field(means, own, pointers, cells, biases, indptr, heads, weights, most_sweeps, tol):
     """The same along a CSR graph."""
     n_rows = len(means)
     entropies, changes, sweeps = np.empty(n_rows), np.zeros(n_rows), np.zeros(n_rows, np.int64)
-    for r in prange(n_rows):
+    for r in range(n_rows):
         free, x, mine = cells[pointers[r] : pointers[r + 1]], means[r], own[pointers[r] : pointers[r + 1]]
         while sweeps[r] < most_sweeps:
             largest = 0.0
@@ -173,7 +173,7 @@ def _less(y, s):
     return (y - s) / (1.0 - y * s)
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def pair_regions(states, fields, shares, row_of, pointers, cells, indptr, heads, edges, weights, tangents, block, size):
     """1-SMCI given the present cells: ``y``, and what pairs of free cells add to the products of ``y``.
 
@@ -187,7 +187,7 @@ def pair_regions(states, fields, shares, row_of, pointers, cells, indptr, heads,
     y = np.empty((n_chains, n))
     n_blocks = (n_chains + block - 1) // block
     extra = np.zeros((n_blocks, size))
-    for b in prange(n_blocks):
+    for b in range(n_blocks):
         is_free = np.zeros(n, np.bool_)
         for c in range(b * block, min((b + 1) * block, n_chains)):
             free, x, field, mean = cells[pointers[row_of[c]] : pointers[row_of[c] + 1]], states[c], fields[c], y[c]

@@ -12,7 +12,7 @@ value.
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from gibbsian.backends.numba.categorical import draw_value
 from gibbsian.backends.numba.random import advance, below, fill_words, spin_threshold, uniform
@@ -89,7 +89,7 @@ def _next_word(stream):
     return word
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def ordered_sweeps(
     codes,
     streams,
@@ -108,7 +108,7 @@ def ordered_sweeps(
     n_chains, n = codes.shape
     n_groups = (n_chains + GROUP - 1) // GROUP
     changes = np.zeros(n_groups, np.int64)
-    for g in prange(n_groups):
+    for g in range(n_groups):
         first = g * GROUP
         lanes = min(GROUP, n_chains - first)
         x, fields, product = np.empty((n, lanes)), np.empty(lanes), np.empty(lanes)
@@ -143,7 +143,7 @@ def _field(i, x, entries, weights, pointers, others):
     return total
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def random_sweeps(
     codes,
     streams,
@@ -161,7 +161,7 @@ def random_sweeps(
     """Sweep each chain over variables that it picks from `sites` at random; return the number of changes."""
     n_chains, n = codes.shape
     changes = np.zeros(n_chains, np.int64)
-    for c in prange(n_chains):
+    for c in range(n_chains):
         picks, words = np.empty(sites.size, np.uint64), np.empty(sites.size, np.uint64)
         x, buffer = np.empty(n), np.empty(cardinalities.max())
         for i in range(n):

@@ -9,7 +9,7 @@ are added up in blocks of constant size, so that no result depends on the number
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 # The product of numbers in (1, 2] is put away as its logarithm before it overflows.
 _LARGE = 1e200
@@ -150,7 +150,7 @@ def _scatter(target, places, source):
         target[places[k]] = source[k]
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def sum_rows(means, fields, shares, pointers, cells, n_cut, indptr, heads, ids, weights, block, size):
     """Sum the missing cells of each row out.
 
@@ -161,7 +161,7 @@ def sum_rows(means, fields, shares, pointers, cells, n_cut, indptr, heads, ids, 
     n_rows = len(means)
     log_sums, n_blocks = np.empty(n_rows), (n_rows + block - 1) // block
     extra = np.zeros((n_blocks, size))
-    for b in prange(n_blocks):
+    for b in range(n_blocks):
         place = np.full(means.shape[1], -1, np.int64)
         for r in range(b * block, min((b + 1) * block, n_rows)):
             free, k = cells[pointers[r] : pointers[r + 1]], n_cut[r]

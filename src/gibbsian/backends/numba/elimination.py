@@ -13,7 +13,7 @@ precision.
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from gibbsian.backends.numba.elementary import fast_exp
 from gibbsian.backends.numba.enumeration import fold_moments, largest
@@ -235,11 +235,11 @@ def decode(pointers, separators, tables, odds):
     return state
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def sample(pointers, separators, tables, odds, uniforms):
     """Bits of one state for each row of uniform numbers: from the last node back, each given its separator."""
     states = np.empty(uniforms.shape, np.uint8)
-    for m in prange(uniforms.shape[0]):
+    for m in range(uniforms.shape[0]):
         state = states[m]
         for p in range(state.size - 1, -1, -1):
             r = _separator_state(state, separators[pointers[p] : pointers[p + 1]])

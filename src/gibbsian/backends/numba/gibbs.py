@@ -3,27 +3,59 @@
 Every kernel updates a spin by the same rule: up when its field exceeds a threshold from the chain's own stream
 (`random.spin_threshold`). The caller rounds the parameters so that sums of them are exact (`samplers.gibbs`); then a
 field is the same number however it was summed, and a chain takes the same path in every kernel, on any number of
-threads, beside any number of other chains.
+threads, beside any number of other chains. Kernels that work in lanes decide by fields of whole numbers and leave to
+that rule what these cannot tell (`spin_lanes`).
 
 `sites` are the spins to visit; `held` is None or says which spins of which chain keep their value. Kernels update
 `states` and `streams` in place and return the number of flips.
 """
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from gibbsian.backends.numba.random import (
-    advance,
     below,
     fill_thresholds,
     fill_words,
+    spin_threshold,
     substream_word,
 )
+from gibbsian.backends.numba.spin_lanes import LANES, fill_lanes, update_chains, update_sites
 
-# Chains that share one pass over the graph; a constant, so that the loops over them become plain vector code.
-GROUP = 32
-# Sites whose thresholds a group draws at a time.
+# Chains that share one pass over the graph, in the lanes of vectors.
+GROUP = LANES
+# Sites whose random words a group of chains draws at a time.
 BATCH = 16
+# Blocks of a colour class that draw their random words side by side.
+BLOCKS = 16
+
+
+class Rounded(NamedTuple):
+    """A pairwise model in whole numbers, for spins that are 0 or 1.
+
+    `weights` follow the graph as the kernel has it. ``scale`` times a sum is the power of two that `spin_lanes`
+    compares, and `margin` covers the rounding.
+    """
+
+    biases: np.ndarray
+    weights: np.ndarray
+    scale: float
+    margin: float
+
+
+class Stencil(NamedTuple):
+    """A graph whose neighbours stand at few distances once the sites are ordered by colour.
+
+    Colour k has the offsets from ``pointers[k]`` to ``pointers[k + 1]``; ``starts`` say where in the weights those of
+    its first site stand for each offset.
+    """
+
+    pointers: np.ndarray
+    offsets: np.ndarray
+    starts: np.ndarray
+    n_weights: int
 
 
 @njit(cache=True)
@@ -37,12 +69,12 @@ def _draw_sweep(stream, sites, random_scan, words, visits, thresholds):
     fill_thresholds(words, thresholds)
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def dense_sweeps(states, streams, fields, doubled, sites, held, random_scan, n_sweeps):
     """Sweep each chain with the full matrix ``doubled = 2 w``; a flip adds one row of it to the fields."""
     n_chains = len(states)
     flips = np.zeros(n_chains, np.int64)
-    for c in prange(n_chains):
+    for c in range(n_chains):
         x, field = states[c], fields[c]
         words = np.empty(sites.size, np.uint64)
         thresholds = np.empty(sites.size)
@@ -78,12 +110,12 @@ def _fields(x, biases, indptr, heads, weights):
     return field
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def sparse_sweeps(states, streams, biases, indptr, heads, weights, sites, held, random_scan, n_sweeps):
     """Sweep each chain along a CSR graph; a flip changes the fields of the neighbours."""
     n_chains = len(states)
     flips = np.zeros(n_chains, np.int64)
-    for c in prange(n_chains):
+    for c in range(n_chains):
         x = states[c]
         field = _fields(x, biases, indptr, heads, weights)
         words = np.empty(sites.size, np.uint64)
@@ -107,177 +139,223 @@ def sparse_sweeps(states, streams, biases, indptr, heads, weights, sites, held, 
 
 
 @njit(cache=True)
-def _load_group(rows, first, lanes, columns):
-    """Copy `lanes` rows from `first` on into the columns of a buffer."""
+def load_group(rows, first, columns):
+    """Copy rows from `first` on into the columns of a buffer, as many as it has or there are."""
     for i in range(rows.shape[1]):
-        for lane in range(lanes):
+        for lane in range(min(columns.shape[1], len(rows) - first)):
             columns[i, lane] = rows[first + lane, i]
 
 
 @njit(cache=True)
-def _store_group(columns, first, lanes, rows):
-    """Copy the columns of a buffer back into `lanes` rows from `first` on."""
-    for lane in range(lanes):
+def store_group(columns, first, rows):
+    """Copy the columns of a buffer back into rows from `first` on."""
+    for lane in range(min(columns.shape[1], len(rows) - first)):
         for i in range(rows.shape[1]):
             rows[first + lane, i] = columns[i, lane]
 
 
 @njit(cache=True)
-def _advance_group(streams, lanes, words):
-    """Step the streams of a group and put their outputs into `words`.
-
-    `streams` is one flat buffer, each word of the state for `GROUP` lanes: with constant distances inside one array the
-    compiler sees that lanes do not touch each other.
-    """
-    for lane in range(lanes):
-        s0, s1, s2, s3 = streams[lane], streams[GROUP + lane], streams[2 * GROUP + lane], streams[3 * GROUP + lane]
-        words[lane], s0, s1, s2, s3 = advance(s0, s1, s2, s3)
-        streams[lane], streams[GROUP + lane], streams[2 * GROUP + lane], streams[3 * GROUP + lane] = s0, s1, s2, s3
+def _load_masks(states, first, masks):
+    """Turn spins into columns of masks, tile by tile, so that both sides stay in the cache."""
+    n = states.shape[1]
+    for start in range(0, n, LANES):
+        for lane in range(min(GROUP, len(states) - first)):
+            for i in range(start, min(start + LANES, n)):
+                masks[i, lane] = -np.int8(states[first + lane, i] > 0)
 
 
 @njit(cache=True)
-def _add_neighbour(field, weight, neighbour, lanes):
-    for lane in range(lanes):
-        field[lane] += weight * neighbour[lane]
+def _store_masks(masks, first, states):
+    """Turn columns of masks into spins."""
+    n = states.shape[1]
+    for start in range(0, n, LANES):
+        for lane in range(min(GROUP, len(states) - first)):
+            for i in range(start, min(start + LANES, n)):
+                states[first + lane, i] = -2 * masks[i, lane] - 1
 
 
 @njit(cache=True)
-def _hold(own, held, first, i, lanes, thresholds):
-    """Put the thresholds of held spins where no field reaches, on the side of their present value."""
-    for lane in range(lanes):
-        if held[first + lane, i]:
-            thresholds[lane] = -np.inf if own[lane] > 0 else np.inf
+def _settle_chains(x, i, doubt, words, bias, heads, weights):
+    """Decide the chains in doubt by their exact fields; return the number of flips."""
+    flips = 0
+    for lane in range(LANES):
+        if (doubt >> np.uint64(lane)) & np.uint64(1):
+            field = bias
+            for k in range(heads.size):
+                field += weights[k] if x[heads[k], lane] else -weights[k]
+            new = -np.int8(field > spin_threshold(words[lane]))
+            flips += new != x[i, lane]
+            x[i, lane] = new
+    return flips
 
 
 @njit(cache=True)
-def _update_group(own, field, thresholds, lanes, flips):
-    for lane in range(lanes):
-        new = np.int8(1) if field[lane] > thresholds[lane] else np.int8(-1)
-        flips[lane] += new != own[lane]
-        own[lane] = new
-
-
-@njit(cache=True)
-def _sweep_group(x, streams, first, lanes, biases, indptr, heads, weights, sites, held, flips):
-    """One sweep of the chains in the columns of `x`, with the thresholds of `BATCH` sites drawn ahead."""
-    field = np.empty(GROUP)
-    words, thresholds = np.zeros((BATCH, GROUP), np.uint64), np.empty((BATCH, GROUP))
+def _sweep_group(x, streams, hold, biases, indptr, heads, weights, rounded, sites):
+    """One sweep of the chains in the columns of `x`, with the words of `BATCH` sites drawn ahead."""
+    words, flips = np.empty((BATCH, GROUP), np.uint64), 0
     for start in range(0, sites.size, BATCH):
         batch = sites[start : start + BATCH]
-        for k in range(batch.size):
-            _advance_group(streams, lanes, words[k])
-        fill_thresholds(words.ravel(), thresholds.ravel())
+        fill_lanes(streams, words, batch.size, GROUP)  # type: ignore[call-arg]
         for k in range(batch.size):
             i = batch[k]
-            field[:] = biases[i]
-            for position in range(indptr[i], indptr[i + 1]):
-                _add_neighbour(field, weights[position], x[heads[position]], lanes)
-            if held is not None:
-                _hold(x[i], held, first, i, lanes, thresholds[k])
-            _update_group(x[i], field, thresholds[k], lanes, flips)
+            first, last = indptr[i], indptr[i + 1]
+            graph = (first, last, heads, rounded.weights, rounded.scale, rounded.margin)
+            doubt, changed = update_chains(x, i, words[k], hold[i if len(hold) > 1 else 0], rounded.biases[i], *graph)
+            flips += changed
+            if doubt:
+                flips += _settle_chains(x, i, doubt, words[k], biases[i], heads[first:last], weights[first:last])
+    return flips
 
 
-@njit(cache=True, parallel=True)
-def grouped_sweeps(states, streams, biases, indptr, heads, weights, sites, held, n_sweeps):
+@njit(cache=True, nogil=True)
+def grouped_sweeps(states, streams, biases, indptr, heads, weights, rounded, sites, held, n_sweeps):
     """Sweep many chains in site order along a CSR graph, `GROUP` chains side by side in vector registers.
 
     Some chain of a group flips at nearly every visit, so the fields are not kept but summed over the neighbours.
     """
     n_chains, n = states.shape
-    n_groups = (n_chains + GROUP - 1) // GROUP
-    flips = np.zeros((n_groups, GROUP), np.int64)
-    for g in prange(n_groups):
-        first = g * GROUP
-        lanes = min(GROUP, n_chains - first)
-        x = np.empty((n, GROUP), np.int8)
-        words = np.empty((4, GROUP), np.uint64)
-        _load_group(states, first, lanes, x)
-        _load_group(streams, first, lanes, words)
+    x, words, flips = np.zeros((n, GROUP), np.int8), np.zeros((4, GROUP), np.uint64), 0
+    hold = np.ones((1 if held is None else n, GROUP), np.bool_)  # lanes without a chain rest
+    for first in range(0, n_chains, GROUP):
+        _load_masks(states, first, x)
+        load_group(streams, first, words)
+        if held is not None:
+            load_group(held, first, hold)
+        for lane in range(GROUP):
+            for i in range(len(hold)):
+                hold[i, lane] = first + lane >= n_chains or (held is not None and hold[i, lane])
         for _ in range(n_sweeps):
-            _sweep_group(x, words.ravel(), first, lanes, biases, indptr, heads, weights, sites, held, flips[g])
-        _store_group(x, first, lanes, states)
-        _store_group(words, first, lanes, streams)
-    return flips.sum()
+            flips += _sweep_group(x, words.ravel(), hold, biases, indptr, heads, weights, rounded, sites)
+        _store_masks(x, first, states)
+        store_group(words, first, streams)
+    return flips
 
 
 @njit(cache=True)
-def _sweep_block(x, stream, block, sites, biases, indptr, heads, weights, held):
-    """Update the sites of one block, none of which are neighbours, and return the number of flips.
+def _sweep_block(x, stream, block, first, last, biases, indptr, heads, weights, held):
+    """Update the sites from `first` to `last`, none of which are neighbours, and return the number of flips.
 
-    Row v of the graph belongs to ``sites[v]``. The random numbers depend on the stream and the block only.
+    The random numbers depend on the stream and the number of the block only.
     """
     substream = np.empty(4, np.uint64)
     for k in range(4):
         substream[k] = substream_word(stream[k], block)
-    words, thresholds = np.empty(sites.size, np.uint64), np.empty(sites.size)
+    words, thresholds = np.empty(last - first, np.uint64), np.empty(last - first)
     fill_words(substream, words)
     fill_thresholds(words, thresholds)
     flips = 0
-    for v in range(sites.size):
-        i = sites[v]
+    for i in range(first, last):
         if held is not None and held[i]:
             continue
-        field = biases[v]
-        for position in range(indptr[v], indptr[v + 1]):
+        field = biases[i]
+        for position in range(indptr[i], indptr[i + 1]):
             field += weights[position] * x[heads[position]]
-        new = 1.0 if field > thresholds[v] else -1.0
+        new = 1.0 if field > thresholds[i - first] else -1.0
         flips += new != x[i]
         x[i] = new
     return flips
 
 
-@njit(cache=True, parallel=True)
-def chromatic_sweeps(states, streams, biases, indptr, heads, weights, sites, blocks, held, n_sweeps):
-    """Sweep colour by colour, the chains in parallel.
+@njit(cache=True, nogil=True)
+def chromatic_sweeps(states, streams, biases, indptr, heads, weights, blocks, held, n_sweeps):
+    """Sweep colour by colour along a CSR graph.
 
-    `states` are float64; row v of the graph belongs to ``sites[v]``; the sites from ``blocks[b]`` to ``blocks[b + 1]``
-    have one colour.
+    `states` are float64 and the sites are ordered by colour, those from ``blocks[b]`` to ``blocks[b + 1]`` have one.
     """
-    n_chains = len(states)
-    flips = np.zeros(n_chains, np.int64)
-    for c in prange(n_chains):
-        unused = np.empty(1, np.uint64)
+    flips, unused = 0, np.empty(1, np.uint64)
+    for c in range(len(states)):
+        own = None if held is None else held[c]
         for _ in range(n_sweeps):
             for b in range(blocks.size - 1):
-                first, last = blocks[b], blocks[b + 1]
-                flips[c] += _sweep_block(
-                    states[c],
-                    streams[c],
-                    b,
-                    sites[first:last],
-                    biases[first:last],
-                    indptr[first : last + 1],
-                    heads,
-                    weights,
-                    None if held is None else held[c],
+                flips += _sweep_block(
+                    states[c], streams[c], b, blocks[b], blocks[b + 1], biases, indptr, heads, weights, own
                 )
             fill_words(streams[c], unused)  # the next sweep has other substreams
-    return flips.sum()
+    return flips
 
 
-@njit(cache=True, parallel=True)
-def blockwise_sweeps(states, streams, biases, indptr, heads, weights, sites, blocks, colours, held, n_sweeps):
-    """Sweep colour by colour, the blocks of a colour in parallel; the same path as `chromatic_sweeps`.
+@njit(cache=True)
+def _settle_sites(x, first, doubt, words, biases, indptr, heads, weights):
+    """Decide the sites in doubt by their exact fields; return the number of flips."""
+    flips = 0
+    for lane in range(LANES):
+        if (doubt >> np.uint64(lane)) & np.uint64(1):
+            i = first + lane
+            field = biases[i]
+            for position in range(indptr[i], indptr[i + 1]):
+                field += weights[position] if x[heads[position]] else -weights[position]
+            new = -np.int8(field > spin_threshold(words[lane]))
+            flips += new != x[i]
+            x[i] = new
+    return flips
 
-    Colour k has the blocks from ``colours[k]`` to ``colours[k + 1]``.
+
+@njit(cache=True)
+def _transpose(rows, columns):
+    for b in range(columns.shape[0]):
+        for k in range(columns.shape[1]):
+            columns[b, k] = rows[k, b]
+
+
+@njit(cache=True, nogil=True)
+def stencil_blocks(x, stream, first_block, last_block, k, blocks, colours, exact, rounded, stencil, edge, hold):
+    """Update some blocks of colour k in one chain of masks, `LANES` sites at a time; return the number of flips.
+
+    `BLOCKS` blocks draw their words side by side. Site i stands at ``x[edge + i]``: distances lead out at both ends.
     """
-    flips = np.zeros(blocks.size - 1, np.int64)
-    unused = np.empty(1, np.uint64)
+    drawn, words = np.empty((LANES, BLOCKS), np.uint64), np.empty((BLOCKS, LANES), np.uint64)
+    streams, flips, own = np.zeros((4, BLOCKS), np.uint64), 0, blocks[colours[k]]
+    offsets = stencil.offsets[stencil.pointers[k] : stencil.pointers[k + 1]]
+    starts = stencil.starts[stencil.pointers[k] : stencil.pointers[k + 1]]
+    for base in range(first_block, last_block, BLOCKS):
+        beside = min(BLOCKS, last_block - base)
+        for part in range(4):
+            for b in range(beside):
+                streams[part, b] = substream_word(stream[part], base + b)
+        for start in range(0, blocks[base + 1] - blocks[base], LANES):  # the first block of a colour is the longest
+            fill_lanes(streams, drawn, LANES, BLOCKS)  # type: ignore[call-arg]
+            _transpose(drawn, words)
+            for b in range(beside):
+                first = blocks[base + b] + start
+                n = min(LANES, blocks[base + b + 1] - first)
+                if n <= 0:
+                    continue
+                graph = (offsets, starts, rounded.weights[first - own :], rounded.scale, rounded.margin)
+                doubt, changed = update_sites(
+                    x[edge + first :], n, words[b], hold[first:], rounded.biases[first:], *graph
+                )
+                flips += changed
+                if doubt:
+                    flips += _settle_sites(x[edge:], first, doubt, words[b], *exact)
+    return flips
+
+
+@njit(cache=True, nogil=True)
+def next_sweep(stream):
+    """Move a stream on, so that the next sweep has other substreams."""
+    fill_words(stream, np.empty(1, np.uint64))
+
+
+@njit(cache=True, nogil=True)
+def stencil_sweeps(states, streams, blocks, colours, exact, rounded, stencil, edge, holds, n_sweeps):
+    """Sweep colour by colour, as `chromatic_sweeps` does, by the distances of neighbours."""
+    flips = 0
     for c in range(len(states)):
         for _ in range(n_sweeps):
             for k in range(colours.size - 1):
-                for b in prange(colours[k], colours[k + 1]):
-                    first, last = blocks[b], blocks[b + 1]
-                    flips[b] += _sweep_block(
-                        states[c],
-                        streams[c],
-                        b,
-                        sites[first:last],
-                        biases[first:last],
-                        indptr[first : last + 1],
-                        heads,
-                        weights,
-                        None if held is None else held[c],
-                    )
-            fill_words(streams[c], unused)
-    return flips.sum()
+                flips += stencil_blocks(
+                    states[c],
+                    streams[c],
+                    colours[k],
+                    colours[k + 1],
+                    k,
+                    blocks,
+                    colours,
+                    exact,
+                    rounded,
+                    stencil,
+                    edge,
+                    holds[c if len(holds) > 1 else 0],
+                )
+            next_sweep(streams[c])
+    return flips

@@ -10,7 +10,7 @@ their value.
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 from gibbsian.backends.numba.categorical import draw_value
 from gibbsian.backends.numba.random import below, fill_words, uniform
@@ -40,7 +40,7 @@ def _fill_weights(weights, state, i, tables, entries, bases, strides, other_poin
         _add_table(weights, tables, base, strides[e])
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def sweeps(
     codes,
     streams,
@@ -61,7 +61,7 @@ def sweeps(
     n_chains = len(codes)
     n_groups = (n_chains + GROUP - 1) // GROUP
     changes = np.zeros(n_groups, np.int64)
-    for g in prange(n_groups):
+    for g in range(n_groups):
         first = g * GROUP
         lanes = min(GROUP, n_chains - first)
         words, picks = np.empty((lanes, sites.size), np.uint64), np.empty((lanes, sites.size), np.uint64)
