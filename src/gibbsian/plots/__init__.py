@@ -7,14 +7,4 @@ without pyplot, so there is no global state and no window: in a notebook the fig
 
 from gibbsian.lazy import attach
 
-_MODULES = {
-    "canvas": ("save_figure",),
-    "couplings": ("heat_map", "network"),
-    "curves": ("free_energies", "free_energy_trace", "trace", "training_curves"),
-    "directions": ("circle", "sphere"),
-    "images": ("filters", "reconstructions", "samples"),
-    "moments": ("moment_scatter",),
-}
-__getattr__, __dir__, __all__ = attach(
-    __name__, {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
-)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)
