@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench capabilities papers reproduce format clean setup
+.PHONY: demo test lint docs dist bench capabilities papers reproduce format clean setup
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gibbsian needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -26,6 +26,16 @@ lint: $(READY)  ## style, types, import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(READY)  ## the site with its executed gallery, into docs/_build; a warning is an error
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m sphinx -b html -W --keep-going -j 2 -q docs/site docs/_build
+
+dist: $(READY)  ## wheel and sdist, checked, and the wheel tried in an environment of its own
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tests/try_wheel.py dist
+
 format: $(READY)
 	$(BIN)/ruff check --fix src tests benchmarks
 	$(BIN)/ruff format src tests benchmarks
@@ -44,5 +54,5 @@ bench: $(READY)  ## speed, as ratios within one run
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) demo-output bench-output build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) demo-output bench-output build dist docs/_build docs/site/api docs/site/gallery src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
