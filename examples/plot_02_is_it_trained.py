@@ -2,8 +2,8 @@
 Is it trained?
 ==============
 
-A fit ends with a sentence, a trace of its steps, and a comparison of the model's moments with those of the data. For an
-exact fit without a penalty they agree to the last digit; a fit that was stopped early shows that it was.
+A fit ends with a sentence, a trace of its steps, and a comparison of the model's moments with those of the data. For
+an exact fit without a penalty they agree to the last digit; a fit that was stopped early shows that it was.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +16,8 @@ print(good.result_.reason)
 print(good.result_.training.describe())
 
 # %%
-# On the left the couplings as the fit went on, on the right the moments of data and model. A penalty of 0.001 pulls them
-# a little apart, on purpose.
+# On the left the couplings as the fit went on, on the right the moments of data and model. A penalty of 0.001 pulls
+# them a little apart, on purpose.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2))
 gb.plots.trace(good.result_, ax=left)

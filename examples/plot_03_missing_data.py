@@ -2,8 +2,8 @@
 Holes in a table
 ================
 
-Half of the cells of a table are lost at random. Dropping rows with holes would leave next to nothing; a machine that sums
-the holes out still finds the couplings, because a missing cell is a hidden unit of its row.
+Half of the cells of a table are lost at random. Dropping rows with holes would leave next to nothing; a machine that
+sums the holes out still finds the couplings, because a missing cell is a hidden unit of its row.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Learners side by side
 =====================
 
-The exact likelihood is the yardstick where it can be computed. How near do cheaper learners come, as rows are added? Data
-of a 4 x 4 lattice, as in Fig. 2a of Y18.
+The exact likelihood is the yardstick where it can be computed. How near do cheaper learners come, as rows are added?
+Data of a 4 x 4 lattice, as in Fig. 2a of Y18.
 """
 
 import matplotlib.pyplot as plt

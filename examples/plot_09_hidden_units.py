@@ -2,8 +2,9 @@
 What nobody measured
 ====================
 
-Exclusive-or again, this time by a hidden unit: YK15 asks why one wants hidden units, and this is why. The machine has only
-pairs, but a column that is always missing, and learns a distribution that no pairwise machine of the columns has.
+Exclusive-or again, this time by a hidden unit: YK15 asks why one wants hidden units, and this is why. The machine has
+only pairs, but a column that is always missing, and learns a distribution that no pairwise machine of the columns
+has.
 """
 
 import matplotlib.pyplot as plt

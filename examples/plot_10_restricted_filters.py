@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 import gibbsian as gb
 
 digits = (load_digits().data > 7).astype(int)
-machine = gb.RestrictedBoltzmannMachine(32, max_iter=30, random_state=0).fit(digits[:1500])
+machine = gb.RestrictedBoltzmannMachine(32, max_iter=20, random_state=0).fit(digits[:1500])
 
 # %%
 # The weights of each unit as an image (red excites, blue inhibits), and rows that the machine itself draws.

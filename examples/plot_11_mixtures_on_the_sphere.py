@@ -2,8 +2,8 @@
 Classes of directions
 =====================
 
-Directions have no mean in the plain sense. A mixture of von Mises-Fisher distributions (YK15) finds groups of unit vectors,
-each with its own concentration.
+Directions have no mean in the plain sense. A mixture of von Mises-Fisher distributions (YK15) finds groups of unit
+vectors, each with its own concentration.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 No graph, no tuning
 ===================
 
-The full-span model (TA22) has a parameter for every function of the columns, of any order, and keeps the few that pay for
-their own description. On rows of a 5 x 4 lattice it finds the lattice.
+The full-span model (TA22) has a parameter for every function of the columns, of any order, and keeps the few that pay
+for their own description. On rows of a 5 x 4 lattice it finds the lattice.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ basis.head()
 # The functions that were kept, as lines between the nodes of the lattice. Thick lines are functions of two variables.
 
 fig, ax = plt.subplots(figsize=(6, 5))
-places = {name: divmod(k, 4) for k, name in enumerate(model.names_)}
+places = {name: divmod(k, 5) for k, name in enumerate(model.names_)}
 for names in basis["variables"]:
     points = np.array([places[name] for name in names])
     pair = len(names) == 2

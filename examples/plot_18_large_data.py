@@ -2,7 +2,8 @@
 More rows than memory
 =====================
 
-Rows stay on disk and are learned in minibatches. The result comes close to a fit of all rows at once, after a few passes.
+Rows stay on disk and are learned in minibatches. The result comes close to a fit of all rows at once, after a few
+passes.
 """
 
 import tempfile

@@ -2,8 +2,8 @@
 Networks of numbers
 ===================
 
-For real columns the pairwise machine is a Gaussian Markov random field: a zero in the precision matrix is a pair that does
-not interact. The graphical lasso finds such zeros.
+For real columns the pairwise machine is a Gaussian Markov random field: a zero in the precision matrix is a pair that
+does not interact. The graphical lasso finds such zeros.
 """
 
 import matplotlib.pyplot as plt

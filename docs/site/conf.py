@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import gibbsian
+from sphinx.ext import autosummary
 
 HERE = Path(__file__).parent
 
@@ -31,6 +32,8 @@ suppress_warnings = ["config.cache", "myst.header"]
 
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say them in words
+toc_object_entries_show_parents = "hide"
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "Fig.")  # no ends of sentences
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
@@ -58,13 +61,13 @@ html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 8,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
 
 
-# -- the pages of the public names, one for each module, made from the modules themselves -------------------------------
+# -- the pages of the public names, one for each module, made from the modules themselves ---------------------------
 def _table(module: str, names: list[str]) -> str:
     rows = "".join(f"   {name}\n" for name in names)
     return f".. currentmodule:: {module}\n\n.. autosummary::\n   :toctree: generated\n\n{rows}\n" if names else ""

@@ -37,4 +37,4 @@ def test_links_and_targets_exist() -> None:
     assert len(links) > 5
     assert [link for link in links if not (ROOT / link).exists()] == []
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    assert {name for name in re.findall(r"make (?:\w+=\S+ )?(\w+)", README)} <= targets
+    assert set(re.findall(r"make (?:\w+=\S+ )?(\w+)", README)) <= targets

@@ -320,7 +320,7 @@ class SoftKMeans(MixtureEstimator):
 @ESTIMATORS.register("gaussian-mixture", about="numbers, a spherical Gaussian for each class", rows="numbers")
 @declared
 class GaussianMixture(MixtureEstimator):
-    """Mixture of spherical Gaussians with learned variances and weights (YK15, "Soft K-means. Mixture of Gaussians").
+    """Mixture of spherical Gaussians with learned variances and weights (YK15, soft k-means).
 
     The fit leaves ``weights_``, ``means_``, ``variances_``, ``labels_`` and ``free_energies_``.
 
