@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
-import gibbsian
 from sphinx.ext import autosummary
+
+import gibbsian
 
 HERE = Path(__file__).parent
 
@@ -81,8 +83,7 @@ def _public(module: Any) -> list[str]:
 def _documented(module: Any, seen: set[int]) -> list[str]:
     """The classes and functions of a module that no page has yet."""
     things = {name: getattr(module, name) for name in _public(module)}
-    shown = [name for name, it in things.items() if (inspect.isclass(it) or callable(it)) and id(it) not in seen]
-    shown = [name for name in shown if inspect.isclass(things[name]) or inspect.isfunction(things[name])]
+    shown = [name for name, it in things.items() if isinstance(it, type | FunctionType) and id(it) not in seen]
     seen.update(id(things[name]) for name in shown)
     return shown
 
@@ -91,19 +92,22 @@ def write_reference() -> None:
     """Write ``api/``: the names of the package, and one page for each of its public modules."""
     folder, seen = HERE / "api", set()
     folder.mkdir(exist_ok=True)
-    front = _table("gibbsian", _documented(gibbsian, seen))
+    listed = {"gibbsian": _documented(gibbsian, seen)}
+    front = _table("gibbsian", listed["gibbsian"])
     modules = [name for name in gibbsian.__all__ if inspect.ismodule(getattr(gibbsian, name))]
     for name in modules:
         module = importlib.import_module(f"gibbsian.{name}")
         title = f"gibbsian.{name}"
-        page = f"{title}\n{'=' * len(title)}\n\n{inspect.getdoc(module)}\n\n{_table(title, _documented(module, seen))}"
+        listed[title] = _documented(module, seen)
+        page = f"{title}\n{'=' * len(title)}\n\n{inspect.getdoc(module)}\n\n{_table(title, listed[title])}"
         _write(folder / f"{name}.rst", page)
-    listed = "".join(f"   {name}\n" for name in modules)
+    pages = "".join(f"   {name}\n" for name in modules)
     text = (
         "API reference\n=============\n\nWhat stands in the package itself: estimators and the models they learn.\n\n"
-        f"{front}What stands in its modules:\n\n.. toctree::\n   :maxdepth: 1\n\n{listed}"
+        f"{front}What stands in its modules:\n\n.. toctree::\n   :maxdepth: 1\n\n{pages}"
     )
     _write(folder / "index.rst", text)
+    _keep(folder / "generated", {f"{title}.{name}" for title, names in listed.items() for name in names})
 
 
 def _write(path: Path, text: str) -> None:
@@ -111,7 +115,15 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text)
 
 
+def _keep(folder: Path, stems: set[str]) -> None:
+    """Remove pages of what is no more."""
+    for page in folder.glob("*.rst"):
+        if page.stem not in stems:
+            page.unlink()
+
+
 write_reference()
+_keep(HERE / "gallery", {"index", *(path.stem for path in (HERE / "../../examples").glob("*.py"))})
 
 
 def _is_foreign(app: Any, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
