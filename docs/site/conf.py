@@ -44,6 +44,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": "/plot_",
     "within_subsection_order": "FileNameSortKey",
+    "parallel": True,  # as many at once as -j says
     "show_memory": False,
     "show_signature": False,
     "download_all_examples": False,
