@@ -35,4 +35,4 @@ rows = gb.inference.exact(model).sample(4, np.random.default_rng(0))
 fig, axes = plt.subplots(1, 4, figsize=(9, 2.4))
 for ax, row in zip(axes, rows, strict=True):
     ax.imshow(row.reshape(8, 8), cmap="Greys", vmin=-1, vmax=1)
-    ax.axis("off")
+    ax.set(xticks=[], yticks=[])

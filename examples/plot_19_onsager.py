@@ -2,8 +2,8 @@
 A planar lattice against Onsager
 ================================
 
-On planar graphs without fields log Z is a Pfaffian, whatever the size. The energy per spin of a 24 x 24 lattice follows
-Onsager's solution of the infinite one, with a corner where the infinite lattice orders.
+On planar graphs without fields log Z is a Pfaffian, whatever the size. Per spin it approaches Onsager's solution of the
+infinite lattice as the lattice grows; the grey line is where the infinite one orders.
 """
 
 import matplotlib.pyplot as plt
