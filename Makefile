@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench bench-peers capabilities papers reproduce format clean setup
+.PHONY: demo test lint docs dist bench bench-peers capabilities papers reproduce format clean setup
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gibbsian needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -25,6 +25,16 @@ lint: $(READY)  ## style, types, import layers
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY)  ## the site with its executed gallery, into docs/_build; a warning is an error
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m sphinx -b html -W --keep-going -j 2 -q docs/site docs/_build
+
+dist: $(READY)  ## wheel and sdist, checked, and the wheel tried in an environment of its own
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tests/try_wheel.py dist
 
 format: $(READY)
 	$(BIN)/ruff check --fix src tests benchmarks
@@ -47,5 +57,5 @@ bench-peers: $(READY)  ## beside the peers, in a scratch environment, and how co
 	$(BIN)/python benchmarks/peers.py
 
 clean:
-	rm -rf $(VENV) .peers demo-output bench-output build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) .peers demo-output bench-output build dist docs/_build docs/site/api docs/site/gallery src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,40 +9,4 @@ from gibbsian.lazy import attach
 
 __version__ = "0.1.0"
 
-# public name -> module that defines it
-_NAMES = {
-    "BoltzmannMachine": "gibbsian.estimators",
-    "Dataset": "gibbsian.data",
-    "DeepBeliefNetwork": "gibbsian.estimators",
-    "DeepBoltzmannMachine": "gibbsian.estimators",
-    "FullSpan": "gibbsian.estimators",
-    "FullSpanModel": "gibbsian.models",
-    "GaussianMachine": "gibbsian.estimators",
-    "GaussianMixture": "gibbsian.estimators",
-    "GaussianModel": "gibbsian.models",
-    "GibbsClassifier": "gibbsian.estimators",
-    "Graph": "gibbsian.graphs",
-    "HardKMeans": "gibbsian.estimators",
-    "HiddenBoltzmannMachine": "gibbsian.estimators",
-    "HigherOrderBoltzmannMachine": "gibbsian.estimators",
-    "HigherOrderModel": "gibbsian.models",
-    "MachineMixture": "gibbsian.estimators",
-    "MarkovRandomField": "gibbsian.models",
-    "MarkovRandomFieldMachine": "gibbsian.estimators",
-    "OnlineKMeans": "gibbsian.estimators",
-    "PairwiseModel": "gibbsian.models",
-    "PotentialField": "gibbsian.models",
-    "PottsMachine": "gibbsian.estimators",
-    "PottsModel": "gibbsian.models",
-    "RestrictedBoltzmannMachine": "gibbsian.estimators",
-    "SoftKMeans": "gibbsian.estimators",
-    "VonMisesFisherMixture": "gibbsian.estimators",
-    "load": "gibbsian.estimators",
-}
-_MODULES = (
-    "answers", "comparison", "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations",
-    "graphs", "inference", "learners", "models", "objectives", "optimizers", "plots", "rng",
-    "samplers", "storage", "structure", "uncertainty",
-)  # fmt: skip
-
-__getattr__, __dir__, __all__ = attach(__name__, _NAMES, _MODULES)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """An undirected simple graph on nodes ``0 .. n_nodes - 1``.
+    """An undirected simple graph on nodes ``0, ..., n_nodes - 1``.
 
     Build one with `complete`, `grid`, `random`, `from_edges` or `from_networkx` rather than by hand.
 

@@ -2,44 +2,46 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 
-def attach(
-    package: str, names: Mapping[str, str], modules: tuple[str, ...] = ()
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
+def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package, as the imports of its ``__init__.pyi`` say.
+
+    The stub is the only list of its names: type checkers and editors read it, and names are loaded by it.
 
     Parameters
     ----------
     package : str
         Its name.
-    names : mapping of str to str
-        For each public name the module that defines it.
-    modules : tuple of str, default=()
-        Modules of the package that are public themselves.
+    file : str
+        Its ``__init__.py``; the stub stands beside it.
 
     Examples
     --------
+    >>> import gibbsian
     >>> from gibbsian.lazy import attach
-    >>> getattr_, dir_, all_ = attach("gibbsian", {"Graph": "gibbsian.graphs"}, ("rng",))
-    >>> getattr_("Graph").__name__, all_
-    ('Graph', ['Graph', 'rng'])
+    >>> getattr_, dir_, all_ = attach("gibbsian", gibbsian.__file__)
+    >>> getattr_("Graph").__name__, all_[:2]
+    ('Graph', ['BoltzmannMachine', 'Dataset'])
     """
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_text())
+    homes = {name.name: part.module for part in stub.body if isinstance(part, ast.ImportFrom) for name in part.names}
 
     def load(name: str) -> Any:
-        if name in names:
-            return getattr(importlib.import_module(names[name]), name)
-        if name in modules:
-            return importlib.import_module(f"{package}.{name}")
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = importlib.import_module(f"{package}.{name}" if homes[name] == package else str(homes[name]))
+        return module if homes[name] == package else getattr(module, name)
 
-    public = [*sorted(names), *modules]
+    public = sorted(homes)
     return load, lambda: public, public
 
 

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterator
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, dataclass_transform
+from typing import Any, Literal, dataclass_transform
 
 import numpy as np
 
@@ -127,7 +127,6 @@ def number(
     below: float | None = None,
     words: tuple[Any, ...] = (),
     optional: bool = False,
-    kw_only: bool = True,
     flag: bool = True,
     doc: str = "",
 ) -> Any:
@@ -156,7 +155,7 @@ def number(
         flag=flag,
         doc=doc,
     )
-    return _field(default, setting, kw_only)
+    return _field(default, setting)
 
 
 def whole(
@@ -166,7 +165,6 @@ def whole(
     least: float = 0,
     words: tuple[Any, ...] = (),
     optional: bool = False,
-    kw_only: bool = True,
     flag: bool = True,
 ) -> Any:
     """Declare a whole number, `least` or more.
@@ -181,10 +179,10 @@ def whole(
     'at least 1'
     """
     setting = Setting(help, "whole", low=least, words=words, optional=optional, flag=flag)
-    return _field(default, setting, kw_only)
+    return _field(default, setting)
 
 
-def choice(default: Any, help: str, *words: Any, kw_only: bool = True, flag: bool = True) -> Any:
+def choice(default: Any, help: str, *words: Any, flag: bool = True) -> Any:
     """Declare one of a few values.
 
     Examples
@@ -196,10 +194,10 @@ def choice(default: Any, help: str, *words: Any, kw_only: bool = True, flag: boo
     >>> Walk().way
     'up'
     """
-    return _field(default, Setting(help, "choice", words=words, flag=flag), kw_only)
+    return _field(default, Setting(help, "choice", words=words, flag=flag))
 
 
-def flag(default: bool, help: str, *, kw_only: bool = True) -> Any:
+def flag(default: bool, help: str) -> Any:
     """Declare True or False.
 
     Examples
@@ -211,10 +209,10 @@ def flag(default: bool, help: str, *, kw_only: bool = True) -> Any:
     >>> Walk().back
     False
     """
-    return _field(default, Setting(help, "flag"), kw_only)
+    return _field(default, Setting(help, "flag"))
 
 
-def free(default: Any, help: str, *, doc: str = "object", kw_only: bool = True, flag: bool = True) -> Any:
+def free(default: Any, help: str, *, doc: str = "object", flag: bool = True) -> Any:
     """Declare what the class itself checks, `doc` says what it may be.
 
     Examples
@@ -226,17 +224,34 @@ def free(default: Any, help: str, *, doc: str = "object", kw_only: bool = True, 
     >>> "map : Map, optional, default=None" in Walk.__doc__
     True
     """
-    return _field(default, Setting(help, "any", doc=doc, flag=flag), kw_only)
+    return _field(default, Setting(help, "any", doc=doc, flag=flag))
 
 
-def _field(default: Any, setting: Setting, kw_only: bool) -> Any:
+def positional(*, default: Any, kw_only: Literal[False]) -> Any:
+    """Declare that a setting may also be given by its place; type checkers read both names where it is declared.
+
+    Examples
+    --------
+    >>> from gibbsian.settings import declared, positional, whole
+    >>> @declared
+    ... class Walk:
+    ...     steps: int = positional(kw_only=False, default=whole(10, "How many.", least=1))
+    >>> Walk(3).steps
+    3
+    """
+    default.kw_only = kw_only
+    return default
+
+
+def _field(default: Any, setting: Setting) -> Any:
     metadata = {"setting": setting}
     if isinstance(default, list | dict | set):
         raise TypeError("a default must not change: give a tuple or None")
-    return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)
+    return dataclasses.field(default=default, metadata=metadata, kw_only=True)
 
 
-@dataclass_transform(kw_only_default=True)  # without field specifiers every right side is a default to mypy
+# to type checkers any other right side is a default
+@dataclass_transform(kw_only_default=True, field_specifiers=(positional,))
 def declared(cls: Any = None, *, frozen: bool = False) -> Any:
     """Make a class that declares settings a dataclass and write them into its docstring.
 

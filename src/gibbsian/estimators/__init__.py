@@ -2,22 +2,4 @@
 
 from gibbsian.lazy import attach
 
-_MODULES = {
-    "base": ("ESTIMATORS", "Estimator", "load"),
-    "boltzmann_machine": ("BoltzmannMachine",),
-    "classifier": ("GibbsClassifier",),
-    "clustering": ("HardKMeans", "OnlineKMeans"),
-    "deep": ("DeepBeliefNetwork", "DeepBoltzmannMachine"),
-    "full_span": ("FullSpan",),
-    "gaussian": ("GaussianMachine",),
-    "hidden": ("HiddenBoltzmannMachine",),
-    "higher_order": ("HigherOrderBoltzmannMachine",),
-    "machine_mixture": ("MachineMixture",),
-    "mixtures": ("GaussianMixture", "SoftKMeans", "VonMisesFisherMixture"),
-    "potts": ("PottsMachine",),
-    "random_field": ("MarkovRandomFieldMachine",),
-    "restricted": ("RestrictedBoltzmannMachine",),
-}
-__getattr__, __dir__, __all__ = attach(
-    __name__, {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
-)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

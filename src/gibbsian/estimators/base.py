@@ -91,6 +91,8 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
     verbose: int = whole(0, "Print a line after every step.", flag=False)
     random_state: RandomState = free(None, "Seed of all random numbers.", doc="int, Generator or None", flag=False)
 
+    registered_name: ClassVar[str]
+
     # kinds of tables that are welcome besides numbers with missing cells, by scikit-learn's names
     _welcome: ClassVar[tuple[str, ...]] = ()
 

@@ -11,7 +11,7 @@ from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
 from gibbsian.graphs import as_graph
 from gibbsian.models import PairwiseModel
-from gibbsian.settings import declared, flag, free
+from gibbsian.settings import declared, flag, free, positional
 
 GRAPH = "Which variables interact; pairs may use column names. Also 'empty', 'chain', 'grid:RxC'."
 
@@ -45,7 +45,9 @@ class BoltzmannMachine(PairwiseTables, Convertible, Machine):
     True
     """
 
-    graph: Any = free("complete", GRAPH, doc="str, Graph, networkx graph or list of pairs", kw_only=False)
+    graph: Any = positional(
+        kw_only=False, default=free("complete", GRAPH, doc="str, Graph, networkx graph or list of pairs")
+    )
     bias: bool = flag(True, "Whether the model has biases.")
 
     _learns_from_disk = True

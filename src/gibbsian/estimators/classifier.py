@@ -26,9 +26,9 @@ from gibbsian.scikit import (
     type_of_target,
     validate_data,
 )
-from gibbsian.settings import check, choice, declared, free, number, settings_of, whole
+from gibbsian.settings import check, choice, declared, free, number, positional, settings_of, whole
 
-CONDITIONAL = {"conditional": MCL, "pseudo": MCPLE}
+CONDITIONAL: dict[str, Any] = {"conditional": MCL, "pseudo": MCPLE}
 
 
 @declared
@@ -63,12 +63,14 @@ class GibbsClassifier(ClassifierMixin, BaseEstimator):
     ['low', 'low']
     """
 
-    machine: Any = free(
-        None,
-        "What learns the table of features and labels: a registered name ('potts', 'pairwise', 'higher-order', 'rbm', "
-        "...) or an estimator with its own settings; None takes features as numbers.",
-        doc="str or estimator, optional",
+    machine: Any = positional(
         kw_only=False,
+        default=free(
+            None,
+            "What learns the table of features and labels: a registered name ('potts', 'pairwise', 'higher-order', "
+            "'rbm', ...) or an estimator with its own settings; None takes features as numbers.",
+            doc="str or estimator, optional",
+        ),
     )
     learning: str = choice(
         "conditional",
@@ -227,7 +229,7 @@ class _Columns(NamedTuple):
     result: Any
 
     @classmethod
-    def fitted(cls, asked: GibbsClassifier, X: Any, labels: _Labels, weights: Any) -> _Columns:
+    def fitted(cls, asked: Any, X: Any, labels: _Labels, weights: Any) -> _Columns:
         """Learn the table."""
         machine = _machine(asked)
         features = Dataset.read(X, coding=machine._coding())

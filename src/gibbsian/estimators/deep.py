@@ -16,7 +16,7 @@ from gibbsian.learners import HeldOut, Minibatch
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import Layer
-from gibbsian.settings import declared, free
+from gibbsian.settings import declared, free, positional
 from gibbsian.storage import StoredModel
 
 
@@ -24,11 +24,13 @@ from gibbsian.storage import StoredModel
 class DeepMachine(LayeredMachine):
     """What both deep machines share."""
 
-    n_components: Any = free(
-        (500, 500),
-        "Units of the hidden layers, from the lowest; a number is one layer.",
-        doc="sequence of int, or int",
+    n_components: Any = positional(
         kw_only=False,
+        default=free(
+            (500, 500),
+            "Units of the hidden layers, from the lowest; a number is one layer.",
+            doc="sequence of int, or int",
+        ),
     )
     learner: Any = free(
         "stacking",

@@ -19,7 +19,7 @@ from gibbsian.learners.start import model_to_start_from
 from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.scikit import TransformerTags, check_is_fitted
-from gibbsian.settings import Setting, check_value, choice, declared, free, non_defaults, number, whole
+from gibbsian.settings import Setting, check_value, choice, declared, free, non_defaults, number, positional, whole
 
 # Settings that a learner named by text is made with.
 OF_THE_LEARNER = ("tol", "mdl_scale", "l1", "l2", "l2_growth", "dtype")
@@ -82,14 +82,16 @@ class FullSpan(SpanQuestions, Estimator):
     -1.39
     """
 
-    learner: Any = free(
-        "span-greedy",
-        "TA22's algorithm ('span-greedy'); the one that also re-fits all parameters at once, whose cost is never "
-        "higher ('span-newton'); or all functions at once under L2, none selected ('span-dense'), which often predicts "
-        "new rows better, but needs `l2` and seven times the memory; or all under L1 alone ('span-l1'), with the "
-        "conditions of its minimum held to `tol`. Or a learner object with its own settings.",
-        doc="str or Learner",
+    learner: Any = positional(
         kw_only=False,
+        default=free(
+            "span-greedy",
+            "TA22's algorithm ('span-greedy'); the one that also re-fits all parameters at once, whose cost is never "
+            "higher ('span-newton'); or all functions at once under L2, none selected ('span-dense'), which often "
+            "predicts new rows better, but needs `l2` and seven times the memory; or all under L1 alone ('span-l1'), "
+            "with the conditions of its minimum held to `tol`. Or a learner object with its own settings.",
+            doc="str or Learner",
+        ),
     )
     tol: float = number(1e-4, "Stop when no move lowers the cost by as much, in nats per row.", above=0)
     max_iter: int = whole(100_000, "Most steps.", least=1)
@@ -172,7 +174,7 @@ class FullSpan(SpanQuestions, Estimator):
 
         if self.candidates is not None:
             candidates = [self._around(candidate) for candidate in as_candidates(self.candidates)]
-            return SpanSelection(candidates, combine=self.combine, max_iter=self.max_iter)  # type: ignore[call-arg]
+            return SpanSelection(candidates, combine=self.combine, max_iter=self.max_iter)
         given = {name: value for name, value in non_defaults(self).items() if name in OF_THE_LEARNER}
         return self._around(as_learner(self.learner, **given))
 
@@ -186,7 +188,7 @@ class FullSpan(SpanQuestions, Estimator):
             if hasattr(learner, "lowered"):  # it learns complete rows, as one round does
                 learner = SpanHidden(learner=learner, tol=0.1 * self.tol)
             if self.n_init > 1:
-                learner = Restarts(learner, self.n_init, max_iter=self.max_iter, tol=0.0)  # type: ignore[call-arg]
+                learner = Restarts(learner, self.n_init, max_iter=self.max_iter, tol=0.0)
         if self.n_averages:
             learner = SpanBagging(learner=learner, n_averages=self.n_averages, max_iter=self.max_iter)
         return learner

@@ -91,7 +91,8 @@ class GaussianMachine(NumberTables, Estimator):
         return RunningMoments(learner)
 
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
-        if not result.model.is_proper:
+        model: Any = result.model
+        if not model.is_proper:
             raise DataError(*IMPROPER.split(": "))
         return result
 

@@ -18,7 +18,7 @@ from gibbsian.estimators.pairwise_tables import PairwiseTables
 from gibbsian.learners import FitResult, Learner
 from gibbsian.learners.stages import Restarts
 from gibbsian.models import PairwiseModel
-from gibbsian.settings import declared, flag, free, whole
+from gibbsian.settings import declared, flag, free, positional, whole
 
 # Learners that take variables which are never seen.
 LEARNERS_OF_HIDDEN = ("em", "mle", "mple", "mcl", "pcd", "cd", "smci-pcd")
@@ -53,13 +53,15 @@ class HiddenBoltzmannMachine(HiddenFeatures, PairwiseTables, Convertible, Machin
     -1.39
     """
 
-    n_components: int = whole(1, "Number of hidden units.", least=1, kw_only=False)
-    graph: Any = free(
-        "complete",
-        "Which units interact: all; every column with every hidden unit ('restricted'); that and every pair of columns "
-        "('semi-restricted'); or as listed, over the columns and then the hidden units, which are called h0, h1, ...",
-        doc="str, Graph, networkx graph or list of pairs",
+    n_components: int = positional(kw_only=False, default=whole(1, "Number of hidden units.", least=1))
+    graph: Any = positional(
         kw_only=False,
+        default=free(
+            "complete",
+            "Which units interact: all; every column with every hidden unit ('restricted'); that and every pair of "
+            "columns ('semi-restricted'); or as listed, over the columns and then the hidden units, called h0, h1, ...",
+            doc="str, Graph, networkx graph or list of pairs",
+        ),
     )
     bias: bool = flag(True, "Whether the model has biases.")
     n_init: int = whole(1, "Random starts, of which the most likely result is kept.", least=1)

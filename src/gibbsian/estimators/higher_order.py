@@ -14,7 +14,7 @@ from gibbsian.graphs import as_graph
 from gibbsian.models import HigherOrderModel
 from gibbsian.models.scopes import Scopes, numbered
 from gibbsian.scikit import check_is_fitted
-from gibbsian.settings import declared, flag, free, whole
+from gibbsian.settings import declared, flag, free, positional, whole
 
 
 @ESTIMATORS.register("higher-order", about="two values or real numbers, a weight for each clique")
@@ -41,12 +41,16 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
     [[('x0', 'x1', 'x2'), 3, 0.549]]
     """
 
-    order: int = whole(3, "Every clique of up to this many variables interacts.", least=1, kw_only=False)
-    cliques: Any = free(
-        None,
-        "The cliques that interact, by column name or number, instead of all up to `order`.",
-        doc="sequence of tuples, optional",
+    order: int = positional(
+        kw_only=False, default=whole(3, "Every clique of up to this many variables interacts.", least=1)
+    )
+    cliques: Any = positional(
         kw_only=False,
+        default=free(
+            None,
+            "The cliques that interact, by column name or number, instead of all up to `order`.",
+            doc="sequence of tuples, optional",
+        ),
     )
     graph: Any = free(
         None,

@@ -136,10 +136,9 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         visible, *hidden = model.layers
         sizes = tuple(layer.n_units for layer in hidden)
         known = {"temperature": model.temperature, "visible": visible.kind, "hidden": hidden[0].kind}
-        asked = {name: getattr(self, name) for name in known}
         if self._sizes() != sizes:
-            known, asked = {"n_components": ", ".join(map(str, sizes))}, {"n_components": self.n_components}
-        for name, value in asked.items():
+            known = {"n_components": ", ".join(map(str, sizes))}
+        for name, value in ((name, getattr(self, name)) for name in known):
             if value not in ("auto", known[name]):
                 raise ArgumentError(
                     f"but the machine has learned with {known[name]}",

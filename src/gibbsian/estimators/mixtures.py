@@ -20,7 +20,7 @@ from gibbsian.models.mixture import FAR_APART, PARTITION
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel
 from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, unit_rows, without_direction
 from gibbsian.scikit import TransformerMixin, check_is_fitted
-from gibbsian.settings import Setting, check_value, choice, declared, flag, free, number, whole
+from gibbsian.settings import Setting, check_value, choice, declared, flag, free, number, positional, whole
 
 # Beyond these, squares in the densities leave the range of numbers.
 LEAST_VARIANCE, LARGEST_KAPPA = 1e-140, 1e140
@@ -29,11 +29,23 @@ DEFAULTS = (FAR_APART, "soft")
 _RELATIVE_TO = Setting("What densities are relative to.", "choice", words=("area", "uniform"))
 
 
+class Shown:
+    """What fitted estimators show of their classes, each what its model lists (``model.shown``)."""
+
+    weights_: np.ndarray
+    means_: np.ndarray
+    concentrations_: np.ndarray
+    variances_: np.ndarray
+    wins_: np.ndarray | None
+    probabilities_: np.ndarray
+    machines_: list[Any]
+
+
 @declared
-class ClassEstimator(TransformerMixin, NumberTables, Estimator):
+class ClassEstimator(Shown, TransformerMixin, NumberTables, Estimator):
     """What all estimators with a hidden class share: numbers as data, and questions about classes."""
 
-    n_components: int = whole(2, "k, the number of classes.", least=1, kw_only=False)
+    n_components: int = positional(kw_only=False, default=whole(2, "k, the number of classes.", least=1))
     start: Any = free(
         FAR_APART,
         "Where the classes begin: at rows far apart ('k-means++'), at a random partition of the rows ('partition', "
@@ -57,7 +69,7 @@ class ClassEstimator(TransformerMixin, NumberTables, Estimator):
         return not (isinstance(self.start, str) and self.start in (FAR_APART, PARTITION))
 
     @property
-    def _placing(self) -> dict[str, str]:
+    def _placing(self) -> dict[str, Any]:
         return {} if self._is_given else {"placing": self.start}
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> Any:
@@ -308,7 +320,7 @@ class SoftKMeans(MixtureEstimator):
 @ESTIMATORS.register("gaussian-mixture", about="numbers, a spherical Gaussian for each class", rows="numbers")
 @declared
 class GaussianMixture(MixtureEstimator):
-    """Mixture of spherical Gaussians with learned variances and weights (YK15, "Soft K-means. Mixture of Gaussians").
+    """Mixture of spherical Gaussians with learned variances and weights (YK15, soft k-means).
 
     The fit leaves ``weights_``, ``means_``, ``variances_``, ``labels_`` and ``free_energies_``.
 

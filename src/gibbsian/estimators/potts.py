@@ -18,7 +18,7 @@ from gibbsian.graphs import as_graph
 from gibbsian.models import PottsModel
 from gibbsian.resources import require_memory
 from gibbsian.scikit import check_is_fitted
-from gibbsian.settings import declared, free
+from gibbsian.settings import declared, free, positional
 
 
 @ESTIMATORS.register("potts", about="any number of values a column, a table for each pair")
@@ -60,7 +60,9 @@ class PottsMachine(Machine):
         "declared by Labels, Values or OneHot.",
         doc="str, CategoryCoding, Labels, Values or OneHot",
     )
-    graph: Any = free("complete", GRAPH, doc="str, Graph, networkx graph or list of pairs", kw_only=False)
+    graph: Any = positional(
+        kw_only=False, default=free("complete", GRAPH, doc="str, Graph, networkx graph or list of pairs")
+    )
 
     _welcome = ("categorical", "three_d_array")
 

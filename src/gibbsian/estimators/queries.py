@@ -18,6 +18,7 @@ from gibbsian.scikit import BaseEstimator, check_is_fitted
 
 if TYPE_CHECKING:
     from gibbsian.answers.queries import Divergence, Nats, Queries
+    from gibbsian.learners.result import FitResult
 
 # What a frame of probabilities holds.
 PROBABILITIES = ("probability", "standard_error")
@@ -83,6 +84,7 @@ class Asking:
         names_: tuple[str, ...]
         model_: Any
         coding_: Any
+        result_: FitResult
         _answers: Any
 
         @property

@@ -14,7 +14,7 @@ from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
 from gibbsian.models import POTENTIALS, PotentialField
 from gibbsian.models.scopes import numbered
-from gibbsian.settings import declared, flag, free, whole
+from gibbsian.settings import declared, flag, free, positional, whole
 
 
 @ESTIMATORS.register("mrf", about="any potentials with shared parameters; discrete or continuous")
@@ -46,12 +46,14 @@ class MarkovRandomFieldMachine(Machine):
     {'bias': 0.15}
     """
 
-    potentials: Any = free(
-        "table",
-        f"Potentials: names with commas between them, or a list of names and Potential objects. Known names are "
-        f"{', '.join(POTENTIALS)}.",
-        doc="str or list of str and Potential",
+    potentials: Any = positional(
         kw_only=False,
+        default=free(
+            "table",
+            f"Potentials: names with commas between them, or a list of names and Potential objects. Known names are "
+            f"{', '.join(POTENTIALS)}.",
+            doc="str or list of str and Potential",
+        ),
     )
     graph: Any = free(
         "complete",

@@ -12,7 +12,7 @@ from gibbsian.estimators.layered import LayeredMachine
 from gibbsian.models.layers import Layer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.rng import RandomState
-from gibbsian.settings import Setting, check_value, declared, whole
+from gibbsian.settings import Setting, check_value, declared, positional, whole
 
 _N_STEPS = Setting("How often.", "whole", low=1)
 
@@ -58,7 +58,7 @@ class RestrictedBoltzmannMachine(LayeredMachine):
     (200, 4)
     """
 
-    n_components: int = whole(256, "Number of hidden units.", least=1, kw_only=False)
+    n_components: int = positional(kw_only=False, default=whole(256, "Number of hidden units.", least=1))
 
     def _sizes(self) -> tuple[int, ...]:
         return (int(self.n_components),)

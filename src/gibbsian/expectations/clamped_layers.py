@@ -20,7 +20,7 @@ from gibbsian.errors import TooExpensiveError
 from gibbsian.expectations.base import Estimate, Rebuilt
 from gibbsian.expectations.exact import ClampedExact
 from gibbsian.inference.layer_missing import check_discrete
-from gibbsian.settings import check, declared, number
+from gibbsian.settings import check, declared, number, positional
 
 # Layers whose joint distribution is a pairwise model with the same theta.
 TWO_VALUED = [{name} for name in DOMAINS]
@@ -52,7 +52,9 @@ class ClampedLayers:
     [1.0, 0.58, 0.762, 0.762, 0.762]
     """
 
-    max_seconds: float = number(10.0, "Refuse when all rows are predicted to take longer.", above=0, kw_only=False)
+    max_seconds: float = positional(
+        kw_only=False, default=number(10.0, "Refuse when all rows are predicted to take longer.", above=0)
+    )
 
     def __post_init__(self) -> None:
         check(self)

@@ -14,7 +14,7 @@ from gibbsian.expectations.clamped import CLAMPED, ClampedRows
 from gibbsian.inference import plan_exact
 from gibbsian.inference.missing import RowSums, clamped_moments, split_rows
 from gibbsian.models import Model
-from gibbsian.settings import check, declared, number
+from gibbsian.settings import check, declared, number, positional
 
 Plan = Callable[[Model], Any]
 
@@ -34,7 +34,9 @@ class Exact:
     (array([0.    , 0.    , 0.4621]), array([0., 0., 0.]))
     """
 
-    max_seconds: float = number(60.0, "Refuse when it is predicted to take longer.", above=0, kw_only=False)
+    max_seconds: float = positional(
+        kw_only=False, default=number(60.0, "Refuse when it is predicted to take longer.", above=0)
+    )
 
     def __post_init__(self) -> None:
         check(self)
@@ -79,7 +81,9 @@ class ClampedExact:
     [1.0, 0.4621, 0.4621]
     """
 
-    max_seconds: float = number(10.0, "Refuse when one row is predicted to take longer.", above=0, kw_only=False)
+    max_seconds: float = positional(
+        kw_only=False, default=number(10.0, "Refuse when one row is predicted to take longer.", above=0)
+    )
 
     def __post_init__(self) -> None:
         check(self)

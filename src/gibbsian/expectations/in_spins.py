@@ -40,7 +40,7 @@ class InSpins:
 
     expectation: Expectation
 
-    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> InSpinsState:
+    def init(self, model: Any, data: Dataset | None, rng: np.random.Generator) -> InSpinsState:
         """Convert model and data and prepare the expectation inside."""
         inside = _in_spins(model)
         if inside is model:

@@ -206,7 +206,7 @@ def _n_fields(model: Model, cells: np.ndarray) -> int:
     return len(cells) if model.is_pairwise else int(model.domain.cardinalities(model.n_variables)[cells].sum())
 
 
-def settle(model: Model, rows: FreeCells, fields: np.ndarray, max_iter: int, tol: float) -> Settled:
+def settle(model: Any, rows: FreeCells, fields: np.ndarray, max_iter: int, tol: float) -> Settled:
     """Lower the free energy of all rows from the Q with these fields."""
     if isinstance(model.domain, Continuum):
         raise ArgumentError("mean field has no formula for continuous variables", "use 'exact' or 'monte-carlo'")

@@ -19,7 +19,7 @@ from gibbsian.expectations.table_regions import TablePlan
 from gibbsian.graphs import Graph
 from gibbsian.models.base import Model
 from gibbsian.samplers import ChainState, Sampler, as_sampler
-from gibbsian.settings import check, declared, free, whole
+from gibbsian.settings import check, declared, free, positional, whole
 
 REGION = "What is summed over exactly: see `plan_regions`."
 
@@ -131,7 +131,9 @@ class Spatial:
     True
     """
 
-    region: Any = free(1, REGION, doc="int, str, callable, mapping, rule or list of these", kw_only=False)
+    region: Any = positional(
+        kw_only=False, default=free(1, REGION, doc="int, str, callable, mapping, rule or list of these")
+    )
     samples: Any = free(None, "Samples to use in every call.", doc="Samples, Dataset, ndarray or None")
     n_chains: int = whole(100, "Chains, where they are needed.", least=2)
     n_steps: int = whole(50, "Sweeps of them in each call; every one gives a sample.", least=1)

@@ -20,7 +20,7 @@ from gibbsian.inference.cut_sets import factorised_statistics, to_spins
 from gibbsian.inference.missing import clamp
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.samplers import ChainState, Sampler, as_sampler
-from gibbsian.settings import check, declared, free, whole
+from gibbsian.settings import check, declared, free, positional, whole
 
 # Chains whose sums one thread takes at a time; a constant, so that the order of the sums is too.
 BLOCK = 256
@@ -54,7 +54,9 @@ class SpatialChains:
     True
     """
 
-    region: Any = free(1, REGION, doc="int, str, callable, mapping, rule or list of these", kw_only=False)
+    region: Any = positional(
+        kw_only=False, default=free(1, REGION, doc="int, str, callable, mapping, rule or list of these")
+    )
     copies: int = whole(1, "Chains for each row, e in YU20.", least=1)
     n_steps: int = whole(1, "Sweeps between two calls, kappa in YU20.", least=1)
     sampler: str | Sampler = free("gibbs", "Name of a registered sampler, or a sampler.", doc="str or Sampler")

@@ -32,7 +32,7 @@ class MCL(Recipe):
     [[0.667, 0.333]]
     """
 
-    targets: Any = targets_setting(kw_only=True)
+    targets: Any = targets_setting()
     optimizer: Optimizer | str = optimizer_setting("lbfgs", "How to minimise.")
     max_seconds: float = number(10.0, "Refuse when one row is predicted to take longer.", above=0)
 
@@ -69,7 +69,7 @@ class MCPLE(FlipCostLearner):
     [[0.667, 0.333]]
     """
 
-    targets: Any = targets_setting(kw_only=True)
+    targets: Any = targets_setting()
 
     def minimised(self) -> Objective:
         """Return minus the log-pseudolikelihood of the targets."""

@@ -30,7 +30,7 @@ from gibbsian.optimizers import LBFGS, StepInfo
 from gibbsian.optimizers.anderson import LastRounds
 from gibbsian.optimizers.base import gradient_norm, penalty
 from gibbsian.optimizers.lbfgs import LBFGSState
-from gibbsian.settings import check, choice, declared, flag, free, number, whole
+from gibbsian.settings import check, choice, declared, flag, free, number, positional, whole
 
 # Sampled statistics of E-step s are averaged with weights of about s^3, so that early ones are soon forgotten, and ...
 FORGETTING = 4.0
@@ -115,7 +115,9 @@ class EM(WithPrior):
 
     learns_classes: ClassVar[bool] = True
 
-    clamped: Expectation | str | None = free(None, CLAMPED_HELP, doc="Expectation, str or None", kw_only=False)
+    clamped: Expectation | str | None = positional(
+        kw_only=False, default=free(None, CLAMPED_HELP, doc="Expectation, str or None")
+    )
     m_steps: int = whole(3, "Quasi-Newton steps in each M-step.", least=1)
     max_seconds: float = number(10.0, "Refuse when the exact free phase is predicted to take longer.", above=0)
     accelerated: bool = flag(

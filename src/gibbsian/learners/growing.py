@@ -25,7 +25,7 @@ from gibbsian.learners.base import Learner, LearnerState, as_learner
 from gibbsian.models import Model
 from gibbsian.optimizers import StepInfo
 from gibbsian.optimizers.base import with_memory_of
-from gibbsian.settings import check, declared, free, number, whole
+from gibbsian.settings import check, declared, free, number, positional, whole
 
 # A stage that needs more steps than this is left to the next one.
 _MOST_STEPS = 100
@@ -77,8 +77,8 @@ class Growing(Around):
     True
     """
 
-    learner: Learner | str = free(
-        "mple", "What learns: an objective with an optimiser.", doc="Learner or str", kw_only=False
+    learner: Learner | str = positional(
+        kw_only=False, default=free("mple", "What learns: an objective with an optimiser.", doc="Learner or str")
     )
     first: int = whole(1000, "Rows of the first stage.", least=1)
     factor: float = number(10.0, "How much each stage is larger than the one before.", above=1)

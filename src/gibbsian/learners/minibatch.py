@@ -142,7 +142,7 @@ class Minibatch(Learner):
     centred: bool = flag(
         True, "Use the centred gradient, which does not depend on which value is called 0 and which 1."
     )
-    l1: float = number(0.0, "Penalty l1 * sum |W| on the weights.", least=0)
+    l1: float = number(0.0, "Penalty ``l1 * sum |W|`` on the weights.", least=0)
     l2: float = number(0.0, "Penalty l2 / 2 * sum W^2 on the weights.", least=0)
     log_prior: Any = free(None, LOG_PRIOR, doc="str, callable or None")
     mean_field_steps: int = whole(

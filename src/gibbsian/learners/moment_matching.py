@@ -21,7 +21,7 @@ from gibbsian.learners.recipe import WithPrior, as_optimizer
 from gibbsian.models import Model
 from gibbsian.objectives.priors import SmoothPenalty, check_prior
 from gibbsian.optimizers import Ascent, GradientStep, StepInfo
-from gibbsian.settings import check, declared, flag, free, whole
+from gibbsian.settings import check, declared, flag, free, positional, whole
 
 # Steps on one chunk of rows; Adam forgets the first ones within some chunks.
 STEPS_A_CHUNK = 10
@@ -52,7 +52,7 @@ class _Problem:
     model: Model
     data: Dataset
     statistics: np.ndarray
-    clamped: Expectation | None
+    clamped: Any
     steps: NoisySteps
     smooth: SmoothPenalty
 
@@ -108,15 +108,17 @@ class MomentMatching(WithPrior):
     [0.2, 0.2, 0.2]
     """
 
-    expectation: Expectation | str = free(
-        "exact", "How the model's statistics are computed.", doc="Expectation or str", kw_only=False
+    expectation: Expectation | str = positional(
+        kw_only=False, default=free("exact", "How the model's statistics are computed.", doc="Expectation or str")
     )
-    optimizer: GradientStep | str | None = free(
-        Ascent(),
-        "How to move: 'ascent', 'adam', 'anderson' (for expectations without noise), or one with its own settings; "
-        "None is Adam at a rate that suits the model. Line searches (L-BFGS) have no value to search along.",
-        doc="GradientStep, str or None",
+    optimizer: GradientStep | str | None = positional(
         kw_only=False,
+        default=free(
+            Ascent(),
+            "How to move: 'ascent', 'adam', 'anderson' (for expectations without noise), or one with its own settings; "
+            "None is Adam at a rate that suits the model. Line searches (L-BFGS) have no value to search along.",
+            doc="GradientStep, str or None",
+        ),
     )
     average: bool = flag(False, AVERAGE)
     min_iter: int = whole(100, MIN_ITER, least=1)
@@ -137,7 +139,7 @@ class MomentMatching(WithPrior):
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Compute the data's statistics, or prepare their clamped phase, and start the samples."""
-        centring = model.centred(present_means(data), l1=self._l1_of(model, data).any()) if self.centred else None
+        centring = model.centred(present_means(data), l1=bool(self._l1_of(model, data).any())) if self.centred else None
         rows, statistics, clamped, posterior = data, np.zeros_like(model.theta), None, None
         if data.has_missing:
             clamped = choose_clamped(self.clamped, self.expectation, model, data)

@@ -26,7 +26,7 @@ from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.completing import AllCompletions, Rounds, are_few, require_shown
 from gibbsian.learners.objective import Minimisation, ridge
 from gibbsian.learners.recipe import Penalised, as_optimizer, optimizer_setting
-from gibbsian.models import Model, PairwiseModel
+from gibbsian.models import PairwiseModel
 from gibbsian.models.regressions import Regressions
 from gibbsian.objectives import Equations, FlipCostObjective, Function, ProbabilityFlow, Pseudolikelihood
 from gibbsian.objectives.base import Scores
@@ -272,7 +272,7 @@ class Nodewise(Penalised):
         to_spins = (model.domain.gap / 2) ** 2 / model.temperature
         return THEORY[self.loss] * noise_level(model.n_variables, data.total_weight) * to_spins
 
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Bind the loss to the data and evaluate the start."""
         if not model.is_pairwise:
             raise ArgumentError(

@@ -24,7 +24,7 @@ from gibbsian.objectives.curvature import differences
 from gibbsian.objectives.priors import SmoothPenalty, check_prior
 from gibbsian.objectives.probability_flow import SKIP_DATA
 from gibbsian.optimizers import GradientStep, Optimizer, StepInfo
-from gibbsian.settings import check, declared, flag, free, number
+from gibbsian.settings import check, declared, flag, free, number, positional
 
 if TYPE_CHECKING:
     from gibbsian.expectations.clamped_chains import ClampedChains
@@ -59,8 +59,10 @@ class ObjectiveLearner(WithPrior):
     True
     """
 
-    objective: Objective = free(Pseudolikelihood(), "What to minimise.", doc="Objective", kw_only=False)
-    optimizer: Optimizer | str = optimizer_setting("lbfgs", "How to minimise.", kw_only=False)
+    objective: Objective = positional(
+        kw_only=False, default=free(Pseudolikelihood(), "What to minimise.", doc="Objective")
+    )
+    optimizer: Optimizer | str = positional(kw_only=False, default=optimizer_setting("lbfgs", "How to minimise."))
     completions: str | ClampedChains | None = free(None, COMPLETIONS, doc="str, ClampedChains or None")
 
     def __post_init__(self) -> None:
@@ -244,7 +246,7 @@ class WithMetric:
 
 def _shrunk(means: np.ndarray, model: Model, total_weight: float) -> np.ndarray:
     """Return the means of the columns with one more row of each of two values, so that none has a single value."""
-    domain = model.domain
+    domain: Any = model.domain
     middle = (domain.low + domain.high) / 2 if domain.two_valued else 0.0
     return (total_weight * means + 2.0 * middle) / (total_weight + 2.0)
 

@@ -29,7 +29,7 @@ from gibbsian.objectives.base import for_model
 from gibbsian.objectives.priors import SmoothPenalty, check_prior
 from gibbsian.optimizers import GradientStep, StepInfo
 from gibbsian.optimizers.base import gradient_norm, penalty, subgradient
-from gibbsian.settings import check, declared, flag, free, whole
+from gibbsian.settings import check, declared, flag, free, positional, whole
 
 # The average forgets its start: step s of t counts like s^3, so the last half of the steps makes up 94% of it.
 _FORGETTING = 3
@@ -119,17 +119,21 @@ class Online(WithPrior):
 
     reads_disk: ClassVar[bool] = True
 
-    objective: Objective | str = free(
-        Pseudolikelihood(),
-        "What to minimise; its mean over rows is estimated by the mean over a minibatch.",
-        doc="Objective or str",
+    objective: Objective | str = positional(
         kw_only=False,
+        default=free(
+            Pseudolikelihood(),
+            "What to minimise; its mean over rows is estimated by the mean over a minibatch.",
+            doc="Objective or str",
+        ),
     )
-    optimizer: GradientStep | str = free(
-        DEFAULT_OPTIMIZER,
-        "What makes steps of gradients: `Adam` or `Ascent`, with a `Decay` for the rates of Robbins and Monro.",
-        doc="GradientStep or str",
+    optimizer: GradientStep | str = positional(
         kw_only=False,
+        default=free(
+            DEFAULT_OPTIMIZER,
+            "What makes steps of gradients: `Adam` or `Ascent`, with a `Decay` for the rates of Robbins and Monro.",
+            doc="GradientStep or str",
+        ),
     )
     batch_size: int = whole(1000, "About how many rows a minibatch has.", least=1)
     average: bool = flag(

@@ -117,6 +117,6 @@ def as_optimizer(optimizer: Any) -> Any:
     return OPTIMIZERS.create(optimizer) if isinstance(optimizer, str) else optimizer
 
 
-def optimizer_setting(default: Any, help: str, kw_only: bool = True) -> Any:
+def optimizer_setting(default: Any, help: str) -> Any:
     """Declare how a learner moves."""
-    return free(default, help, doc="Optimizer or str", kw_only=kw_only)
+    return free(default, help, doc="Optimizer or str")

@@ -19,7 +19,7 @@ from gibbsian.models.span_average import SpanAverage
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.models.span_completions import log_evidence
 from gibbsian.optimizers import StepInfo
-from gibbsian.settings import check, choice, declared, free, non_defaults, number, whole
+from gibbsian.settings import check, choice, declared, free, non_defaults, number, positional, whole
 
 # Rounds of EM over the shares of a mixture, whose likelihood is concave: no start matters, and nor does the end.
 _MOST_ROUNDS = 500
@@ -123,7 +123,9 @@ class SpanBagging(Around):
     'converged: 5 fits are averaged'
     """
 
-    learner: Any = free("span-greedy", "What fits resampled rows.", doc="str or learner", kw_only=False)
+    learner: Any = positional(
+        kw_only=False, default=free("span-greedy", "What fits resampled rows.", doc="str or learner")
+    )
     n_averages: int = whole(20, "How many fits.", least=1)
     max_iter: int = whole(100_000, "Most steps of each fit.", least=1)
 
@@ -198,11 +200,13 @@ class SpanSelection(Learner):
     'converged: SpanDense(l2=0.01) is the best of 3 candidates'
     """
 
-    candidates: Any = free(
-        "span-greedy, span-newton",
-        "Learners, or their names with settings, as in 'span-greedy, span-dense:l2=0.01:l2_growth=3'.",
-        doc="str or list of learners",
+    candidates: Any = positional(
         kw_only=False,
+        default=free(
+            "span-greedy, span-newton",
+            "Learners, or their names with settings, as in 'span-greedy, span-dense:l2=0.01:l2_growth=3'.",
+            doc="str or list of learners",
+        ),
     )
     combine: str = choice("best", "Keep the best candidate, or mix all of them.", "best", "stack")
     unseen_fraction: float = number(0.2, "Share of the rows that candidates are judged by.", above=0, below=1)

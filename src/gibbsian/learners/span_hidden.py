@@ -28,7 +28,7 @@ from gibbsian.learners.span_problem import negative_entropy
 from gibbsian.models.full_span import FullSpanModel, fill_probabilities
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.optimizers import StepInfo
-from gibbsian.settings import check, declared, free, number
+from gibbsian.settings import check, declared, free, number, positional
 
 # How much less likely a class is, at the start, with each variable in which a row differs from its centre.
 _NEARNESS = 1.0
@@ -84,7 +84,9 @@ class SpanHidden(Around):
     True
     """
 
-    learner: Any = free("span-newton", "What a round does with the filled rows.", doc="str or learner", kw_only=False)
+    learner: Any = positional(
+        kw_only=False, default=free("span-newton", "What a round does with the filled rows.", doc="str or learner")
+    )
     tol: float = number(1e-5, "Stop when a round lowers the cost by less, in nats per row.", least=0)
 
     def __post_init__(self) -> None:

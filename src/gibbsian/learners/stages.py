@@ -12,7 +12,7 @@ from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.run import has_converged, has_ended
 from gibbsian.optimizers import StepInfo
 from gibbsian.rng import as_pcg64, generator_of, generator_words
-from gibbsian.settings import check, declared, flag, free, number, whole
+from gibbsian.settings import check, declared, flag, free, number, positional, whole
 
 # A gradient that no tolerance accepts: the fit within has ended, the whole has not.
 NOT_YET = float(np.finfo(np.float64).max)
@@ -183,8 +183,8 @@ class Restarts(Staged):
     (1, 5)
     """
 
-    learner: Any = free("em", "What learns from each start.", doc="Learner or str", kw_only=False)
-    n_init: int = whole(5, "Starts.", least=1, kw_only=False)
+    learner: Any = positional(kw_only=False, default=free("em", "What learns from each start.", doc="Learner or str"))
+    n_init: int = positional(kw_only=False, default=whole(5, "Starts.", least=1))
     max_iter: int | None = whole(
         1000, "Most steps of each start; None where the learner says itself when it is done.", least=1, optional=True
     )
@@ -329,7 +329,7 @@ class Annealed(Staged):
     0.5
     """
 
-    learner: Any = free("em", "What learns at each variance.", doc="Learner or str", kw_only=False)
+    learner: Any = positional(kw_only=False, default=free("em", "What learns at each variance.", doc="Learner or str"))
     cooling: float = number(0.8, "The factor between two variances.", above=0, below=1)
     max_iter: int = whole(1000, "Most steps of each stage.", least=1)
     tol: float = number(1e-8, "When a stage has converged.", least=0)

@@ -26,7 +26,7 @@ MODELS = Registry("model", "gibbsian.models", "MODELS")
 
 @runtime_checkable
 class Model(Protocol):
-    """An exponential family ``P(x) = exp(theta . S(x) / T) / Z`` over discrete states.
+    """An exponential family ``P(x) = exp(theta·S(x) / T) / Z`` over discrete states.
 
     `theta` is one flat vector with a fixed layout; `mean_statistics` and every gradient share that layout. States are
     arrays of shape ``(n_states, n_variables)`` in the values of `domain`; anything else is refused (see
@@ -313,7 +313,7 @@ class ExponentialFamily:
 
     @property
     def edge_strengths(self: Any) -> np.ndarray:
-        """The strength of the interaction along each edge: half the range of the log-weights there, |w| for spins."""
+        """The strength of the interaction along each edge: half the range of the log-weights, ``|w|`` for spins."""
         factors = self.factors().factors
         half_ranges = np.array([np.ptp(factor.table) / 2 for factor in factors])
         return spread_over_edges(self.graph, [factor.nodes for factor in factors], half_ranges)

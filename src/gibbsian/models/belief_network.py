@@ -48,7 +48,7 @@ class DirectedPair(NamedTuple):
 @MODELS.register("belief-network", layers=True)
 @dataclass(frozen=True, eq=False)
 class BeliefNetwork(LayerStack):
-    """``P(x_0, .., x_L) = P(x_0 | x_1) .. P(x_(L-2) | x_(L-1)) P(x_(L-1), x_L)``, the last a restricted machine.
+    """``P(x_0, ..., x_L) = P(x_0 | x_1) ⋯ P(x_(L-2) | x_(L-1)) P(x_(L-1), x_L)``, the last a restricted machine.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from gibbsian.models.layers import GaussianLayer, Layer
 
 @dataclass(frozen=True, eq=False)
 class ConditionalModel(LayeredModel):
-    """``P(y, h | x) = exp(((b + x V) . y + (c + x W) . h + y U h) / T) / Z(x)`` for any numbers x.
+    """``P(y, h | x) = exp(((b + x V)·y + (c + x W)·h + y U h) / T) / Z(x)`` for any numbers x.
 
     Without hidden units it is multinomial logistic regression, without V the discriminative restricted Boltzmann
     machine. The inputs have no distribution, so it is not asked how they are spread.

@@ -32,7 +32,7 @@ MOST_STATES = 2.0**16
 @MODELS.register("deep", layers=True)
 @dataclass(frozen=True, eq=False)
 class DeepModel(LayerStack):
-    """``P(x_0, .., x_L) = exp((sum_l b_l . x_l + sum_l x_l W_l x_(l+1)) / T) / Z`` over the values of the layers.
+    """``P(x_0, ..., x_L) = exp((sum_l b_l·x_l + sum_l x_l W_l x_(l+1)) / T) / Z`` over the values of the layers.
 
     Layer 0 is visible, the others are hidden.
 

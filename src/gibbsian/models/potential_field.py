@@ -25,7 +25,7 @@ from gibbsian.models.tables import MarkovRandomField
 @MODELS.register("potential-field", many_valued="categories")
 @dataclass(frozen=True, eq=False)
 class PotentialField(ExponentialFamily):
-    """``P(x) = exp(sum_t theta_t . f_t(x_t) / T) / Z`` with functions f_t of a few variables each (YU20 eq. 1).
+    """``P(x) = exp(sum_t theta_t·f_t(x_t) / T) / Z`` with functions f_t of a few variables each (YU20 eq. 1).
 
     Terms of one name may share their parameters: then a statistic is the sum of the function over all their scopes.
 

@@ -18,7 +18,7 @@ from gibbsian.models.layers import GaussianLayer, Layer
 @MODELS.register("restricted", layers=True)
 @dataclass(frozen=True, eq=False)
 class RestrictedModel(LayeredModel):
-    """``P(v, h) = exp((b . v + c . h + v W h) / T) / Z`` over the values of two layers.
+    """``P(v, h) = exp((b·v + c·h + v W h) / T) / Z`` over the values of two layers.
 
     The visible marginal is ``P(v) = exp(log_weights(v)) / Z``, the hidden units summed out. It is a machine on the
     graph of all pairs between the layers, which `joint` gives; the products of matrices here are its fast path.

@@ -61,7 +61,7 @@ class SpanBasis:
 
     @cached_property
     def size(self) -> int:
-        """Number of states, and of functions: |X|."""
+        """Number of states, and of functions: ``|X|``."""
         size = 1
         for q in self.cardinalities:
             size *= q

@@ -146,7 +146,7 @@ class GaussianMixtureModel(ExponentialMixture):
         return super().class_sums(data, hard)
 
     def features(self, points: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
-        """Return (x, |x|^2), and which cells are present where some are not."""
+        """Return ``(x, |x|^2)``, and which cells are present where some are not."""
         squares = np.einsum("ij,ij->i", points, points)
         return np.column_stack([points, squares] if missing is None else [points, squares, ~missing])
 

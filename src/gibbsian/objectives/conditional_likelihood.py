@@ -14,7 +14,7 @@ from gibbsian.inference.completions import value_indicators
 from gibbsian.models import Model
 from gibbsian.objectives.base import OBJECTIVES, Function
 from gibbsian.objectives.flip_costs import FlipCostObjective
-from gibbsian.settings import check, declared, free, number
+from gibbsian.settings import check, declared, free, number, positional
 
 TARGETS = (
     "The columns to be predicted from the others, by name or number; None are all, and nothing is given. Parameters "
@@ -22,9 +22,9 @@ TARGETS = (
 )
 
 
-def targets_setting(kw_only: bool = False) -> Any:
+def targets_setting() -> Any:
     """Declare the columns that are predicted from the others."""
-    return free(None, TARGETS, doc="str, int or sequence, optional", kw_only=kw_only)
+    return free(None, TARGETS, doc="str, int or sequence, optional")
 
 
 def target_places(targets: Any, data: Dataset) -> np.ndarray:
@@ -55,8 +55,10 @@ class ConditionalLikelihood:
     takes_missing: ClassVar[bool] = True
     joint_targets: ClassVar[bool] = True
 
-    targets: Any = targets_setting()
-    max_seconds: float = number(10.0, "Refuse when one row is predicted to take longer.", above=0, kw_only=False)
+    targets: Any = positional(kw_only=False, default=targets_setting())
+    max_seconds: float = positional(
+        kw_only=False, default=number(10.0, "Refuse when one row is predicted to take longer.", above=0)
+    )
 
     def __post_init__(self) -> None:
         check(self)
@@ -98,7 +100,7 @@ class ConditionalPseudolikelihood(FlipCostObjective):
     metric = None  # type: ignore[assignment]  # parameters that touch no target are to stay where they are
     joint_targets: ClassVar[bool] = False
 
-    targets: Any = targets_setting()
+    targets: Any = positional(kw_only=False, default=targets_setting())
 
     def left_out(self, data: Dataset) -> np.ndarray | None:
         """Return the flips of columns that are given."""

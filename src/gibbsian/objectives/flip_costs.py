@@ -68,7 +68,7 @@ class FlipCostObjective:
         """Return which flips do not count, with the columns of the flip costs; None where all do."""
         return None
 
-    def bind(self, model: Model, data: Dataset) -> Function:
+    def bind(self, model: Any, data: Dataset) -> Function:
         """Return the function of theta."""
         data.require_complete(self.name)
         shares = data.weights / data.total_weight

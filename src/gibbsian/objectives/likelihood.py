@@ -22,7 +22,7 @@ from gibbsian.objectives.curvature import (
     symmetric_differences,
 )
 from gibbsian.objectives.moments import MomentObjective
-from gibbsian.settings import check, declared, number
+from gibbsian.settings import check, declared, number, positional
 
 
 @OBJECTIVES.register("likelihood")
@@ -45,7 +45,9 @@ class Likelihood:
     name: ClassVar[str] = "exact likelihood"
     takes_missing: ClassVar[bool] = True
 
-    max_seconds: float = number(10.0, "Refuse when one evaluation is predicted to take longer.", above=0, kw_only=False)
+    max_seconds: float = positional(
+        kw_only=False, default=number(10.0, "Refuse when one evaluation is predicted to take longer.", above=0)
+    )
 
     def __post_init__(self) -> None:
         check(self)

@@ -16,7 +16,7 @@ import numpy as np
 from gibbsian.errors import ArgumentError
 from gibbsian.objectives.base import Function
 from gibbsian.objectives.curvature import differences
-from gibbsian.settings import check, declared, number
+from gibbsian.settings import check, declared, number, positional
 
 KINDS = ("biases", "interactions")
 
@@ -48,8 +48,8 @@ class Normal(Family):
     True
     """
 
-    scale: float = number(1.0, "Standard deviation.", above=0, kw_only=False)
-    mean: float = number(0.0, "Mean.", kw_only=False)
+    scale: float = positional(kw_only=False, default=number(1.0, "Standard deviation.", above=0))
+    mean: float = positional(kw_only=False, default=number(0.0, "Mean."))
 
     def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ``-(x - mean)^2 / (2 scale^2)``."""
@@ -70,7 +70,7 @@ class Laplace(Family):
     True
     """
 
-    scale: float = number(1.0, "Mean distance from zero.", above=0, kw_only=False)
+    scale: float = positional(kw_only=False, default=number(1.0, "Mean distance from zero.", above=0))
 
     @property
     def corner(self) -> float:  # type: ignore[override]
@@ -95,9 +95,9 @@ class StudentT(Family):
     True
     """
 
-    df: float = number(3.0, "Degrees of freedom.", above=0, kw_only=False)
-    scale: float = number(1.0, "Its width.", above=0, kw_only=False)
-    mean: float = number(0.0, "Its middle.", kw_only=False)
+    df: float = positional(kw_only=False, default=number(3.0, "Degrees of freedom.", above=0))
+    scale: float = positional(kw_only=False, default=number(1.0, "Its width.", above=0))
+    mean: float = positional(kw_only=False, default=number(0.0, "Its middle."))
 
     def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ``-(df + 1) / 2 log(1 + z^2 / df)`` with ``z = (x - mean) / scale``."""

@@ -10,7 +10,7 @@ from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct_codes
 from gibbsian.objectives.base import OBJECTIVES
 from gibbsian.objectives.flip_costs import FlipCostObjective
-from gibbsian.settings import declared, flag
+from gibbsian.settings import declared, flag, positional
 
 SKIP_DATA = (
     "Leave out flips that lead to a state of the data, as in the derivation of 2011. This is inconsistent: as the data "
@@ -48,7 +48,7 @@ class ProbabilityFlow(FlipCostObjective):
     kernel = staticmethod(half_exponential)
     grouped = staticmethod(half_exponentials)
 
-    skip_data: bool = flag(False, SKIP_DATA, kw_only=False)
+    skip_data: bool = positional(kw_only=False, default=flag(False, SKIP_DATA))
 
     def left_out(self, data: Dataset) -> np.ndarray | None:
         """Return the flips into the data, where they are skipped."""

@@ -17,7 +17,7 @@ from gibbsian.optimizers.base import (
     soft_threshold,
 )
 from gibbsian.optimizers.schedules import Decay, rate_after
-from gibbsian.settings import check, declared, free, number
+from gibbsian.settings import check, declared, free, number, positional
 
 
 class AdamMoments(NamedTuple):
@@ -57,9 +57,11 @@ class Adam:
     [0.9, -0.9]
     """
 
-    learning_rate: float = number(0.01, "About the largest change of a parameter in one step.", above=0, kw_only=False)
-    decay: Decay | None = free(
-        None, "How the rate falls with time; by default it stays.", doc="Decay or None", kw_only=False
+    learning_rate: float = positional(
+        kw_only=False, default=number(0.01, "About the largest change of a parameter in one step.", above=0)
+    )
+    decay: Decay | None = positional(
+        kw_only=False, default=free(None, "How the rate falls with time; by default it stays.", doc="Decay or None")
     )
     beta1: float = number(0.9, "What share of the running mean of the gradient a step keeps.", least=0, below=1)
     beta2: float = number(0.999, "What share of the running mean of its square a step keeps.", least=0, below=1)

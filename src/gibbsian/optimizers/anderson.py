@@ -16,7 +16,7 @@ from gibbsian.optimizers.base import (
     penalty,
     soft_threshold,
 )
-from gibbsian.settings import check, declared, number, whole
+from gibbsian.settings import check, declared, number, positional, whole
 
 # A step this many times as long as the shortest one remembered leads away.
 _TOO_FAR = 2.0
@@ -72,7 +72,7 @@ class Anderson:
     D. G. Anderson, "Iterative procedures for nonlinear integral equations", Journal of the ACM 12 (1965).
     """
 
-    learning_rate: float = number(0.2, "Size of the plain steps at first.", above=0, kw_only=False)
+    learning_rate: float = positional(kw_only=False, default=number(0.2, "Size of the plain steps at first.", above=0))
     memory: int = whole(8, "Earlier steps that are remembered.", least=1)
 
     def __post_init__(self) -> None:

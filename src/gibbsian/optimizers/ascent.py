@@ -14,7 +14,7 @@ from gibbsian.optimizers.base import (
     soft_threshold,
 )
 from gibbsian.optimizers.schedules import Decay, rate_after
-from gibbsian.settings import check, declared, free, number
+from gibbsian.settings import check, declared, free, number, positional
 
 
 @OPTIMIZERS.register("ascent")
@@ -36,9 +36,11 @@ class Ascent:
     (array([ 0.5, -1. ]), 1.0)
     """
 
-    learning_rate: float = number(0.2, "The step size: eta in Y18 (0.2 there), mu in H06.", above=0, kw_only=False)
-    decay: Decay | None = free(
-        None, "How the rate falls with time; by default it stays.", doc="Decay or None", kw_only=False
+    learning_rate: float = positional(
+        kw_only=False, default=number(0.2, "The step size: eta in Y18 (0.2 there), mu in H06.", above=0)
+    )
+    decay: Decay | None = positional(
+        kw_only=False, default=free(None, "How the rate falls with time; by default it stays.", doc="Decay or None")
     )
 
     def __post_init__(self) -> None:

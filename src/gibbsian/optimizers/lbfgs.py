@@ -21,7 +21,7 @@ from gibbsian.optimizers.base import (
     penalty,
     subgradient,
 )
-from gibbsian.settings import check, declared, whole
+from gibbsian.settings import check, declared, positional, whole
 
 Metric = Callable[[np.ndarray], np.ndarray]
 
@@ -63,7 +63,7 @@ class LBFGS:
 
     takes_metric: ClassVar[bool] = True
 
-    memory: int = whole(20, "How many past steps shape the next one.", least=1, kw_only=False)
+    memory: int = positional(kw_only=False, default=whole(20, "How many past steps shape the next one.", least=1))
 
     def __post_init__(self) -> None:
         check(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gibbsian.settings import check, declared, number
+from gibbsian.settings import check, declared, number, positional
 
 
 @declared(frozen=True)
@@ -19,14 +19,16 @@ class Decay:
     (1.0, 0.5, 0.1)
     """
 
-    power: float = number(
-        0.75,
-        "How fast the rate falls in the end; zero keeps it, and above one the steps end too soon.",
-        least=0,
-        most=1,
+    power: float = positional(
         kw_only=False,
+        default=number(
+            0.75,
+            "How fast the rate falls in the end; zero keeps it, and above one the steps end too soon.",
+            least=0,
+            most=1,
+        ),
     )
-    delay: float = number(100.0, "Steps before the fall sets in.", above=0, kw_only=False)
+    delay: float = positional(kw_only=False, default=number(100.0, "Steps before the fall sets in.", above=0))
 
     def __post_init__(self) -> None:
         check(self)

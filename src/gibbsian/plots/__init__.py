@@ -1,23 +1,10 @@
 """Pictures of what was learned: networks, intervals, moments, the course of a fit, hidden units, classes.
 
 Each function takes a fitted estimator (or a result), draws on the `Axes` it is given as ``ax``, or on a figure of its
-own, and returns the `Axes`. Figures are made
-without pyplot, so there is no global state and no window: in a notebook the figure (``ax.figure``) shows itself, and
-`save_figure` writes it to a file.
+own, and returns the `Axes`. Figures are made without pyplot, so there is no global state and no window: in a notebook
+the figure (``ax.figure``) shows itself, and `save_figure` writes it to a file.
 """
 
 from gibbsian.lazy import attach
 
-_MODULES = {
-    "canvas": ("save_figure",),
-    "curves": ("convergence", "free_energies", "free_energy_trace", "training_curves"),
-    "directions": ("circle", "sphere"),
-    "forests": ("intervals", "stability"),
-    "images": ("filters", "reconstructions", "samples"),
-    "matrices": ("couplings",),
-    "moments": ("moment_scatter",),
-    "networks": ("network",),
-}
-__getattr__, __dir__, __all__ = attach(
-    __name__, {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
-)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

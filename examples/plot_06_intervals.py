@@ -1,0 +1,46 @@
+"""
+How sure?
+=========
+
+Each coupling has a confidence interval: from the curvature of what was minimised and the spread of its gradient (a
+sandwich), or by refitting resampled rows. Do intervals of 95% cover the truth?
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import gibbsian as gb
+
+rng = np.random.default_rng(5)
+truth = gb.PairwiseModel.build(gb.graphs.complete(6), rng.normal(size=6) / 3, rng.normal(size=15) / 3)
+rows = gb.inference.exact(truth).sample(500, rng)
+machine = gb.BoltzmannMachine(learner="mple").fit(rows)
+intervals = gb.uncertainty.confidence_intervals(machine, rows)
+again = gb.uncertainty.bootstrap(machine, rows, n_replicates=100, random_state=0).intervals()
+
+# %%
+# The couplings in the order of their size, with intervals by sandwich (left of each pair) and by the bootstrap.
+
+part = slice(6, None)
+order = np.argsort(truth.theta[part])
+places = np.arange(len(order))
+fig, ax = plt.subplots(figsize=(8, 4.2))
+for shift, ends, label in ((-0.12, intervals, "sandwich"), (0.12, again, "bootstrap")):
+    ax.vlines(places + shift, ends.low[part][order], ends.high[part][order], lw=3, alpha=0.6, label=label,
+              color="C0" if shift < 0 else "C1")  # fmt: skip
+ax.plot(places, truth.theta[part][order], "k_", ms=12, label="truth")
+ax.axhline(0, color="0.8", zorder=0)
+ax.set(xlabel="pair", ylabel="coupling")
+ax.legend()
+fig.tight_layout()
+
+# %%
+# Over many data sets the share of intervals that cover the truth should be near 95%.
+
+engine = gb.inference.exact(truth)
+covered = []
+for _ in range(60):
+    sample = engine.sample(500, rng)
+    ends = gb.uncertainty.confidence_intervals(gb.BoltzmannMachine(learner="mple").fit(sample), sample)
+    covered.append((ends.low <= truth.theta) & (truth.theta <= ends.high))
+print(f"{np.mean(covered):.1%} of 60 x {truth.theta.size} intervals cover the truth")

@@ -1,0 +1,36 @@
+"""
+More rows than memory
+=====================
+
+Rows stay on disk and are learned in minibatches. The result comes close to a fit of all rows at once, after a few
+passes.
+"""
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import gibbsian as gb
+
+rng = np.random.default_rng(0)
+truth = gb.PairwiseModel.build(gb.graphs.complete(12), rng.normal(size=12) / 4, rng.normal(size=66) / 4)
+path = Path(tempfile.mkdtemp()) / "rows.npy"
+np.save(path, gb.inference.exact(truth).sample(200_000, rng))
+stream = gb.data.DataStream.open(path)
+stream
+
+# %%
+# Errors of the couplings, against those of a fit of all rows in memory.
+
+online = gb.BoltzmannMachine(random_state=0).fit(stream)
+whole = gb.BoltzmannMachine(learner="mple").fit(path)
+print(online.result_.reason)
+fig, ax = plt.subplots(figsize=(5, 5))
+ax.axline((0, 0), slope=1, color="0.8")
+ax.plot(truth.couplings, whole.model_.couplings, "o", label="all rows at once", alpha=0.7)
+ax.plot(truth.couplings, online.model_.couplings, "x", label="minibatches from disk")
+ax.set(xlabel="true coupling", ylabel="learned coupling")
+ax.legend()
+fig.tight_layout()

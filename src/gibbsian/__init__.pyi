@@ -1,0 +1,56 @@
+from gibbsian import (
+    answers as answers,
+    comparison as comparison,
+    data as data,
+    datasets as datasets,
+    diagnostics as diagnostics,
+    domain as domain,
+    errors as errors,
+    estimators as estimators,
+    expectations as expectations,
+    graphs as graphs,
+    inference as inference,
+    learners as learners,
+    models as models,
+    objectives as objectives,
+    optimizers as optimizers,
+    plots as plots,
+    rng as rng,
+    samplers as samplers,
+    storage as storage,
+    structure as structure,
+    uncertainty as uncertainty,
+)
+from gibbsian.data import Dataset as Dataset
+from gibbsian.estimators import (
+    BoltzmannMachine as BoltzmannMachine,
+    DeepBeliefNetwork as DeepBeliefNetwork,
+    DeepBoltzmannMachine as DeepBoltzmannMachine,
+    FullSpan as FullSpan,
+    GaussianMachine as GaussianMachine,
+    GaussianMixture as GaussianMixture,
+    GibbsClassifier as GibbsClassifier,
+    HardKMeans as HardKMeans,
+    HiddenBoltzmannMachine as HiddenBoltzmannMachine,
+    HigherOrderBoltzmannMachine as HigherOrderBoltzmannMachine,
+    MachineMixture as MachineMixture,
+    MarkovRandomFieldMachine as MarkovRandomFieldMachine,
+    OnlineKMeans as OnlineKMeans,
+    PottsMachine as PottsMachine,
+    RestrictedBoltzmannMachine as RestrictedBoltzmannMachine,
+    SoftKMeans as SoftKMeans,
+    VonMisesFisherMixture as VonMisesFisherMixture,
+    load as load,
+)
+from gibbsian.graphs import Graph as Graph
+from gibbsian.models import (
+    FullSpanModel as FullSpanModel,
+    GaussianModel as GaussianModel,
+    HigherOrderModel as HigherOrderModel,
+    MarkovRandomField as MarkovRandomField,
+    PairwiseModel as PairwiseModel,
+    PotentialField as PotentialField,
+    PottsModel as PottsModel,
+)
+
+__version__: str

@@ -1,0 +1,19 @@
+"""Who answers for a model."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def answers_about(model: Any) -> Any:
+    """Return the object that answers questions about a model; the model says which class that is.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> type(gb.answers.answers_about(gb.PairwiseModel.zeros(gb.graphs.complete(2)))).__name__
+    'Answers'
+    """
+    module, _, name = model.answers.partition(":")
+    return getattr(importlib.import_module(module), name)(model)

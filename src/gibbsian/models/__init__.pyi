@@ -1,0 +1,26 @@
+from gibbsian.models.base import MODELS as MODELS, Model as Model
+from gibbsian.models.belief_network import BeliefNetwork as BeliefNetwork
+from gibbsian.models.conditional import ConditionalModel as ConditionalModel
+from gibbsian.models.deep import DeepModel as DeepModel
+from gibbsian.models.full_span import FullSpanModel as FullSpanModel
+from gibbsian.models.gaussian import GaussianModel as GaussianModel
+from gibbsian.models.higher_order import HigherOrderModel as HigherOrderModel
+from gibbsian.models.independent_columns import IndependentColumnsMixture as IndependentColumnsMixture
+from gibbsian.models.layers import (
+    BinaryLayer as BinaryLayer,
+    CategoricalLayer as CategoricalLayer,
+    GaussianLayer as GaussianLayer,
+    SpinLayer as SpinLayer,
+)
+from gibbsian.models.local_states import LocalStates as LocalStates
+from gibbsian.models.machine_mixture import MachineMixtureModel as MachineMixtureModel
+from gibbsian.models.pairwise import PairwiseModel as PairwiseModel
+from gibbsian.models.potential_field import ContinuousField as ContinuousField, PotentialField as PotentialField
+from gibbsian.models.potentials import POTENTIALS as POTENTIALS, Potential as Potential
+from gibbsian.models.potts import PottsModel as PottsModel
+from gibbsian.models.restricted import RestrictedModel as RestrictedModel
+from gibbsian.models.span_average import SpanAverage as SpanAverage
+from gibbsian.models.span_basis import SpanBasis as SpanBasis
+from gibbsian.models.spherical_gaussians import GaussianMixtureModel as GaussianMixtureModel, KMeansModel as KMeansModel
+from gibbsian.models.tables import MarkovRandomField as MarkovRandomField
+from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel as VonMisesFisherMixtureModel
