@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gibbsian.cli import options
-from gibbsian.cli.guard import Command
+from gibbsian.cli.guard import Command, tell
 from gibbsian.cli.output import check_distinct, check_target, print_json, print_tables, table_record
 from gibbsian.cli.table import Reading
 from gibbsian.errors import ArgumentError
@@ -57,10 +57,10 @@ def structure(
     if json:
         print_json({"method": found.method, "edges": found.edges(), **table_record(couplings), "model": out})
     elif not quiet:
-        print(_counted(found))
+        tell(_counted(found))
         print_tables(couplings)
         if out is not None:
-            print(f"model written to {out}")
+            tell(f"model written to {out}")
 
 
 def _counted(found: StructureResult) -> str:
@@ -99,9 +99,10 @@ def intervals(model: Path, data: Path, level: float, bootstrap: int, top: int, s
         errors = uncertainty.standard_errors(machine, table)
     listed = _strongest(machine, errors, level, top)
     if json:
-        print_json([row for rows in table_record(listed).values() for row in rows])
+        rows = [row for rows in table_record(listed).values() for row in rows]
+        print_json({"level": level, "intervals": rows})
     else:
-        print(f"{level:.0%} intervals")
+        tell(f"{level:.0%} intervals")
         print_tables(listed)
 
 
