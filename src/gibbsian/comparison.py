@@ -130,7 +130,7 @@ def compare(
             "must be a share of the rows between 0 and 1", argument="validation_fraction", value=validation_fraction
         )
     rng, asked = as_generator(random_state), BoltzmannMachine() if machine is None else machine
-    training, test = Dataset.read(data, coding=asked.coding).split(1 - validation_fraction, rng)
+    training, test = asked.read(data).split(1 - validation_fraction, rng)
     seed = int(rng.integers(2**31))
     rows = []
     for learner in learners:
@@ -148,9 +148,8 @@ def _fit_one(name: str, training: Dataset, test: Dataset, machine: Machine) -> C
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the table has a column for it
             machine.fit(training)
-        return Comparison(
-            name, machine, machine.score_or_pseudo_score(test), largest_z=machine.result_.training.largest_z
-        )
+        z = None if machine.result_.moments is None else machine.result_.training.largest_z
+        return Comparison(name, machine, machine.score_or_pseudo_score(test), largest_z=z)
     except GibbsianError as error:
         return Comparison(name, None, failure=str(error))
 
