@@ -15,7 +15,7 @@ from scipy import sparse
 import gibbsian as gb
 from cli_runner import run
 from gibbsian.cli.main import app
-from gibbsian.data import DataStream, Labels, OneHot, Threshold
+from gibbsian.data import DataStream, Labels, OneHot, Threshold, Values
 from remedies import FLAG, OUT, SOURCE, Command, Later, Refused, Row, Warned, sites
 
 RNG = np.random.default_rng(0)
@@ -761,7 +761,10 @@ def folder():
         ("rbm", "bits.csv", ("--model", "rbm", "--n-components", "2", "--max-iter", "2")),
     ):
         assert run("fit", path / rows, "--out", path / f"{name}.gibbs", "--seed", "0", *more).exit_code == 0
+    (path / "data.ods").write_bytes(b"PK")
+    (path / "no.parquet").write_bytes(b"PAR1")
     fitted("dense").save(path / "dense.gibbs")
+    fitted("mixture").save(path / "mixture.gibbs")
     pd.DataFrame(np.zeros((2, 60), int), columns=[f"x{j}" for j in range(60)]).to_csv(path / "dense.csv", index=False)
     return place
 
@@ -1242,7 +1245,10 @@ DEEPER = [
     ),
     Row(
         "errors of a converted machine",
-        lambda converted: gb.uncertainty.standard_errors(fitted().convert("spin") if converted else fitted(), BITS),
+        lambda converted: gb.uncertainty.standard_errors(
+            fitted().convert("spin") if converted else fitted(),
+            gb.Dataset.read(BITS).convert("spin") if converted else BITS,
+        ),
         {"converted": True},
         ({"converted": False},),
         "as it was fitted",
@@ -1597,7 +1603,383 @@ def strong():
     return gb.PairwiseModel.build(gb.graphs.grid(4, 4), np.zeros(16), np.full(24, 0.35))
 
 
-ROWS = [*READING, *FITS, *QUESTIONS, *COMMANDS, *DEEPER]
+# -- what only one kind of model says ---------------------------------------------------------------------------------
+def within(call, gibibytes=64.0, **how):
+    """Make a call in so much memory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIBBSIAN_MEMORY_LIMIT", str(gibibytes))
+        return call(**how)
+
+
+def deep(rows=BITS, model=gb.DeepBoltzmannMachine, **settings):
+    return model(**{"n_components": (2, 2), "max_iter": 2, "random_state": 0, **settings}).fit(rows)
+
+
+@cache
+def answering(kind):
+    makers = {
+        "dbm": deep,
+        "dbn": lambda: deep(model=gb.DeepBeliefNetwork),
+        "numbers": lambda: rbm(NUMBERS, visible="gaussian"),
+        "span": span,
+        "wide": lambda: gb.BoltzmannMachine("empty", learner="mple").fit(WIDE),
+        "machines": lambda: machines(machine="categorical"),
+    }
+    return makers[kind]()
+
+
+def answer_of(kind, question, **how):
+    machine = answering(kind) if kind in ("dbm", "dbn", "numbers", "span", "wide", "machines") else fitted(kind)
+    return getattr(machine, question)(**how)
+
+
+KINDS = [
+    # memory
+    Row(
+        "a table beyond memory",
+        within,
+        {"call": read, "rows": np.zeros((2000, 50), int), "gibibytes": 1e-4},
+        ({"rows": np.zeros((20, 5), int)}, {"gibibytes": 1.0}),
+        "GIBBSIAN_MEMORY_LIMIT",
+    ),
+    Row(
+        "layers beyond memory",
+        within,
+        {"call": rbm, "n_components": 2000, "gibibytes": 1e-3},
+        ({"n_components": 2},),
+        "fewer hidden units",
+    ),
+    Row(
+        "draws beyond memory",
+        within,
+        {
+            "call": lambda **how: fitted().expect(gb.expectations.MonteCarlo(warn=False, **how)),
+            "gibibytes": 1e-5,
+            "n_steps": 5000,
+            "n_chains": 100,
+        },
+        ({"n_chains": 2, "n_steps": 100},),
+        "lower `n_chains`",
+    ),
+    # answers
+    Row(
+        "a method of a Gaussian",
+        answer_of,
+        {"kind": "gaussian", "question": "sample", "method": "gibbs"},
+        ({"method": OUT},),
+        "leave it out",
+    ),
+    Row(
+        "pseudolikelihood of a deep machine",
+        answer_of,
+        {"kind": "dbm", "question": "pseudo_score", "X": BITS},
+        ({"question": "score"},),
+        "the score",
+    ),
+    Row("moments of a belief network", answer_of, {"kind": "dbn", "question": "expect"}, ({"kind": "dbm"},), ""),
+    Row(
+        "an expectation for layers",
+        answer_of,
+        {"kind": "rbm", "question": "expect", "method": "bethe"},
+        ({"method": "exact"},),
+        "",
+    ),
+    Row(
+        "steps of an exact sample of layers",
+        answer_of,
+        {"kind": "rbm", "question": "sample", "method": "exact", "n_steps": 5},
+        ({"n_steps": OUT}, {"method": "gibbs"}),
+        "leave them out",
+    ),
+    Row(
+        "a start of deep chains",
+        answer_of,
+        {"kind": "dbm", "question": "sample", "method": "gibbs", "start": BITS},
+        ({"start": OUT},),
+        "leave `start` out",
+    ),
+    Row(
+        "exact sums with holes",
+        answer_of,
+        {"kind": "dbm", "question": "log_likelihood", "X": HOLES, "exact": True},
+        ({"X": BITS}, {"exact": False}),
+        "`exact=False`",
+    ),
+    Row(
+        "a query to numbers in a mixture",
+        answer_of,
+        {"kind": "mixture", "question": "query", "query": "P(a)"},
+        (
+            {"question": "score_samples", "query": OUT, "X": NUMBERS},
+            {"question": "predict_proba", "query": OUT, "X": NUMBERS},
+        ),
+        "`score_samples`",
+    ),
+    Row(
+        "a query to Gaussian units",
+        answer_of,
+        {"kind": "numbers", "question": "query", "query": "P(a)"},
+        ({"kind": "rbm"},),
+        "discrete",
+    ),
+    Row(
+        "decisions about numbers",
+        answer_of,
+        {"kind": "gaussian", "question": "predict", "X": NUMBERS, "columns": ["a"]},
+        ({"question": "impute", "columns": OUT},),
+        "`impute`",
+    ),
+    Row(
+        "several peaks of numbers",
+        answer_of,
+        {"kind": "gaussian", "question": "most_probable", "n_states": 2},
+        ({"n_states": OUT},),
+        "leave `n_states`",
+    ),
+    Row(
+        "a query with too large a table",
+        answer_of,
+        {"kind": "wide", "question": "query", "query": f"P({', '.join(WIDE.columns)})"},
+        ({"query": "P(x0, x1)"},),
+        "fewer",
+    ),
+    Row(
+        "a divergence of too many states",
+        answer_of,
+        {"kind": "wide", "question": "divergence", "other": Later(lambda: answering("wide")), "method": "exact"},
+        ({"method": "gibbs", "n_samples": 50},),
+        "",
+    ),
+    Row(
+        "a score that is out of exact reach",
+        answer_of,
+        {"kind": "dense", "question": "score", "X": np.zeros((2, 60), int)},
+        ({"question": "score_interval", "n_samples": 10, "betas": 20},),
+        "score_interval",
+    ),
+    Row(
+        "an unknown column of evidence",
+        answer_of,
+        {"kind": "pairwise", "question": "most_probable", "evidence": {"z": 1}},
+        ({"evidence": {"a": 1}},),
+        "column of the fit",
+    ),
+    Row(
+        "a hidden value that is none",
+        answer_of,
+        {"kind": "rbm", "question": "visible_given_hidden", "hidden": [[1, 7]]},
+        ({"hidden": [[1, 0]]},),
+        "",
+    ),
+    Row(
+        "too many conditions",
+        answer_of,
+        {"kind": "wide", "question": "query", "query": f"P(x0 | {', '.join(WIDE.columns[1:])})"},
+        ({"query": "P(x0 | x1)"},),
+        "",
+    ),
+    Row(
+        "hidden probabilities of a wrong shape",
+        answer_of,
+        {"kind": "rbm", "question": "inverse_transform", "H": [[0.5]]},
+        ({"H": [[0.5, 0.5]]},),
+        "2 hidden units",
+    ),
+    Row(
+        "hidden probabilities with NaN",
+        answer_of,
+        {"kind": "rbm", "question": "inverse_transform", "H": [[0.5, np.nan]]},
+        ({"H": [[0.5, 0.5]]},),
+        "fill it",
+    ),
+    Row(
+        "hidden words",
+        answer_of,
+        {"kind": "rbm", "question": "inverse_transform", "H": [["x", "y"]]},
+        ({"H": [[0.5, 0.5]]},),
+        "transform gives",
+    ),
+    Row(
+        "a machine with other values",
+        answer_of,
+        {
+            "kind": "potts",
+            "question": "divergence",
+            "other": Later(lambda: gb.models.PottsModel.zeros(gb.graphs.complete(3), gb.domain.Categories((2, 2, 2)))),
+        },
+        ({"other": Later(lambda: fitted("potts"))},),
+        "the same columns",
+    ),
+    # fits of one kind
+    Row(
+        "an annealed fit with a start",
+        lambda **how: gb.SoftKMeans(2, random_state=0, **how).fit(NUMBERS),
+        {"anneal": True, "start": NUMBERS.head(2)},
+        ({"start": OUT},),
+        "",
+    ),
+    Row(
+        "a start with other cliques",
+        fit,
+        {
+            "model": gb.HigherOrderBoltzmannMachine,
+            "order": 3,
+            "l2": 0.1,
+            "start": Later(lambda: gb.HigherOrderBoltzmannMachine(order=2, l2=0.1).fit(BITS)),
+        },
+        ({"order": 2},),
+        "the same ones",
+    ),
+    Row(
+        "a full-span start of other columns",
+        span,
+        {"start": Later(lambda: span(BITS[["a", "b"]]))},
+        ({"start": Later(span)},),
+        "the same ones",
+    ),
+    Row(
+        "ratio matching of continuous values",
+        field,
+        {"potentials": "bias,product", "graph": "chain", "support": "gaussian", "learner": "rm"},
+        ({"learner": "mple"},),
+        "",
+    ),
+    Row(
+        "tables of continuous values",
+        field,
+        {"potentials": "table", "graph": "chain", "support": "gaussian"},
+        ({"potentials": "bias,product"},),
+        "",
+    ),
+    Row(
+        "products of categories",
+        field,
+        {"rows": CATEGORIES, "potentials": "product", "graph": "chain"},
+        ({"potentials": "table"},),
+        "",
+    ),
+    Row(
+        "an indicator of no number",
+        field,
+        {"rows": BITS, "potentials": "indicator:x", "graph": "chain"},
+        ({"potentials": "bias,indicator:1"},),
+        "indicator:2",
+    ),
+    Row("no potentials", field, {"rows": BITS, "potentials": "product", "graph": "empty"}, ({"graph": "chain"},), ""),
+    Row(
+        "a mixture of nothing that counts",
+        lambda weights: gb.GaussianMixture(2, random_state=0).fit(NUMBERS, sample_weight=weights),
+        {"weights": np.zeros(50)},
+        ({"weights": np.ones(50)},),
+        "",
+    ),
+    Row(
+        "cross-validation with holes",
+        fit,
+        {"rows": NUMBERS.mask(NUMBERS > 1.8), "model": gb.GaussianMachine, "learner": "graphical-lasso"},
+        ({"l1": 0.1},),
+        "l1=0.1",
+    ),
+    Row(
+        "errors with too many completions",
+        errors_of,
+        {"rows": WIDE_HOLES, "learner": "mple", "graph": "chain", **QUICK},
+        ({"rows": WIDE},),
+        "bootstrap",
+    ),
+    Row(
+        "errors with missing numbers",
+        errors_of,
+        {"rows": NUMBERS.mask(NUMBERS > 1.8), "model": gb.GaussianMachine, "learner": "mple"},
+        ({"rows": NUMBERS},),
+        "",
+    ),
+    Row("a deep machine of no layers", deep, {"n_components": ()}, ({"n_components": (2,)},), ""),
+    # domains and states
+    Row(
+        "a Gaussian table in a pairwise machine",
+        fit,
+        {"rows": Later(lambda: gb.GaussianMachine().read(NUMBERS))},
+        ({"rows": NUMBERS, "coding": Threshold(0.0)},),
+        "Threshold",
+    ),
+    Row(
+        "categories where two values are needed",
+        structure,
+        {"rows": Later(lambda: gb.Dataset.read(CATEGORIES, coding="categorical"))},
+        ({"rows": BITS},),
+        "",
+    ),
+    Row(
+        "values that are named twice",
+        read,
+        {"rows": BITS, "coding": Values([0, 1, 1])},
+        ({"coding": Values([0, 1])},),
+        "each once",
+    ),
+    Row(
+        "labels that are named twice",
+        read,
+        {"rows": CATEGORIES, "coding": Labels(["low", "low", "mid", "top"])},
+        ({"coding": Labels(["low", "mid", "top"])},),
+        "",
+    ),
+    Row(
+        "a value that the model has not seen",
+        lambda rows: fitted("potts").score(rows),
+        {"rows": CATEGORIES.replace("top", "new")},
+        ({"rows": CATEGORIES}, {"rows": CATEGORIES.replace("top", np.nan)}),
+        "make the cell missing",
+    ),
+    Row(
+        "a third value in two-valued rows", lambda rows: fitted().score(rows), {"rows": BITS * 2}, ({"rows": BITS},), ""
+    ),
+    Row(
+        "marginals of a node twice",
+        lambda nodes: gb.inference.exact(fitted().model_).marginal(nodes),
+        {"nodes": (0, 0)},
+        ({"nodes": (0, 1)},),
+        "each once",
+    ),
+    Row(
+        "marginals of no node",
+        lambda nodes: gb.inference.exact(fitted().model_).marginal(nodes),
+        {"nodes": (9,)},
+        ({"nodes": (0,)},),
+        "0 to 2",
+    ),
+    Row(
+        "a picture of a mixture",
+        command,
+        {"args": "show|mixture.gibbs|--picture|p.png"},
+        ({"args": "show|mixture.gibbs"},),
+        "leave --picture out",
+    ),
+    Row(
+        "an unknown extension",
+        command,
+        {"args": "fit|data.ods|--out|new.gibbs"},
+        ({"args": "fit|bits.csv|--out|new.gibbs"},),
+        ".csv",
+    ),
+    Row(
+        "no Parquet file",
+        command,
+        {"args": "fit|no.parquet|--out|new.gibbs"},
+        ({"args": "fit|bits.csv|--out|new.gibbs"},),
+        "",
+    ),
+    Row(
+        "no JSON file of trials",
+        command,
+        {"args": "reproduce|h06-unbiased|--out|bits.csv"},
+        ({"args": "reproduce|--list"},),
+        "",
+    ),
+]
+
+
+ROWS = [*READING, *FITS, *QUESTIONS, *COMMANDS, *DEEPER, *KINDS]
 REVIEWED: dict[str, int] = {}
 
 
