@@ -792,6 +792,13 @@ COMMANDS = [
         "drop it",
     ),
     Command("fit: twins", command, {"args": f"fit|twins.csv|{FIT}"}),
+    Command(
+        "structure: too exact",
+        command,
+        {"args": "structure|bits.csv|--tol|1e-30"},
+        ({"more": ("--tol", "1e-6")},),
+        "--tol 1e-30",
+    ),
     Command("structure: twins", command, {"args": "structure|twins.csv"}),
     Command(
         "structure: a constant column",
@@ -1272,6 +1279,7 @@ DEEPER = [
     Row("a setting of another way", structure, {"method": "rise", "fraction": 0.1}, ({"fraction": OUT},), "it takes"),
     Row("no candidates", structure, {"graph": "empty"}, ({"graph": "complete"}, {"graph": [("a", "b")]}), "'complete'"),
     Row("structure with holes", structure, {"rows": HOLES}, ({"rows": BITS},), "complete_rows"),
+    Row("a structure that is asked for too exactly", structure, {"tol": 1e-30}, ({"tol": 1e-6},), "raise `tol=1e-30`"),
     # streams
     Row(
         "no files",
@@ -1633,6 +1641,15 @@ def answer_of(kind, question, **how):
     return getattr(machine, question)(**how)
 
 
+def polars():
+    return pytest.importorskip("polars")
+
+
+def parquet(frame, **how):
+    frame.to_parquet(Path(folder().name) / "t.parquet", index=False, **how)
+    return Path(folder().name) / "t.parquet"
+
+
 KINDS = [
     # memory
     Row(
@@ -1895,6 +1912,86 @@ KINDS = [
         "",
     ),
     Row("a deep machine of no layers", deep, {"n_components": ()}, ({"n_components": (2,)},), ""),
+    # tables of other makers
+    Row(
+        "a lazy frame",
+        read,
+        {"rows": Later(lambda: polars().from_pandas(BITS).lazy())},
+        ({"rows": Later(lambda: polars().from_pandas(BITS).lazy().collect())},),
+        "collect()",
+    ),
+    Row(
+        "row groups beyond memory",
+        lambda size, memory: DataStream.open(parquet(pd.concat([BITS] * 3000), row_group_size=size), memory=memory),
+        {"size": 120000, "memory": "1MB"},
+        ({"memory": "200MB"}, {"size": 1000}),
+        "`memory=`",
+    ),
+    Row(
+        "categories for binary units",
+        rbm,
+        {"rows": Later(lambda: gb.Dataset.read(CATEGORIES, coding="categorical")), "visible": "binary"},
+        ({"visible": "categorical"},),
+        "",
+    ),
+    Row(
+        "convert of categories",
+        lambda **how: fitted("potts").read(CATEGORIES, **how),
+        {"convert": True},
+        ({"convert": OUT},),
+        "leave it out",
+    ),
+    Row(
+        "a graph with too few nodes",
+        hidden,
+        {"graph": Later(lambda: gb.graphs.complete(3))},
+        ({"graph": Later(lambda: gb.graphs.complete(4))},),
+        "a node to each",
+    ),
+    Row(
+        "values of categories as numbers",
+        lambda coding: gb.HigherOrderBoltzmannMachine(coding=coding, l2=0.1).fit(
+            read(CATEGORIES, coding="categorical") if coding == "categorical" else np.arange(120).reshape(40, 3) % 3
+        ),
+        {"coding": "categorical"},
+        ({"coding": "values"},),
+        "",
+    ),
+    Row(
+        "two values of numbers",
+        lambda rows: gb.domain.require_two_values(rows),
+        {"rows": gb.domain.REALS},
+        ({"rows": gb.domain.BINARY},),
+        "Threshold",
+    ),
+    Row(
+        "two values of categories",
+        lambda rows: gb.domain.require_two_values(rows),
+        {"rows": gb.domain.Categories((3, 3))},
+        ({"rows": gb.domain.BINARY},),
+        "PottsMachine",
+    ),
+    Row(
+        "an unknown way to know that a maximum exists",
+        lambda kind: gb.diagnostics.maximum_exists(fitted().model_, gb.Dataset.read(BITS), kind),
+        {"kind": "guess"},
+        ({"kind": "likelihood"}, {"kind": "pseudolikelihood"}),
+        "likelihood",
+    ),
+    Row(
+        "a maximum of data in another coding",
+        lambda data: gb.diagnostics.maximum_exists(fitted().model_, data),
+        {"data": Later(lambda: gb.Dataset.read(BITS).convert("spin"))},
+        ({"data": Later(lambda: gb.Dataset.read(BITS))},),
+        "convert the data",
+    ),
+    Row(
+        "mean field of a column of one value",
+        lambda l2, rows: fit(rows, learner="mean-field", l2=l2),
+        {"rows": CONSTANT, "l2": 0.0},
+        ({"l2": 0.01}, {"rows": BITS}),
+        "",
+    ),
     # domains and states
     Row(
         "a Gaussian table in a pairwise machine",
@@ -1980,7 +2077,6 @@ KINDS = [
 
 
 ROWS = [*READING, *FITS, *QUESTIONS, *COMMANDS, *DEEPER, *KINDS]
-REVIEWED: dict[str, int] = {}
 
 
 @cache
@@ -2008,15 +2104,128 @@ def test_commands_have_the_flags_that_their_messages_name(row):
 
 
 # -- all of them ------------------------------------------------------------------------------------------------------
+# What no row walks yet, by file: remedies that are the shape or the kind of an argument of parts put together by hand,
+BY_HAND = {
+    "diagnostics/chains.py": 1,
+    "diagnostics/likelihood.py": 1,
+    "domain.py": 5,
+    "expectations/annealed.py": 1,
+    "expectations/block_chains.py": 3,
+    "expectations/clamped_layers.py": 1,
+    "expectations/convergence.py": 1,
+    "expectations/deep_mean_field.py": 1,
+    "expectations/mean_field.py": 1,
+    "expectations/region_sums.py": 1,
+    "expectations/regions.py": 6,
+    "expectations/samples.py": 6,
+    "expectations/spatial.py": 1,
+    "expectations/targets.py": 5,
+    "inference/choice.py": 3,
+    "inference/elimination.py": 2,
+    "inference/factor_answers.py": 2,
+    "inference/factor_elimination.py": 2,
+    "inference/layer_missing.py": 2,
+    "inference/layer_pseudolikelihood.py": 1,
+    "inference/layer_sums.py": 2,
+    "inference/pfaffians.py": 1,
+    "inference/planar.py": 3,
+    "models/belief_network.py": 6,
+    "models/clique_forms.py": 1,
+    "models/concentration.py": 2,
+    "models/deep.py": 1,
+    "models/full_span.py": 7,
+    "models/higher_order.py": 1,
+    "models/layer_stack.py": 4,
+    "models/layers.py": 3,
+    "models/machine_mixture.py": 2,
+    "models/mixture.py": 2,
+    "models/potential_field.py": 1,
+    "models/potentials.py": 3,
+    "models/potts.py": 1,
+    "models/scopes.py": 2,
+    "models/span_average.py": 3,
+    "models/span_basis.py": 5,
+    "models/spherical_gaussians.py": 1,
+    "models/states.py": 8,
+    "models/tables.py": 1,
+    "objectives/curvature.py": 1,
+    "optimizers/newton.py": 1,
+    "plots/curves.py": 2,
+    "plots/images.py": 1,
+    "plots/moments.py": 1,
+    "samplers/annealing.py": 1,
+    "samplers/base.py": 2,
+    "samplers/block_gibbs.py": 1,
+    "samplers/independent.py": 2,
+    "samplers/layer_paths.py": 6,
+    "samplers/paths.py": 1,
+    "samplers/tempering.py": 1,
+    "storage/models.py": 1,
+}
+# and those that an earlier check forestalls on small data, or that need a damaged file, a size or a time of their own.
+FORESTALLED = {
+    "answers/continuous.py": 2,
+    "answers/layers.py": 4,
+    "answers/mixtures.py": 2,
+    "answers/queries.py": 3,
+    "cli/reproduce.py": 1,
+    "cli/table.py": 1,
+    "data/dataset.py": 2,
+    "data/encoding.py": 2,
+    "data/files.py": 3,
+    "data/one_hot.py": 1,
+    "data/row_files.py": 1,
+    "data/rules.py": 1,
+    "data/table.py": 1,
+    "data/two_values.py": 1,
+    "estimators/base.py": 4,
+    "estimators/classifier.py": 1,
+    "estimators/hidden.py": 1,
+    "estimators/layered.py": 2,
+    "estimators/machine.py": 1,
+    "estimators/machine_mixture.py": 1,
+    "estimators/mixtures.py": 2,
+    "estimators/queries.py": 1,
+    "estimators/random_field.py": 1,
+    "estimators/span_questions.py": 1,
+    "learners/around.py": 1,
+    "learners/class_em.py": 1,
+    "learners/em.py": 1,
+    "learners/mean_field.py": 5,
+    "learners/minibatch.py": 1,
+    "learners/nodewise.py": 1,
+    "learners/online.py": 1,
+    "learners/potts_mean_field.py": 3,
+    "learners/recipe.py": 1,
+    "learners/result.py": 1,
+    "learners/runaway.py": 2,
+    "learners/span_ensembles.py": 3,
+    "learners/span_filling.py": 1,
+    "learners/span_hidden.py": 1,
+    "learners/span_problem.py": 2,
+    "learners/stacking.py": 1,
+    "learners/wake_sleep.py": 1,
+    "papers/docs.py": 1,
+    "papers/report.py": 1,
+    "storage/container.py": 4,
+    "uncertainty/bootstrap.py": 1,
+    "uncertainty/standard_errors.py": 3,
+    "uncertainty/tables.py": 1,
+}
+REVIEWED = {**BY_HAND, **FORESTALLED}
+
+
 def test_every_remedy_is_walked_or_reviewed():
+    """A new message with a remedy needs a row; a row for one of the reviewed lowers the count of its file."""
     seen: dict[str, set[int]] = {}
     for row in ROWS:
         for file, line in walked(row.name):
-            if Path(file).is_relative_to(SOURCE):
-                seen.setdefault(str(Path(file).relative_to(SOURCE)), set()).add(line)
-    left = {file: sum(not seen.get(file, set()) & set(lines) for lines in at) for file, at in sites().items()}
-    left = {file: count for file, count in left.items() if count}
-    unwalked = [f"{f}:{r[0]}" for f, at in sites().items() for r in at if not seen.get(f, set()) & set(r)]
-    Path("/tmp/c/unwalked.txt").write_text("\n".join(unwalked))
-    print(left, sum(left.values()), sum(map(len, sites().values())))
-    assert left == REVIEWED
+            seen.setdefault(file, set()).add(line)
+    unwalked = {
+        file: [lines[0] for lines in at if not seen.get(str(SOURCE / file), set()) & set(lines)]
+        for file, at in sites().items()
+    }
+    more = {file: lines for file, lines in unwalked.items() if len(lines) > REVIEWED.get(file, 0)}
+    assert not more, f"messages with a remedy that no row of ROWS provokes, by file and line: {more}"
+    fewer = {file: len(unwalked.get(file, ())) for file in REVIEWED if len(unwalked.get(file, ())) < REVIEWED[file]}
+    assert not fewer, f"walked by now, lower their counts: {fewer}"

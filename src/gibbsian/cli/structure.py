@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--out", "-o", type=options.PATH, metavar="MODEL", help="Write the refitted model.")
 @click.option("--learner", default="mple", help="The learner of the refit on the edges that were kept.")
 @click.option("--l2", type=float, default=0.0, help="Penalty of the refit, (l2/2) sum parameter^2.")
+@click.option("--tol", type=float, help="How exactly the fits on the way are solved.")
 @options.json
 @options.quiet
 @options.reading
@@ -34,6 +35,7 @@ def structure(
     out: Path | None,
     learner: str,
     l2: float,
+    tol: float | None,
     json: bool,
     quiet: bool,
     **flags: Any,
@@ -49,7 +51,8 @@ def structure(
     table = reading.read(BoltzmannMachine(**reading.declared()), data)
     if not quiet:
         announce_compilation()
-    settings: dict[str, Any] = {} if rule is None else {"rule": rule}
+    given = {"rule": rule, "tol": tol}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     found = learn_structure(table, method, learner=learner, l2=l2, **settings)
     if out is not None:
         found.machine.save(out)

@@ -153,7 +153,7 @@ def minimise(
         notify(
             ConvergenceWarning(
                 f"a fit on the way to the structure stopped at gradient {norm:.2g}",
-                f"raise `max_iter={max_iter}` or `tol={tol}`",
+                f"raise `tol={tol}`",
             )
         )
     return state.theta
