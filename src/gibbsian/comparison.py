@@ -83,7 +83,16 @@ class Comparison(Shown):
 
 
 class Comparisons(Shown, list[Comparison]):
-    """What `compare` found: a list with one `Comparison` for each learner, shown as a table."""
+    """What `compare` found: a list with one `Comparison` for each learner, shown as a table.
+
+    Examples
+    --------
+    >>> from gibbsian.comparison import Comparison, Comparisons
+    >>> Comparisons([Comparison("mle", None, failure="too few rows")])
+    Comparisons([
+      learner='mle', verdict='too few rows',
+    ])
+    """
 
     def _rows(self) -> list[dict[str, Any]]:
         return [comparison._facts() for comparison in self]
