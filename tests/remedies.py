@@ -54,16 +54,19 @@ class Row:
     code: dict[str, Any] = field(default_factory=dict)
     calls: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def follow(self) -> list[tuple[str, int]]:
-        """Provoke the message and follow its remedy in every way it offers; returns where messages came from."""
+    def follow(self) -> tuple[str, int]:
+        """Provoke the message and follow its remedy in every way it offers; returns where the message came from."""
         with recorded() as places:
             message = provoked(self.call, self.wrong)
+        assert message.remedy, f"{message} names no remedy"
         assert self.says in message.remedy, message.remedy
         ways = self.then or tuple(self.ways(message.remedy))
         assert ways, f"nothing to follow in {message.remedy!r}"
         for way in ways:
             arrived(self.call, {**self.wrong, **way}, message)
-        return places
+        # others are made on the way and caught; a command's own message is the last one that the library made
+        ours = [(place, made) for place, made in places if Path(place[0]).is_relative_to(SOURCE)]
+        return next((place for place, made in ours if made is message), ours[-1][0])
 
     def ways(self, remedy: str) -> Iterator[dict[str, Any]]:
         """Return the changes that a remedy in code stands for."""
@@ -139,16 +142,16 @@ def in_code(remedy: str, names: dict[str, Any], calls: dict[str, dict[str, Any]]
 
 # -- where messages come from -----------------------------------------------------------------------------------------
 @contextmanager
-def recorded() -> Iterator[list[tuple[str, int]]]:
+def recorded() -> Iterator[list[tuple[tuple[str, int], Message]]]:
     """Note the files and lines of the library at which messages with a remedy are made."""
-    places: list[tuple[str, int]] = []
+    places: list[tuple[tuple[str, int], Message]] = []
     made = Message.__init__
 
     def noting(self: Message, reason: str = "", remedy: str = "", **parts: Any) -> None:
         made(self, reason, remedy, **parts)
         frame = sys._getframe(1)
         if remedy:
-            places.append((frame.f_code.co_filename, frame.f_lineno))
+            places.append(((frame.f_code.co_filename, frame.f_lineno), self))
 
     Message.__init__ = noting  # type: ignore[method-assign]
     try:
