@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, ConvergenceWarning, GibbsianError
 from gibbsian.estimators import BoltzmannMachine
 from gibbsian.estimators.machine import Machine
@@ -18,8 +19,8 @@ from gibbsian.rng import RandomState, as_generator
 from gibbsian.scikit import clone
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
     """How one learner did.
 
     Parameters
@@ -54,6 +55,17 @@ class Comparison:
     largest_z: float | None = None
     failure: str = ""
 
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "learner": self.learner,
+            "score": None if self.held_out is None else self.held_out.score,
+            "distance to mle": self.distance,
+            "largest z": self.largest_z,
+            "seconds": self.seconds,
+            "steps": self.n_steps,
+            "verdict": self.verdict,
+        }
+
     @property
     def seconds(self) -> float | None:
         """Time of the fit."""
@@ -70,6 +82,22 @@ class Comparison:
         return self.failure if self.machine is None else self.machine.result_.reason
 
 
+class Comparisons(Shown, list[Comparison]):
+    """What `compare` found: a list with one `Comparison` for each learner, shown as a table.
+
+    Examples
+    --------
+    >>> from gibbsian.comparison import Comparison, Comparisons
+    >>> Comparisons([Comparison("mle", None, failure="too few rows")])
+    Comparisons([
+      learner='mle', verdict='too few rows',
+    ])
+    """
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [comparison._facts() for comparison in self]
+
+
 def compare(
     data: Any,
     learners: Sequence[str | Learner],
@@ -78,7 +106,7 @@ def compare(
     validation_fraction: float = 0.2,
     random_state: RandomState = None,
     callback: Callable[[str], None] | None = None,
-) -> list[Comparison]:
+) -> Comparisons:
     """Fit the same training rows with each learner and score them on the same held-out rows.
 
     A learner that fails is reported with its reason; the others go on.
@@ -111,7 +139,7 @@ def compare(
             "must be a share of the rows between 0 and 1", argument="validation_fraction", value=validation_fraction
         )
     rng, asked = as_generator(random_state), BoltzmannMachine() if machine is None else machine
-    training, test = Dataset.read(data, coding=asked.coding).split(1 - validation_fraction, rng)
+    training, test = asked.read(data).split(1 - validation_fraction, rng)
     seed = int(rng.integers(2**31))
     rows = []
     for learner in learners:
@@ -121,7 +149,7 @@ def compare(
             callback(name)
         one = clone(asked).set_params(learner=learner, random_state=seed, **own)
         rows.append(_fit_one(name, training, test, one))
-    return _with_distances(rows, training, asked)
+    return Comparisons(_with_distances(rows, training, asked))
 
 
 def _fit_one(name: str, training: Dataset, test: Dataset, machine: Machine) -> Comparison:
@@ -129,9 +157,8 @@ def _fit_one(name: str, training: Dataset, test: Dataset, machine: Machine) -> C
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the table has a column for it
             machine.fit(training)
-        return Comparison(
-            name, machine, machine.score_or_pseudo_score(test), largest_z=machine.result_.training.largest_z
-        )
+        z = None if machine.result_.moments is None else machine.result_.training.largest_z
+        return Comparison(name, machine, machine.score_or_pseudo_score(test), largest_z=z)
     except GibbsianError as error:
         return Comparison(name, None, failure=str(error))
 

@@ -21,7 +21,7 @@ LINES = (
     ('machine = BoltzmannMachine("grid:2x2", l2=0.1, random_state=0)', ""),
     ("reveal_type(machine.fit([[0, 1]]))", '"gibbsian.estimators.boltzmann_machine.BoltzmannMachine"'),
     ("reveal_type(machine.result_)", '"gibbsian.learners.result.FitResult"'),
-    ("reveal_type(plots.heat_map(machine))", '"matplotlib.axes._axes.Axes"'),
+    ("reveal_type(plots.couplings(machine))", '"matplotlib.axes._axes.Axes"'),
     ("reveal_type(gibbsian.VonMisesFisherMixture(3).weights_)", '"numpy.ndarray['),
     ('MomentMatching("exact", "newton")', ""),
     ("gibbsian.BoltzmannMachine(l3=1)", 'Unexpected keyword argument "l3"'),

@@ -14,6 +14,7 @@ import numpy as np
 
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.blocks import row_blocks
+from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import exact
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
@@ -30,8 +31,8 @@ CELLS_AT_ONCE = 2**20
 MOST_STEPS, STILL = 1000, 1e-12
 
 
-@dataclass(frozen=True)
-class Modes:
+@dataclass(frozen=True, repr=False)
+class Modes(Shown):
     """Most probable states: one row for each row that was asked about, or several of one from the best on.
 
     Parameters
@@ -64,6 +65,13 @@ class Modes:
     methods: tuple[str, ...]
     hidden: np.ndarray | None = None
     log_partition: float = float("nan")
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "rows": len(self.log_weights),
+            "log weight": float(np.max(self.log_weights, initial=-np.inf)),
+            "exact": bool(self.exact.all()),
+        }
 
     @property
     def gaps(self) -> np.ndarray:

@@ -61,6 +61,12 @@ class Nats(float):
         self.stderr = float(stderr)
         return self
 
+    def __repr__(self) -> str:
+        return f"{float(self)!r} nats" + (f" (standard error {self.stderr:.2g})" if self.stderr else "")
+
+    def _repr_html_(self) -> str:
+        return repr(self)
+
     def __getnewargs__(self) -> tuple[float, float]:  # type: ignore[override]  # of what is made of two numbers
         return float(self), self.stderr
 

@@ -9,7 +9,7 @@ import click
 
 from gibbsian.cli import options
 from gibbsian.cli.fit import built, split_flags
-from gibbsian.cli.flags import BriefOption, ModelCommand, parts_in, registry_of
+from gibbsian.cli.flags import BriefOption, ModelCommand, begun_with, parts_in, registry_of
 from gibbsian.cli.guard import say
 from gibbsian.cli.output import print_json, print_table
 from gibbsian.cli.table import from_files
@@ -29,7 +29,12 @@ class CompareCommand(ModelCommand):
 @click.command(cls=CompareCommand)
 @options.data_file
 @click.option(
-    "--learners", default="mle,mple", metavar="A,B,...", help="Learners, with commas between.", cls=BriefOption
+    "--learners",
+    default="mle,mple",
+    metavar="A,B,...",
+    help="Learners, with commas between.",
+    cls=BriefOption,
+    shell_complete=lambda ctx, param, begun: begun_with(begun, registry_of("learner").names()),
 )
 @options.kind_of_model
 @click.option(
@@ -78,7 +83,7 @@ def compare(
     )
     records = [_record(row) for row in rows]
     if json:
-        print_json(records)
+        print_json({"learners": records})
     else:
         _print(records)
     if all(row.machine is None for row in rows):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gibbsian.cli import options
-from gibbsian.cli.guard import Command
+from gibbsian.cli.guard import Command, tell
 from gibbsian.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def demo(out_dir: Path, seed: int, json: bool) -> None:
     announce_compilation()
     votes = load_house_votes()
     training, held_out = votes.split(TRAINING_SHARE, seed)
-    say = _nothing if json else print
+    say = _nothing if json else tell
     _introduce(say, votes, training, held_out)
     fits = _fit_all(training, held_out)
     if not json:

@@ -11,9 +11,9 @@ import click
 
 from gibbsian.cli import options
 from gibbsian.cli.flags import BriefOption, ModelCommand, Owner, assembled, parts_in
-from gibbsian.cli.guard import INTERRUPTED
+from gibbsian.cli.guard import INTERRUPTED, tell
 from gibbsian.cli.output import check_distinct, check_target, print_facts, print_json, print_tables, table_record
-from gibbsian.cli.show import facts_of, record_of
+from gibbsian.cli.show import facts_of, record_of, trained
 from gibbsian.cli.table import Reading, from_files
 from gibbsian.errors import ArgumentError, ConvergenceWarning
 
@@ -49,7 +49,11 @@ def fit(
     resume: bool,
     **flags: Any,
 ) -> None:
-    """Learn a model from DATA, a .csv, .tsv, .txt, .parquet, .npy or .npz file."""
+    """Learn a model from DATA.
+
+    A table: .csv, .tsv, .txt (also .gz, .bz2, .xz, .zst), .parquet, .feather, .npy, .npz, .xlsx, .sav, .sas7bdat
+    or .dta; - is text on stdin.
+    """
     from gibbsian.cli.compilation import announce_compilation
 
     reading, settings = split_flags(flags)
@@ -67,6 +71,7 @@ def fit(
     table = reading.read(estimator, data, memory)
     estimator.set_params(**from_files(settings, table.names), callbacks=_progress(show=not quiet))
     estimator.fit(table)
+    trained(estimator.result_)  # kept in the file, so that `show` need not compute it
     estimator.save(out)
     # biases are for `show`: here the strongest of what was found is enough
     tables = {title: found for title, found in estimator.tables(N_STRONGEST).items() if title != "biases"}
@@ -75,7 +80,7 @@ def fit(
     elif not quiet:
         print_tables(tables)
         print_facts(facts_of(estimator), leave_out=("columns", "temperature", "made"))
-        print(f"model written to {out}")
+        tell(f"model written to {out}")
     if "interrupted_at_step" in estimator.result_.provenance:
         ctx.exit(INTERRUPTED)
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gibbsian.cli.guard import Command, manners, speller
-from gibbsian.errors import spelled
+from gibbsian.errors import GibbsianError, spelled
 from gibbsian.estimators.known import ESTIMATORS
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from gibbsian.registry import Registry
     from gibbsian.settings import Setting
 
@@ -24,8 +28,17 @@ DEFAULT_MODEL = "pairwise"
 ROLES = ("learner", "optimizer")
 # Settings of a run, which an estimator has beside a learner that has them too.
 OF_THE_RUN = ("max_iter", "tol")
+# What the help of a fit is grouped by; the first group also takes what none of them names.
+GROUPS = {
+    "Data": ("drop", "weights", "coding", "binarize", "categories", "values", "one_hot", "complete_rows", "memory"),
+    "Learning": ("learners", "validation_fraction", "seed", "checkpoint", "every", "resume"),
+    "Output": ("out", "json", "quiet"),
+    "Model": ("model",),
+}
+HELP_ALL = "--help-all"
 _PARTS = "gibbsian.parts"
 _OPTIONS = "gibbsian.options"
+_SENTENCE_END = re.compile(r"\. (?=[A-Z'])|(?<!\.); ")
 
 
 # -- who declares settings --------------------------------------------------------------------------------------------
@@ -131,13 +144,14 @@ class ModelCommand(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Find out which settings there are, then read the arguments."""
-        names_model = _typed(args, "--model", "-m") is not None
-        if names_model or not set(args) & set(ctx.help_option_names):
+        asked = _typed(args, "--model", "-m") or _typed(args, "--learner")
+        if asked or not set(args) & set(ctx.help_option_names):
             ctx.meta[_PARTS], ctx.meta[_OPTIONS] = [], []
-            with manners():
+            # a shell that completes asks without mistakes being the answer
+            with suppress(GibbsianError) if ctx.resilient_parsing else manners():
                 for part in parts_of(args, self.roles):
                     ctx.meta[_PARTS].append(part)
-                    ctx.meta[_OPTIONS] += list(self._generated(part, self.get_params(ctx)))
+                    ctx.meta[_OPTIONS] += list(self._generated(part, self.get_params(ctx), HELP_ALL in args))
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -145,41 +159,69 @@ class ModelCommand(Command):
             meant = f": did you mean {' or '.join(error.possibilities)}?" if error.possibilities else ""
             raise click.UsageError(f"{error.option_name} does not belong to {named}{meant}", ctx) from None
 
-    def _generated(self, part: Owner, known: Sequence[click.Parameter]) -> Iterator[click.Option]:
+    def _generated(self, part: Owner, known: Sequence[click.Parameter], whole: bool) -> Iterator[click.Option]:
         """Make the options of a part, but those that the command has already or leaves out."""
         taken = {*(option.name for option in known), *self.left_out}
         for name, setting in part.settings.items():
             if setting.flag and name not in taken:
-                yield _option(name, setting, part)
+                yield _option(name, setting, part, whole)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the command's own options and those of the settings."""
         *own, help_option = super().get_params(ctx)
-        return [*own, *ctx.meta.get(_OPTIONS, ()), help_option]
+        return [*own, *ctx.meta.get(_OPTIONS, ()), _help_all, help_option]
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the help of the model that is named, or the names of all models."""
-        if _PARTS in ctx.meta:
-            super().format_help(ctx, formatter)
-            return
+        """Write what there is to choose: models, then the settings of the one that is named, or all of it."""
+        named, whole = _PARTS in ctx.meta, ctx.meta.get(HELP_ALL, False)
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
-        formatter.write(f"\nModels (gibbsian {self.name} --model NAME --help lists all flags of one):\n")
-        for name, about in ESTIMATORS.abouts().items():
-            formatter.write(f"  {name:18}{about}\n")
-        brief = [option for option in self.params if getattr(option, "brief", False)]
-        with formatter.section("Options"):
-            formatter.write_dl([record for option in brief if (record := option.get_help_record(ctx))])
+        if whole or not named:
+            self._write_own(ctx, formatter, whole)
+        if named:
+            self._write_settings(ctx, formatter)
+        if not named:
+            for name, about in ESTIMATORS.abouts().items():
+                formatter.write(f"    {name:18}{about}\n")
+        shown = f"gibbsian {self.name}" + ("" if named else " --model NAME [--learner NAME]")
+        if not whole:
+            formatter.write(f"\n{shown} {'--help-all: all flags' if named else '--help: their settings'}\n")
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, the command's own first and then those of each part."""
-        own = [option for option in self.params if isinstance(option, click.Option)]
-        groups: dict[str, list[click.Option]] = {"Options": own}
+    def _write_own(self, ctx: click.Context, formatter: click.HelpFormatter, whole: bool) -> None:
+        """Write the command's own options by what they are about, the usual ones or all."""
+        group_of = {name: title for title, names in GROUPS.items() for name in names}
+        groups: dict[str, list[click.Option]] = {title: [] for title in GROUPS}
+        for option in self.params:
+            if isinstance(option, click.Option) and (whole or isinstance(option, BriefOption)):
+                groups[group_of.get(option.name or "", next(iter(GROUPS)))].append(option)
+        _write_groups(ctx, formatter, groups)
+
+    def _write_settings(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the settings of the model, of its learner and of the learner's optimiser."""
+        groups: dict[str, list[click.Option]] = {}
         for option in ctx.meta[_OPTIONS]:
             groups.setdefault(f"Settings of --{option.part.role} {option.part.name}", []).append(option)
-        for title, options in groups.items():
+        _write_groups(ctx, formatter, groups)
+
+
+def _write_groups(ctx: click.Context, formatter: click.HelpFormatter, groups: dict[str, list[click.Option]]) -> None:
+    for title, options in groups.items():
+        if options:
             with formatter.section(title):
                 formatter.write_dl([record for option in options if (record := option.get_help_record(ctx))])
+
+
+def _print_all(ctx: click.Context, param: click.Parameter, given: bool) -> None:
+    """Print the whole help and leave."""
+    if given and not ctx.resilient_parsing:
+        ctx.meta[HELP_ALL] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
+
+
+_help_all = click.Option(
+    [HELP_ALL], is_flag=True, is_eager=True, expose_value=False, callback=_print_all, help="Show all flags and exit."
+)
 
 
 def parts_in(ctx: click.Context) -> list[Owner]:
@@ -210,6 +252,12 @@ class SettingType(click.ParamType):
         self.setting_name = setting_name
         self.setting = setting
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the words, or the names of parts, that begin so; where there are none a file may be meant."""
+        names = registry_of(self.setting_name).names() if self.setting_name in ROLES else []
+        words = begun_with(incomplete, [*map(str, self.setting.words), *names])
+        return words or super().shell_complete(ctx, param, incomplete)
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value that a text stands for, or refuse it."""
         from gibbsian.settings import check_value
@@ -239,10 +287,18 @@ def _number(text: str) -> Any:
     return text
 
 
-def _option(name: str, setting: Setting, part: Owner) -> SettingOption:
-    """Return the option of a setting."""
+def begun_with(text: str, names: Iterable[str]) -> list[CompletionItem]:
+    """Return the names that begin so, of several with commas between by the last."""
+    from click.shell_completion import CompletionItem
+
+    before, comma, begun = text.rpartition(",")
+    return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(begun)]
+
+
+def _option(name: str, setting: Setting, part: Owner, whole: bool) -> SettingOption:
+    """Return the option of a setting, with the whole of its help or the first sentence."""
     flag = name.replace("_", "-")
-    common: dict[str, Any] = {"part": part, "default": None, "help": _help(name, setting, part)}
+    common: dict[str, Any] = {"part": part, "default": None, "help": _help(name, setting, part, whole)}
     if setting.kind == "flag":
         return SettingOption(param_decls=[f"--{flag}/--no-{flag}", name], is_flag=True, **common)
     return SettingOption(
@@ -255,12 +311,15 @@ def _metavar(name: str, setting: Setting) -> str:
     return "|".join([*kind[setting.kind], *map(str, setting.words)])
 
 
-def _help(name: str, setting: Setting, part: Owner) -> str:
+def _help(name: str, setting: Setting, part: Owner, whole: bool) -> str:
     text = spelled(setting.help, speller())
+    default = part.default(name)
+    facts = [f"{default} if not given"] if isinstance(default, str | int | float) else []
+    if not whole:
+        text = _SENTENCE_END.split(text)[0].rstrip(".")
+        return f"{text} [{default}]" if facts else text
     if name in ROLES:
         text += f" One of {', '.join(registry_of(name).names())}."
-    bounded = not (math.isinf(setting.low) and math.isinf(setting.high))
-    default = part.default(name)
-    facts = [setting.range] if bounded else []
-    facts += [f"{default} if not given"] if isinstance(default, str | int | float) else []
+    if not (math.isinf(setting.low) and math.isinf(setting.high)):
+        facts.insert(0, setting.range)
     return f"{text} [{'; '.join(facts)}]" if facts else text

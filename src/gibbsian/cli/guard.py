@@ -134,6 +134,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 
+def tell(text: str = "") -> None:
+    """Print on stdout, where names of columns and files are text and never steer the terminal."""
+    print(printable(text))
+
+
 def say(sentence: str) -> None:
     """Print one line on stderr."""
     print(printable(" ".join(sentence.split())), file=sys.stderr, flush=True)
@@ -144,7 +149,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *where: Any, 
     if isinstance(message, GibbsianWarning):
         say(f"warning: {message.sentence(speller())}")
     else:
-        print(warnings.formatwarning(message, category, *where[:2]), file=sys.stderr, end="")
+        print(printable(warnings.formatwarning(message, category, *where[:2])), file=sys.stderr, end="")
 
 
 def _explain(error: BaseException) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import itertools
 import os
 import sys
 from typing import Any, NoReturn
@@ -11,6 +13,7 @@ import click
 
 from gibbsian import __version__
 from gibbsian.cli.compare import compare
+from gibbsian.cli.completion import completion
 from gibbsian.cli.demo import demo
 from gibbsian.cli.fit import fit
 from gibbsian.cli.guard import INTERRUPTED, say
@@ -20,6 +23,35 @@ from gibbsian.cli.questions import expect, impute, predict, sample, score, trans
 from gibbsian.cli.reproduce import reproduce
 from gibbsian.cli.show import show
 from gibbsian.cli.structure import intervals, structure
+
+# The commands in the order of use, in the words of the short help.
+GROUPS: dict[str, dict[click.Command, str]] = {
+    "Learn": {
+        fit: "a model from a table",
+        compare: "several learners on the same rows",
+        structure: "which columns interact",
+    },
+    "Ask a model": {
+        score: "how likely rows are",
+        sample: "rows drawn from it",
+        mode: "the most probable row",
+        expect: "means of columns and pairs, with standard errors",
+        impute: "missing cells, filled",
+        predict: "columns, from all others",
+        transform: "hidden units or classes of rows",
+        query: "probabilities, entropies, information: 'P(a=1 | b=0)'",
+        divergence: "how far two models are from each other",
+    },
+    "Look": {
+        show: "what a model file holds",
+        intervals: "how surely parameters are known",
+    },
+    "Papers and more": {
+        demo: "the votes of the US House in 1984, from table to answer",
+        reproduce: "figures and tables of the papers",
+        completion: "completion of commands and flags by your shell",
+    },
+}
 
 
 class App(click.Group):
@@ -46,6 +78,12 @@ class App(click.Group):
         """Return the commands in the order of use."""
         return list(self.commands)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by what they are for."""
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{command.name:10}", about) for command, about in commands.items()])
+
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -56,13 +94,13 @@ def app() -> None:
     """Learn Gibbs distributions (Boltzmann machines and their relatives) from discrete data."""
 
 
-ASKED = (score, sample, mode, expect, impute, predict, transform, query, divergence, show)
-for command in (fit, compare, structure, intervals, *ASKED, demo, reproduce):
+for command in itertools.chain(*GROUPS.values()):
     app.add_command(command)
 
 
 def run() -> NoReturn:
     """Run the command line and leave the process with its exit code."""
+    gc.set_threshold(100_000)  # a tenth of the start went into looking for cycles among what imports leave for good
     try:
         app.main()
     except SystemExit as end:

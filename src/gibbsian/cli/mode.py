@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from gibbsian.cli import options
+from gibbsian.cli.guard import tell
 from gibbsian.cli.output import check_distinct, print_json, write_table
 from gibbsian.cli.questions import beside, question
 from gibbsian.errors import ArgumentError
@@ -42,7 +43,7 @@ def mode(
         where = {"columns": names, "values": values} if out is None else {"out": out}
         print_json({"exact": found.exact, "bound": found.bounds, **about, "method": found.methods, **where})
     elif out is not None:
-        print(f"{len(values)} rows: written to {out}")
+        tell(f"{len(values)} rows: written to {out}")
 
 
 def _cell(written: str) -> tuple[str, str]:

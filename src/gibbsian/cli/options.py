@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
-from gibbsian.cli.flags import DEFAULT_MODEL, BriefOption
+from gibbsian.cli.flags import DEFAULT_MODEL, BriefOption, begun_with
+from gibbsian.cli.output import SAFE_CSV, STANDARD
+from gibbsian.estimators.known import ESTIMATORS
 
-TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
+TABLE_FORMATS = (".csv", ".tsv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zst", ".parquet", ".feather", ".npy", ".xlsx")
 PATH = click.Path(path_type=Path)
 
 model_file = click.argument("model", type=PATH, metavar="MODEL")
@@ -26,12 +28,37 @@ coding = click.option(
 convert = click.option(
     "--convert", is_flag=True, help="Rewrite the data in the model's coding: lower for lower, upper for upper."
 )
-out_table = click.option(
-    "--out", "-o", type=PATH, metavar="FILE", help=f"A file ending in {', '.join(TABLE_FORMATS)}; else CSV on stdout."
+_out_file = click.option(
+    "--out",
+    "-o",
+    type=PATH,
+    metavar="FILE",
+    callback=lambda ctx, param, path: None if path == STANDARD else path,
+    help="A .csv (also .gz, .bz2, .xz, .zst), .tsv, .parquet, .feather, .npy or .xlsx file; else CSV on stdout.",
 )
+_safe_csv = click.option(
+    "--safe-csv",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, param, given: ctx.meta.update({SAFE_CSV: given}),
+    help="Put a ' before text that begins with = + - @, which spreadsheets would run as a formula.",
+)
+
+
+def out_table(command: Any) -> Any:
+    """Give a command the options that say where and how its table is written."""
+    return _out_file(_safe_csv(command))
+
+
 samples = click.option("--samples", "-n", "n_samples", type=int, metavar="N", help="How many samples a method draws.")
 kind_of_model = click.option(
-    "--model", "-m", default=DEFAULT_MODEL, metavar="NAME", help="Which model; pairwise if not given.", cls=BriefOption
+    "--model",
+    "-m",
+    default=DEFAULT_MODEL,
+    metavar="NAME",
+    help="Which model; pairwise if not given.",
+    cls=BriefOption,
+    shell_complete=lambda ctx, param, begun: begun_with(begun, ESTIMATORS.names()),
 )
 
 

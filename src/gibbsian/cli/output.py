@@ -11,19 +11,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gibbsian.cli.guard import printable
+import click
+
+from gibbsian.cli.guard import printable, tell
 from gibbsian.errors import ArgumentError, StorageError
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas
 
+# What stands for stdin and stdout among files.
+STANDARD = Path("-")
+# What a cell of text begins with that a spreadsheet takes for a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+SAFE_CSV = "gibbsian.safe-csv"
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?|-")
 
 
 # -- to the screen ----------------------------------------------------------------------------------------------------
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON, NaN and infinity as null."""
-    print(json.dumps(_plain(value)))
+    tell(json.dumps(_plain(value)))
 
 
 def _plain(value: Any) -> Any:
@@ -52,7 +60,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     table = Table(box=box.SIMPLE_HEAD)
     for place, column in enumerate(columns):
         numbers = all(_NUMBER.fullmatch(row[place]) for row in cells)
-        table.add_column(column, justify="right" if numbers else "left", overflow="fold")
+        table.add_column(Text(printable(str(column))), justify="right" if numbers else "left", overflow="fold")
     for row in cells:
         table.add_row(*map(Text, row))
     # without a terminal there is no width to fit into, and a long name must not be cut
@@ -92,7 +100,7 @@ def print_facts(facts: Mapping[str, str], leave_out: Sequence[str] = ()) -> None
     """Print one fact a line, without the empty ones."""
     for name, fact in facts.items():
         if fact and name not in leave_out:
-            print(printable(f"{name}: ".ljust(13) + fact))
+            tell(f"{name}: ".ljust(13) + fact)
 
 
 # -- to files ---------------------------------------------------------------------------------------------------------
@@ -100,7 +108,9 @@ def check_target(path: Path | None, formats: Sequence[str] = (), flag: str = "--
     """Refuse an output file that cannot be written, before any work is done for it."""
     if path is None:
         return
-    if formats and path.suffix.lower() not in formats:
+    if path == STANDARD:
+        raise StorageError(f"{flag} {path} would be stdout, which is for tables", "give the name of a file")
+    if formats and not path.name.lower().endswith(tuple(formats)):
         raise ArgumentError(f"{flag} {path} must end in one of {', '.join(formats)}")
     if path.is_dir():
         raise StorageError(f"{flag} {path} is a directory", "give the name of a file in it")
@@ -125,28 +135,44 @@ def write_table(path: Path | None, names: Sequence[str], values: np.ndarray) -> 
     from gibbsian.storage import write_atomically
 
     if path is None:
-        text = _delimited(names, values, ",")
+        text = _frame(names, values).to_csv(index=False)
         print(printable(text) if sys.stdout.isatty() else text, end="")
     else:
-        write_atomically(path, _table_bytes(path.suffix.lower(), names, values))
+        write_atomically(path, _table_bytes(path, names, values))
 
 
-def _table_bytes(suffix: str, names: Sequence[str], values: np.ndarray) -> bytes:
+def _table_bytes(path: Path, names: Sequence[str], values: np.ndarray) -> bytes:
     import numpy as np
-    import pandas
 
+    from gibbsian.data.files import format_of, needed, packed
+
+    kind, packing = format_of(path)
     buffer = io.BytesIO()
-    if suffix == ".parquet":
-        pandas.DataFrame(values, columns=list(names)).to_parquet(buffer, index=False)
-    elif suffix == ".npy":
+    if kind == ".npy":
         # text as fixed-width strings: an array of objects would need pickle
         np.save(buffer, values.astype(str) if values.dtype == object else values, allow_pickle=False)
+        return buffer.getvalue()
+    frame = _frame(names, values)
+    if kind == ".parquet":
+        frame.to_parquet(buffer, index=False)
+    elif kind == ".feather":
+        frame.to_feather(buffer)
+    elif kind == ".xlsx":
+        with needed(path, "openpyxl"):
+            frame.to_excel(buffer, index=False)
     else:
-        return _delimited(names, values, "\t" if suffix == ".tsv" else ",").encode()
+        return packed(frame.to_csv(index=False, sep="\t" if kind == ".tsv" else ",").encode(), packing)
     return buffer.getvalue()
 
 
-def _delimited(names: Sequence[str], values: np.ndarray, delimiter: str) -> str:
+def _frame(names: Sequence[str], values: np.ndarray) -> pandas.DataFrame:
+    """Return the rows as a frame; with ``--safe-csv`` a quote stands before text that would be taken for a formula."""
     import pandas
 
-    return pandas.DataFrame(values, columns=list(names)).to_csv(index=False, sep=delimiter)
+    frame = pandas.DataFrame(values, columns=list(names))
+    context = click.get_current_context(silent=True)
+    return frame.map(_quoted).rename(columns=_quoted) if context and context.meta.get(SAFE_CSV) else frame
+
+
+def _quoted(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell

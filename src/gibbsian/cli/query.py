@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from gibbsian.cli import options
+from gibbsian.cli.guard import tell
 from gibbsian.cli.options import PATH, load_model
 from gibbsian.cli.output import print_json, print_table, write_table
 from gibbsian.cli.questions import question
@@ -61,7 +62,7 @@ def _give(frames: dict[str, Any], out: Path | None, json: bool) -> None:
         records = {title: {"columns": names, "values": rows} for title, (names, rows) in tables.items()}
         print_json(records if out is None else {"out": out})
     elif out is not None:
-        print(f"{sum(map(len, frames.values()))} numbers: written to {out}")
+        tell(f"{sum(map(len, frames.values()))} numbers: written to {out}")
     else:
         for title, (names, rows) in tables.items():
             print_table(title, names, rows)

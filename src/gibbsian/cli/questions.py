@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from gibbsian.cli import options
-from gibbsian.cli.guard import Command
+from gibbsian.cli.guard import Command, tell
 from gibbsian.cli.options import TABLE_FORMATS, load_model
 from gibbsian.cli.output import check_distinct, check_target, print_json, print_tables, table_record, write_table
 from gibbsian.cli.show import partition_record
@@ -117,7 +117,7 @@ def _print_mean(kind: str, mean: float, n_rows: int, json: bool) -> None:
         print_json({f"mean_{kind}": mean, "rows": n_rows})
     else:
         unit = "" if kind == "energy" else " nats"
-        print(f"mean {kind.replace('_', '-')} per row: {mean:.6f}{unit} over {n_rows} rows")
+        tell(f"mean {kind.replace('_', '-')} per row: {mean:.6f}{unit} over {n_rows} rows")
 
 
 def _print_each(kind: str, each: Any, mean: float, out: Path | None, json: bool) -> None:
@@ -136,10 +136,10 @@ def _print_interval(found: Any, n_rows: int, json: bool) -> None:
         print_json({"mean_log_likelihood": sides, "rows": n_rows, "log_partition": partition})
         return
     if found.upper == float("inf"):  # a lower bound is all that is known
-        print(f"mean log-likelihood per row: at least {found.lower:.6f} nats over {n_rows} rows, a lower bound")
+        tell(f"mean log-likelihood per row: at least {found.lower:.6f} nats over {n_rows} rows, a lower bound")
     else:
-        print(f"mean log-likelihood per row: between {found.lower:.6f} and {found.upper:.6f} nats over {n_rows} rows")
-    print(found.log_partition.describe())
+        tell(f"mean log-likelihood per row: between {found.lower:.6f} and {found.upper:.6f} nats over {n_rows} rows")
+    tell(found.log_partition.describe())
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def _write_rows(json: bool, out: Path | None, names: Sequence[str], rows: Any, n
         print_json({"rows": len(rows), **count, **where})
     elif out is not None:
         note = "" if n_filled is None else f", {n_filled} cells filled"
-        print(f"{len(rows)} rows{note}: written to {out}")
+        tell(f"{len(rows)} rows{note}: written to {out}")
 
 
 # -- expect -----------------------------------------------------------------------------------------------------------
@@ -286,11 +286,11 @@ def expect(machine: Any, method: str, n_samples: int | None, out: Path | None, j
         where = {"out": out} if out is not None else table_record(tables)
         print_json({"domain": machine.coding_.domain.name, "approximate": rough, **where})
     elif out is not None:
-        print(f"{sum(map(len, tables.values()))} expectations: written to {out}")
+        tell(f"{sum(map(len, tables.values()))} expectations: written to {out}")
     else:
         _print_expected(machine, tables)
         if rough:
-            print(f"{method} is an approximation whose error is not known: compare with exact or monte-carlo")
+            tell(f"{method} is an approximation whose error is not known: compare with exact or monte-carlo")
 
 
 def _with_numbers(tables: dict[str, Any], **columns: Any) -> Iterator[tuple[str, Any]]:
@@ -306,7 +306,7 @@ def _print_expected(machine: Any, tables: dict[str, Any]) -> None:
     domain = machine.coding_.domain
     if domain.two_valued:
         low, high = machine.coding_.low, machine.coding_.high
-        print(f"values are {domain.low} for {low!r} and {domain.high} for {high!r}")
+        tell(f"values are {domain.low} for {low!r} and {domain.high} for {high!r}")
     print_tables(tables)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gibbsian.cli import options
-from gibbsian.cli.guard import INTERRUPTED, Command, say
+from gibbsian.cli.guard import INTERRUPTED, Command, say, tell
 from gibbsian.cli.output import print_json, print_table
 from gibbsian.errors import ArgumentError, StorageError
 
@@ -79,7 +79,7 @@ def _print_list(json: bool) -> None:
         ]
     )
     if json:
-        print_json(listed)
+        print_json({"experiments": listed})
         return
     columns = ("name", "paper", "item", "shows", "a trial")
     print_table("gibbsian reproduce NAME", columns, [tuple(entry.values()) for entry in listed])
@@ -164,15 +164,15 @@ def _print(report: Report, files: list[Path]) -> None:
     from gibbsian.papers.report import frame_cells
 
     experiment, results = report.experiment, report.results
-    print(f"{report.name}: {experiment.paper} {experiment.item}, {experiment.title}")
+    tell(f"{report.name}: {experiment.paper} {experiment.item}, {experiment.title}")
     scale = f"; a trial: {experiment.scale}" if experiment.scale else ""
-    print(f"{results.n_trials} trials, seed {results.seed}, {results.seconds:.1f} s of one core{scale}\n")
+    tell(f"{results.n_trials} trials, seed {results.seed}, {results.seconds:.1f} s of one core{scale}\n")
     for table in report.tables:
         columns, rows = frame_cells(table.frame)
         print_table(table.name + (f" ({table.note})" if table.note else ""), columns, rows)
     for sentence in report.sentences():
-        print(sentence)
-    print(f"{report.summary}; written: {', '.join(map(str, files))}\n")
+        tell(sentence)
+    tell(f"{report.summary}; written: {', '.join(map(str, files))}\n")
 
 
 def _print_end(reports: list[Report], page: Path | None) -> None:
@@ -180,9 +180,9 @@ def _print_end(reports: list[Report], page: Path | None) -> None:
 
     if len(reports) > 1:
         holds = [verdict.holds for report in reports for verdict in report.verdicts]
-        print(f"{len(reports)} experiments: {count_of_claims(holds)}")
+        tell(f"{len(reports)} experiments: {count_of_claims(holds)}")
     if page is not None:
-        print(f"all on one page: {page}")
+        tell(f"all on one page: {page}")
 
 
 def _summary(reports: list[Report], page: Path | None) -> dict[str, Any]:

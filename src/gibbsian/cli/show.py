@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +86,23 @@ def facts_of(machine: Any) -> dict[str, str]:
             for name, values in result.history.items()
             if len(values)
         },
-        "trained": "" if result.moments is None else result.training.describe(),
+        "trained": trained(result)["said"],
         "held out": ""
         if scored is None
         else f"{scored.kind} of {scored.n_rows} held-out rows: {scored.score:.4f} nats a row",
         "made": f"{story['created']} by gibbsian {story['gibbsian']}" if "created" in story else "",
     }
+
+
+def trained(result: Any) -> dict[str, Any]:
+    """Say whether a model is trained, as its fit wrote it down; where it did not it does now."""
+    if result.moments is None:
+        return {"said": "", "is_trained": None, "largest_z": None}
+    if "trained" not in result.provenance:
+        report = result.training
+        z = report.largest_z if math.isfinite(report.largest_z) else None
+        result.provenance["trained"] = {"said": report.describe(), "is_trained": report.is_trained, "largest_z": z}
+    return result.provenance["trained"]
 
 
 def _ending(result: Any) -> str:
@@ -109,7 +121,7 @@ def record_of(machine: Any) -> dict[str, Any]:
     """Return the same for JSON, with the last step of the fit."""
     result, coding = machine.result_, machine.coding_
     last = dict(zip(result.trace.columns, result.trace.rows[-1], strict=True)) if result.trace.rows else {}
-    training = None if result.moments is None else result.training
+    training = trained(result)
     return {
         "converged": result.converged,
         "reason": result.reason,
@@ -121,8 +133,8 @@ def record_of(machine: Any) -> dict[str, Any]:
         **({"hidden": machine.hidden_names_} if hasattr(machine, "hidden_names_") else {}),
         "size": machine.figures(),
         "temperature": machine.model_.temperature,
-        "trained": None if training is None else training.is_trained,
-        "largest_z": None if training is None else training.largest_z,
+        "trained": training["is_trained"],
+        "largest_z": training["largest_z"],
         "held_out": None if result.held_out is None else result.held_out._asdict(),
         "provenance": result.provenance,
     }

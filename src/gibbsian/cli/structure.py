@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gibbsian.cli import options
-from gibbsian.cli.guard import Command
+from gibbsian.cli.guard import Command, tell
 from gibbsian.cli.output import check_distinct, check_target, print_json, print_tables, table_record
 from gibbsian.cli.table import Reading
 from gibbsian.errors import ArgumentError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--out", "-o", type=options.PATH, metavar="MODEL", help="Write the refitted model.")
 @click.option("--learner", default="mple", help="The learner of the refit on the edges that were kept.")
 @click.option("--l2", type=float, default=0.0, help="Penalty of the refit, (l2/2) sum parameter^2.")
+@click.option("--tol", type=float, help="How exactly the fits on the way are solved.")
 @options.json
 @options.quiet
 @options.reading
@@ -34,6 +35,7 @@ def structure(
     out: Path | None,
     learner: str,
     l2: float,
+    tol: float | None,
     json: bool,
     quiet: bool,
     **flags: Any,
@@ -49,7 +51,8 @@ def structure(
     table = reading.read(BoltzmannMachine(**reading.declared()), data)
     if not quiet:
         announce_compilation()
-    settings: dict[str, Any] = {} if rule is None else {"rule": rule}
+    given = {"rule": rule, "tol": tol}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     found = learn_structure(table, method, learner=learner, l2=l2, **settings)
     if out is not None:
         found.machine.save(out)
@@ -57,10 +60,10 @@ def structure(
     if json:
         print_json({"method": found.method, "edges": found.edges(), **table_record(couplings), "model": out})
     elif not quiet:
-        print(_counted(found))
+        tell(_counted(found))
         print_tables(couplings)
         if out is not None:
-            print(f"model written to {out}")
+            tell(f"model written to {out}")
 
 
 def _counted(found: StructureResult) -> str:
@@ -99,9 +102,10 @@ def intervals(model: Path, data: Path, level: float, bootstrap: int, top: int, s
         errors = uncertainty.standard_errors(machine, table)
     listed = _strongest(machine, errors, level, top)
     if json:
-        print_json([row for rows in table_record(listed).values() for row in rows])
+        rows = [row for rows in table_record(listed).values() for row in rows]
+        print_json({"level": level, "intervals": rows})
     else:
-        print(f"{level:.0%} intervals")
+        tell(f"{level:.0%} intervals")
         print_tables(listed)
 
 

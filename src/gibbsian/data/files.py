@@ -1,21 +1,25 @@
-"""Files on disk to a `Table`: delimited text and Parquet by Apache Arrow, ``.npy`` and ``.npz`` by NumPy."""
+"""Files to a `Table`: text, Parquet and Feather by Arrow, NumPy's own, spreadsheets and SAS or SPSS by pandas."""
 
 from __future__ import annotations
 
 import csv
+import io
+import lzma
+import sys
 import zipfile
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gibbsian.data.readers import table_from_array
+from gibbsian.data.readers import table_from_array, table_from_pandas
 from gibbsian.data.table import INSTEAD, MISSING_MARKS, Factor, Table, as_factor, as_names, canonical, table_of_columns
 from gibbsian.domain import CODINGS
-from gibbsian.errors import DataError
+from gibbsian.errors import DataError, GibbsianError
 from gibbsian.resources import require_memory
 
 # A cell of two characters ("0,") becomes an int64, its share of the float block, and the masks and states.
@@ -24,24 +28,50 @@ BYTES_PER_PARQUET_CELL = 24
 ARRAY_KEYS = ("x", "X", "data")
 NAME_KEYS = ("names", "items")
 DELIMITERS = ("\t", ",", ";", " ")
+# What stands for stdin, which holds delimited text.
+STDIN = Path("-")
+TEXT_FORMATS = (".csv", ".tsv", ".txt")
+# The standard library, or Arrow, opens text that is compressed in these ways.
+PACKINGS = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma", ".zst": "zstd"}
+PIECE = 1 << 24
+# Readers of pandas, what they are called with, and the package that each needs besides.
+FRAME_READERS: dict[str, tuple[str, dict[str, Any], str]] = {
+    ".xlsx": ("read_excel", {}, "openpyxl"),
+    ".sas7bdat": ("read_sas", {"encoding": "infer"}, ""),
+    ".sav": ("read_spss", {"convert_categoricals": False}, "pyreadstat"),
+    ".dta": ("read_stata", {}, ""),
+}
 
 
 def read_file(path: Path, names: Sequence[str] | None = None) -> Table:
     """Read a file by its extension; ``file.npz:key`` names an array, `names` the columns of text without header."""
-    readers = {
-        ".csv": _read_text, ".tsv": _read_text, ".txt": _read_text,
-        ".parquet": _read_parquet, ".npy": _read_npy, ".npz": _read_npz,
+    readers: dict[str, Any] = {
+        **dict.fromkeys(TEXT_FORMATS, _read_text), ".parquet": _read_parquet, ".feather": _read_feather,
+        ".npy": _read_npy, ".npz": _read_npz, **dict.fromkeys(FRAME_READERS, _read_frame),
     }  # fmt: skip
+    if path == STDIN:
+        return _with_rows(_read_text(path, names), path)
     path, key = _split_key(path)
     if path.is_dir():
         raise DataError(f"'{path}' is a folder", "name one of the files in it")
     if not path.exists():
         raise DataError(f"file '{path}' was not found", "check the path")
-    if path.suffix.lower() not in readers:
-        raise DataError(f"file '{path}' has the unknown extension {path.suffix!r}", f"use one of {', '.join(readers)}")
+    if (kind := format_of(path)[0]) not in readers:
+        listed = f"{', '.join(readers)}, and text compressed as {', '.join(PACKINGS)}"
+        raise DataError(f"file '{path}' has the unknown extension {path.suffix!r}", f"use one of {listed}")
     if path.stat().st_size == 0:
         raise DataError(f"file '{path}' is empty (0 bytes)")
-    table = readers[path.suffix.lower()](path, names) if key is None else _read_npz(path, names, key)
+    return _with_rows(readers[kind](path, names) if key is None else _read_npz(path, names, key), path)
+
+
+def format_of(path: Path) -> tuple[str, str]:
+    """Return the extension of a file, and the second one where text is compressed."""
+    first, last = Path(path.stem).suffix.lower(), path.suffix.lower()
+    return (first, last) if last in PACKINGS and first in TEXT_FORMATS else (last, "")
+
+
+def _with_rows(table: Table, path: Path) -> Table:
+    """Return a table, which must have rows."""
     if table.shape[0] == 0:
         raise DataError(f"file '{path}' has no rows (a header only)", "it needs 1 row or more")
     return table
@@ -56,9 +86,9 @@ def readable(path: Path, kind: str) -> Iterator[None]:
     """Say of what cannot be read which file it is, and why."""
     try:
         yield
-    except DataError:
+    except GibbsianError:
         raise
-    except (ValueError, OSError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, EOFError, NotImplementedError, KeyError, zipfile.BadZipFile, lzma.LZMAError) as error:
         why = str(error).strip().split("\n")[0][:200] or type(error).__name__
         raise DataError(f"file '{path}' is not a readable {kind} file", why) from None
 
@@ -68,8 +98,8 @@ def _read_text(path: Path, names: Sequence[str] | None) -> Table:
     from pyarrow import ArrowException
     from pyarrow import csv as arrow_csv
 
-    _too_large(path, path.stat().st_size * BYTES_PER_FILE_BYTE)
-    lines = _first_lines(path)
+    plain = _unpacked(path)
+    lines = _first_lines(path, plain)
     delimiter = _delimiter(path, lines)
     header = _fields(lines[0], delimiter)
     ragged: list[Any] = []
@@ -80,7 +110,7 @@ def _read_text(path: Path, names: Sequence[str] | None) -> Table:
 
     try:
         table = arrow_csv.read_csv(
-            path,
+            path if plain is None else io.BytesIO(plain),
             read_options=arrow_csv.ReadOptions(column_names=_names_if_headless(path, header, names)),
             parse_options=arrow_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_ragged),
             convert_options=arrow_csv.ConvertOptions(
@@ -99,10 +129,47 @@ def _read_text(path: Path, names: Sequence[str] | None) -> Table:
     return table_from_arrow(table.rename_columns([name.strip() for name in table.column_names]))
 
 
-def _first_lines(path: Path) -> list[str]:
+def _unpacked(path: Path) -> bytes | None:
+    """Return the text of stdin or of a compressed file; None where the file itself is text."""
+    packing = format_of(path)[1]
+    if path != STDIN and not packing:
+        _too_large(path, path.stat().st_size * BYTES_PER_FILE_BYTE)
+        return None
+    held = bytearray()
+    with readable(path, packing or "text"), _opened(path, packing) as source:
+        while piece := source.read(PIECE):  # what is small on disk may be large
+            held += piece
+            _too_large(path, len(held) * BYTES_PER_FILE_BYTE)
+    return bytes(held)
+
+
+def _opened(path: Path, packing: str) -> Any:
+    """Open stdin or a compressed file."""
+    if path == STDIN:
+        return nullcontext(sys.stdin.buffer)
+    if packing == ".zst":
+        from pyarrow import input_stream
+
+        return input_stream(path, compression="zstd")
+    return import_module(PACKINGS[packing]).open(path, "rb")
+
+
+def packed(text: bytes, packing: str) -> bytes:
+    """Compress text as the extension says; the empty one leaves it as it is."""
+    if not packing:
+        return text
+    if packing == ".zst":
+        from pyarrow import compress
+
+        return compress(text, codec="zstd", asbytes=True)
+    return import_module(PACKINGS[packing]).compress(text)
+
+
+def _first_lines(path: Path, plain: bytes | None) -> list[str]:
     """The first two lines that are not blank, or the only one."""
     try:
-        with path.open(encoding="utf-8-sig") as lines:
+        with path.open("rb") if plain is None else io.BytesIO(plain) as held:
+            lines = io.TextIOWrapper(held, encoding="utf-8-sig")
             first = list(islice((line.rstrip("\n") for line in lines if line.strip()), 2))
     except UnicodeDecodeError:
         raise DataError(f"file '{path}' is not UTF-8 text", "save it as UTF-8") from None
@@ -113,8 +180,9 @@ def _first_lines(path: Path) -> list[str]:
 
 def _delimiter(path: Path, lines: list[str]) -> str:
     """The one that cuts the first two lines into equally many fields, the usual one of the extension first."""
-    usual = {".csv": ",", ".tsv": "\t"}.get(path.suffix.lower(), DELIMITERS[0])
-    others = DELIMITERS if path.suffix.lower() == ".txt" else DELIMITERS[:3]  # a space may stand in a name
+    kind = format_of(path)[0]
+    usual = {".csv": ",", ".tsv": "\t"}.get(kind, DELIMITERS[0])
+    others = DELIMITERS if kind == ".txt" else DELIMITERS[:3]  # a space may stand in a name
     present = [d for d in (usual, *others) if len(_fields(lines[0], d)) > 1]
     agreeing = (d for d in present if len(_fields(lines[0], d)) == len(_fields(lines[-1], d)))
     return next(agreeing, present[0] if present else usual)
@@ -193,13 +261,25 @@ def _arrow_column(column: Any, name: str, declared: bool) -> np.ndarray | Factor
 
 
 def _read_parquet(path: Path, names: Sequence[str] | None) -> Table:
-    from pyarrow import types
-
     with readable(path, "Parquet"), open_parquet(path) as file:
         _too_large(path, file.metadata.num_rows * file.metadata.num_columns * BYTES_PER_PARQUET_CELL)
         table = file.read()
-    stored_as_categories = [field.name for field in table.schema if types.is_dictionary(field.type)]
-    return table_from_arrow(table, stored_as_categories)
+    return _stored(table)
+
+
+def _read_feather(path: Path, names: Sequence[str] | None) -> Table:
+    from pyarrow import feather
+
+    _too_large(path, path.stat().st_size * BYTES_PER_FILE_BYTE)
+    with readable(path, "Feather"):
+        return _stored(feather.read_table(path))
+
+
+def _stored(table: Any) -> Table:
+    """Turn what an Arrow file holds into ours; its dictionaries are the writer's categories."""
+    from pyarrow import types
+
+    return table_from_arrow(table, [field.name for field in table.schema if types.is_dictionary(field.type)])
 
 
 def open_parquet(path: Path) -> Any:
@@ -213,6 +293,31 @@ def open_parquet(path: Path) -> Any:
 def index_columns(schema: Any) -> set[str]:
     """Return the columns of an Arrow schema that are the index of a pandas frame."""
     return {name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)}
+
+
+# -- by pandas --------------------------------------------------------------------------------------------------------
+def _read_frame(path: Path, names: Sequence[str] | None) -> Table:
+    """Read a spreadsheet, or a file of another statistics program."""
+    import pandas
+
+    reader, how, package = FRAME_READERS[path.suffix.lower()]
+    _too_large(path, path.stat().st_size * BYTES_PER_FILE_BYTE)
+    with needed(path, package), readable(path, path.suffix.lower()):
+        frame = getattr(pandas, reader)(path, **how)
+    for name, labels in frame.attrs.get("variable_value_labels", {}).items():
+        if frame[name].dropna().isin(labels.keys()).all():  # SPSS lists labels in the order of their numbers
+            codes = frame[name].map({value: code for code, value in enumerate(sorted(labels))}).fillna(-1).astype(int)
+            frame[name] = pandas.Categorical.from_codes(codes, [labels[value] for value in sorted(labels)])
+    return table_from_pandas(frame)
+
+
+@contextmanager
+def needed(path: Path, package: str) -> Iterator[None]:
+    """Say which package a file needs where it is not installed."""
+    try:
+        yield
+    except ImportError:
+        raise DataError(f"file '{path}' needs the package {package}", "pip install 'gibbsian[files]'") from None
 
 
 # -- NumPy files ------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
         listed = [name for name, dtype in source.schema.items() if type(dtype).__name__ == "Enum"]
         table = table_from_arrow(source.to_arrow(), declared=listed)
     elif _is_frame_of(source, "pandas"):
-        table = _from_pandas(source)
+        table = table_from_pandas(source)
     elif hasattr(source, "collect") and type(source).__module__.startswith("polars"):
         raise DataError("a LazyFrame holds no rows yet", "collect() it first")
     elif getattr(source, "on_disk", False):
@@ -118,7 +118,8 @@ def _is_frame_of(source: Any, package: str) -> bool:
     return any(c.__name__ == "DataFrame" and c.__module__.partition(".")[0] == package for c in kind.__mro__)
 
 
-def _from_pandas(frame: Any) -> Table:
+def table_from_pandas(frame: Any) -> Table:
+    """Read a data frame of pandas; its categories are in the order of their declaration."""
     check_shape(frame.shape)
     require_memory(frame.size * BYTES_PER_LABEL, f"reading {len(frame)} x {frame.shape[1]} cells", INSTEAD)
     dtypes = list(frame.dtypes)

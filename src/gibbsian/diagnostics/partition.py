@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logsumexp
 
+from gibbsian.display import Shown
 from gibbsian.errors import MixingWarning, notify
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.rng import RandomState, as_generator
@@ -23,8 +24,8 @@ from gibbsian.samplers.paths import as_path
 MOST_ERRORS_APART = 4.0
 
 
-@dataclass(frozen=True)
-class LogPartitionInterval:
+@dataclass(frozen=True, repr=False)
+class LogPartitionInterval(Shown):
     """log Z from below and from above.
 
     Parameters
@@ -51,6 +52,9 @@ class LogPartitionInterval:
     reverse: AnnealedRun
     start: str
     n_errors: float = 2.0
+
+    def _facts(self) -> dict[str, Any]:
+        return {"log Z": self.describe()}
 
     @property
     def _ends(self) -> tuple[float, ...]:

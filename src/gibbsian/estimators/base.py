@@ -17,6 +17,7 @@ from gibbsian.answers.decisions import column_probabilities, decided_codes, join
 from gibbsian.data import Dataset, OneHot, drop_empty_rows
 from gibbsian.data.fitted import read_for
 from gibbsian.data.hidden_columns import hidden_names
+from gibbsian.display import facts_in_html
 from gibbsian.errors import (
     ArgumentError,
     ConvergenceWarning,
@@ -102,6 +103,17 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
     # What scores are: log-likelihoods (where log Z is out of reach lower bounds of them), or minus an energy.
     has_density: ClassVar[bool] = True
     scores_are_bounds: ClassVar[bool] = False  # also where log Z is exact
+
+    # -- how it is shown ----------------------------------------------------------------------------------------------
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # scikit-learn's own argument
+        written = BaseEstimator.__repr__(self, N_CHAR_MAX)
+        return f"{written}  # {self.result_.reason}" if hasattr(self, "result_") else written
+
+    def _html_repr(self) -> str:
+        """Return the settings that were given, and whether and how it was fitted."""
+        result = getattr(self, "result_", None)
+        fitted = {} if result is None else {**self.figures(), **result._facts()}
+        return facts_in_html(BaseEstimator.__repr__(self), fitted or {"fit": "not fitted"})
 
     # -- what a family says -------------------------------------------------------------------------------------------
     def _coding(self) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from gibbsian.display import Shown
 from gibbsian.models.base import Model
 from gibbsian.registry import Registry
 
@@ -16,8 +17,8 @@ EXPECTATIONS = Registry("expectation", "gibbsian.expectations", "EXPECTATIONS")
 Part = TypeVar("Part")
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, repr=False)
+class Estimate(Shown):
     """The expected statistics of a model, in the layout of theta.
 
     Parameters
@@ -46,6 +47,16 @@ class Estimate:
     log_partition: float | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     log_partition_stderr: float = 0.0
+
+    def _facts(self) -> dict[str, Any]:
+        rough = self.diagnostics.get("approximate", False)
+        return {
+            "statistics": self.mean.size,
+            "between": None if not self.mean.size else f"{self.mean.min():.4g} and {self.mean.max():.4g}",
+            "largest standard error": "not known" if rough else float(np.max(self.stderr, initial=0.0)),
+            "exact": self.is_exact,
+            "log Z": self.log_partition,
+        }
 
     @property
     def is_exact(self) -> bool:

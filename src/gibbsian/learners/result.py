@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gibbsian.diagnostics.moments import DataMoments
+from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError
 from gibbsian.models import Model
 from gibbsian.optimizers import StepInfo
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 COLUMNS = ("step", "value", "gradient_norm", "step_size", "evaluations", "seconds")
 
 
-@dataclass
-class Trace:
+@dataclass(repr=False)
+class Trace(Shown):
     """One row per step: value, largest gradient entry, step size, evaluations so far, what the learner adds, seconds.
 
     Parameters
@@ -41,6 +42,10 @@ class Trace:
 
     rows: list[tuple[float, ...]] = field(default_factory=list)
     details: tuple[str, ...] = ()
+
+    def _facts(self) -> dict[str, Any]:
+        last = dict(zip(self.columns, self.rows[-1], strict=True)) if self.rows else {}
+        return {"steps": len(self), "columns": self.columns, "value": last.get("value")}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -110,8 +115,8 @@ class HeldOut(NamedTuple):
     n_rows: int
 
 
-@dataclass(frozen=True)
-class FitResult:
+@dataclass(frozen=True, repr=False)
+class FitResult(Shown):
     """A fitted model with the story of its fit.
 
     Parameters
@@ -157,6 +162,17 @@ class FitResult:
     history: dict[str, np.ndarray] = field(default_factory=dict)
     remedy: str = ""
     state: Any = field(default=None, repr=False)
+
+    def _facts(self) -> dict[str, Any]:
+        story, scored = self.provenance, self.held_out
+        return {
+            "fit": self.reason,
+            "learner": story.get("learner"),
+            "rows": story.get("rows"),
+            "seconds": self.seconds if self.seconds == self.seconds else None,
+            "trained": vars(self)["training"].describe() if "training" in vars(self) else None,
+            "held out": None if scored is None else f"{scored.kind} {scored.score:.4f} of {scored.n_rows} rows",
+        }
 
     @cached_property
     def training(self) -> TrainingReport:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gibbsian.diagnostics.moments import DataMoments
+from gibbsian.display import Shown
 from gibbsian.errors import TooExpensiveError
 from gibbsian.expectations import Estimate, Exact, MonteCarlo
 from gibbsian.models import Model
@@ -19,8 +20,8 @@ GIBBS_UPDATES = 2e7
 N_CHAINS = 100
 
 
-@dataclass(frozen=True)
-class TrainingReport:
+@dataclass(frozen=True, repr=False)
+class TrainingReport(Shown):
     """What there is to say about a fitted model.
 
     Parameters
@@ -52,6 +53,9 @@ class TrainingReport:
     penalised: bool
     r_hat: float | None = None
     effective_sample_size: float | None = None
+
+    def _facts(self) -> dict[str, str]:
+        return {"trained": self.describe()}
 
     @property
     def worst(self) -> int:

@@ -76,13 +76,13 @@ class Likelihood:
         try:
             return plan_exact(model, self.max_seconds)
         except TooExpensiveError as error:
-            if not data.has_missing:
-                raise
-            raise TooExpensiveError(
-                error.reason,
-                "with missing cells use `learner='mple'` or 'pcd', which complete them, a sparser graph or "
-                "`Dataset.complete_rows()`",
-            ) from None
+            remedy = "use `learner='mple'` or 'pcd', or a sparser graph"
+            if data.has_missing:
+                remedy = (
+                    "with missing cells use `learner='mple'` or 'pcd', which complete them, a sparser graph or "
+                    "`Dataset.complete_rows()`"
+                )
+            raise TooExpensiveError(error.reason, remedy) from None
 
     def metric(self, model: Model, data: Dataset, mean: np.ndarray, l2: float) -> Metric | None:
         """Return an approximate inverse Hessian at a model of independent columns with these means."""

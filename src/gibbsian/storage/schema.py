@@ -23,6 +23,9 @@ _STORY = {
     "reason": Plain((str,), optional=True),
     "penalised": Plain((bool,), optional=True),
     "held_out": Plain((list, type(None)), optional=True),
+    "trained": Record(
+        {"said": TEXT, "is_trained": Plain((bool,)), "largest_z": Plain((int, float, type(None)))}, optional=True
+    ),
     **dict.fromkeys(("rows", "missing_cells", "steps", "seconds", "l1", "l2", "chunks"), _COUNT),
 }
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from gibbsian.data import Dataset, preflight
+from gibbsian.display import Shown
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError, ConstantColumnError, ConvergenceWarning, DegenerateDataWarning, notify
 from gibbsian.estimators import BoltzmannMachine
@@ -20,8 +21,8 @@ from gibbsian.optimizers import LBFGS
 from gibbsian.optimizers.base import gradient_norm
 
 
-@dataclass(frozen=True)
-class StructureResult:
+@dataclass(frozen=True, repr=False)
+class StructureResult(Shown):
     """A graph, the machine refitted on it, and how it was chosen.
 
     Parameters
@@ -51,6 +52,9 @@ class StructureResult:
     path: Any
     names: tuple[str, ...]
     method: str
+
+    def _facts(self) -> dict[str, Any]:
+        return {"method": self.method, "variables": len(self.names), "edges": self.graph.n_edges}
 
     def edges(self) -> list[tuple[str, str]]:
         """Return the edges by the variables' names."""
@@ -149,7 +153,7 @@ def minimise(
         notify(
             ConvergenceWarning(
                 f"a fit on the way to the structure stopped at gradient {norm:.2g}",
-                f"raise `max_iter={max_iter}` or `tol={tol}`",
+                f"raise `tol={tol}`",
             )
         )
     return state.theta

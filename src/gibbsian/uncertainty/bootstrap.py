@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gibbsian.data import Dataset, drop_empty_rows
+from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, GibbsianError, GibbsianWarning, notify
 from gibbsian.estimators.machine import Machine
 from gibbsian.learners import FitResult, Learner, run
@@ -27,8 +28,8 @@ from gibbsian.uncertainty.tables import (
 from gibbsian.uncertainty.weights import WeightMeaning, check_meaning
 
 
-@dataclass(frozen=True)
-class BootstrapResult:
+@dataclass(frozen=True, repr=False)
+class BootstrapResult(Shown):
     """The parameters of every refit that succeeded.
 
     Parameters
@@ -61,6 +62,9 @@ class BootstrapResult:
     n_replicates: int
     failures: tuple[tuple[int, str], ...] = ()
     n_unconverged: int = 0
+
+    def _facts(self) -> dict[str, Any]:
+        return {"refits": len(self.thetas), "of": self.n_replicates, "parameters": self.thetas.shape[1]}
 
     @property
     def theta_se(self) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gibbsian.data import Dataset, drop_empty_rows
+from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.estimators.machine import Machine
 from gibbsian.learners import LEARNERS, Learner, as_learner
@@ -28,8 +29,8 @@ from gibbsian.uncertainty.weights import RowShares, WeightMeaning
 _LEAST_INFORMATION = 1e-9
 
 
-@dataclass(frozen=True)
-class StandardErrors:
+@dataclass(frozen=True, repr=False)
+class StandardErrors(Shown):
     """How far the parameters may be from the truth because the data are a sample.
 
     Parameters
@@ -62,6 +63,14 @@ class StandardErrors:
     model: Model
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "rows": self.n_rows,
+            "parameters": len(self.covariance),
+            "notes": "; ".join(self.notes) or None,
+        }
 
     @property
     def theta_se(self) -> np.ndarray:

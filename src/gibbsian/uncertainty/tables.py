@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError
 from gibbsian.models import Model
 
@@ -45,8 +46,8 @@ def couplings_table(model: Any, names: tuple[str, ...], values: np.ndarray) -> A
     return pandas.DataFrame(matrix, index=list(names), columns=list(names))
 
 
-@dataclass(frozen=True)
-class ConfidenceIntervals:
+@dataclass(frozen=True, repr=False)
+class ConfidenceIntervals(Shown):
     """Lower and upper ends for every parameter.
 
     Parameters
@@ -74,6 +75,13 @@ class ConfidenceIntervals:
     level: float
     model: Model
     names: tuple[str, ...]
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "level": self.level,
+            "parameters": self.low.size,
+            "without zero": int(((self.low > 0) | (self.high < 0)).sum()),
+        }
 
     @property
     def biases_low(self) -> Any:

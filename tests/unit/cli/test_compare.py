@@ -16,7 +16,7 @@ def test_compare_prints_one_table(folder):
 
 
 def test_compare_as_json(folder):
-    records = answer("compare", folder / "data.csv", *COMPARE)
+    records = answer("compare", folder / "data.csv", *COMPARE)["learners"]
     assert [record["learner"] for record in records] == ["mle", "mple"]
     assert records[0]["distance_to_mle"] == 0.0
     assert records[0]["score_kind"] == "log-likelihood"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import gibbsian as gb
@@ -44,15 +46,21 @@ def test_an_unknown_model_is_refused_with_the_choices(tmp_path):
 
 def test_the_help_of_fit_is_one_screen_with_all_models():
     lines = printed("fit", "--help").splitlines()
-    assert len(lines) <= 32
+    assert len(lines) <= 42
+    assert [line for line in lines if re.fullmatch("[A-Z][a-z]+:", line)] == ["Data:", "Learning:", "Output:", "Model:"]
     for name, about in ESTIMATORS.abouts().items():
-        assert f"  {name:18}{about}" in lines
+        assert f"    {name:18}{about}" in lines
         assert len(about) > 10
     assert not any("--max-iter" in line for line in lines)
 
 
 def test_the_help_of_a_model_has_ranges_choices_and_defaults():
-    text = " ".join(printed("fit", "--model", "pairwise", "--help").split())
+    short = printed("fit", "--model", "pairwise", "--help")
+    assert "Whether the model has biases [True]" in short
+    assert len(short.splitlines()) <= 40
+    assert "--drop" not in short
+    text = " ".join(printed("fit", "--model", "pairwise", "--help-all").split())
+    assert "--drop COL" in text
     assert "--bias / --no-bias Whether the model has biases." in text
     assert "--l2 NUMBER" in text
     assert "[at least 0; 0.0 if not given]" in text

@@ -19,7 +19,7 @@ NAME = "h06-theorem1"
 
 
 def test_the_list_names_every_experiment():
-    listed = answer("reproduce", "--list")
+    listed = answer("reproduce", "--list")["experiments"]
     assert {entry["experiment"] for entry in listed} == set(EXPERIMENTS.names())
     assert [entry["paper"] for entry in listed if entry["experiment"] == NAME] == ["H06"]
     assert all(name in printed("reproduce", "--list") for name in EXPERIMENTS)

@@ -26,7 +26,7 @@ def test_structure_refuses_unknown_methods(folder):
 
 @pytest.mark.parametrize("extra", [(), ("--bootstrap", "30", "--seed", "1")])
 def test_intervals_hold_the_estimates(folder, extra):
-    rows = answer("intervals", folder / "model.gibbs", folder / "data.csv", *extra)
+    rows = answer("intervals", folder / "model.gibbs", folder / "data.csv", *extra)["intervals"]
     assert len(rows) == 6
     for row in rows:
         assert row["low"] < row["high"]

@@ -169,7 +169,8 @@ def test_numbered_header_of_a_frame_is_a_header(tmp_path):
         ("t.parquet", b"not parquet at all", "is not a readable Parquet file"),
         ("t.npy", b"not numpy at all", "is not a readable .npy file"),
         ("t.npz", b"not a zip at all", "is not a readable .npz file"),
-        ("t.xlsx", b"PK", r"unknown extension '.xlsx': use one of .csv"),
+        ("t.ods", b"PK", r"unknown extension '.ods': use one of .csv"),
+        ("t.xlsx", b"PK", r"is not a readable .xlsx file: "),
     ],
 )
 def test_refuses_bad_files(tmp_path, name, content, sentence):

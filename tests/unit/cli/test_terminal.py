@@ -1,0 +1,113 @@
+"""Names of columns and files are text to the terminal; tables go through pipes and into spreadsheets unharmed."""
+
+import ast
+import csv
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import gibbsian.cli
+from cli_runner import printed, run
+from gibbsian.cli.main import app
+
+STEERING = "\x1b[31mred\x07\u202e"
+FORMULAS = ["=1+1", "+x", "-x", "@x"]
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory) -> Path:
+    """A folder, and in it a table and a model, whose names steer a terminal."""
+    folder = tmp_path_factory.mktemp("hostile") / STEERING
+    folder.mkdir()
+    rows = np.random.default_rng(0).integers(0, 2, (80, 3))
+    pd.DataFrame(rows, columns=["a", f"b{STEERING}", "c"]).to_csv(folder / "data.csv", index=False)
+    assert run("fit", folder / "data.csv", "--out", folder / "m.gibbs").exit_code == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("fit", "data.csv", "--out", "new.gibbs"),
+        ("show", "m.gibbs"),
+        ("expect", "m.gibbs"),
+        ("compare", "data.csv", "--quiet"),
+        ("structure", "data.csv", "--out", "s.gibbs"),
+        ("intervals", "m.gibbs", "data.csv"),
+        ("impute", "m.gibbs", "data.csv", "--out", "filled.csv"),
+        ("fit", "none.csv", "--out", "new.gibbs"),
+        ("show", "none.gibbs"),
+        ("predict", "m.gibbs", "data.csv", "--columns", STEERING),
+        ("fit", "data.csv", "--out", "m.gibbs", "--drop", STEERING),
+        ("fit", "data.csv", "--out", "m.gibbs", f"--{STEERING}"),
+    ],
+)
+def test_nothing_in_a_name_steers_the_terminal(hostile, command):
+    files = {".csv", ".gibbs"}
+    result = run(*(hostile / word if Path(word).suffix in files else word for word in command))
+    for text in (result.stdout, result.stderr):
+        assert not any(character in text for character in STEERING if not character.isprintable())
+    assert "\\x1b[31m" in result.stdout + result.stderr or command[0] == "compare"
+
+
+def test_only_two_functions_print():
+    """What is printed elsewhere would not be escaped."""
+    folder = Path(gibbsian.cli.__file__).parent
+    calls = {
+        path.name
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    }
+    assert calls == {"guard.py", "output.py"}
+
+
+# -- pipes ------------------------------------------------------------------------------------------------------------
+def test_tables_come_from_stdin_and_go_to_stdout(folder):
+    text = (folder / "data.csv").read_text()
+    told = CliRunner().invoke(app, ["fit", "-", "--out", str(folder / "p.gibbs"), "--drop", "id", "--drop", "w"], text)
+    assert told.exit_code == 0, told.stderr
+    piped = CliRunner().invoke(app, ["impute", str(folder / "p.gibbs"), "-", "--out", "-"], text)
+    assert piped.exit_code == 0, piped.stderr
+    assert piped.stdout == printed("impute", folder / "p.gibbs", folder / "data.csv")
+
+
+def test_a_model_does_not_go_to_stdout(folder):
+    result = run("fit", folder / "data.csv", "--out", "-")
+    assert result.exit_code == 1
+    assert "--out - would be stdout, which is for tables: give the name of a file" in result.stderr
+
+
+# -- spreadsheets -----------------------------------------------------------------------------------------------------
+@pytest.fixture
+def formulas(tmp_path) -> Path:
+    rows = np.random.default_rng(1).integers(0, 4, (60, 2))
+    frame = pd.DataFrame({"=a": [FORMULAS[k] for k in rows[:, 0]], "b": [FORMULAS[k] for k in rows[:, 1]]})
+    frame.to_csv(tmp_path / "f.csv", index=False)
+    assert run("fit", tmp_path / "f.csv", "--model", "potts", "--out", tmp_path / "f.gibbs").exit_code == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz", ".xlsx", ""])
+def test_safe_csv_leaves_no_formula(formulas, ending):
+    out = formulas / f"rows{ending}"
+    told = run("sample", formulas / "f.gibbs", "-n", 5, "--seed", 1, "--safe-csv", *(["--out", out] if ending else []))
+    assert told.exit_code == 0, told.stderr
+    if ending == ".xlsx":
+        rows = pd.read_excel(out, header=None).astype(str).to_numpy().tolist()
+    else:
+        text = pd.read_csv(out, sep="\x00", header=None, quoting=3)[0] if ending else told.stdout.splitlines()
+        rows = list(csv.reader(text, delimiter="\t" if ending == ".tsv" else ","))
+    assert len(rows) == 6
+    assert rows[0][0] == "'=a"
+    assert not any(cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row)
+
+
+def test_numbers_are_no_formulas_and_without_the_flag_text_is_as_it_was(formulas, folder):
+    assert "'=a" not in printed("sample", formulas / "f.gibbs", "-n", 3, "--seed", 1)
+    scores = printed("score", folder / "model.gibbs", folder / "data.csv", "--per-row", "--safe-csv").split()
+    assert all(float(number) < 0 for number in scores[1:])
+    assert "spreadsheets" in printed("sample", "--help")
