@@ -68,6 +68,7 @@ def facts_of(machine: Any) -> dict[str, str]:
         "coding": machine.coding_.describe(),
         "columns": ", ".join(machine.names_),
         "learner": story.get("learner", ""),
+        "penalty": _penalty(story),
         "data": f"{story['rows']} rows, {story['missing_cells']} missing cells" if "rows" in story else "",
         "fit": _ending(result),
         **{
@@ -81,6 +82,12 @@ def facts_of(machine: Any) -> dict[str, str]:
         else f"{scored.kind} of {scored.n_rows} held-out rows: {scored.score:.4f} nats a row",
         "made": f"{story['created']} by gibbsian {story['gibbsian']}" if "created" in story else "",
     }
+
+
+def _penalty(story: dict[str, Any]) -> str:
+    """Say what kept the parameters small, and how the L2 penalty was chosen."""
+    found = ", ".join(f"{name} {story[name]:.3g}" for name in ("l1", "l2") if story.get(name))
+    return f"{found} ({story['l2_rule']})" if "l2_rule" in story else found
 
 
 def _ending(result: Any) -> str:

@@ -45,8 +45,7 @@ class DataMoments:
 def data_moments(model: Model, data: Any) -> DataMoments | None:
     """Return the moments of the data that the model's statistics ask for.
 
-    Where cells are missing a moment is taken over the rows that show it, which is known for products of cells only:
-    other models give None.
+    Where cells are missing a moment is taken over the rows that show it; None where a model cannot say which do.
 
     Examples
     --------
@@ -67,11 +66,8 @@ def _moments_of(model: Model, data: Dataset) -> DataMoments | None:
     if data.missing is None:
         mean = model.mean_statistics(data.states, data.weights)
         return DataMoments(mean, np.full(mean.size, total))
-    if not model.sums_present_cells:
+    found = model.present_sums(data.states, ~data.missing, data.weights)
+    if found is None:
         return None
-    # statistics are products of cells: with zeros at missing cells they sum over the rows where all are present, and
-    # the same statistics of the mask of present cells count those rows
-    present = ~data.missing
-    sums = model.mean_statistics(data.states * present, data.weights)
-    shares = model.mean_statistics(present, data.weights)
+    sums, shares = found
     return DataMoments(np.divide(sums, shares, out=np.full(sums.size, np.nan), where=shares > 0), shares * total)

@@ -28,6 +28,7 @@ from gibbsian.errors import (
 )
 from gibbsian.estimators.frames import are_chosen, is_list, like_frame, shorten, stacked
 from gibbsian.estimators.known import ESTIMATORS
+from gibbsian.estimators.penalty import Penalised
 from gibbsian.estimators.queries import Asking
 from gibbsian.learners.base import Learner, is_penalised
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
@@ -69,7 +70,7 @@ class ScoreInterval(NamedTuple):
 
 
 @declared
-class Estimator(Asking, DensityMixin, BaseEstimator):
+class Estimator(Penalised, Asking, DensityMixin, BaseEstimator):
     """A model with a learner as a scikit-learn estimator; the estimators are its subclasses."""
 
     max_iter: int = whole(1000, "Most steps of the learner; epochs where it learns by minibatches.", least=1)
@@ -164,13 +165,7 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
             data = self._counting(self._read(X, fitting=True, sample_weight=sample_weight))
             rng = as_generator(self.random_state)
             data, unseen = self._split(data, rng)
-            start = self._start(data, rng)
-            learner = self._learner(start, data)
-            if refusal := learner.refusal(start):
-                raise ArgumentError(refusal, argument="learner", value=getattr(learner, "registered_name", learner))
-            self._preflight(data, start, learner)
-            data = drop_empty_rows(data) if data.has_missing else data
-            result = self._run(learner, start, data, rng, unseen)
+            learner, result = self._learn(data, unseen, rng)
             self._set_fitted(replace(result, state=None), data.coding, data.names)
             self._state = result.state
         if unseen is not None:
@@ -182,6 +177,19 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
                 held_out = HeldOut(score, "conditional log-likelihood", unseen.n_rows)
             self.result_ = replace(result, state=None, held_out=held_out)
         return self
+
+    def _learn_once(
+        self, data: Dataset, unseen: Dataset | None, rng: np.random.Generator, said: dict[str, Any]
+    ) -> tuple[Learner, FitResult]:
+        """Make the start and the learner, and run it; return it with its result, of which something may be `said`."""
+        start = self._start(data, rng)
+        learner = self._learner(start, data)
+        if refusal := learner.refusal(start):
+            raise ArgumentError(refusal, argument="learner", value=getattr(learner, "registered_name", learner))
+        self._preflight(data, start, learner)
+        data = drop_empty_rows(data) if data.has_missing else data
+        result = self._run(learner, start, data, rng, unseen)
+        return learner, replace(result, provenance={**result.provenance, **said})
 
     def _run(
         self, learner: Learner, start: Any, data: Dataset, rng: np.random.Generator, unseen: Dataset | None = None

@@ -11,6 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.domain import BINARY, SPIN, Coding
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
 from gibbsian.estimators.base import ESTIMATORS, Estimator
+from gibbsian.estimators.penalty import l2_setting
 from gibbsian.estimators.span_questions import SpanQuestions, has_hidden_variable, hidden_values
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
 from gibbsian.learners import FitResult, Learner, as_learner
@@ -95,7 +96,7 @@ class FullSpan(SpanQuestions, Estimator):
     max_iter: int = whole(100_000, "Most steps.", least=1)
     mdl_scale: float = number(1.0, "Factor on the description lengths of functions: less takes more of them.", least=0)
     l1: float = number(0.0, "Penalty `l1 sum|theta|` on the cost per row.", least=0)
-    l2: float = number(0.0, "Penalty `(l2/2) sum theta^2` on the cost per row, for functions of one column.", least=0)
+    l2: Any = l2_setting("Penalty `(l2/2) sum theta^2` on the cost per row, for functions of one column.")
     l2_growth: float = number(1.0, "By what factor `l2` grows with every further column of a function.", least=1)
     dtype: str = choice(
         "float64", "Of the tables of a fit; float32 takes half the memory, down to gains of 1e-6.", "float64", "float32"
@@ -174,7 +175,7 @@ class FullSpan(SpanQuestions, Estimator):
             candidates = [self._around(candidate) for candidate in as_candidates(self.candidates)]
             return SpanSelection(candidates, combine=self.combine, max_iter=self.max_iter)  # type: ignore[call-arg]
         given = {name: value for name, value in non_defaults(self).items() if name in OF_THE_LEARNER}
-        return self._around(as_learner(self.learner, **given))
+        return self._around(as_learner(self.learner, **{**given, "l2": self._l2}))
 
     def _around(self, learner: Learner) -> Learner:
         """Put hidden variables, several starts and averages around a learner, as they are asked for."""

@@ -101,7 +101,7 @@ class Problem:
                 model = PairwiseModel.zeros(self.candidates, SPIN, bias=self.bias)
                 preflight(self.spins, model, l1=l1, l2=0.0 if l1 else self.l2)
             except ConstantColumnError as error:
-                remedy = error.remedy.replace(" or add a penalty such as `l2=0.01`", "")
+                remedy = error.remedy.replace(" or add a penalty by `l2='auto'`", "")
                 raise ConstantColumnError(
                     error.reason, remedy
                 ) from None  # the ridge is that of the refit: it would not help

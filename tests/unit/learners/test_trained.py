@@ -36,14 +36,14 @@ def test_z_scores_are_differences_in_standard_errors(data, rng):
         mean = probabilities @ law
         deviation = np.sqrt(probabilities @ law**2 - mean**2)
         expected.extend((values.mean(axis=0) - mean) / (deviation / np.sqrt(len(x))))
-    report = training_report(model, data_moments(model, data), 0.0, False, rng)
+    report = training_report(model, data_moments(model, data), 0.0, rng)
     np.testing.assert_allclose(report.z_scores, expected, rtol=1e-10)
 
 
 def test_a_wrong_model_is_not_trained(rng):
     data = sampled_data(random_model(gb.graphs.complete(4), rng, scale=1.0), 2000, rng)
     model = gb.PairwiseModel.zeros(gb.graphs.complete(4))
-    report = training_report(model, data_moments(model, data), 0.5, False, rng)
+    report = training_report(model, data_moments(model, data), 0.5, rng)
     assert not report.is_trained
     assert report.n_far >= 1
     assert "more than 3 standard errors" in report.describe()
@@ -53,7 +53,7 @@ def test_a_wrong_model_is_not_trained(rng):
 def test_true_model_has_z_scores_of_about_one(rng):
     truth = random_model(gb.graphs.complete(6), rng, scale=0.3)
     squares = [
-        training_report(truth, data_moments(truth, sampled_data(truth, 400, rng)), 0.0, False, rng).z_scores ** 2
+        training_report(truth, data_moments(truth, sampled_data(truth, 400, rng)), 0.0, rng).z_scores ** 2
         for _ in range(60)
     ]
     assert np.mean(squares) == pytest.approx(1.0, abs=0.1)
