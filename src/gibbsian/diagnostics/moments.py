@@ -60,6 +60,15 @@ def data_moments(model: Model, data: Any) -> DataMoments | None:
     return functools.reduce(DataMoments.__add__, whole) if len(whole) == len(parts) else None
 
 
+def moment_errors(model: Model, data: Any) -> np.ndarray:
+    """Return the standard errors of the data's moments; the most they can be where no row shows the cells."""
+    found, (low, high) = data_moments(model, data), model.statistic_range
+    if found is None:
+        return (high - low) / 2 / np.sqrt(data.total_weight)
+    variance = np.where(np.isnan(found.mean), (high - low) ** 2 / 4, (high - found.mean) * (found.mean - low))
+    return np.sqrt(np.maximum(variance, 0.0) / np.where(found.count > 0, found.count, data.total_weight))
+
+
 def _moments_of(model: Model, data: Dataset) -> DataMoments | None:
     """The moments of rows in memory."""
     total = data.total_weight

@@ -11,7 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.domain import BINARY, SPIN, Coding
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
 from gibbsian.estimators.base import ESTIMATORS, Estimator
-from gibbsian.estimators.penalty import l2_setting
+from gibbsian.estimators.penalty import l2_setting, one_over
 from gibbsian.estimators.span_questions import SpanQuestions, has_hidden_variable, hidden_values
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
 from gibbsian.learners import FitResult, Learner, as_learner
@@ -175,7 +175,9 @@ class FullSpan(SpanQuestions, Estimator):
             candidates = [self._around(candidate) for candidate in as_candidates(self.candidates)]
             return SpanSelection(candidates, combine=self.combine, max_iter=self.max_iter)  # type: ignore[call-arg]
         given = {name: value for name, value in non_defaults(self).items() if name in OF_THE_LEARNER}
-        return self._around(as_learner(self.learner, **{**given, "l2": self._l2}))
+        dense = isinstance(self.learner, str) and self.learner == "span-dense"  # which is nothing without a penalty
+        given["l2"] = self._l2 or (one_over(data) if dense and isinstance(self.l2, str) else 0.0)
+        return self._around(as_learner(self.learner, **given))
 
     def _around(self, learner: Learner) -> Learner:
         """Put hidden variables, several starts and averages around a learner, as they are asked for."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
 from gibbsian.expectations.clamped import CLAMPED, present_means
@@ -96,7 +97,8 @@ class MomentMatching(WithPrior):
     Sampled moments make noisy steps that never come to rest. With ``average=True`` the answer is the running mean of
     the parameters (Polyak), the gradient is averaged in the same way, and from `min_iter` on the fit ends when no
     entry of that mean is larger than two of its Monte Carlo standard errors: the moments agree as far as the samples
-    can tell. The errors count samples that repeat each other, as those of persistent chains do, for fewer.
+    can tell. The errors count samples that repeat each other, as those of persistent chains do, for fewer. Chains that
+    are slow still may end after 500 steps, when no moment is further off than half the standard error of the data's.
 
     Examples
     --------
@@ -146,7 +148,8 @@ class MomentMatching(WithPrior):
             statistics = model.mean_statistics(data.states, data.weights)
         optimizer: Any = paced_adam(model) if self.optimizer is None else self.optimizer
         start = model if self.optimizer is not None else from_independent(model, data)
-        steps = NoisySteps(optimizer, self._l1_of(model, data), centring, self.average, self.min_iter)
+        error = moment_errors(model, data) / model.temperature
+        steps = NoisySteps(optimizer, self._l1_of(model, data), centring, self.average, self.min_iter, error)
         samples = self.expectation.init(model, rows, rng)  # type: ignore[union-attr]
         problem = _Problem(model, data, statistics, clamped, steps, self._smooth_of(model, data))
         return LearnerState(problem, _Progress(steps.start(start.theta), samples, posterior))

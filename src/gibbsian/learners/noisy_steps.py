@@ -20,6 +20,10 @@ _FORGETTING = 3.0
 _MOST_REPEATS = 100.0
 # A fit has come to rest when no entry of its mean gradient, of hundreds, is more standard errors from zero.
 _AT_REST = 2.0
+# Slow chains come to rest late. After so many steps it is enough that no moment is further from the data's than this
+# part of the data's own standard error, which adds an eighth to the error of the answer at most.
+_PATIENCE = 500
+_OF_DATA_ERROR = 0.5
 # Parameters have unequal curvatures, and noise must fade: Adam with a Robbins-Monro rate.
 DEFAULT_OPTIMIZER = Adam(learning_rate=0.05, decay=Decay(power=0.75, delay=50))
 # What the parameters around a variable may move in one step, all together. Two synthetic tables of 60 columns, learned
@@ -69,6 +73,7 @@ class NoisySteps:
     centring: Centring | None
     average: bool
     min_iter: int
+    data_error: np.ndarray | None = None  # standard errors of the gradient as rows are few
 
     def start(self, theta: np.ndarray) -> Walk:
         """Return the walk before its first step."""
@@ -88,7 +93,16 @@ class NoisySteps:
         norm = float(rest.max(initial=0.0))
         noise = self._noise(rest, variance, roughness, t + 1)
         new = Walk(self._answer(walk, iterate), iterate, motion, gradient, mean, variance, roughness, noise, t + 1)
-        return new, StepInfo(float("nan"), norm, self.optimizer.rate_at(t), t + 1, noise=noise)
+        verdict = self._verdict(rest, norm, noise, t + 1)
+        return new, StepInfo(float("nan"), norm, self.optimizer.rate_at(t), t + 1, noise=noise, verdict=verdict)
+
+    def _verdict(self, rest: np.ndarray, norm: float, noise: float, n_steps: int) -> str:
+        """Say that a walk of slow chains is near enough, where it is."""
+        if not noise or norm <= noise or n_steps < _PATIENCE or self.data_error is None:
+            return ""
+        near = (rest <= _OF_DATA_ERROR * self.data_error).all()
+        agree = f"the moments agree with the data's to {_OF_DATA_ERROR:g} of their standard errors"
+        return f"converged after {n_steps} steps: {agree}" if near else ""
 
     def _move(self, walk: Walk, gradient: np.ndarray) -> tuple[np.ndarray, Any]:
         centring = self.centring

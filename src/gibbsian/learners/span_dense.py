@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gibbsian.backends.numba.axes import transform
-from gibbsian.errors import MaximumDoesNotExistError
+from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import LEARNERS
 from gibbsian.learners.span_base import Change, SpanLearner, SpanPoint
 from gibbsian.learners.span_problem import SpanProblem
@@ -98,9 +98,11 @@ class SpanDense(SpanLearner):
         """Refuse a fit that nothing keeps from the noise."""
         super().require(model)
         if not self.l2 > 0:
-            raise MaximumDoesNotExistError(
-                "with `learner='span-dense'` shrinkage alone keeps the model from the noise, so `l2` must be above 0",
+            raise ArgumentError(
+                "must be above 0 with `learner='span-dense'`, where shrinkage alone keeps the model from the noise",
                 "give `l2`, or use `learner='span-newton'`",
+                argument="l2",
+                value=self.l2,
             )
 
     def begin(self, problem: SpanProblem, point: Any, once: bool = False) -> DenseProgress:

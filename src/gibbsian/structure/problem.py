@@ -10,7 +10,14 @@ import numpy as np
 
 from gibbsian.data import Dataset, preflight
 from gibbsian.domain import SPIN
-from gibbsian.errors import ArgumentError, ConstantColumnError, ConvergenceWarning, DegenerateDataWarning, notify
+from gibbsian.errors import (
+    ArgumentError,
+    ConstantColumnError,
+    ConvergenceWarning,
+    DegenerateDataWarning,
+    MaximumDoesNotExistError,
+    notify,
+)
 from gibbsian.estimators import BoltzmannMachine
 from gibbsian.graphs import Graph, as_graph
 from gibbsian.learners import Learner
@@ -105,6 +112,9 @@ class Problem:
                 raise ConstantColumnError(
                     error.reason, remedy
                 ) from None  # the ridge is that of the refit: it would not help
+            except MaximumDoesNotExistError as error:
+                number = f"such as `l2={1 / self.data.total_weight:.2g}`"  # the refit has no default to fall back on
+                raise MaximumDoesNotExistError(error.reason, error.remedy.replace("by `l2='auto'`", number)) from None
 
     def independent(self) -> PairwiseModel:
         """Return the best model of spins without couplings: each variable with its own mean."""

@@ -47,7 +47,6 @@ def test_a_wrong_model_is_not_trained(rng):
     assert not report.is_trained
     assert report.n_far >= 1
     assert "more than 3 standard errors" in report.describe()
-    assert "penalty" in training_report(model, data_moments(model, data), 0.5, True, rng).describe()
 
 
 def test_true_model_has_z_scores_of_about_one(rng):
@@ -132,3 +131,26 @@ def test_report_of_a_model_without_parameters(x):
     assert report.is_trained
     assert report.largest_z == 0.0
     assert "of 0" in report.describe()
+
+
+def test_what_samples_never_show_is_not_infinitely_far(rng):
+    """The model's samples are all of one value: no variance of theirs, yet a difference."""
+    model = gb.PairwiseModel.build(gb.graphs.complete(2), [-50.0, -50.0], [0.0], gb.domain.BINARY)
+    data = gb.Dataset.read([[0, 0]] * 99 + [[1, 0]])
+    report = training_report(model, data_moments(model, data), 0.0, rng)
+    assert np.isfinite(report.z_scores).all()
+    assert 0 < report.largest_z < 3
+
+
+def test_a_penalty_is_blamed_where_it_pulls_as_hard_as_moments_differ(rng):
+    """Two modes far apart: contrastive divergence starts in each and cannot weigh them, penalty or not."""
+    n = 8
+    rows = np.vstack([np.ones((900, n)), -np.ones((100, n))])
+    rows = np.where(rng.random(rows.shape) < 0.05, -rows, rows).astype(int)
+    missed = gb.BoltzmannMachine(learner="cd", l2=0.003, random_state=0).fit(rows).result_.training
+    held = gb.BoltzmannMachine(learner="mle", l2=1.0).fit(rows).result_.training
+    assert missed.n_far
+    assert "penalty" not in missed.describe()
+    assert "another one" in missed.describe()
+    assert held.n_far
+    assert "the penalty holds them there" in held.describe()
