@@ -100,6 +100,15 @@ class Estimator(Penalised, Asking, DensityMixin, BaseEstimator):
     has_density: ClassVar[bool] = True
     scores_are_bounds: ClassVar[bool] = False  # also where log Z is exact
 
+    # What ``learner="auto"`` is where nothing has to be chosen; the empty string where model and data decide.
+    auto_learner: ClassVar[str] = ""
+
+    @property
+    def _asked(self) -> Any:
+        """The learner that was asked for, by name or as an object."""
+        is_auto = isinstance(self.learner, str) and self.learner == "auto"
+        return self.auto_learner if is_auto and self.auto_learner else self.learner
+
     # -- what a family says -------------------------------------------------------------------------------------------
     def _coding(self) -> Any:
         """Return what `Dataset.read` is to take the labels of a fit for."""

@@ -84,10 +84,10 @@ class FullSpan(SpanQuestions, Estimator):
     """
 
     learner: Any = free(
-        "span-greedy",
-        "TA22's algorithm ('span-greedy'); the one that also re-fits all parameters at once, whose cost is never "
-        "higher ('span-newton'); or all functions at once under L2, none selected ('span-dense'), which often predicts "
-        "new rows better, but needs `l2` and seven times the memory; or all under L1 alone ('span-l1'), with the "
+        "auto",
+        "TA22's algorithm ('span-greedy', which 'auto' is); the one that also re-fits all parameters at once, whose cost "
+        "is never higher ('span-newton'); or all functions at once under L2, none selected ('span-dense'), which often "
+        "predicts new rows better, but needs `l2` and seven times the memory; or all under L1 alone ('span-l1'), with the "
         "conditions of its minimum held to `tol`. Or a learner object with its own settings.",
         doc="str or Learner",
         kw_only=False,
@@ -138,6 +138,8 @@ class FullSpan(SpanQuestions, Estimator):
             tags.transformer_tags = TransformerTags()
         return tags
 
+    auto_learner = "span-greedy"
+
     # -- learning -----------------------------------------------------------------------------------------------------
     def _coding(self) -> Any:
         return "auto-categorical" if isinstance(self.coding, str) and self.coding == "auto" else self.coding
@@ -175,9 +177,9 @@ class FullSpan(SpanQuestions, Estimator):
             candidates = [self._around(candidate) for candidate in as_candidates(self.candidates)]
             return SpanSelection(candidates, combine=self.combine, max_iter=self.max_iter)  # type: ignore[call-arg]
         given = {name: value for name, value in non_defaults(self).items() if name in OF_THE_LEARNER}
-        dense = isinstance(self.learner, str) and self.learner == "span-dense"  # which is nothing without a penalty
+        dense = isinstance(self._asked, str) and self._asked == "span-dense"  # which is nothing without a penalty
         given["l2"] = self._l2 or (one_over(data) if dense and isinstance(self.l2, str) else 0.0)
-        return self._around(as_learner(self.learner, **given))
+        return self._around(as_learner(self._asked, **given))
 
     def _around(self, learner: Learner) -> Learner:
         """Put hidden variables, several starts and averages around a learner, as they are asked for."""
@@ -195,7 +197,7 @@ class FullSpan(SpanQuestions, Estimator):
         return learner
 
     def _learns_by_chunks(self) -> bool:
-        as_learner(self.learner).require_chunks()
+        as_learner(self._asked).require_chunks()
         return True
 
     def _preflight(self, data: Dataset, model: FullSpanModel, learner: Any) -> None:

@@ -54,7 +54,7 @@ class Penalised:
     def _learn(self: Any, data: Dataset, unseen: Dataset | None, rng: np.random.Generator) -> Any:
         """Settle the penalty and learn; once more under a penalty where there is no finite maximum without one."""
         self.__dict__.pop("_strength", None)
-        said = {}
+        said: dict[str, Any] = {}
         if isinstance(self.l2, str) and self.l2 == "cv":
             self._strength, said = cross_validated(self, data, rng)
         try:

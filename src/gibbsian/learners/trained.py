@@ -115,7 +115,7 @@ def training_report(
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(variance / moments.count + estimate.stderr**2)
         z_scores = np.where(difference == 0, 0.0, difference / error)
-        unexplained = 0.0 if pull is None else np.abs(difference - np.clip(difference, *pull)) / error
+        unexplained = np.zeros(0) if pull is None else np.abs(difference - np.clip(difference, *pull)) / error
     return TrainingReport(
         z_scores,
         gradient_norm,

@@ -317,7 +317,7 @@ class ExponentialFamily:
 
         def shown(nodes: Sequence[int]) -> np.ndarray:
             rows, shape = present[:, nodes].all(axis=1), tuple(sizes[list(nodes)])
-            places = np.ravel_multi_index(tuple(codes[np.ix_(rows, nodes)].T), shape)
+            places = np.ravel_multi_index(tuple(codes[rows][:, list(nodes)].T), shape)
             return np.bincount(places, shares[rows], minlength=int(np.prod(shape))).reshape(shape)
 
         def uneven(nodes: Sequence[int], share: float = 1.0) -> np.ndarray:
