@@ -85,10 +85,10 @@ class FullSpan(SpanQuestions, Estimator):
 
     learner: Any = free(
         "auto",
-        "TA22's algorithm ('span-greedy', which 'auto' is); the one that also re-fits all parameters at once, whose cost "
-        "is never higher ('span-newton'); or all functions at once under L2, none selected ('span-dense'), which often "
-        "predicts new rows better, but needs `l2` and seven times the memory; or all under L1 alone ('span-l1'), with the "
-        "conditions of its minimum held to `tol`. Or a learner object with its own settings.",
+        "TA22's algorithm ('span-greedy', which 'auto' is); the one that also re-fits all parameters at once, whose "
+        "cost is never higher ('span-newton'); or all functions at once under L2, none selected ('span-dense'), which "
+        "often predicts new rows better, but needs `l2` and seven times the memory; or all under L1 alone ('span-l1'), "
+        "with the conditions of its minimum held to `tol`. Or a learner object with its own settings.",
         doc="str or Learner",
         kw_only=False,
     )

@@ -219,8 +219,8 @@ class MixtureEstimator(ClassEstimator):
 
     learner: Any = free(
         "auto",
-        "How to learn: 'em' by steps over all rows, which 'auto' is, 'online-em' by running statistics of a few rows at "
-        "a time, or a learner object with its own settings.",
+        "How to learn: 'em' by steps over all rows, which 'auto' is, 'online-em' by running statistics of a few rows "
+        "at a time, or a learner object with its own settings.",
         doc="str or Learner",
     )
     n_init: int = whole(5, "Starts; the one of least free energy is kept.", least=1)
