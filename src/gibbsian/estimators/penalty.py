@@ -60,7 +60,7 @@ class Penalised:
         try:
             return self._learn_once(data, unseen, rng, said)
         except (MaximumDoesNotExistError, ConstantColumnError) as error:
-            if not self._may_penalise:
+            if not self._may_penalise or "l2" not in error.remedy:
                 raise
             self._strength = one_over(data)
             used = f"`l2={self._strength:.3g}`, one over the number of rows, keeps the parameters finite"

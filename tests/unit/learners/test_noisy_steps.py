@@ -7,14 +7,14 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.learners import as_learner
-from gibbsian.learners.noisy_steps import DEFAULT_OPTIMIZER, NoisySteps, paced_adam
+from gibbsian.learners.noisy_steps import OF_CHAINS, NoisySteps, paced_adam
 from gibbsian.optimizers import Adam
 
 
 def test_the_rate_falls_where_variables_have_many_interactions():
     rates = [paced_adam(gb.PairwiseModel.zeros(gb.graphs.complete(n))).learning_rate for n in (2, 21, 41, 101)]
     np.testing.assert_allclose(rates, [0.05, 0.05, 0.025, 0.01])
-    assert paced_adam(gb.PairwiseModel.zeros(gb.graphs.from_edges([], 3))) == DEFAULT_OPTIMIZER
+    assert paced_adam(gb.PairwiseModel.zeros(gb.graphs.from_edges([], 3))) == OF_CHAINS
 
 
 def test_the_rate_counts_cliques_and_not_edges():
