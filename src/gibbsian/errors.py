@@ -162,6 +162,10 @@ class MaximumDoesNotExistWarning(GibbsianWarning):
     """The parameters seem to run to infinity, or do so up to a penalty."""
 
 
+class PenaltyWarning(GibbsianWarning):
+    """Without a penalty the data have no finite maximum, so that one was added."""
+
+
 class MixingWarning(GibbsianWarning):
     """Monte Carlo chains disagree or are too short for the error they report."""
 

@@ -46,6 +46,13 @@ def test_every_setting_is_documented_with_its_default(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_what_need_not_be_chosen_is_automatic(name):
+    settings = ESTIMATORS.factory(name)().get_params(deep=False)
+    assert settings.get("learner", "auto") == "auto"
+    assert settings.get("l2", "auto") == "auto"
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_score_is_the_mean_of_the_scores_of_rows(name, fitted):
     machine, rows = fitted[name], table(name, seed=1)
     scores = machine.score_samples(rows)

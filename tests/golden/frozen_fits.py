@@ -94,7 +94,10 @@ def layered(kind: str, named: dict[str, Any]) -> dict[str, Any]:
 
 
 def learner(name: str, **settings: Any) -> Any:
-    """Return a learner with settings of its own."""
+    """Return a learner with settings of its own; those of chains as they were when the answers were frozen."""
+    if name in ("cd", "pcd", "smci-pcd", "s2-smci-pcd"):
+        decay = gb.optimizers.Decay(power=0.75, delay=100)
+        settings = {"optimizer": gb.optimizers.Adam(learning_rate=0.05, decay=decay), "min_iter": 10**6, **settings}
     return gb.learners.as_learner(name, **settings)
 
 
@@ -783,7 +786,8 @@ def higher_order_other_learners() -> Answers:
     rows = spins(n_columns=4)
     found: Answers = {}
     for name in ("rm", "mpf", "cd", "smci", "online"):
-        machine = build("higher-order", order=3, learner=name, l2=0.05, max_iter=30).fit(rows)
+        chosen = {"learner": learner("cd", l2=0.05)} if name == "cd" else {"learner": name, "l2": 0.05}
+        machine = build("higher-order", order=3, max_iter=30, **chosen).fit(rows)
         found |= prefixed(name, {**parameters(theta_of(machine)), **story(machine)})
     return found
 
@@ -816,7 +820,8 @@ def potts_other_learners() -> Answers:
     found: Answers = {}
     for name in ("rm", "mpf", "cd", "1-smci", "online", "mean-field"):
         penalty = {} if name == "mean-field" else {"l2": 0.05}
-        machine = build("potts", graph="chain", learner=name, max_iter=30, **penalty).fit(rows)
+        chosen = {"learner": learner("cd", l2=0.05)} if name == "cd" else {"learner": name, **penalty}
+        machine = build("potts", graph="chain", max_iter=30, **chosen).fit(rows)
         found |= prefixed(name, {**parameters(theta_of(machine)), "score": machine.score(rows[:20])})
     return found
 
@@ -883,7 +888,9 @@ def hidden_smci_pcd_spatial() -> Answers:
 @frozen
 def hidden_cd() -> Answers:
     rows = binary(n_columns=4)
-    machine = build("hidden", n_hidden=1, graph="restricted", learner="cd", l2=0.02, temperature=1.5, max_iter=40)
+    machine = build(
+        "hidden", n_hidden=1, graph="restricted", learner=learner("cd", l2=0.02), temperature=1.5, max_iter=40
+    )
     return hidden_answers(machine.fit(rows), rows)
 
 

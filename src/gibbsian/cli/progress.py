@@ -17,7 +17,7 @@ def is_watched() -> bool:
 
 
 class Bar(Callback):
-    """A bar on stderr while a fit runs: step, value, gradient, the learner's own figures, the time of a step."""
+    """A bar on stderr while a fit runs: step, what is known of it, the time of a step."""
 
     def __init__(self, label: str):
         self.label = label
@@ -43,10 +43,9 @@ class Bar(Callback):
         """Move it; never backwards."""
         assert run.info is not None
         pace = (time.perf_counter() - self.began) / (run.n_steps - self.steps_before)
-        own = "".join(f"  {name} {value:.6g}" for name, value in run.info.details.items())
-        said = f"step {run.n_steps}  value {run.info.value:.6g}  gradient {run.info.gradient_norm:.1e}"
+        said = "  ".join([f"step {run.n_steps}", *(f"{name} {x:.4g}" for name, x in run.info.figures().items())])
         self.share = max(self.share, run.n_steps / run.max_iter, self._decades(run.info.gradient_norm, run.tol))
-        self.bar.update(self.task, completed=self.share, said=f"{said}{own}  {pace:.2g} s/step")
+        self.bar.update(self.task, completed=self.share, said=f"{said}  {pace:.2g} s/step")
 
     def on_end(self, run: Run) -> None:
         """Take it away."""

@@ -79,6 +79,7 @@ def facts_of(machine: Any) -> dict[str, str]:
         "coding": machine.coding_.describe(),
         "columns": ", ".join(machine.names_),
         "learner": story.get("learner", ""),
+        "penalty": _penalty(story),
         "data": f"{story['rows']} rows, {story['missing_cells']} missing cells" if "rows" in story else "",
         "fit": _ending(result),
         **{
@@ -103,6 +104,12 @@ def trained(result: Any) -> dict[str, Any]:
         z = report.largest_z if math.isfinite(report.largest_z) else None
         result.provenance["trained"] = {"said": report.describe(), "is_trained": report.is_trained, "largest_z": z}
     return result.provenance["trained"]
+
+
+def _penalty(story: dict[str, Any]) -> str:
+    """Say what kept the parameters small, and how the L2 penalty was chosen."""
+    found = ", ".join(f"{name} {story[name]:.3g}" for name in ("l1", "l2") if story.get(name))
+    return f"{found} ({story['l2_rule']})" if "l2_rule" in story else found
 
 
 def _ending(result: Any) -> str:

@@ -117,7 +117,7 @@ class Findings:
         if unbounded and self.l2 == 0:
             raise ConstantColumnError(
                 f"{columns_have(unbounded, limit=len(unbounded))} one value only, so no finite bias is the most likely",
-                f"drop {them(unbounded)}{remedy} or add a penalty such as `l2=0.01`",
+                f"drop {them(unbounded)}{remedy} or add a penalty by `l2='auto'`",
             )
         if self.constant:
             warn(f"{columns_have(self.constant)} one value only{idle}", otherwise)
@@ -139,7 +139,7 @@ class Findings:
         if free:
             raise MaximumDoesNotExistError(
                 f"the likelihood has no finite maximum, because {shown}",
-                f"add a penalty such as `l2=0.01`, or {remedy}",
+                f"add a penalty by `l2='auto'`, or {remedy}",
             )
         self.notes.append(f"{shown}: the penalty alone keeps the parameters finite")
 
@@ -148,7 +148,7 @@ class Findings:
         if apart and self.unpenalised:
             raise MaximumDoesNotExistError(
                 f"{apart[0]} are never observed in the same row, so nothing determines their coupling",
-                "add a penalty such as `l2=0.01`, or leave the edge out of the graph",
+                "add a penalty by `l2='auto'`, or leave the edge out of the graph",
             )
         self.judge_empty(certain, self.unpenalised, "pair", "drop or merge columns or rare values")
         if doubtful:

@@ -6,7 +6,7 @@ import numpy as np
 
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.findings import Findings
-from gibbsian.errors import ConstantColumnError, DataError
+from gibbsian.errors import ConstantColumnError, MaximumDoesNotExistError
 
 # Share of a column's variance that the others must leave, beyond the rounding of sums of squares.
 LEAST_SHARE = 1e-10
@@ -33,8 +33,8 @@ def require_full_rank(data: Dataset, correlations: np.ndarray) -> None:
     if eigenvalues[0] > LEAST_SHARE:
         return
     largest = data.names[int(np.abs(vectors[:, 0]).argmax())]
-    raise DataError(
+    raise MaximumDoesNotExistError(
         f"column {largest!r} is a linear function of others in these {data.n_rows} rows (n_samples={data.n_rows}), so "
         "that the likelihood has no bound",
-        "give more rows, drop the column, or add a penalty such as `l2=0.01`",
+        "give more rows, drop the column, or add a penalty by `l2='auto'`",
     )

@@ -45,8 +45,7 @@ class DataMoments:
 def data_moments(model: Model, data: Any) -> DataMoments | None:
     """Return the moments of the data that the model's statistics ask for.
 
-    Where cells are missing a moment is taken over the rows that show it, which is known for products of cells only:
-    other models give None.
+    Where cells are missing a moment is taken over the rows that show it; None where a model cannot say which do.
 
     Examples
     --------
@@ -61,17 +60,23 @@ def data_moments(model: Model, data: Any) -> DataMoments | None:
     return functools.reduce(DataMoments.__add__, whole) if len(whole) == len(parts) else None
 
 
+def moment_errors(model: Model, data: Any) -> np.ndarray:
+    """Return the standard errors of the data's moments; the most they can be where no row shows the cells."""
+    found, (low, high) = data_moments(model, data), model.statistic_range
+    if found is None:
+        return (high - low) / 2 / np.sqrt(data.total_weight)
+    variance = np.where(np.isnan(found.mean), (high - low) ** 2 / 4, (high - found.mean) * (found.mean - low))
+    return np.sqrt(np.maximum(variance, 0.0) / np.where(found.count > 0, found.count, data.total_weight))
+
+
 def _moments_of(model: Model, data: Dataset) -> DataMoments | None:
     """The moments of rows in memory."""
     total = data.total_weight
     if data.missing is None:
         mean = model.mean_statistics(data.states, data.weights)
         return DataMoments(mean, np.full(mean.size, total))
-    if not model.sums_present_cells:
+    found = model.present_sums(data.states, ~data.missing, data.weights)
+    if found is None:
         return None
-    # statistics are products of cells: with zeros at missing cells they sum over the rows where all are present, and
-    # the same statistics of the mask of present cells count those rows
-    present = ~data.missing
-    sums = model.mean_statistics(data.states * present, data.weights)
-    shares = model.mean_statistics(present, data.weights)
+    sums, shares = found
     return DataMoments(np.divide(sums, shares, out=np.full(sums.size, np.nan), where=shares > 0), shares * total)

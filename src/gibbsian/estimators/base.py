@@ -30,6 +30,7 @@ from gibbsian.errors import (
 )
 from gibbsian.estimators.frames import are_chosen, is_list, like_frame, shorten, stacked
 from gibbsian.estimators.known import ESTIMATORS
+from gibbsian.estimators.penalty import Penalised
 from gibbsian.estimators.queries import Asking
 from gibbsian.learners.base import Learner, is_penalised
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
@@ -72,7 +73,7 @@ class ScoreInterval(NamedTuple):
 
 
 @declared
-class Estimator(Asking, DensityMixin, BaseEstimator):
+class Estimator(Penalised, Asking, DensityMixin, BaseEstimator):
     """A model with a learner as a scikit-learn estimator; the estimators are its subclasses."""
 
     max_iter: int = whole(1000, "Most steps of the learner; epochs where it learns by minibatches.", least=1)
@@ -103,6 +104,15 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
     # What scores are: log-likelihoods (where log Z is out of reach lower bounds of them), or minus an energy.
     has_density: ClassVar[bool] = True
     scores_are_bounds: ClassVar[bool] = False  # also where log Z is exact
+
+    # What ``learner="auto"`` is where nothing has to be chosen; the empty string where model and data decide.
+    auto_learner: ClassVar[str] = ""
+
+    @property
+    def _asked(self) -> Any:
+        """The learner that was asked for, by name or as an object."""
+        is_auto = isinstance(self.learner, str) and self.learner == "auto"
+        return self.auto_learner if is_auto and self.auto_learner else self.learner
 
     # -- how it is shown ----------------------------------------------------------------------------------------------
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # scikit-learn's own argument
@@ -180,13 +190,7 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
             data = self._counting(self._read(X, fitting=True, sample_weight=sample_weight))
             rng = as_generator(self.random_state)
             data, unseen = self._split(data, rng)
-            start = self._start(data, rng)
-            learner = self._learner(start, data)
-            if refusal := learner.refusal(start):
-                raise ArgumentError(refusal, argument="learner", value=getattr(learner, "registered_name", learner))
-            self._preflight(data, start, learner)
-            data = drop_empty_rows(data) if data.has_missing else data
-            result = self._run(learner, start, data, rng, unseen)
+            learner, result = self._learn(data, unseen, rng)
             self._set_fitted(replace(result, state=None), data.coding, data.names)
             self._state = result.state
         if unseen is not None:
@@ -198,6 +202,19 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
                 held_out = HeldOut(score, "conditional log-likelihood", unseen.n_rows)
             self.result_ = replace(result, state=None, held_out=held_out)
         return self
+
+    def _learn_once(
+        self, data: Dataset, unseen: Dataset | None, rng: np.random.Generator, said: dict[str, Any]
+    ) -> tuple[Learner, FitResult]:
+        """Make the start and the learner, and run it; return it with its result, of which something may be `said`."""
+        start = self._start(data, rng)
+        learner = self._learner(start, data)
+        if refusal := learner.refusal(start):
+            raise ArgumentError(refusal, argument="learner", value=getattr(learner, "registered_name", learner))
+        self._preflight(data, start, learner)
+        data = drop_empty_rows(data) if data.has_missing else data
+        result = self._run(learner, start, data, rng, unseen)
+        return learner, replace(result, provenance={**result.provenance, **said})
 
     def _run(
         self, learner: Learner, start: Any, data: Dataset, rng: np.random.Generator, unseen: Dataset | None = None

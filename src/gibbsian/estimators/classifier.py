@@ -8,9 +8,10 @@ import numpy as np
 
 from gibbsian.answers.decisions import bayes_decision
 from gibbsian.data import Dataset
-from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, notify
+from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, MaximumDoesNotExistError, notify
 from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.known import ESTIMATORS
+from gibbsian.estimators.penalty import one_over
 from gibbsian.inference.log_tables import digits
 from gibbsian.learners import MCL, MCPLE, run
 from gibbsian.models import BinaryLayer, CategoricalLayer, ConditionalModel
@@ -81,11 +82,12 @@ class GibbsClassifier(ClassifierMixin, BaseEstimator):
         "joint",
     )
     n_hidden: int = whole(0, "Number of hidden units, without a machine or with one that is named.")
-    l2: float = number(
+    l2: Any = number(
         1e-3,
         "Penalty `(l2/2) sum parameter^2` on the mean loss per row, without a machine or with one that is named. It "
-        "keeps parameters finite where features separate the labels.",
+        "keeps parameters finite where features separate the labels. 'auto' is 1 / rows.",
         least=0,
+        words=("auto",),
     )
     temperature: float = number(1.0, "T in `P = exp(-E/T) / Z`, without a machine or with one that is named.", above=0)
     max_iter: int = whole(1000, "Most steps, without a machine or with one that is named.", least=1)
@@ -210,7 +212,8 @@ class _Numbers(NamedTuple):
         model = ConditionalModel.zeros(n_inputs, outputs, BinaryLayer(asked.n_hidden), asked.temperature)
         data = Dataset.of_states(np.hstack([X, labels.codes]), "real", sample_weight=weights)
         start = model.scattered(data, rng)
-        learner = MCL(targets=range(n_inputs, n_inputs + len(sizes)), l2=asked.l2)
+        l2 = one_over(data) if asked.l2 == "auto" else asked.l2
+        learner = MCL(targets=range(n_inputs, n_inputs + len(sizes)), l2=l2)
         result = run(learner, start, data, rng, max_iter=asked.max_iter, tol=asked.tol)
         if not result.converged:
             notify(ConvergenceWarning(result.reason.partition(": ")[0], result.remedy))
@@ -236,12 +239,11 @@ class _Columns(NamedTuple):
         targets = ["y"] if not labels.several else [f"y{k}" for k in range(labels.codes.shape[1])]
         while set(targets) & set(features.names):
             targets = [f"{name}_" for name in targets]
-        if asked.learning != "joint":
-            penalties = {"l1": machine.l1, "l2": machine.l2}
-            learner = CONDITIONAL[asked.learning](targets=targets, **penalties)
-            machine.set_params(learner=learner, l1=0.0, l2=0.0)
-        words = _words(features, labels)
-        machine.fit(_table(X, features.names, targets, words), sample_weight=weights)
+        table = _table(X, features.names, targets, _words(features, labels))
+        if asked.learning == "joint":
+            machine.fit(table, sample_weight=weights)
+        else:
+            _fit_given(machine, CONDITIONAL[asked.learning], targets, table, weights)
         asked.machine_ = machine
         return cls(machine, targets, machine.result_)
 
@@ -250,6 +252,20 @@ class _Columns(NamedTuple):
         names = self.machine.names_[: -len(self.targets)]
         table = _table(X, names, self.targets, np.full((len(X), len(self.targets)), np.nan))
         return self.machine.predict_proba(table, columns=self.targets, joint=True)
+
+
+def _fit_given(machine: Any, kind: Any, targets: list[str], table: Any, weights: Any) -> None:
+    """Learn the targets given the other columns; where features separate them `l2="auto"` holds the parameters."""
+    l1, asked = machine.l1, machine.l2
+    strengths = (0.0, 1.0 / len(table)) if isinstance(asked, str) else (asked,)
+    for l2 in strengths:
+        machine.set_params(learner=kind(targets=targets, l1=l1, l2=l2), l1=0.0, l2=0.0)
+        try:
+            machine.fit(table, sample_weight=weights)
+            return
+        except MaximumDoesNotExistError:
+            if l2 == strengths[-1]:
+                raise
 
 
 def _machine(asked: GibbsClassifier) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.estimators.base import Estimator
+from gibbsian.estimators.penalty import l2_setting
 from gibbsian.learners import as_learner
 from gibbsian.learners.recipe import LOG_PRIOR
 from gibbsian.scikit import TransformerMixin, _check_feature_names_in, check_is_fitted
@@ -22,9 +23,7 @@ class LearnedMachine(Estimator):
     l1: float = number(
         0.0, "Penalty `l1 sum|interaction|` on the mean loss per row, in the model's own coding.", least=0
     )
-    l2: float = number(
-        0.0, "Penalty `(l2/2) sum parameter^2` on the mean loss per row, in the model's own coding.", least=0
-    )
+    l2: Any = l2_setting("Penalty `(l2/2) sum parameter^2` on the mean loss per row, in the model's own coding.")
     log_prior: Any = free(None, LOG_PRIOR, doc="str, callable or None")
     coding: Any = free(
         "auto",
@@ -39,7 +38,7 @@ class LearnedMachine(Estimator):
 
     def _learner_named(self, name: Any, **settings: Any) -> Any:
         """Return a learner by its name, with the penalties, or the learner itself."""
-        return as_learner(name, l1=self.l1, l2=self.l2, log_prior=self.log_prior, **settings)
+        return as_learner(name, l1=self.l1, l2=self._l2, log_prior=self.log_prior, **settings)
 
 
 class HiddenFeatures(TransformerMixin):

@@ -33,11 +33,13 @@ class DeepMachine(LayeredMachine):
         ),
     )
     learner: Any = free(
-        "stacking",
-        "How to learn: 'stacking' (the layers one after the other, then together, `max_iter` epochs each), 'minibatch' "
-        "(all together from random weights), or a learner object such as Stacking.",
+        "auto",
+        "How to learn: 'stacking' (the layers one after the other, then together, `max_iter` epochs each), which "
+        "'auto' is, 'minibatch' (all together from random weights), or a learner object such as Stacking.",
         doc="str or Learner",
     )
+
+    auto_learner = "stacking"
 
     scores_are_bounds: ClassVar[bool] = True
 

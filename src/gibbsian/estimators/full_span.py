@@ -11,6 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.domain import BINARY, SPIN, Coding
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
 from gibbsian.estimators.base import ESTIMATORS, Estimator
+from gibbsian.estimators.penalty import l2_setting, one_over
 from gibbsian.estimators.span_questions import SpanQuestions, has_hidden_variable, hidden_values
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
 from gibbsian.learners import FitResult, Learner, as_learner
@@ -85,11 +86,11 @@ class FullSpan(SpanQuestions, Estimator):
     learner: Any = positional(
         kw_only=False,
         default=free(
-            "span-greedy",
-            "TA22's algorithm ('span-greedy'); the one that also re-fits all parameters at once, whose cost is never "
-            "higher ('span-newton'); or all functions at once under L2, none selected ('span-dense'), which often "
-            "predicts new rows better, but needs `l2` and seven times the memory; or all under L1 alone ('span-l1'), "
-            "with the conditions of its minimum held to `tol`. Or a learner object with its own settings.",
+            "auto",
+            "TA22's algorithm ('span-greedy', which 'auto' is); the one that also re-fits all parameters at once and "
+            "usually ends lower ('span-newton'); or all functions at once under L2, none selected ('span-dense'), "
+            "which often predicts new rows better, but needs `l2` and seven times the memory; or all under L1 alone "
+            "('span-l1'), with the conditions of its minimum held to `tol`. Or a learner object with its own settings.",
             doc="str or Learner",
         ),
     )
@@ -97,7 +98,7 @@ class FullSpan(SpanQuestions, Estimator):
     max_iter: int = whole(100_000, "Most steps.", least=1)
     mdl_scale: float = number(1.0, "Factor on the description lengths of functions: less takes more of them.", least=0)
     l1: float = number(0.0, "Penalty `l1 sum|theta|` on the cost per row.", least=0)
-    l2: float = number(0.0, "Penalty `(l2/2) sum theta^2` on the cost per row, for functions of one column.", least=0)
+    l2: Any = l2_setting("Penalty `(l2/2) sum theta^2` on the cost per row, for functions of one column.")
     l2_growth: float = number(1.0, "By what factor `l2` grows with every further column of a function.", least=1)
     dtype: str = choice(
         "float64", "Of the tables of a fit; float32 takes half the memory, down to gains of 1e-6.", "float64", "float32"
@@ -139,6 +140,8 @@ class FullSpan(SpanQuestions, Estimator):
             tags.transformer_tags = TransformerTags()
         return tags
 
+    auto_learner = "span-greedy"
+
     # -- learning -----------------------------------------------------------------------------------------------------
     def _coding(self) -> Any:
         return "auto-categorical" if isinstance(self.coding, str) and self.coding == "auto" else self.coding
@@ -176,7 +179,9 @@ class FullSpan(SpanQuestions, Estimator):
             candidates = [self._around(candidate) for candidate in as_candidates(self.candidates)]
             return SpanSelection(candidates, combine=self.combine, max_iter=self.max_iter)
         given = {name: value for name, value in non_defaults(self).items() if name in OF_THE_LEARNER}
-        return self._around(as_learner(self.learner, **given))
+        dense = isinstance(self._asked, str) and self._asked == "span-dense"  # which is nothing without a penalty
+        given["l2"] = self._l2 or (one_over(data) if dense and isinstance(self.l2, str) else 0.0)
+        return self._around(as_learner(self._asked, **given))
 
     def _around(self, learner: Learner) -> Learner:
         """Put hidden variables, several starts and averages around a learner, as they are asked for."""
@@ -194,7 +199,7 @@ class FullSpan(SpanQuestions, Estimator):
         return learner
 
     def _learns_by_chunks(self) -> bool:
-        as_learner(self.learner).require_chunks()
+        as_learner(self._asked).require_chunks()
         return True
 
     def _preflight(self, data: Dataset, model: FullSpanModel, learner: Any) -> None:

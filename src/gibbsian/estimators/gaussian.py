@@ -12,6 +12,7 @@ from gibbsian.data.number_checks import column_units, require_full_rank
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.estimators.base import ESTIMATORS, Estimator
 from gibbsian.estimators.numbers import NumberTables
+from gibbsian.estimators.penalty import l2_setting
 from gibbsian.graphs import as_graph
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.running_moments import IMPROPER, RunningMoments
@@ -56,8 +57,8 @@ class GaussianMachine(NumberTables, Estimator):
     """
 
     learner: Any = free(
-        "mle",
-        "How to learn: 'mle', 'mple', 'score-matching', 'graphical-lasso', or a learner object.",
+        "auto",
+        "How to learn: 'mle', which 'auto' is, 'mple', 'score-matching', 'graphical-lasso', or a learner object.",
         doc="str or Learner",
     )
     graph: Any = free(
@@ -66,11 +67,13 @@ class GaussianMachine(NumberTables, Estimator):
         doc="str, Graph, networkx graph or list of pairs",
     )
     l1: float = number(0.0, "Penalty `l1 sum|interaction|` on the mean loss per row, in standard units.", least=0)
-    l2: float = number(0.0, "Penalty `(l2/2) sum parameter^2` on the mean loss per row, in standard units.", least=0)
+    l2: Any = l2_setting("Penalty `(l2/2) sum parameter^2` on the mean loss per row, in standard units.")
+
+    auto_learner = "mle"
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> GaussianModel:
         model = GaussianModel.apart(as_graph(self.graph, data.names), *column_units(data))
-        plain = self.learner in SMOOTH and not (self.l1 or self.l2 or data.has_missing)
+        plain = self._asked in SMOOTH and not (self.l1 or self._l2 or data.has_missing)
         if not plain or not model.graph.is_complete:
             return model
         moments = model.moments(data)
@@ -78,9 +81,9 @@ class GaussianMachine(NumberTables, Estimator):
         return model.with_precision(np.linalg.inv(moments.covariance), moments)
 
     def _learner(self, model: GaussianModel, data: Dataset) -> Learner:
-        smooth = self.learner in SMOOTH and not self.l1
+        smooth = self._asked in SMOOTH and not self.l1
         how: dict[str, Any] = {"optimizer": "newton"} if smooth and model.theta.size <= MOST_FOR_NEWTON else {}
-        learner = as_learner(self.learner, l1=self.l1, l2=self.l2, **how)
+        learner = as_learner(self._asked, l1=self.l1, l2=self._l2, **how)
         if not learner.takes_numbers:
             raise ArgumentError(
                 "is for columns whose values can be listed, and these are real numbers",

@@ -32,7 +32,7 @@ class HiddenBoltzmannMachine(HiddenFeatures, PairwiseTables, Convertible, Machin
     Visible and hidden units x = (v, h) have one energy, and the data show v only. The likelihood of a row is summed
     over h; its gradient is the expected statistics with v clamped to the row less those of the free machine. Hidden
     units let a pairwise machine have interactions of any order between the columns; missing cells are hidden units of
-    their row. Hidden units often let the likelihood rise for ever, so ``l2=0.01`` or so is a good thing to have.
+    their row. Hidden units often let the likelihood rise for ever; a small penalty is then added, unless ``l2=0``.
 
     Attributes
     ----------

@@ -39,7 +39,9 @@ def _has_values(machine: Any) -> bool:
 class LayeredMachine(HiddenFeatures, LearnedMachine):
     """A machine of layers; its subclasses say which model it has."""
 
-    learner: Any = free("minibatch", "How to learn: a registered name, or a learner object.", doc="str or Learner")
+    learner: Any = free(
+        "auto", "How to learn: a registered name, or a learner object; 'auto' is 'minibatch'.", doc="str or Learner"
+    )
     visible: str = choice(
         "auto",
         "Kind of the visible units. 'auto' takes two-valued columns as they are coded (spin for -1/1, else binary, "
@@ -69,6 +71,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
     )
     max_iter: int = whole(10, "Epochs: how often all rows are shown; other learners' most steps.", least=1)
 
+    auto_learner = "minibatch"
     _one_trace = True
 
     _welcome = ("sparse",)
@@ -110,7 +113,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         return model.replace(given.theta * (model.temperature / given.temperature))
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
-        return self._learner_named(self.learner, epochs=self.max_iter).for_layers()
+        return self._learner_named(self._asked, epochs=self.max_iter).for_layers()
 
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
         if hasattr(self, "model_"):

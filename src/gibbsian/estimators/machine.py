@@ -87,7 +87,7 @@ class Machine(LearnedMachine):
 
         batch_size = int(np.clip(data.n_rows // 500, 50, 50_000))
         if self._is_auto or self.learner == "online":
-            return Online(l1=self.l1, l2=self.l2, log_prior=self.log_prior, batch_size=batch_size)
+            return Online(l1=self.l1, l2=self._l2, log_prior=self.log_prior, batch_size=batch_size)
         return self._learner_named(self.learner).by_chunks(batch_size)
 
     def _learns_by_chunks(self) -> bool:
@@ -106,7 +106,7 @@ class Machine(LearnedMachine):
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
         """Refuse parameters that have run away, and keep the data's moments to compare the model's with."""
         if not is_penalised(learner):
-            check_runaway(result.model, data, learner)
+            check_runaway(result.model, data, learner, certain=not self._may_penalise)
         if learner.targets_in(data) is not None:  # the distribution of the other columns was not learned
             return result
         return replace(result, moments=self._moments(result.model, data))

@@ -230,13 +230,15 @@ class MixtureEstimator(ClassEstimator):
     """A mixture with a density: scores, criteria, samples."""
 
     learner: Any = free(
-        "em",
-        "How to learn: 'em' by steps over all rows, 'online-em' by running statistics of a few rows at a time, or a "
-        "learner object with its own settings.",
+        "auto",
+        "How to learn: 'em' by steps over all rows, which 'auto' is, 'online-em' by running statistics of a few rows "
+        "at a time, or a learner object with its own settings.",
         doc="str or Learner",
     )
     n_init: int = whole(5, "Starts; the one of least free energy is kept.", least=1)
     max_iter: int = whole(1000, "Most steps of each start.", least=1)
+
+    auto_learner = "em"
     tol: float = number(1e-7, "Converged when the free energy per row falls by no more.", least=0.0)
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
@@ -246,7 +248,7 @@ class MixtureEstimator(ClassEstimator):
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
         chosen = {"assignment": getattr(self, "assignment", "soft"), **self._placing}
         own: dict[str, Any] = {name: value for name, value in chosen.items() if value not in DEFAULTS}
-        return as_learner(self.learner, **own)
+        return as_learner(self._asked, **own)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-density per row."""

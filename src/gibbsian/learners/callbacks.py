@@ -180,11 +180,8 @@ class Printer(Callback):
         """Tell of a step."""
         assert run.info is not None
         now = time.perf_counter()
-        value, norm = run.info.value, run.info.gradient_norm
-        print(
-            f"[{self.name}] Iteration {run.n_steps}, value = {value:.4f}, gradient = {norm:.2g}, "
-            f"time = {now - self.before:.2f}s"
-        )
+        known = "".join(f", {name} = {x:.4g}" for name, x in run.info.figures().items())
+        print(f"[{self.name}] Iteration {run.n_steps}{known}, time = {now - self.before:.2f}s")
         self.before = now
 
 

@@ -10,11 +10,14 @@ from scipy.special import log_softmax
 from gibbsian.data import Dataset
 from gibbsian.inference import exact, is_affordable
 from gibbsian.learners.filling import EpochRows
-from gibbsian.models.layers import CategoricalLayer, Layer
+from gibbsian.models.layers import CategoricalLayer
 from gibbsian.models.restricted import RestrictedModel
 
 # Rows that the figures are computed from: enough for two digits of a mean, few enough to cost less than an epoch.
 WATCHED_ROWS = 1000
+# Of each row as many units are scored as so many products of visible and hidden units allow, and at least some.
+MOST_PRODUCTS = 5e7
+LEAST_UNITS = 4
 # log Z is summed after every epoch where it takes no longer.
 QUICK_SECONDS = 0.05
 
@@ -22,19 +25,24 @@ QUICK_SECONDS = 0.05
 class Watched:
     """Some rows, scored after every epoch: pseudolikelihood, or for numbers the error of reconstruction.
 
-    The pseudolikelihood is estimated from one observed unit of each row, always the same, so that curves are smooth.
+    The pseudolikelihood is that of all observed units where this is cheap, else it is estimated from some units of each
+    row: always the same ones, so that curves are smooth, and the same ones whatever the rows, so that those of training
+    and held-out rows differ by the rows alone.
     """
 
-    def __init__(self, rows: EpochRows, layer: Layer):
-        # a generator of its own: what is watched must not change what is learned, nor differ in a resumed run
-        rng = np.random.default_rng(0)
+    def __init__(self, rows: EpochRows, model: RestrictedModel):
+        # generators of its own: what is watched must not change what is learned, nor differ in a resumed run
+        n_units, n_rows = model.visible.n_units, min(WATCHED_ROWS, rows.n_rows)
         self.rows = rows
-        self.name, self.sign = ("reconstruction_error", 1) if layer.kind == "gaussian" else ("log_pseudolikelihood", -1)
-        self.places = rng.choice(rows.n_rows, min(WATCHED_ROWS, rows.n_rows), replace=False)
-        chances = rng.random((len(self.places), layer.n_units))
-        if (missing := rows.missing(self.places)) is not None:
-            chances[missing] = -1.0
-        self.units = chances.argmax(axis=1)
+        gaussian = model.visible.kind == "gaussian"
+        self.name, self.sign = ("reconstruction_error", 1) if gaussian else ("log_pseudolikelihood", -1)
+        self.places = np.random.default_rng(0).choice(rows.n_rows, n_rows, replace=False)
+        one_unit = n_rows * n_units * model.n_hidden
+        n_scored = int(np.clip(MOST_PRODUCTS // max(one_unit, 1), LEAST_UNITS, n_units))
+        order = np.random.default_rng(1).random((n_rows, n_units)).argsort(axis=1)
+        self.units = order[:, :n_scored].T
+        missing = rows.missing(self.places)
+        self.shown = np.ones(self.units.shape) if missing is None else ~missing[np.arange(n_rows), self.units]
 
     def __call__(self, model: RestrictedModel, filled: np.ndarray) -> float:
         """Return the figure, given what stands in missing cells."""
@@ -44,7 +52,12 @@ class Watched:
         if model.visible.kind == "gaussian":
             again = model.visible_means(model.hidden_means(values))
             return float(shares @ np.square(values - again).mean(axis=1))
-        return model.visible.n_units * float(shares @ unit_log_probabilities(model, values, self.units))
+        scores = sum(
+            shown * unit_log_probabilities(model, values, units)
+            for units, shown in zip(self.units, self.shown, strict=True)
+        )
+        weights = self.shown @ shares
+        return model.visible.n_units * float(shares @ scores) / float(weights.sum() or 1.0)
 
 
 class HeldOutCurves:
@@ -66,7 +79,7 @@ class HeldOutCurves:
         problem, model = run.state.problem, run.state.problem.here(run.state.progress)
         parts = [EpochRows(problem.in_units(part)) for part in self.shown]
         if self.watched is None:
-            self.watched = Watched(parts[1], model.visible)
+            self.watched = Watched(parts[1], model)
         seen, unseen = (
             float(rows.data.shares @ model.log_weights(rows.states(np.arange(rows.n_rows), np.empty(0))))
             for rows in parts

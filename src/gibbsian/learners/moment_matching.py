@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
 from gibbsian.expectations.clamped import CLAMPED, present_means
 from gibbsian.learners.base import LearnerState
 from gibbsian.learners.hidden import choose_clamped, start_of_free_phase
-from gibbsian.learners.noisy_steps import NoisySteps, OnWalk, paced_adam
+from gibbsian.learners.noisy_steps import NoisySteps, OnWalk, from_independent, paced_adam
 from gibbsian.learners.recipe import WithPrior, as_optimizer
 from gibbsian.models import Model
 from gibbsian.objectives.priors import SmoothPenalty, check_prior
@@ -95,9 +96,9 @@ class MomentMatching(WithPrior):
 
     Sampled moments make noisy steps that never come to rest. With ``average=True`` the answer is the running mean of
     the parameters (Polyak), the gradient is averaged in the same way, and from `min_iter` on the fit ends when no
-    entry of that mean is larger than half its Monte Carlo standard error, which is the noise that is reported. The
-    error takes the steps for independent; the samples of persistent chains are not, so it is too small for them and
-    the fit goes on rather longer than it must.
+    entry of that mean is larger than two of its Monte Carlo standard errors: the moments agree as far as the samples
+    can tell. The errors count samples that repeat each other, as those of persistent chains do, for fewer. Chains that
+    are slow still may end after 500 steps, when no moment is further off than half the standard error of the data's.
 
     Examples
     --------
@@ -148,10 +149,12 @@ class MomentMatching(WithPrior):
         else:
             statistics = model.mean_statistics(data.states, data.weights)
         optimizer: Any = paced_adam(model) if self.optimizer is None else self.optimizer
-        steps = NoisySteps(optimizer, self._l1_of(model, data), centring, self.average, self.min_iter)
+        start = model if self.optimizer is not None else from_independent(model, data)
+        error = moment_errors(model, data) / model.temperature
+        steps = NoisySteps(optimizer, self._l1_of(model, data), centring, self.average, self.min_iter, error)
         samples = self.expectation.init(model, rows, rng)  # type: ignore[union-attr]
         problem = _Problem(model, data, statistics, clamped, steps, self._smooth_of(model, data))
-        return LearnerState(problem, _Progress(steps.start(model.theta), samples, posterior))
+        return LearnerState(problem, _Progress(steps.start(start.theta), samples, posterior))
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take one expectation and one step along the difference of moments; the value is not known."""

@@ -7,19 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.expectations.clamped import shrunk_means
 from gibbsian.models import Model
 from gibbsian.models.centring import Centring
 from gibbsian.optimizers import Adam, Decay, GradientStep, StepInfo
-from gibbsian.optimizers.base import gradient_norm
+from gibbsian.optimizers.base import subgradient
 
 # Running means weigh step s by about s^3 (Shamir and Zhang 2013): the last quarter of the steps counts, whatever
 # their number, and the way from the start is soon forgotten.
 _FORGETTING = 3.0
-# The fit has come to rest when its mean gradient is this part of a standard error. Parameters follow the noise, so that
-# steps which have settled make mean gradients far smaller than chance does; those under way in any direction do not.
-_AT_REST = 0.5
+# Samples of slow chains repeat each other; no more than so many are taken for one.
+_MOST_REPEATS = 100.0
+# A fit has come to rest when no entry of its mean gradient, of hundreds, is more standard errors from zero.
+_AT_REST = 2.0
+# Slow chains come to rest late. After so many steps it is enough that no moment is further from the data's than this
+# part of the data's own standard error, which adds an eighth to the error of the answer at most.
+_PATIENCE = 500
+_OF_DATA_ERROR = 0.5
 # Parameters have unequal curvatures, and noise must fade: Adam with a Robbins-Monro rate.
 DEFAULT_OPTIMIZER = Adam(learning_rate=0.05, decay=Decay(power=0.75, delay=100))
+# Chains have more noise than minibatches: on the house votes they settle sooner when it fades sooner.
+OF_CHAINS = replace(DEFAULT_OPTIMIZER, decay=Decay(power=0.75, delay=50))
 # What the parameters around a variable may move in one step, all together. Two synthetic tables of 60 columns, learned
 # with 10 hidden units (35 interactions a variable), ended lower at the rate 0.05 than at 0.03 or less, at times by
 # nats; complete graphs of 100 variables fared as well at 0.01 as at 0.05. A tuned rate may still be better.
@@ -33,8 +41,10 @@ class Walk:
     theta: np.ndarray
     iterate: np.ndarray
     motion: Any
+    gradient: np.ndarray
     mean_gradient: np.ndarray
     variance: np.ndarray
+    roughness: np.ndarray
     noise: float
     evaluations: int
 
@@ -65,20 +75,36 @@ class NoisySteps:
     centring: Centring | None
     average: bool
     min_iter: int
+    data_error: np.ndarray | None = None  # standard errors of the gradient as rows are few
 
     def start(self, theta: np.ndarray) -> Walk:
         """Return the walk before its first step."""
         zeros = np.zeros_like(theta)
-        return Walk(theta, theta, self.optimizer.init_move(theta), zeros, zeros, 0.0, 0)
+        return Walk(theta, theta, self.optimizer.init_move(theta), zeros, zeros, zeros, zeros, 0.0, 0)
 
     def step(self, walk: Walk, gradient: np.ndarray, stderr: np.ndarray) -> tuple[Walk, StepInfo]:
         """Take one step; the norm reported is that of the gradient that was followed, or of its running mean."""
         iterate, motion = self._move(walk, gradient)
-        mean_gradient, variance, noise = self._judge(walk, gradient, stderr)
-        norm = gradient_norm(walk.iterate, mean_gradient, self.l1)
         t = walk.evaluations
-        new = Walk(self._answer(walk, iterate), iterate, motion, mean_gradient, variance, noise, t + 1)
-        return new, StepInfo(float("nan"), norm, self.optimizer.rate_at(t), t + 1, noise=noise)
+        weight = self._weight(t)
+        mean = walk.mean_gradient + weight * (gradient - walk.mean_gradient)
+        variance = walk.variance + weight * (stderr**2 - walk.variance)
+        changes = (gradient - walk.gradient) ** 2 / 2 if t else stderr**2
+        roughness = walk.roughness + weight * (changes - walk.roughness)
+        rest = np.abs(subgradient(walk.iterate, mean, self.l1))
+        norm = float(rest.max(initial=0.0))
+        noise = self._noise(rest, variance, roughness, t + 1)
+        new = Walk(self._answer(walk, iterate), iterate, motion, gradient, mean, variance, roughness, noise, t + 1)
+        verdict = self._verdict(rest, norm, noise, t + 1)
+        return new, StepInfo(float("nan"), norm, self.optimizer.rate_at(t), t + 1, noise=noise, verdict=verdict)
+
+    def _verdict(self, rest: np.ndarray, norm: float, noise: float, n_steps: int) -> str:
+        """Say that a walk of slow chains is near enough, where it is."""
+        if not noise or norm <= noise or n_steps < _PATIENCE or self.data_error is None:
+            return ""
+        near = (rest <= _OF_DATA_ERROR * self.data_error).all()
+        agree = f"the moments agree with the data's to {_OF_DATA_ERROR:g} of their standard errors"
+        return f"converged after {n_steps} steps: {agree}" if near else ""
 
     def _move(self, walk: Walk, gradient: np.ndarray) -> tuple[np.ndarray, Any]:
         centring = self.centring
@@ -92,14 +118,21 @@ class NoisySteps:
         """Weight of the newest of ``t + 1`` steps in the running means."""
         return (_FORGETTING + 1) / (_FORGETTING + 1 + t) if self.average else 1.0
 
-    def _judge(self, walk: Walk, gradient: np.ndarray, stderr: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return the mean gradient, its variance, and the noise to judge it by (zero while it is too early)."""
-        weight = self._weight(walk.evaluations)
-        mean = (1 - weight) * walk.mean_gradient + weight * gradient
-        variance = (1 - weight) ** 2 * walk.variance + weight**2 * stderr**2
-        if not self.average or walk.evaluations + 1 < self.min_iter:
-            return mean, variance, 0.0
-        return mean, variance, _AT_REST * float(np.sqrt(variance.max(initial=0.0)))
+    def _noise(self, gradient: np.ndarray, variance: np.ndarray, roughness: np.ndarray, n_steps: int) -> float:
+        """Return what of the largest entry is noise, judged by the entry furthest off; zero while it is too early.
+
+        Persistent chains repeat themselves: where the gradient changes from step to step by the part ``q = 1 -
+        correlation`` of what independent samples would make it, a step is worth ``q / (2 - q)`` of an independent one.
+        Changes, unlike spreads, do not take a walk that is under way for noise (von Neumann 1941).
+        """
+        if not self.average or n_steps < self.min_iter:
+            return 0.0
+        known = variance > 0
+        fresh = np.clip(roughness[known] / variance[known], 1 / _MOST_REPEATS, 1.0)
+        weights = (_FORGETTING + 1) ** 2 / (2 * _FORGETTING + 1) / n_steps  # the sum of their squares
+        error = _AT_REST * np.sqrt(weights * variance[known] * (2 - fresh) / fresh)
+        worst = (gradient[known] / error).max(initial=0.0)
+        return float(gradient.max() / worst) if worst else 0.0
 
     def _answer(self, walk: Walk, iterate: np.ndarray) -> np.ndarray:
         """Average the iterates; what the penalty holds at zero now is zero in the answer."""
@@ -115,8 +148,8 @@ def paced_adam(model: Model) -> Adam:
     Adam moves all parameters by about the rate at once, in the first steps all the same way, so that the field on a
     variable moves by the rate times the number of its interactions. Chains do not keep up with fields that jump.
     """
-    rate = min(DEFAULT_OPTIMIZER.learning_rate, MOST_FIELD / max(_interactions_around(model), 1.0))
-    return replace(DEFAULT_OPTIMIZER, learning_rate=rate)
+    rate = min(OF_CHAINS.learning_rate, MOST_FIELD / max(_interactions_around(model), 1.0))
+    return replace(OF_CHAINS, learning_rate=rate)
 
 
 def _interactions_around(model: Model) -> float:
@@ -124,3 +157,11 @@ def _interactions_around(model: Model) -> float:
     degrees = model.interactions_around
     total = float(degrees.sum())
     return float(degrees @ degrees) / total if total else 0.0
+
+
+# -- where the steps begin ---------------------------------------------------------------------------------------------
+def from_independent(model: Any, data: Any) -> Any:
+    """Return the machine of independent columns with the data's means, where learning would begin at zero."""
+    if model.theta.any() or model.n_hidden:
+        return model
+    return model.independent(shrunk_means(model, data)) or model

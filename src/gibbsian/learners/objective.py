@@ -10,7 +10,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.expectations.clamped import present_means
+from gibbsian.expectations.clamped import present_means, shrunk_means
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.recipe import Recipe, WithPrior, as_optimizer, optimizer_setting
 from gibbsian.models import Model
@@ -92,7 +92,7 @@ class ObjectiveLearner(WithPrior):
         origin, near = present_means(data), None
         centred = replace(plain, centring=model.centred(origin, l1=bool(l1.any())))
         if not (data.has_missing or model.n_hidden or l1.any()):
-            mean = _shrunk(origin, model, data.total_weight)
+            mean = shrunk_means(model, data)
             near = model.independent(mean)
         if near is None:
             return centred, model.theta
@@ -242,13 +242,6 @@ class WithMetric:
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return value and gradient."""
         return self.value_and_gradient(theta)
-
-
-def _shrunk(means: np.ndarray, model: Model, total_weight: float) -> np.ndarray:
-    """Return the means of the columns with one more row of each of two values, so that none has a single value."""
-    domain: Any = model.domain
-    middle = (domain.low + domain.high) / 2 if domain.two_valued else 0.0
-    return (total_weight * means + 2.0 * middle) / (total_weight + 2.0)
 
 
 def ridge(function: Function, l2: float) -> Function:

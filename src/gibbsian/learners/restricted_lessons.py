@@ -35,7 +35,7 @@ class RestrictedLessons(Lessons):
         self.phase: Any
         self.learner, self.rows, self.phase = learner, rows, learner.phase(model)
         self.sampled = isinstance(self.phase, SampledPhase)
-        self.make_gradient, self.watched = GradientMaker(), Watched(rows, model.visible)
+        self.make_gradient, self.watched = GradientMaker(), Watched(rows, model)
         # the step over the weights is one over their energies, whatever the temperature
         self.divisor = model.temperature
 

@@ -177,13 +177,16 @@ class FitResult(Shown):
     @cached_property
     def training(self) -> TrainingReport:
         """Is it trained? Computed when first asked for, with a fixed seed where moments are sampled."""
-        from gibbsian.learners.trained import training_report
+        from gibbsian.learners.trained import penalty_pull, training_report
 
         if self.moments is None:
-            raise ArgumentError("the moments of the data were not kept", "fit again to compare them with the model's")
-        rng = np.random.default_rng(0)
+            raise ArgumentError("moments are not what this model is learned by", "compare `score` of held-out rows")
+        rng, pull, story = np.random.default_rng(0), None, self.provenance
         norm = float(self.trace.rows[-1][2]) if self.trace.rows else float("nan")
-        return training_report(self.model, self.moments, norm, self.penalised, rng)
+        if self.penalised:
+            penalties = story.get("l1", 0.0), story.get("l2", 0.0), story.get("log_prior")
+            pull = penalty_pull(self.model, *penalties, float(story.get("rows", 1)))
+        return training_report(self.model, self.moments, norm, rng, pull, self.converged)
 
     @property
     def n_steps(self) -> int:

@@ -13,14 +13,15 @@ from gibbsian.objectives import Likelihood
 # e^6 is one row in 400, e^12 one in 160,000, more rows than most tables have.
 SUSPICIOUS_LOG_ODDS = 6.0
 ALARMING_LOG_ODDS = 12.0
-_REMEDY = "add a penalty such as `l2=0.01`, or drop or merge the columns that determine each other"
+_REMEDY = "add a penalty by `l2='auto'`, or drop or merge the columns that determine each other"
 
 
-def check_runaway(model: Any, data: Dataset, learner: Learner) -> None:
+def check_runaway(model: Any, data: Dataset, learner: Learner, certain: bool = True) -> None:
     """Raise or warn where unpenalised parameters have run away because there is no finite maximum.
 
     Preflight finds single values, pairs and cliques that rule a maximum out, and triples of two-valued columns. What is
-    left shows in large parameters; then a linear programme decides, where there is one and it is small enough.
+    left shows in large parameters; then a linear programme decides, where there is one and it is small enough. Unless
+    it must be `certain`, what would be warned of is raised.
     """
     largest = float(model.log_odds().max(initial=0.0))
     if largest < SUSPICIOUS_LOG_ODDS:
@@ -35,8 +36,7 @@ def check_runaway(model: Any, data: Dataset, learner: Learner) -> None:
     if exists is False:
         raise MaximumDoesNotExistError("the likelihood has no finite maximum on these data", _REMEDY)
     if exists is None and largest >= ALARMING_LOG_ODDS:
-        notify(
-            MaximumDoesNotExistWarning(
-                f"parameters have grown to log-odds of {largest:.0f}, so there may be no finite maximum", _REMEDY
-            )
-        )
+        reason = f"parameters have grown to log-odds of {largest:.0f}, so there may be no finite maximum"
+        if not certain:
+            raise MaximumDoesNotExistError(reason, _REMEDY)
+        notify(MaximumDoesNotExistWarning(reason, _REMEDY))

@@ -18,7 +18,7 @@ from gibbsian.models.factors import FactorGraph, Marginal, zero_sum
 from gibbsian.models.file_parts import SIZE
 from gibbsian.models.interactions import Interactions, of_tables
 from gibbsian.models.scopes import Scopes, spread_over_edges
-from gibbsian.models.states import checked_states
+from gibbsian.models.states import checked_shares, checked_states
 from gibbsian.registry import Registry
 
 MODELS = Registry("model", "gibbsian.models", "MODELS")
@@ -117,9 +117,10 @@ class Model(Protocol):
     def n_hidden(self) -> int:
         """How many of them, the last ones, are units that no row of data shows."""
 
-    @property
-    def sums_present_cells(self) -> bool:
-        """Whether `mean_statistics` takes zeros at missing cells, which then add nothing."""
+    def present_sums(
+        self, x: np.ndarray, present: np.ndarray, weights: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the sums of S over the states that show its cells, and the shares of these states."""
 
     @property
     def answers(self) -> str:
@@ -187,7 +188,6 @@ class ExponentialFamily:
     # The exact clamped phase of its rows.
     clamped_sums: ClassVar[str] = "gibbsian.expectations.exact:ClampedExact"
     sweeps: ClassVar[str] = "gibbsian.samplers.table_gibbs:factor_sweeps"
-    sums_present_cells: ClassVar[bool] = False
     # Whether it is pairs of two-valued variables with one coupling each, for which there are compiled sweeps.
     is_pairwise: ClassVar[bool] = False
     # Whether it is a table of biases for each variable and one of couplings for each edge.
@@ -306,6 +306,35 @@ class ExponentialFamily:
         """Return an approximate inverse Hessian where columns are independent, or None (see `conditioning`)."""
         return None
 
+    def present_sums(
+        self: Any, x: np.ndarray, present: np.ndarray, weights: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the sums of S over the states that show its cells, and the shares of these states.
+
+        They come from the tables of what the states show of each factor; the share of a parameter of several factors is
+        the mean of theirs. None where the values of variables cannot be listed.
+        """
+        if not hasattr(self, "statistics_from") or self.of_numbers or not hasattr(self.domain, "to_codes"):
+            return None
+        shares, codes = checked_shares(weights, len(x)), self.domain.to_codes(x).astype(np.intp)
+        sizes = self.domain.cardinalities(self.n_variables)
+
+        def shown(nodes: Sequence[int]) -> np.ndarray:
+            rows, shape = present[:, nodes].all(axis=1), tuple(sizes[list(nodes)])
+            places = np.ravel_multi_index(tuple(codes[rows][:, list(nodes)].T), shape)
+            return np.bincount(places, shares[rows], minlength=int(np.prod(shape))).reshape(shape)
+
+        def uneven(nodes: Sequence[int], share: float = 1.0) -> np.ndarray:
+            # over an even one a function may have mean zero
+            table = np.arange(1.0, sizes[list(nodes)].prod() + 1).reshape(sizes[list(nodes)])
+            return share * table / table.sum()
+
+        means = self.statistics_from(lambda nodes: _normalised(shown(nodes)))
+        parts = self.statistics_from(lambda nodes: uneven(nodes, float(shown(nodes).sum())))
+        whole = self.statistics_from(uneven)
+        share = np.divide(parts, whole, out=np.zeros_like(whole), where=whole != 0)
+        return means * share, share
+
     @property
     def interactions_around(self: Any) -> np.ndarray:
         """Number of interactions of each variable."""
@@ -348,3 +377,8 @@ class ExponentialFamily:
         """Return by how much each parameter alone can change a log-probability, whatever coding and gauge."""
         low, high = self.statistic_range
         return (high - low) * np.abs(self.theta) / self.temperature
+
+
+def _normalised(table: np.ndarray) -> np.ndarray:
+    """Return shares as probabilities; zeros where there are none."""
+    return table / (table.sum() or 1.0)

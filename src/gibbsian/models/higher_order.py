@@ -277,7 +277,19 @@ class HigherOrderModel(ExponentialFamily):
         >>> model.mean_statistics(np.array([[1, 1], [1, -1]]), weights=np.array([3.0, 1.0]))
         array([1. , 0.5])
         """
-        codes, levels = self._codes(x), self.level_table
+        return self._mean_products(self._codes(x), self.level_table, weights)
+
+    def present_sums(
+        self, x: np.ndarray, present: np.ndarray, weights: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sums of the products over the states that show them, and the shares of these states."""
+        # a missing cell is one more value, zero; the products of ones count the states that have no such
+        missing, levels = self.level_table.shape[1], np.pad(self.level_table, ((0, 0), (0, 1)))
+        codes = np.where(present, self._codes(x), missing).astype(np.uint8)
+        ones = (np.arange(missing + 1) < missing) * np.ones_like(levels)
+        return self._mean_products(codes, levels, weights), self._mean_products(codes, ones, weights)
+
+    def _mean_products(self, codes: np.ndarray, levels: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         shares = checked_shares(weights, len(codes))
         return sum_in_order(
             lambda block: kernels.statistics(codes[block], levels, shares[block], self.scopes.runs, *self.clique_csr),

@@ -76,7 +76,6 @@ class PairwiseModel(ExponentialFamily):
     n_hidden: int = 0
 
     sweeps = "gibbsian.samplers.gibbs:spin_sweeps"
-    sums_present_cells = True
 
     def __post_init__(self) -> None:
         n_edges = self.graph.n_edges
@@ -219,6 +218,13 @@ class PairwiseModel(ExponentialFamily):
         scales = np.full(self.theta.size, half**2 / self.temperature)
         scales[: self.n_biases] = half / self.temperature
         return pair_centring(self.graph, origin, scales) if self.bias else Centring(scales)
+
+    def present_sums(
+        self, x: np.ndarray, present: np.ndarray, weights: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sums of the products over the states that show them, and the shares of these states."""
+        # with zeros at missing cells products add nothing, and those of the mask of present cells count the others
+        return self.mean_statistics(x * present, weights), self.mean_statistics(present, weights)
 
     def independent(self, mean: np.ndarray) -> Self:
         """Return the machine of independent columns with these means, all between the two values."""

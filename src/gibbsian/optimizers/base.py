@@ -6,6 +6,7 @@ Every optimiser minimises ``function(theta) + sum(l1 * |theta|)``: the function 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
@@ -92,6 +93,11 @@ class StepInfo(NamedTuple):
     verdict: str = ""
     failure: str = ""
     details: Mapping[str, float] = MappingProxyType({})
+
+    def figures(self) -> dict[str, float]:
+        """Return what is known of the step by name: the value, the gradient, its noise, the learner's own figures."""
+        named = {"value": self.value, "gradient": self.gradient_norm, "noise": self.noise or math.nan, **self.details}
+        return {name: number for name, number in named.items() if math.isfinite(number)}
 
 
 @runtime_checkable

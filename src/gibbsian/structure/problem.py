@@ -11,7 +11,14 @@ import numpy as np
 from gibbsian.data import Dataset, preflight
 from gibbsian.display import Shown
 from gibbsian.domain import SPIN
-from gibbsian.errors import ArgumentError, ConstantColumnError, ConvergenceWarning, DegenerateDataWarning, notify
+from gibbsian.errors import (
+    ArgumentError,
+    ConstantColumnError,
+    ConvergenceWarning,
+    DegenerateDataWarning,
+    MaximumDoesNotExistError,
+    notify,
+)
 from gibbsian.estimators import BoltzmannMachine
 from gibbsian.graphs import Graph, as_graph
 from gibbsian.learners import Learner
@@ -105,10 +112,13 @@ class Problem:
                 model = PairwiseModel.zeros(self.candidates, SPIN, bias=self.bias)
                 preflight(self.spins, model, l1=l1, l2=0.0 if l1 else self.l2)
             except ConstantColumnError as error:
-                remedy = error.remedy.replace(" or add a penalty such as `l2=0.01`", "")
+                remedy = error.remedy.replace(" or add a penalty by `l2='auto'`", "")
                 raise ConstantColumnError(
                     error.reason, remedy
                 ) from None  # the ridge is that of the refit: it would not help
+            except MaximumDoesNotExistError as error:
+                number = f"such as `l2={1 / self.data.total_weight:.2g}`"  # the refit has no default to fall back on
+                raise MaximumDoesNotExistError(error.reason, error.remedy.replace("by `l2='auto'`", number)) from None
 
     def independent(self) -> PairwiseModel:
         """Return the best model of spins without couplings: each variable with its own mean."""

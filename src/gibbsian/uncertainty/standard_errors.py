@@ -287,7 +287,7 @@ def _inverse(jacobian: np.ndarray) -> np.ndarray:
     if inverse is None:
         raise DataError(
             "the data do not determine every parameter (the information matrix is singular)",
-            "fit with a penalty such as `l2=0.01`, or drop columns that determine each other",
+            "fit with a penalty, such as one over the number of rows, or drop columns that determine each other",
         )
     return np.outer(scales, scales) * inverse
 

@@ -22,7 +22,6 @@ TABLE = ("--drop", "id", "--drop", "w", "--complete-rows")
         ("a,b\n", ["data.csv", "no rows"]),
         ("a,b\n0,x\n1,y\n1,z\n", ["column 'b' holds text", "--drop b"]),
         ("a,b\n0,1\n1,2\n2,0\n", ["column 'a' holds 3 different values", "--binarize"]),
-        ("a,b\n0,1\n1,1\n0,1\n", ["'b'", "--l2"]),
         ("a,b\n0,1\n1\n", ["ragged"]),
     ],
 )

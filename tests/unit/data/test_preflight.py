@@ -79,7 +79,7 @@ def test_a_column_without_observed_cells_is_named():
 def test_constant_columns_are_all_named():
     cells = np.hstack([FULL, np.zeros((8, 5))])
     data = read(cells)
-    sentence = r"columns 'x3', 'x4', 'x5', 'x6', 'x7' have one value only.*drop them or add a penalty such as l2=0.01"
+    sentence = r"columns 'x3', 'x4', 'x5', 'x6', 'x7' have one value only.*drop them or add a penalty by l2='auto'"
     for l1 in (0.0, 0.5):
         with pytest.raises(ConstantColumnError, match=sentence):
             preflight_graph(data, complete(data), l1=l1)
@@ -109,7 +109,7 @@ def test_empty_combinations_are_named_and_counted():
     data = gb.Dataset.read(np.vstack([cells, 0 * cells]), names=list("abcd"))
     with pytest.raises(
         MaximumDoesNotExistError,
-        match=r"'a'=1 never occurs together with 'b'=1; .*; and 3 other pairs likewise: add a penalty such as l2=0.01",
+        match=r"'a'=1 never occurs together with 'b'=1; .*; and 3 other pairs likewise: add a penalty by l2='auto'",
     ):
         preflight_graph(data, complete(data))
     for penalty in ({"l1": 0.1}, {"l2": 0.1}):

@@ -439,7 +439,7 @@ def test_held_out_rows_and_model_selection(rng):
     [
         ({"learner": "quick"}, "learner='quick' is not known"),
         ({"learner": "mple"}, "learner='mple' learns the parameters of given functions"),
-        ({"learner": "span-dense"}, r"l2=0\.0 must be above 0 with learner='span-dense', .* give l2"),
+        ({"learner": "span-dense", "l2": 0.0}, r"l2=0\.0 must be above 0 with learner='span-dense', .* give l2"),
         ({"learner": "span-dense", "l2": 0.1, "l1": 0.1}, "learner='span-dense' has no setting l1"),
         ({"learner": "span-dense", "l2": 0.1, "dtype": "float32"}, "learner='span-dense' has no setting dtype"),
         ({"dtype": "int8"}, "dtype='int8' is not known: use one of float64, float32"),

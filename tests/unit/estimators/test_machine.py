@@ -230,7 +230,7 @@ class TestHigherOrder:
     def test_empty_triples_are_named(self):
         rows = self.rows[self.rows.sum(axis=1) < 3]
         with pytest.raises(MaximumDoesNotExistError, match="'x0'=1, 'x1'=1, 'x2'=1 never occur together"):
-            gb.HigherOrderBoltzmannMachine(order=3).fit(rows)
+            gb.HigherOrderBoltzmannMachine(order=3, l2=0.0).fit(rows)
         assert gb.HigherOrderBoltzmannMachine(order=3, l2=0.1).fit(rows).result_.converged
 
     def test_categories_have_no_products(self):
@@ -340,9 +340,9 @@ class TestPotts:
         with pytest.raises(ArgumentError, match="PottsMachine learns categories"):
             gb.PottsMachine(coding="auto").fit([[0, 1], [1, 0]])
         with pytest.raises(ConstantColumnError, match="'hair'"):
-            gb.PottsMachine(coding=gb.data.Labels({"hair": ["red", "blond"]})).fit(frame.assign(hair="red"))
+            gb.PottsMachine(l2=0.0, coding=gb.data.Labels({"hair": ["red", "blond"]})).fit(frame.assign(hair="red"))
         with pytest.raises(MaximumDoesNotExistError, match=r"never occurs together.*l2"):
-            gb.PottsMachine().fit([["a", 1], ["b", 2], ["c", 1]])
+            gb.PottsMachine(l2=0.0).fit([["a", 1], ["b", 2], ["c", 1]])
         with pytest.raises(DataError, match="different values"):
             gb.PottsMachine(l2=0.1).fit(rng.random((200, 2)))
         with pytest.raises(ValueError, match="feature names should match"):

@@ -144,7 +144,7 @@ class TestStream:
     def test_constant_columns_are_named(self, tmp_path):
         np.save(tmp_path / "flat.npy", np.column_stack([np.arange(100) % 2, np.ones(100, int)]))
         with pytest.raises(ConstantColumnError, match="'x1'"):
-            gb.BoltzmannMachine().fit(DataStream.open(tmp_path / "flat.npy"))
+            gb.BoltzmannMachine(l2=0.0).fit(DataStream.open(tmp_path / "flat.npy"))
 
     def test_other_learners_are_refused(self, path):
         with pytest.raises(ArgumentError, match="learner='pcd'"):

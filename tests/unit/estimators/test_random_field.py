@@ -113,7 +113,7 @@ def test_intervals_cover_a_tied_coupling(rng):
 
 def test_what_cannot_be_determined_is_refused():
     with pytest.raises(MaximumDoesNotExistError, match=r"equal\(x0,x1\) has its largest value in every row"):
-        gb.MarkovRandomFieldMachine("equal", tied=True).fit([[0, 0], [1, 1], [0, 0]])
+        gb.MarkovRandomFieldMachine("equal", tied=True, l2=0.0).fit([[0, 0], [1, 1], [0, 0]])
     with pytest.raises(CodingError, match="the support is from 0 to 1"):
         gb.MarkovRandomFieldMachine("bias", support=(0, 1)).fit([[0.5], [1.5]])
     for support in ("line", (1, 2, 3), 5):

@@ -294,3 +294,15 @@ def test_a_column_that_never_varies_keeps_finite_biases(rng):
     rows = data_rows(np.column_stack([np.ones(50), np.zeros(50), rng.integers(0, 2, 50)]))
     start = start_model(BinaryLayer(3), BinaryLayer(2), rows, rng)
     np.testing.assert_allclose(start.visible_biases[:2], [np.log(101), -np.log(101)])
+
+
+def test_curves_score_every_unit_of_rows_seen_and_not_seen(rng):
+    states = rng.integers(0, 2, (60, 5))
+    training, held_out = data_rows(states[:40]), data_rows(states[40:])
+    fit = trained(
+        Minibatch(max_iter=2, batch_size=10), random_machine("binary", "binary", rng), training, rng,
+        callbacks=Minibatch().monitors(training, held_out),
+    )  # fmt: skip
+    for name, rows in (("log_pseudolikelihood", states[:40]), ("held_out_log_pseudolikelihood", states[40:])):
+        expected = log_pseudolikelihood(fit.model, rows).mean()
+        assert fit.history[name][-1] == pytest.approx(expected, rel=1e-6)

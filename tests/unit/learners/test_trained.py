@@ -36,24 +36,23 @@ def test_z_scores_are_differences_in_standard_errors(data, rng):
         mean = probabilities @ law
         deviation = np.sqrt(probabilities @ law**2 - mean**2)
         expected.extend((values.mean(axis=0) - mean) / (deviation / np.sqrt(len(x))))
-    report = training_report(model, data_moments(model, data), 0.0, False, rng)
+    report = training_report(model, data_moments(model, data), 0.0, rng)
     np.testing.assert_allclose(report.z_scores, expected, rtol=1e-10)
 
 
 def test_a_wrong_model_is_not_trained(rng):
     data = sampled_data(random_model(gb.graphs.complete(4), rng, scale=1.0), 2000, rng)
     model = gb.PairwiseModel.zeros(gb.graphs.complete(4))
-    report = training_report(model, data_moments(model, data), 0.5, False, rng)
+    report = training_report(model, data_moments(model, data), 0.5, rng)
     assert not report.is_trained
     assert report.n_far >= 1
     assert "more than 3 standard errors" in report.describe()
-    assert "penalty" in training_report(model, data_moments(model, data), 0.5, True, rng).describe()
 
 
 def test_true_model_has_z_scores_of_about_one(rng):
     truth = random_model(gb.graphs.complete(6), rng, scale=0.3)
     squares = [
-        training_report(truth, data_moments(truth, sampled_data(truth, 400, rng)), 0.0, False, rng).z_scores ** 2
+        training_report(truth, data_moments(truth, sampled_data(truth, 400, rng)), 0.0, rng).z_scores ** 2
         for _ in range(60)
     ]
     assert np.mean(squares) == pytest.approx(1.0, abs=0.1)
@@ -132,3 +131,26 @@ def test_report_of_a_model_without_parameters(x):
     assert report.is_trained
     assert report.largest_z == 0.0
     assert "of 0" in report.describe()
+
+
+def test_what_samples_never_show_is_not_infinitely_far(rng):
+    """The model's samples are all of one value: no variance of theirs, yet a difference."""
+    model = gb.PairwiseModel.build(gb.graphs.complete(2), [-50.0, -50.0], [0.0], gb.domain.BINARY)
+    data = gb.Dataset.read([[0, 0]] * 99 + [[1, 0]])
+    report = training_report(model, data_moments(model, data), 0.0, rng)
+    assert np.isfinite(report.z_scores).all()
+    assert 0 < report.largest_z < 3
+
+
+def test_a_penalty_is_blamed_where_it_pulls_as_hard_as_moments_differ(rng):
+    """Two modes far apart: contrastive divergence starts in each and cannot weigh them, penalty or not."""
+    n = 8
+    rows = np.vstack([np.ones((900, n)), -np.ones((100, n))])
+    rows = np.where(rng.random(rows.shape) < 0.05, -rows, rows).astype(int)
+    missed = gb.BoltzmannMachine(learner="cd", l2=0.003, random_state=0).fit(rows).result_.training
+    held = gb.BoltzmannMachine(learner="mle", l2=1.0).fit(rows).result_.training
+    assert missed.n_far
+    assert "penalty" not in missed.describe()
+    assert "another one" in missed.describe()
+    assert held.n_far
+    assert "the penalty holds them there" in held.describe()
