@@ -105,6 +105,7 @@ def test_files_give_the_same_answers(name, fitted, tmp_path):
     machine, rows = fitted[name], table(name, seed=3)
     machine.save(tmp_path / "m.gibbs")
     again = gb.load(tmp_path / "m.gibbs")
+    np.testing.assert_array_equal(again.interactions().strengths, machine.interactions().strengths)
     assert type(again) is type(machine)
     np.testing.assert_array_equal(again.score_samples(rows), machine.score_samples(rows))
     assert again.result_.reason == machine.result_.reason
@@ -201,3 +202,17 @@ def test_wrong_settings_are_refused_by_name(name):
         with pytest.raises(GibbsianError) as caught:
             small(name, **{setting: "no such thing"}).fit(table(name))
         assert caught.value.argument == setting
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_network_has_every_column_and_finite_strengths(name, fitted):
+    machine = fitted[name]
+    found = machine.interactions()
+    assert found.names[: found.sizes[0]] == machine.names_
+    assert len(set(found.names)) == found.n_variables == len(found.layers)
+    assert len(found.scopes) == len(found.strengths) > 0
+    assert np.isfinite(found.strengths).all()
+    assert found.signed or (found.strengths >= 0).all()
+    for scope in found.scopes:
+        assert list(scope) == sorted(set(scope))
+        assert 1 < len(scope) <= scope[-1] + 1 <= found.n_variables

@@ -21,9 +21,8 @@ from gibbsian.graphs import Graph, as_graph, complete, from_edges, named_graph
 HIDDEN_GRAPHS = ("restricted", "semi-restricted")
 
 
-def hidden_names(names: Sequence[str], n_hidden: int) -> tuple[str, ...]:
+def hidden_names(names: Sequence[str], n_hidden: int, prefix: str = "h") -> tuple[str, ...]:
     """Name the hidden units h0, h1, ...; with underscores where a column is called so."""
-    prefix = "h"
     while True:
         found = tuple(f"{prefix}{k}" for k in range(n_hidden))
         if not set(found) & set(names):

@@ -16,6 +16,7 @@ from gibbsian.answers import answers_about
 from gibbsian.answers.decisions import column_probabilities, decided_codes, joint_probabilities
 from gibbsian.data import Dataset, OneHot, drop_empty_rows
 from gibbsian.data.fitted import read_for
+from gibbsian.data.hidden_columns import hidden_names
 from gibbsian.errors import (
     ArgumentError,
     ConvergenceWarning,
@@ -33,6 +34,7 @@ from gibbsian.learners.base import Learner, is_penalised
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learners.result import FitResult, HeldOut, Trace
 from gibbsian.learners.run import run
+from gibbsian.models.interactions import Interactions
 from gibbsian.registry import check_settings
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.scikit import BaseEstimator, DensityMixin, available_if, check_is_fitted, validate_data
@@ -860,6 +862,21 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         import pandas
 
         return {"statistics": pandas.DataFrame({"statistic": range(self.model_.theta.size)})}
+
+    def interactions(self) -> Interactions:
+        """Return the network that was learned: columns and hidden units by name, and what interacts how strongly.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+        >>> bm.interactions().strongest(1).table.round(3).values.tolist()                     # log(2) / 4
+        [[('x0', 'x1'), 2, 0.173]]
+        """
+        check_is_fitted(self)
+        found = self.model_.interactions()
+        hidden = hidden_names(self.names_, found.n_variables - len(self.names_), found.hidden)
+        return replace(found, names=(*self.names_, *hidden))
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return the parameters as tables by title, at most `n` of those that can be many, the strongest first.

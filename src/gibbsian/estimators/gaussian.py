@@ -155,10 +155,7 @@ class GaussianMachine(NumberTables, Estimator):
     @property
     def partial_correlations_(self) -> Any:
         """The correlation of each pair given all other columns."""
-        widths = np.sqrt(np.diag(self.model_.precision))
-        partial = -self.model_.precision / np.outer(widths, widths)
-        np.fill_diagonal(partial, 1.0)
-        return self._matrix(partial)
+        return self._matrix(self.model_.partial_correlations)
 
     def _matrix(self, values: np.ndarray) -> Any:
         import pandas

@@ -14,8 +14,9 @@ from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.centring import Centring
 from gibbsian.models.conditioning import Metric
-from gibbsian.models.factors import FactorGraph, Marginal
+from gibbsian.models.factors import FactorGraph, Marginal, zero_sum
 from gibbsian.models.file_parts import SIZE
+from gibbsian.models.interactions import Interactions, of_tables
 from gibbsian.models.scopes import Scopes, spread_over_edges
 from gibbsian.models.states import checked_states
 from gibbsian.registry import Registry
@@ -83,6 +84,9 @@ class Model(Protocol):
 
         def parameter_names(self, names: Sequence[str]) -> list[str]:
             """Return a label for each parameter."""
+
+        def interactions(self) -> Interactions:
+            """Return which variables interact and how strongly."""
 
         def log_odds(self) -> np.ndarray:
             """Return by how much each parameter alone can change a log-probability."""
@@ -319,6 +323,26 @@ class ExponentialFamily:
         if self.statistics_are_products:
             return ["*".join(names[i] for i in product) for product in self.products]
         return [f"theta[{number}]" for number in range(self.theta.size)]
+
+    def interactions(self: Any) -> Interactions:
+        """Return which variables interact and how strongly, as a network.
+
+        Tables of the factors are taken in the zero-sum gauge; models whose parameters are strengths themselves say so.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.models.MarkovRandomField.build({(0, 1): [[0.0, 4.0], [0.0, 0.0]]}, 2).interactions().strengths
+        array([-1.])
+        """
+        tables = zero_sum((factor.nodes, self.temperature * factor.table) for factor in self.factors().factors)
+        levels = None if self.domain.name == "categorical" else self.domain.levels(self.n_variables)
+        return of_tables(tables, self._sizes_of_layers, levels)
+
+    @property
+    def _sizes_of_layers(self: Any) -> tuple[int, ...]:
+        """Number of columns, and of hidden units where there are some."""
+        return (self.n_variables - self.n_hidden, *([self.n_hidden] * (self.n_hidden > 0)))
 
     def log_odds(self: Any) -> np.ndarray:
         """Return by how much each parameter alone can change a log-probability, whatever coding and gauge."""

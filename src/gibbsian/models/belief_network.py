@@ -191,6 +191,11 @@ class BeliefNetwork(LayerStack):
         """Return the network of these machines."""
         return self.stack(machines)
 
+    @property
+    def layer_weights(self) -> tuple[np.ndarray, ...]:
+        """The weights by which each layer is drawn from the one above, and those of the machine at the top."""
+        return (*(pair.downward_weights for pair in self.pairs), self.top.weights)
+
     def joint(self) -> Any:
         """Refuse: layers drawn given the one above have normalisers, so the energy is not linear in theta."""
         raise ArgumentError(

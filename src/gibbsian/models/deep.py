@@ -377,6 +377,11 @@ class DeepModel(LayerStack):
             weights.append((share * copies.sum((0, 2))).astype(dtype))
         return type(self).build(self.layers, biases, weights, self.temperature)
 
+    @property
+    def layer_weights(self) -> tuple[np.ndarray, ...]:
+        """The weights between neighbouring layers, from the lowest."""
+        return self.weights
+
     def joint(self) -> JointModel:
         """Return the distribution of all layers, from the bottom, as a model of plain variables.
 

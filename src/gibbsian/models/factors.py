@@ -8,7 +8,7 @@ spins) keep their own kernels beside it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -99,6 +99,25 @@ class FactorGraph:
         for factor in self.factors:
             total += factor.table[tuple(codes[:, node] for node in factor.nodes)]
         return total
+
+
+def zero_sum(tables: Iterable[tuple[tuple[int, ...], np.ndarray]]) -> dict[tuple[int, ...], np.ndarray]:
+    """Return the same sum of tables, up to a constant, as tables that sum to zero along each axis."""
+    found: dict[tuple[int, ...], np.ndarray] = {}
+    for scope, table in tables:
+        for size in range(1, len(scope) + 1):
+            for axes in itertools.combinations(range(len(scope)), size):
+                subset = tuple(scope[axis] for axis in axes)
+                found[subset] = found.get(subset, 0.0) + _interaction(table, axes)
+    return found
+
+
+def _interaction(table: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """The part of a table that depends on these axes and sums to zero along each of them (analysis of variance)."""
+    part = table.mean(axis=tuple(axis for axis in range(table.ndim) if axis not in axes))
+    for axis in range(part.ndim):
+        part = part - part.mean(axis=axis, keepdims=True)
+    return part
 
 
 def interaction_graph(n_variables: int, scopes: Sequence[Sequence[int]]) -> Graph:

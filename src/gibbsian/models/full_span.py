@@ -19,6 +19,7 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, interaction_graph
 from gibbsian.models.file_parts import COUNT, Listed, wholes
+from gibbsian.models.interactions import Interactions
 from gibbsian.models.parameters import check_temperature
 from gibbsian.models.scopes import triangles
 from gibbsian.models.span_basis import SpanBasis
@@ -397,6 +398,16 @@ class FullSpanModel(ExponentialFamily):
             fill_log_weights(table, basis, own, theta[places])
             factors.append(Factor(scope, table.reshape(basis.cardinalities)))
         return FactorGraph(self.basis.shape, tuple(factors))
+
+    def interactions(self) -> Interactions:
+        """Return the coefficients of products of spins; where there are more than two values, norms of tables."""
+        if any(size != 2 for size in self.cardinalities):
+            return super().interactions()
+        digits = self.basis.digits(self.indices)
+        orders = (digits > 0).sum(axis=1)
+        scopes = tuple(tuple(np.flatnonzero(row).tolist()) for row in digits[orders > 1])
+        spins = self.theta * (-1.0) ** orders  # a function is a product of signs that are -1 at the upper value
+        return Interactions(scopes, spins[orders > 1], self._sizes_of_layers, "coupling of spins")
 
     def statistics_from(self, marginal: Marginal) -> np.ndarray:
         """Return the expected functions, given the joint probabilities of any few variables that share one."""

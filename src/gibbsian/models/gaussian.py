@@ -20,6 +20,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.file_parts import LARGEST, SIZE, reals
+from gibbsian.models.interactions import Interactions
 from gibbsian.models.parameters import checked_theta
 
 LOG_TWO_PI = float(np.log(2.0 * np.pi))
@@ -181,6 +182,20 @@ class GaussianModel(ExponentialFamily):
         matrix = np.zeros((self.n_variables + 1, self.n_variables + 1))
         matrix[a, b] = matrix[b, a] = self.theta
         return matrix[1:, 1:]
+
+    @property
+    def partial_correlations(self) -> np.ndarray:
+        """The correlation of each pair given all other columns."""
+        widths = np.sqrt(np.diag(self.precision))
+        partial = -self.precision / np.outer(widths, widths)
+        np.fill_diagonal(partial, 1.0)
+        return partial
+
+    def interactions(self) -> Interactions:
+        """Return the partial correlations along the edges."""
+        edges = self.graph.edges
+        partial = self.partial_correlations[tuple(edges.T)]
+        return Interactions(tuple(map(tuple, edges.tolist())), partial, self._sizes_of_layers, "partial correlation")
 
     @cached_property
     def _solved(self) -> tuple[np.ndarray, np.ndarray, float] | None:

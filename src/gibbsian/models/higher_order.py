@@ -24,6 +24,7 @@ from gibbsian.models.centring import Centring, product_centring
 from gibbsian.models.clique_forms import expanded_products, padded_levels, product_ranges, product_tables
 from gibbsian.models.conditioning import Metric, diagonal_metric, product_curvatures
 from gibbsian.models.factors import FactorGraph, Marginal
+from gibbsian.models.interactions import Interactions
 from gibbsian.models.parameters import change_of_domain, check_temperature, checked_theta
 from gibbsian.models.scopes import Scopes, spread_over_edges, triangles
 from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes
@@ -247,6 +248,11 @@ class HigherOrderModel(ExponentialFamily):
     def edge_strengths(self) -> np.ndarray:
         """Half the ranges of the log-weights of the cliques on each edge."""
         return spread_over_edges(self.graph, self.scopes, self.log_odds() / 2)
+
+    def interactions(self) -> Interactions:
+        """Return the weights of cliques of two and more."""
+        larger = [c for c, scope in enumerate(self.scopes) if len(scope) > 1]
+        return Interactions(tuple(self.scopes[c] for c in larger), self.theta[larger], self._sizes_of_layers, "weight")
 
     # -- distribution -------------------------------------------------------------------------------------------------
     def _blocks(self, n_rows: int) -> list[slice]:

@@ -15,6 +15,7 @@ from gibbsian.domain import AnyDomain
 from gibbsian.models.base import MODELS
 from gibbsian.models.class_shares import ClassSums, class_weights, is_empty, log_weights
 from gibbsian.models.file_parts import Tensor
+from gibbsian.models.interactions import Interactions, of_classes
 from gibbsian.models.mixture import ExponentialMixture
 
 
@@ -86,6 +87,17 @@ class IndependentColumnsMixture(ExponentialMixture):
         """The number of parameters: one less than the values of each column, for each class, and the weights."""
         k = self.n_components
         return k * (int(self.starts[-1]) - self.n_variables) + k - 1
+
+    def interactions(self) -> Interactions:
+        """Return each class as a hidden unit, and by how much it changes the probabilities of each column's values.
+
+        For two values that of the upper one; else the total variation distance.
+        """
+        change = self.probabilities - self.weights @ self.probabilities
+        if (np.diff(self.starts) == 2).all():
+            return of_classes(change[:, 1::2], "difference of probability")
+        distances = np.add.reduceat(np.abs(change), self.starts[:-1], axis=1) / 2
+        return of_classes(distances, "difference of probabilities", signed=False)
 
     # -- the density --------------------------------------------------------------------------------------------------
     def points(self, states: np.ndarray, missing: np.ndarray | None = None) -> Any:

@@ -15,6 +15,7 @@ from gibbsian.domain import AnyDomain
 from gibbsian.errors import ArgumentError
 from gibbsian.models.base import ExponentialFamily
 from gibbsian.models.file_parts import Listed, Tensor
+from gibbsian.models.interactions import Interactions, between_layers
 from gibbsian.models.layers import LAYER, Layer, read_layer, written_layer
 from gibbsian.models.parameters import check_temperature
 
@@ -45,6 +46,10 @@ class LayeredModel(ExponentialFamily):
         @classmethod
         def of_layers(cls, layers: Sequence[Layer], theta: np.ndarray, temperature: float) -> Self:
             """Return a model of these layers."""
+
+        @property
+        def layer_weights(self) -> Sequence[np.ndarray]:
+            """The weights between neighbouring layers, from the lowest."""
 
         def value_log_weights(self, v: np.ndarray) -> np.ndarray:
             """Return ``log P + log Z`` of each row of visible values."""
@@ -104,6 +109,10 @@ class LayeredModel(ExponentialFamily):
     def from_layers(self, model: Self) -> Self:
         """Return the model that was learned."""
         return model
+
+    def interactions(self) -> Interactions:
+        """Return the weights between units of neighbouring layers."""
+        return between_layers(self.layers, self.layer_weights)
 
     # -- flips of the visible units, hidden ones summed out --------------------------------------------------------
     def flip_costs(self, x: np.ndarray) -> np.ndarray:

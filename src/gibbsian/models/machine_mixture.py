@@ -18,6 +18,7 @@ from gibbsian.models.base import MODELS
 from gibbsian.models.class_shares import class_weights, emptied, is_empty, log_weights, nearest
 from gibbsian.models.file_parts import MOST, Plain, Tensor
 from gibbsian.models.independent_columns import one_hot
+from gibbsian.models.interactions import Interactions
 from gibbsian.models.mixture import (
     FAR_APART,
     PARTITION,
@@ -101,6 +102,19 @@ class MachineMixtureModel(Mixture):
     def theta(self) -> np.ndarray:
         """The weights, and the parameters of the machines that have some."""
         return np.concatenate([self.weights, *(part for part in map(_theta, self.machines) if part is not None)])
+
+    def interactions(self) -> Interactions:
+        """Return the interactions of the machines, averaged over the classes."""
+        if not all(hasattr(machine, "interactions") for machine in self.machines):
+            kind = type(self.prototype).__name__
+            raise ArgumentError(f"a {kind} does not say what interacts", "ask a mixture of this library's machines")
+        found = [machine.interactions() for machine in self.machines]
+        totals: dict[tuple[int, ...], float] = {}
+        for weight, part in zip(self.weights.tolist(), found, strict=True):
+            for scope, strength in zip(part.scopes, part.strengths.tolist(), strict=True):
+                totals[scope] = totals.get(scope, 0.0) + weight * strength
+        measure = f"mean {found[0].measure} of the classes"
+        return replace(found[0], scopes=tuple(totals), strengths=np.array(list(totals.values())), measure=measure)
 
     def replace(self, theta: np.ndarray) -> Self:
         """Return the same machines with other parameters."""

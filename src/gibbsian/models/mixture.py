@@ -27,6 +27,7 @@ from gibbsian.models.class_shares import (
     sums_of_labels,
 )
 from gibbsian.models.file_parts import Tensor
+from gibbsian.models.interactions import Interactions, of_classes
 
 # How classes are placed before the first step (YK15, "K-means (2)": "randomly partition the datapoints, or use K++").
 FAR_APART, PARTITION = "k-means++", "partition"
@@ -133,6 +134,10 @@ class Mixture(ABC):
     @abstractmethod
     def sample(self, n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows and their classes."""
+
+    def interactions(self: Any) -> Interactions:
+        """Return each class as a hidden unit, and how far its means are from those of all classes."""
+        return of_classes(self.means - self.weights @ self.means, "difference from the mean")
 
     def log_weights(self, states: Any, missing: np.ndarray | None = None) -> np.ndarray:
         """Return the log-density of each row: the label is summed out, and log Z is zero."""

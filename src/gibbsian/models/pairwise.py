@@ -20,6 +20,7 @@ from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.centring import Centring, pair_centring
 from gibbsian.models.conditioning import Metric, diagonal_metric, pair_metric
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
+from gibbsian.models.interactions import Interactions
 from gibbsian.models.local_states import LocalStates
 from gibbsian.models.parameters import change_of_domain, check_temperature, checked_theta
 from gibbsian.models.regressions import Regressions
@@ -250,6 +251,10 @@ class PairwiseModel(ExponentialFamily):
     def edge_strengths(self) -> np.ndarray:
         """The sizes of the couplings over the temperature."""
         return np.abs(self.natural_couplings)
+
+    def interactions(self) -> Interactions:
+        """Return the couplings along the edges."""
+        return Interactions(tuple(map(tuple, self.graph.edges.tolist())), self.couplings, self._sizes_of_layers)
 
     def log_odds(self) -> np.ndarray:
         """Return by how much each parameter alone can change a log-probability, in spins."""

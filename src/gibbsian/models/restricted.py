@@ -284,6 +284,11 @@ class RestrictedModel(LayeredModel):
         """Return the values of the layers from the bottom."""
         return [visible, hidden]
 
+    @property
+    def layer_weights(self) -> tuple[np.ndarray, ...]:
+        """The weights between both layers."""
+        return (self.weights,)
+
     def joint(self) -> JointModel:
         """Return the distribution of both layers, hidden units last, as a model on the graph of all pairs between them.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -13,6 +12,7 @@ from gibbsian.domain import SPIN, AnyDomain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS
+from gibbsian.models.factors import zero_sum
 from gibbsian.models.parameters import check_temperature, checked_theta
 from gibbsian.models.scopes import Scopes, triangles
 from gibbsian.models.table_model import Layout, TableModel
@@ -145,25 +145,6 @@ class MarkovRandomField(TableModel):
         >>> gauged.scopes, [table.tolist() for table in gauged.tables]
         (((0,), (1,), (0, 1)), [[1.0, -1.0], [-1.0, 1.0], [[-1.0, 1.0], [1.0, -1.0]]])
         """
-        parts = {subset for scope in self.scopes for subset in _subsets(scope)}
-        layout = Layout(Scopes.sorted(parts, self.n_variables), self.domain)
-        theta = np.zeros(layout.size)
-        targets = dict(zip(layout.scopes, layout.tables(theta), strict=True))
-        for scope, table in zip(self.scopes, self.tables, strict=True):
-            for subset in _subsets(scope):
-                targets[subset] += _interaction(table, [scope.index(i) for i in subset])
-        return self._on(layout, theta)
-
-
-def _subsets(scope: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Every subset but the empty one."""
-    return itertools.chain.from_iterable(itertools.combinations(scope, k) for k in range(1, len(scope) + 1))
-
-
-def _interaction(table: np.ndarray, axes: list[int]) -> np.ndarray:
-    """The part of a table that depends on these axes and sums to zero along each of them (analysis of variance)."""
-    others = tuple(axis for axis in range(table.ndim) if axis not in axes)
-    part = table.mean(axis=others)
-    for axis in range(part.ndim):
-        part = part - part.mean(axis=axis, keepdims=True)
-    return part
+        tables = zero_sum(zip(self.scopes, self.tables, strict=True))
+        layout = Layout(Scopes.sorted(tables, self.n_variables), self.domain)
+        return self._on(layout, np.concatenate([np.empty(0), *(tables[scope].ravel() for scope in layout.scopes)]))
