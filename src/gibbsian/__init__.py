@@ -41,7 +41,7 @@ _NAMES = {
 }
 _MODULES = (
     "answers", "comparison", "data", "datasets", "diagnostics", "domain", "errors", "estimators", "expectations",
-    "graphs", "inference", "learners", "models", "objectives", "optimizers", "plots", "rng",
+    "graphs", "inference", "learners", "models", "objectives", "optimizers", "plots", "report", "rng",
     "samplers", "storage", "structure", "uncertainty",
 )  # fmt: skip
 

@@ -17,6 +17,7 @@ from gibbsian.cli.guard import INTERRUPTED, say
 from gibbsian.cli.mode import mode
 from gibbsian.cli.query import divergence, query
 from gibbsian.cli.questions import expect, impute, predict, sample, score, transform
+from gibbsian.cli.report import report
 from gibbsian.cli.reproduce import reproduce
 from gibbsian.cli.show import show
 from gibbsian.cli.structure import intervals, structure
@@ -57,7 +58,7 @@ def app() -> None:
 
 
 ASKED = (score, sample, mode, expect, impute, predict, transform, query, divergence, show)
-for command in (fit, compare, structure, intervals, *ASKED, demo, reproduce):
+for command in (fit, report, compare, structure, intervals, *ASKED, demo, reproduce):
     app.add_command(command)
 
 

@@ -30,6 +30,7 @@ from gibbsian.errors import (
 from gibbsian.estimators.frames import are_chosen, is_list, like_frame, shorten, stacked
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.queries import Asking
+from gibbsian.estimators.reported import Reported
 from gibbsian.learners.base import Learner, is_penalised
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learners.result import FitResult, HeldOut, Trace
@@ -71,7 +72,7 @@ class ScoreInterval(NamedTuple):
 
 
 @declared
-class Estimator(Asking, DensityMixin, BaseEstimator):
+class Estimator(Reported, Asking, DensityMixin, BaseEstimator):
     """A model with a learner as a scikit-learn estimator; the estimators are its subclasses."""
 
     max_iter: int = whole(1000, "Most steps of the learner; epochs where it learns by minibatches.", least=1)

@@ -37,6 +37,8 @@ class TrainingReport:
         Whether a penalty pulls the moments away from the data's on purpose.
     r_hat, effective_sample_size : float or None
         Of the chains behind sampled moments.
+    mean, error : ndarray or None
+        The moments of the model, and the standard errors that differences are measured in.
 
     Examples
     --------
@@ -52,6 +54,8 @@ class TrainingReport:
     penalised: bool
     r_hat: float | None = None
     effective_sample_size: float | None = None
+    mean: np.ndarray | None = None
+    error: np.ndarray | None = None
 
     @property
     def worst(self) -> int:
@@ -102,6 +106,8 @@ def training_report(
         penalised,
         estimate.diagnostics.get("r_hat"),
         estimate.diagnostics.get("effective_sample_size"),
+        estimate.mean,
+        error,
     )
 
 
