@@ -71,10 +71,11 @@ def report(
 
 
 def _is_model(path: Path) -> bool:
+    """Whether a file is one of ours, and so no table."""
     from gibbsian.storage import kind_of
 
     with suppress(FileFormatError):
-        return kind_of(path) == "model"
+        return bool(kind_of(path))
     return False
 
 

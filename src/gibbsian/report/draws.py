@@ -41,10 +41,10 @@ def triplets(subject: Subject) -> Markup | None:
     rows = [(names[k], data[k], model[k], error[k], z[k]) for k in np.argsort(-np.abs(z), kind="stable")[:WORST]]
     which = "all" if math.comb(n, 3) <= MOST_GROUPS else f"{MOST_GROUPS} random"
     about = (
-        f"Columns are centred and scaled (of a column of categories: whether it has its most frequent value), and products "
-        f"of three averaged over {subject.which_rows} and over {drawn.n_rows:,} draws of the model, for {which} triplets. "
-        f"{int((np.abs(z) > 3).sum())} of {len(z):,} differ by more than 3 standard errors, where chance alone gives about {0.0027 * len(z):.1f}. Many "
-        f"mean that columns interact three at a time, or that a penalty holds the model back."
+        f"Columns are centred and scaled (of a column of categories: whether it has its most frequent value), and "
+        f"products of three averaged over {subject.which_rows} and {drawn.n_rows:,} draws of the model, for {which} "
+        f"triplets. {int((np.abs(z) > 3).sum())} of {len(z):,} differ by more than 3 standard errors; chance alone "
+        f"gives about {0.0027 * len(z):.1f}. Many mean that columns interact by threes, or that a penalty is strong."
     )
     picture = figure(chart.svg("Moments of the rows against draws of the model"), "On the line both agree.")
     return join(

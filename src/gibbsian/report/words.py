@@ -62,8 +62,10 @@ def _ratio(of: list[Any], positive: bool, said: dict[str, str]) -> Markup:
     this, that = (high, low) if positive else (low, high)
     if len(others) == 1:
         one, off, on = others[0]
-        words = "When $one is $on, the odds that $last is $this are $factor times those when it is $off, all else equal$sure."
-        return phrase(words, one=one, on=on, off=off, last=last, this=this, **said)
+        words = (
+            "When $one is $on, the odds that $last is $this are $factor times those when $one is $off, all else equal"
+        )
+        return phrase(f"{words}$sure.", one=one, on=on, off=off, last=last, this=this, **said)
     what = "odds ratio" if len(others) == 2 else "interaction (a ratio of odds ratios)"
     words = f"The {what} of $others is $factor times as large when $last is $this as when it is $that$sure."
     return phrase(words, others=join([name for name, *_ in others], " and "), last=last, this=this, that=that, **said)
