@@ -1,4 +1,4 @@
-"""What one family of models has and others have not: curves, hidden units and classes, functions, labels."""
+"""What one family of models has and others have not: the course of its fit, hidden units and classes, labels."""
 
 from __future__ import annotations
 
@@ -44,19 +44,6 @@ def features(subject: Subject) -> Markup | None:
     titles = ["unit or class", "mean probability", "standard deviation", "share of rows where it is 95% sure"]
     about = f"Given each of {subject.which_rows}; those that vary most come first."
     return join([paragraph(about), table("Hidden units and classes", titles, rows)])
-
-
-@SECTIONS.register("functions", place=65, title="The functions that were chosen")
-def functions(subject: Subject) -> Markup | None:
-    """Return the functions of a full-span model, those that are worth most first."""
-    basis = getattr(subject.machine, "basis_", None)
-    if basis is None:
-        return None
-    about = (
-        "A function is +1 or -1. Its gain is how many nats a row would be lost without it, its penalty what it costs."
-    )
-    title = f"{min(len(basis), N_STRONGEST)} of {len(basis)} functions, the largest gains first"
-    return join([paragraph(about), frame(title, basis.head(N_STRONGEST))])
 
 
 @SECTIONS.register("labels", place=90, title="Predicted labels", rows=True)
