@@ -7,8 +7,11 @@ import numpy as np
 from gibbsian.report.html import Markup, details, frame, join, number, paragraph, table
 from gibbsian.report.subject import MOST_ROWS, SECTIONS, Subject
 from gibbsian.report.svg import Chart, figure
+from gibbsian.scikit import clone
 
 N_STRONGEST = 20
+N_PARAMETERS = 10
+N_FOLDS = 5
 MOST_CURVES = 4
 # Of tables of parameters: how many rows are listed, and up to how many are seen without opening it.
 MOST_LISTED, N_SHOWN = 200, 40
@@ -51,12 +54,18 @@ def labels(subject: Subject) -> Markup | None:
     """Return how often a classifier is right, against guessing the most frequent label."""
     if subject.labels is None:
         return None
+    from sklearn.model_selection import KFold, cross_val_predict
+
     X, y = (part[:MOST_ROWS] for part in subject.labels)
-    known, predicted = (np.asarray(part).reshape(len(X), -1) for part in (y, subject.asked.predict(X)))
+    folds = KFold(N_FOLDS, shuffle=True, random_state=subject.seed)
+    said = cross_val_predict(clone(subject.asked), X, y, cv=folds)
+    known, predicted = (np.asarray(part).reshape(len(X), -1) for part in (y, said))
     rows = []
     for k, (true, said) in enumerate(zip(known.T, predicted.T, strict=True)):
         rows.append((f"label {k}", (true == said).mean(), np.unique(true, return_counts=True)[1].max() / len(true)))
-    about = f"Over {len(known):,} rows, which the fit may have seen."
+    about = (
+        f"Each of {len(known):,} rows was predicted by a fit that did not see it, nor {1 / N_FOLDS:.0%} of the others."
+    )
     parts = [paragraph(about), table("Accuracy", ["of", "predicted rightly", "most frequent label"], rows)]
     if known.shape[1] == 1:
         classes = subject.asked.classes_.tolist()
@@ -70,7 +79,7 @@ def parameters(subject: Subject) -> Markup | None:
     """Return the tables by which the machine shows its parameters."""
     if not hasattr(subject.machine, "tables"):
         return None
-    found = {title: rows for title, rows in subject.machine.tables(N_STRONGEST).items() if len(rows)}
+    found = {title: rows for title, rows in subject.machine.tables(N_PARAMETERS).items() if len(rows)}
     return join(
         details(title.capitalize(), frame(title, rows.head(MOST_LISTED)), few=len(rows) <= N_SHOWN)
         for title, rows in found.items()

@@ -69,7 +69,7 @@ def number(value: Any) -> str:
     """Return a number as people read it; a dash where there is none."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "\u2013"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}" if abs(value) < 1e3 else f"{value:,.0f}"
 
 
 def paragraph(*pieces: Any) -> Markup:

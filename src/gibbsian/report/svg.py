@@ -94,10 +94,10 @@ class Chart:
         axes = [words((left + right) / 2, HEIGHT - 8, self.labels[0]), words(0, 0, self.labels[1], transform=turned)]
         for tick in _ticks(*self.x):
             x, _ = self.place(tick, self.y[0])
-            axes += [line((x, bottom), (x, top), "grid"), words(x, bottom + 16, number(tick))]
+            axes += [line((x, bottom), (x, top), "grid"), words(x, bottom + 16, f"{tick:,.6g}")]
         for tick in _ticks(*self.y):
             _, y = self.place(self.x[0], tick)
-            axes += [line((left, y), (right, y), "grid"), words(left - 6, y + 4, number(tick), "end")]
+            axes += [line((left, y), (right, y), "grid"), words(left - 6, y + 4, f"{tick:,.6g}", "end")]
         return picture(WIDTH, HEIGHT, title, "chart", *axes, *self.drawn)
 
 
@@ -128,7 +128,8 @@ def heat_map(title: str, rows: Sequence[str], values: np.ndarray, columns: Seque
     """Return coloured cells of a matrix; below the diagonal where rows and columns are the same."""
     across = rows[:-1] if columns is None else columns
     side = float(np.clip(620 / len(across), 9, 34))
-    left = 8 + LETTER * max(len(short(name, LONGEST)) for name in rows)
+    deep = 0.7 * LETTER * max(len(short(name, LONGEST)) for name in across)  # of names at an angle
+    left = 8 + max(deep, LETTER * max(len(short(name, LONGEST)) for name in rows))
     largest, font = float(np.abs(values).max(initial=0.0)), f"{min(12, side * 0.8):.0f}"
     cells, foot = [], len(rows) * side + 6
     for i, name in enumerate(rows):
@@ -139,7 +140,7 @@ def heat_map(title: str, rows: Sequence[str], values: np.ndarray, columns: Seque
     for j, name in enumerate(across):
         turned = f"translate({left + (j + 0.6) * side:.1f} {foot:.1f}) rotate(-45)"
         cells.append(words(0, 0, short(name, LONGEST), "end", transform=turned, font_size=font))
-    depth = foot + 10 + 0.7 * LETTER * max(len(short(name, LONGEST)) for name in across)
+    depth = foot + 10 + deep
     for k, step in enumerate(np.linspace(-largest, largest, 11)):
         cells.append(box(left + 20 * k, depth, 20, shade(step, largest)))
         if k % 5 == 0:

@@ -47,13 +47,14 @@ def _odds(subject: Subject) -> tuple[str, list[Markup]] | None:
     products = [tuple(product) for product in model.products]
     unit = np.array([model.domain.gap ** len(product) / model.temperature for product in products])
     sizes = np.array([len(product) > 1 for product in products]) * np.abs(model.theta * unit)
-    sentences = []
+    about = _about_odds(model, max(map(len, products)))
+    rest, sentences = "" if about else ", all else equal", []
     for k in np.argsort(-sizes, kind="stable")[: min(N_STRONGEST, np.count_nonzero(sizes))]:
         ends = subject.interval_of(products[k])
         said = _factor(model.theta[k] * unit[k], None if ends is None else ends * unit[k])
         of = [(_name(names[i]), *map(label, labels[i])) for i in products[k]]
-        sentences.append(_ratio(of, bool(model.theta[k] > 0), said))
-    return _about_odds(model, max(map(len, products))), sentences
+        sentences.append(_ratio(of, bool(model.theta[k] > 0), {**said, "rest": rest}))
+    return about, sentences
 
 
 def _ratio(of: list[Any], positive: bool, said: dict[str, str]) -> Markup:
@@ -62,10 +63,8 @@ def _ratio(of: list[Any], positive: bool, said: dict[str, str]) -> Markup:
     this, that = (high, low) if positive else (low, high)
     if len(others) == 1:
         one, off, on = others[0]
-        words = (
-            "When $one is $on, the odds that $last is $this are $factor times those when $one is $off, all else equal"
-        )
-        return phrase(f"{words}$sure.", one=one, on=on, off=off, last=last, this=this, **said)
+        words = "When $one is $on, the odds that $last is $this are $factor times those when $one is $off"
+        return phrase(f"{words}$rest$sure.", one=one, on=on, off=off, last=last, this=this, **said)
     what = "odds ratio" if len(others) == 2 else "interaction (a ratio of odds ratios)"
     words = f"The {what} of $others is $factor times as large when $last is $this as when it is $that$sure."
     return phrase(words, others=join([name for name, *_ in others], " and "), last=last, this=this, that=that, **said)

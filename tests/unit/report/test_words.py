@@ -48,6 +48,7 @@ def test_triples_are_ratios_of_odds_ratios(domain):
     rows = table("pairwise", seed=4, n_columns=3) * domain.gap + domain.low
     machine = gb.HigherOrderBoltzmannMachine(order=3, l2=0.01).fit(rows)
     low, high = domain.low, domain.high
+    assert not any("all else equal" in sentence for sentence in sentences(machine))
 
     def odds_ratio(z):
         return odds(machine, "x1", {"x0": high, "x2": z}) / odds(machine, "x1", {"x0": low, "x2": z})
