@@ -21,11 +21,13 @@ def unusual(subject: Subject) -> Markup | None:
     """Return the rows, and the cells given the rest of their row, that the model finds least probable."""
     if subject.data is None or not hasattr(subject.machine, "unusual"):
         return None
-    parts = [frame("The least probable rows", subject.machine.unusual(subject.data, N_UNUSUAL))]
-    if subject.data.domain.name != "real":
-        cells = subject.machine.unusual(subject.data, N_UNUSUAL, cells=True)
-        parts.append(frame("The least probable cells, given the rest of their row", cells))
-    return join([paragraph("Rows are counted from 0. Such rows are errors, or the most interesting ones."), *parts])
+    asked = {"The least probable rows": False, "The least probable cells, given the rest of their row": True}
+    parts = [paragraph(f"Of {subject.which_rows}, counted from 0. Such rows are errors, or the most interesting ones.")]
+    for title, cells in asked.items():
+        if not cells or subject.data.domain.name != "real":
+            found = subject.machine.unusual(subject.rows, N_UNUSUAL, cells=cells)
+            parts.append(frame(title, found.assign(row=subject.chosen[found["row"]])))
+    return join(parts)
 
 
 @SECTIONS.register("imputation", place=110, title="How well missing cells are filled", rows=True)
@@ -36,7 +38,7 @@ def imputation(subject: Subject) -> Markup | None:
     data, missing, hidden = _hidden_cells(subject)
     true = data.rows()[0]
     holes = Dataset.of_states(true, data.coding, names=data.names, missing=missing | hidden)
-    filled = subject.machine._read(subject.machine.impute(holes)).rows()[0]
+    filled = subject.read(subject.machine.impute(holes)).rows()[0]
     real, rows = data.domain.name == "real", list[tuple[Any, ...]]()
     for j in np.flatnonzero(hidden.any(axis=0)):
         asked, seen = hidden[:, j], true[~(missing | hidden)[:, j], j]

@@ -26,7 +26,7 @@ def triplets(subject: Subject) -> Markup | None:
     machine, n = subject.machine, len(getattr(subject.machine, "names_", ()))
     if subject.data is None or n < 3:
         return None
-    drawn = machine._read(machine.sample(min(N_DRAWS, MOST_CELLS // n), random_state=subject.seed))
+    drawn = subject.read(machine.sample(min(N_DRAWS, MOST_CELLS // n), random_state=subject.seed))
     scores, own = _standardised(subject.rows, drawn)
     # where a fit matched means and pairs, they have a section of their own; else they are looked at here too
     orders = (3,) if machine.result_.moments is not None else (1, 2, 3)

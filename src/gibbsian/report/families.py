@@ -74,7 +74,7 @@ def labels(subject: Subject) -> Markup | None:
     return join(parts)
 
 
-@SECTIONS.register("parameters", place=95, title="Parameters")
+@SECTIONS.register("parameters", place=800, title="Parameters")
 def parameters(subject: Subject) -> Markup | None:
     """Return the tables by which the machine shows its parameters."""
     if not hasattr(subject.machine, "tables"):

@@ -86,7 +86,8 @@ def _section(name: str, subject: Subject, caught: list[Any]) -> Markup | None:
         body = SECTIONS.factory(name)(subject)
     except GibbsianError as error:
         body = paragraph(f"Left out: {error}.")
-    subject.warnings += [line for entry in caught if (line := str(entry.message)) not in subject.warnings]
+    said = [str(entry.message) for entry in caught if isinstance(entry.message, GibbsianWarning)]
+    subject.warnings += [line for line in dict.fromkeys(said) if line not in subject.warnings]
     caught.clear()
     if body is None:
         return None

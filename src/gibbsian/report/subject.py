@@ -65,14 +65,22 @@ class Subject:
         """A generator that is the same for every section."""
         return np.random.default_rng(self.seed)
 
+    def read(self, labels: Any) -> Dataset:
+        """Read rows that the machine has written."""
+        return self.machine._read(Dataset.read(labels, coding=self.machine.coding_, names=self.names))
+
     @cached_property
-    def rows(self) -> Dataset:
-        """The rows, or a random sample of them."""
+    def chosen(self) -> np.ndarray:
+        """Which rows are looked at: all, or a random sample of them."""
         assert self.data is not None  # sections that need rows are asked where there are some
         most = min(MOST_ROWS, max(1000, MOST_CELLS // self.data.n_variables))
-        if self.data.n_rows <= most:
-            return self.data
-        return self.data.take(np.sort(self.rng.choice(self.data.n_rows, most, replace=False)))
+        return np.sort(self.rng.choice(self.data.n_rows, min(most, self.data.n_rows), replace=False))
+
+    @cached_property
+    def rows(self) -> Dataset:
+        """The rows that are looked at."""
+        assert self.data is not None
+        return self.data if self.chosen.size == self.data.n_rows else self.data.take(self.chosen)
 
     @property
     def which_rows(self) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import gibbsian as gb
 from estimator_samples import table
 from gibbsian.report import subject as subjects
+from gibbsian.report.cells import unusual
 from gibbsian.report.draws import _compared
 from gibbsian.report.html import phrase, text
 from gibbsian.report.html import table as html_table
@@ -74,6 +76,21 @@ def test_of_many_rows_a_sample_is_looked_at_and_said(monkeypatch):
     np.testing.assert_allclose(limits.high - limits.low, whole.high - whole.low, rtol=0.1)  # of all rows, by a sample
 
 
+def test_unusual_rows_of_a_sample_keep_their_own_numbers(monkeypatch):
+    monkeypatch.setattr(subjects, "MOST_ROWS", 500)
+    rows = table("pairwise", n_rows=3000)
+    machine = gb.BoltzmannMachine().fit(rows)
+
+    def first_and_last(_, data, n, cells=False):
+        return pd.DataFrame({"row": [0, data.n_rows - 1], "probability": 0.1})
+
+    monkeypatch.setattr(gb.BoltzmannMachine, "unusual", first_and_last, raising=False)
+    subject = Subject(*machine.report_parts(rows, None), machine)
+    said = unusual(subject)
+    np.testing.assert_array_equal(subject.rows.rows()[0], rows[subject.chosen])
+    assert [f"{subject.chosen[k]:,}" in said for k in (0, -1)] == [True, True]
+
+
 def test_other_rows_than_those_of_the_fit_give_no_intervals():
     machine = gb.BoltzmannMachine(l2=0.1).fit(table("pairwise"))
     subject = Subject(*machine.report_parts(table("pairwise", seed=1), None), machine)
@@ -86,6 +103,10 @@ def test_warnings_and_origin_are_said():
     assert "beware" in found.sections["fit"]
     assert "gibbsian report <x>" in found.sections["origin"]
     assert "not converged" not in found.sections["fit"]
+
+
+def test_names_of_a_frame_give_no_warnings(hostile):
+    assert "Warnings" not in hostile.sections["origin"]
 
 
 def test_triplets_that_the_model_lacks_are_seen(tmp_path):
