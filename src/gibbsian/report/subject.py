@@ -40,6 +40,14 @@ class Subject:
         What was warned of.
     seed : int, default=0
         Of all that a report chooses at random.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
+    >>> machine = gb.BoltzmannMachine().fit(rows)
+    >>> gb.report.Subject(machine, machine.read(rows)).which_rows
+    'all 5 rows'
     """
 
     machine: Any
