@@ -15,6 +15,7 @@ from gibbsian import (
     objectives as objectives,
     optimizers as optimizers,
     plots as plots,
+    report as report,
     rng as rng,
     samplers as samplers,
     storage as storage,

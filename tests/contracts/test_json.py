@@ -32,6 +32,7 @@ COMMANDS = {
     "transform": ("h.gibbs", "data.csv"),
     "query": ("m.gibbs", "P(a, b=1)", "H(a | b)"),
     "divergence": ("m.gibbs", "m.gibbs"),
+    "report": ("m.gibbs", "--out", "page.html"),
     "show": ("m.gibbs", "--method", "exact"),
     "reproduce": ("--list",),
     "completion": ("bash",),

@@ -20,6 +20,7 @@ from gibbsian.cli.guard import INTERRUPTED, say
 from gibbsian.cli.mode import mode
 from gibbsian.cli.query import divergence, query
 from gibbsian.cli.questions import expect, impute, predict, sample, score, transform
+from gibbsian.cli.report import report
 from gibbsian.cli.reproduce import reproduce
 from gibbsian.cli.show import show
 from gibbsian.cli.structure import intervals, structure
@@ -43,6 +44,7 @@ GROUPS: dict[str, dict[click.Command, str]] = {
         divergence: "how far two models are from each other",
     },
     "Look": {
+        report: "a page on a table or a model that people can read",
         show: "what a model file holds",
         intervals: "how surely parameters are known",
     },

@@ -95,7 +95,7 @@ def intervals(model: Path, data: Path, level: float, bootstrap: int, top: int, s
         raise ArgumentError(f"--bootstrap {bootstrap} must be zero or positive")
     machine = options.load_model(model, seed)
     table = machine.read(data)
-    _check_same_data(machine, table)
+    uncertainty.check_same_data(machine, table)
     if bootstrap:
         errors: Any = uncertainty.bootstrap(machine, table, bootstrap, random_state=seed)
     else:
@@ -122,21 +122,3 @@ def _strongest(machine: Any, errors: Any, level: float, top: int) -> dict[str, A
             )
             tables[title] = found.sort_values("estimate", key=abs, ascending=False, kind="stable").head(top)
     return tables
-
-
-def _check_same_data(machine: Any, data: Any) -> None:
-    """Refuse data whose moments are not those that the model was fitted to."""
-    import numpy as np
-
-    from gibbsian.diagnostics import data_moments
-
-    fitted = machine.result_.moments
-    if fitted is None or machine.result_.held_out is not None:  # rows held out are in the file, not in the moments
-        return
-    given = data_moments(machine.model_, data)
-    assert given is not None  # a fit had them
-    same = np.allclose(given.mean, fitted.mean, rtol=0, atol=1e-9, equal_nan=True)
-    if not (same and np.allclose(given.count, fitted.count)):
-        raise ArgumentError(
-            "the data is not that which the model was fitted to (its means differ)", "intervals need the same rows"
-        )

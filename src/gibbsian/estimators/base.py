@@ -32,6 +32,7 @@ from gibbsian.estimators.frames import are_chosen, is_list, like_frame, shorten,
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.penalty import Penalised
 from gibbsian.estimators.queries import Asking
+from gibbsian.estimators.reported import Reported
 from gibbsian.learners.base import Learner, is_penalised
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learners.result import FitResult, HeldOut, Trace
@@ -73,7 +74,7 @@ class ScoreInterval(NamedTuple):
 
 
 @declared
-class Estimator(Penalised, Asking, DensityMixin, BaseEstimator):
+class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
     """A model with a learner as a scikit-learn estimator; the estimators are its subclasses."""
 
     max_iter: int = whole(1000, "Most steps of the learner; epochs where it learns by minibatches.", least=1)

@@ -12,6 +12,7 @@ from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, Maximu
 from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.penalty import one_over
+from gibbsian.estimators.reported import Reported
 from gibbsian.inference.log_tables import digits
 from gibbsian.learners import MCL, MCPLE, run
 from gibbsian.models import BinaryLayer, CategoricalLayer, ConditionalModel
@@ -33,7 +34,7 @@ CONDITIONAL: dict[str, Any] = {"conditional": MCL, "pseudo": MCPLE}
 
 
 @declared
-class GibbsClassifier(ClassifierMixin, BaseEstimator):
+class GibbsClassifier(Reported, ClassifierMixin, BaseEstimator):
     """Predicts labels y from features x, by the distribution ``P(y | x)`` of a Gibbs model (YK15).
 
     Without a `machine` the features are any numbers, which enter the energy linearly and need no distribution of their
@@ -134,6 +135,10 @@ class GibbsClassifier(ClassifierMixin, BaseEstimator):
         checked, labels = validate_data(self, X, *y, multi_output=True, **loose)
         return (X if self.machine is not None and hasattr(X, "columns") else checked), labels
 
+    def report_parts(self, data: Any, y: Any) -> tuple[Any, Any]:
+        """Return the machine that a report is about, and the rows of features and labels as it reads them."""
+        return self._back.report_parts(self, data, y)
+
     # -- predictions --------------------------------------------------------------------------------------------------
     def _joint(self, X: Any) -> np.ndarray:
         """Return the probabilities of all combinations of labels."""
@@ -223,6 +228,10 @@ class _Numbers(NamedTuple):
         """Return the probabilities of all combinations of labels."""
         return self.result.model.output_probabilities(X, labels.listed)
 
+    def report_parts(self, asked: GibbsClassifier, data: Any, y: Any) -> tuple[Any, Any]:
+        """Return the classifier itself: numbers have no distribution of their own."""
+        return asked, None
+
 
 class _Columns(NamedTuple):
     """Features and labels as columns of a table that a machine learns."""
@@ -252,6 +261,15 @@ class _Columns(NamedTuple):
         names = self.machine.names_[: -len(self.targets)]
         table = _table(X, names, self.targets, np.full((len(X), len(self.targets)), np.nan))
         return self.machine.predict_proba(table, columns=self.targets, joint=True)
+
+    def report_parts(self, asked: GibbsClassifier, data: Any, y: Any) -> tuple[Any, Any]:
+        """Return the machine, and the table of features and labels."""
+        if data is None or y is None:
+            return self.machine, None
+        names = self.machine.names_[: -len(self.targets)]
+        features = Dataset.read(data, coding=self.machine._coding())
+        words = _words(features, _Labels.of(np.asarray(y)))
+        return self.machine.report_parts(_table(data, names, self.targets, words), None)
 
 
 def _fit_given(machine: Any, kind: Any, targets: list[str], table: Any, weights: Any) -> None:

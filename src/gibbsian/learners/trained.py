@@ -42,6 +42,8 @@ class TrainingReport(Shown):
         Whether the fit had converged.
     r_hat, effective_sample_size : float or None
         Of the chains behind sampled moments.
+    mean, error : ndarray or None
+        The moments of the model, and the standard errors that differences are measured in.
 
     Examples
     --------
@@ -58,6 +60,8 @@ class TrainingReport(Shown):
     converged: bool = True
     r_hat: float | None = None
     effective_sample_size: float | None = None
+    mean: np.ndarray | None = None
+    error: np.ndarray | None = None
 
     def _facts(self) -> dict[str, str]:
         return {"trained": self.describe()}
@@ -128,6 +132,8 @@ def training_report(
         converged,
         estimate.diagnostics.get("r_hat"),
         estimate.diagnostics.get("effective_sample_size"),
+        estimate.mean,
+        error,
     )
 
 

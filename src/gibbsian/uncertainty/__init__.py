@@ -4,7 +4,12 @@ Depends on estimators and what stands below them, because an answer needs to kno
 """
 
 from gibbsian.uncertainty.bootstrap import BootstrapResult, bootstrap
-from gibbsian.uncertainty.standard_errors import StandardErrors, confidence_intervals, standard_errors
+from gibbsian.uncertainty.standard_errors import (
+    StandardErrors,
+    check_same_data,
+    confidence_intervals,
+    standard_errors,
+)
 from gibbsian.uncertainty.tables import ConfidenceIntervals
 
 __all__ = [
@@ -12,6 +17,7 @@ __all__ = [
     "ConfidenceIntervals",
     "StandardErrors",
     "bootstrap",
+    "check_same_data",
     "confidence_intervals",
     "standard_errors",
 ]

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gibbsian.data import Dataset, drop_empty_rows
+from gibbsian.diagnostics import data_moments
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.estimators.machine import Machine
@@ -185,6 +186,31 @@ def confidence_intervals(
     """
     check_level(level)
     return standard_errors(machine, X, kind, **settings).intervals(level)
+
+
+def check_same_data(machine: Any, data: Dataset) -> None:
+    """Refuse data whose moments are not those that a machine was fitted to.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
+    >>> machine = gb.BoltzmannMachine().fit(rows)
+    >>> gb.uncertainty.check_same_data(machine, machine.read(rows[1:]))
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.ArgumentError: the data is not that which the model was fitted to (its means differ): ...
+    """
+    fitted = machine.result_.moments
+    if fitted is None or machine.result_.held_out is not None:  # rows held out are in the file, not in the moments
+        return
+    given = data_moments(machine.model_, data)
+    assert given is not None  # a fit had them
+    same = np.allclose(given.mean, fitted.mean, rtol=0, atol=1e-9, equal_nan=True)
+    if not (same and np.allclose(given.count, fitted.count)):
+        raise ArgumentError(
+            "the data is not that which the model was fitted to (its means differ)", "intervals need the same rows"
+        )
 
 
 def fitted_learner(machine: Machine) -> Learner:
