@@ -72,27 +72,29 @@ def score(
         return
     if method == "exact":
         machine.log_partition("exact")
-    if method == "ais" or (method is None and not per_row and not machine.sums_exactly()):
-        # one number would be the optimistic or the pessimistic one
+    if not per_row and (method == "ais" or (method is None and not machine.sums_exactly())):
         _print_interval(machine.score_interval(rows, n_samples=n_samples, betas=betas), rows.n_rows, json)
         return
     insist = method == "exact" and machine.scores_are_bounds
     found = machine.log_likelihood(rows, exact=True) if insist else None
-    kind, sign = ("log_likelihood", 1) if insist else _kind_of_score(machine)
-    mean = sign * machine.score(rows) if found is None else found.lower
-    if per_row:
-        each = sign * machine.score_samples(rows) if found is None else found.per_row()
-        _print_each(kind, each, mean, out, json)
-    else:
-        _print_mean(kind, mean, rows.n_rows, json)
+    kind, sign = ("log_likelihood", 1) if insist else _kind_of_score(machine, annealed=method == "ais")
+    if not per_row:
+        _print_mean(kind, sign * machine.score(rows) if found is None else found.lower, rows.n_rows, json)
+        return
+    log_partition = machine.log_partition("ais", n_samples, betas) if method == "ais" else None
+    own = {} if log_partition is None else {"log_partition": log_partition}
+    each = sign * machine.score_samples(rows, **own) if found is None else found.per_row()
+    mean = float((rows.shares * each).sum())
+    _print_each(kind, each, mean, out, json, partition_record(log_partition) if own else None)
 
 
-def _kind_of_score(machine: Any) -> tuple[str, int]:
+def _kind_of_score(machine: Any, annealed: bool) -> tuple[str, int]:
     """Say what the scores of a model are, and with which sign it is printed."""
     if not machine.has_density:
         return "energy", -1
-    bound = machine.scores_are_bounds or not machine.sums_exactly()
-    return "log_likelihood_lower_bound" if bound else "log_likelihood", 1
+    if machine.scores_are_bounds:
+        return "log_likelihood_lower_bound", 1
+    return "log_likelihood_estimate" if annealed or not machine.sums_exactly() else "log_likelihood", 1
 
 
 def _check_score(
@@ -102,10 +104,8 @@ def _check_score(
         raise ArgumentError("is not known", "use one of exact, ais", argument="method", value=method)
     if pseudo and method is not None:
         raise ArgumentError("--pseudo needs no log Z", "leave --method out")
-    if per_row and (pseudo or method == "ais"):
-        raise ArgumentError(
-            "--per-row gives one number for each row", f"leave {'--pseudo' if pseudo else '--method'} out"
-        )
+    if per_row and pseudo:
+        raise ArgumentError("--per-row gives log-likelihoods", "leave --pseudo out")
     if method != "ais" and (n_samples is not None or betas is not None):
         raise ArgumentError("--samples and --betas belong to --method ais", "leave them out")
     if out is not None and not per_row:
@@ -120,11 +120,12 @@ def _print_mean(kind: str, mean: float, n_rows: int, json: bool) -> None:
         print(f"mean {kind.replace('_', '-')} per row: {mean:.6f}{unit} over {n_rows} rows")
 
 
-def _print_each(kind: str, each: Any, mean: float, out: Path | None, json: bool) -> None:
+def _print_each(kind: str, each: Any, mean: float, out: Path | None, json: bool, partition: Any) -> None:
     if out is not None or not json:
         write_table(out, [kind], each[:, None])
     if json:
-        print_json({f"mean_{kind}": mean, "rows": len(each), "per_row": each})
+        known = {} if partition is None else {"log_partition": partition}
+        print_json({f"mean_{kind}": mean, "rows": len(each), "per_row": each, **known})
     elif out is not None:
         _print_mean(kind, mean, len(each), json)
 

@@ -49,6 +49,10 @@ if TYPE_CHECKING:
 COLUMNS_SEEN = ("n_features_in_", "feature_names_in_")
 # Temperatures of the annealing behind a score: fewer than where log Z itself is asked for, and so a wider interval.
 FEWER_BETAS = 1000
+# Walkers and temperatures for each row that lacks too many cells to sum over.
+ROW_WALKERS, ROW_BETAS = 20, 200
+# What a log-probability may be above zero by rounding, as a share of the log-weights.
+ROUNDING = 1e-9
 _N_SAMPLES = Setting("How many rows.", "whole", low=1)
 
 
@@ -95,7 +99,7 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
     # whether chunks after a fit are steps like its own, and so continue its trace
     _one_trace = False
 
-    # What scores are: log-likelihoods (where log Z is out of reach lower bounds of them), or minus an energy.
+    # What scores are: log-likelihoods (estimates of them where log Z is out of reach), or minus an energy.
     has_density: ClassVar[bool] = True
     scores_are_bounds: ClassVar[bool] = False  # also where log Z is exact
 
@@ -428,11 +432,19 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         return found
 
     # -- likelihoods --------------------------------------------------------------------------------------------------
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Any, log_partition: float | LogPartitionInterval | None = None) -> np.ndarray:
         """Return the log-probability of each row, in nats; missing cells and hidden units are summed out.
 
-        Where log Z is out of reach of exact sums its upper side is taken, so that scores err on the low side, and a
-        warning says by how much: `score_interval` has both sides.
+        Where log Z is out of reach of exact sums it is estimated once for a fitted model, by annealed importance
+        sampling there and back (`random_state`), and a warning says how well. Its error moves all scores alike, so
+        their order does not depend on it; `score_interval` has both sides.
+
+        Parameters
+        ----------
+        X : array, frame, path or Dataset
+            The rows.
+        log_partition : float or LogPartitionInterval, default=None
+            log Z, where it is known better or otherwise: what `log_partition` returns.
 
         Examples
         --------
@@ -442,10 +454,10 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         True
         """
         data = self._read(X)
-        return self._log_densities(data)[data.row_of]
+        return self._log_densities(data, log_partition)[data.row_of]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the mean log-likelihood per row, in nats.
+        """Return the mean log-likelihood per row, in nats: the mean of `score_samples`.
 
         Examples
         --------
@@ -457,26 +469,41 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         data = self._read(X, sample_weight=sample_weight)
         return float(np.average(self._log_densities(data), weights=data.weights))
 
-    def _log_densities(self, data: Dataset) -> np.ndarray:
+    def _log_densities(self, data: Dataset, log_partition: Any = None) -> np.ndarray:
+        answers = self._answers
         try:
-            evidence = self._answers.log_evidence(data)
-        except TooExpensiveError as error:
-            raise TooExpensiveError(error.reason, error.also("ask for score_interval, which brackets it")) from None
-        return evidence - self._log_partition_above()
+            evidence = answers.log_evidence(data)
+        except TooExpensiveError:
+            sides = self._ask("log_evidence_interval")(data, self._rng(), ROW_WALKERS, ROW_BETAS)
+            evidence, apart = np.mean(sides, axis=0), float(np.subtract(*sides).min()) / -2.0
+            reason = f"rows with many missing cells are annealed, their scores are known to {apart:.2g} only"
+            notify(GibbsianWarning(reason, "`score_interval` has both sides"))
+        if log_partition is None:
+            log_partition = self._log_partition_estimate()
+        scores = evidence - (log_partition if np.isscalar(log_partition) else log_partition.combined()[0])
+        if not self.has_density or data.states.dtype.kind != "i":  # densities and shares of values may be above one
+            return scores
+        if scores.max() > ROUNDING * max(1.0, np.abs(evidence).max()):
+            raise ArgumentError(
+                f"a row would have the log-probability {scores.max():.6g}, which is above zero, so log Z is not "
+                "known well enough",
+                "ask for `score_interval`, or for `pseudo_score`, which needs no log Z",
+            )
+        return np.minimum(scores, 0.0)
 
-    def _log_partition_above(self) -> float:
-        """Return log Z or its upper side; found once for a fitted model."""
+    def _log_partition_estimate(self) -> float:
+        """Return log Z or an estimate of it; found once for a fitted model."""
         if "_log_z" not in self.__dict__:
             found = self.log_partition(betas=None if self.sums_exactly() else FEWER_BETAS)
             if not isinstance(found, float):
+                interval, (found, error) = found, found.combined()
                 notify(
                     GibbsianWarning(
-                        f"log Z is known between {found.lower:.6g} and {found.upper:.6g} only, so scores are lower "
-                        f"bounds, up to {found.upper - found.lower:.2g} too low",
-                        "score_interval has both sides",
+                        f"log Z is estimated, {found:.6g} with a standard error of {error:.2g} (between "
+                        f"{interval.lower:.6g} and {interval.upper:.6g}), so all scores are off by the same amount",
+                        "`score_interval` has both sides",
                     )
                 )
-                found = found.upper
             self._log_z = found
         return self._log_z
 
@@ -733,7 +760,7 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         data = self._given({} if evidence is None else evidence) if X is None else self._read(X)
         found = answers.most_probable(data, search, joint)
         if np.isnan(found.log_partition) and self.has_density and found.exact.all() and self.sums_exactly():
-            found = replace(found, log_partition=self._log_partition_above())
+            found = replace(found, log_partition=self._log_partition_estimate())
         return replace(found, rows=like_frame(self.coding_.decode(found.rows), X, self.names_))
 
     def _given(self, evidence: Mapping[str, Any]) -> Dataset:

@@ -149,8 +149,12 @@ class TestLargeMachines:
         assert "mean_log_pseudolikelihood" in answer("score", images / "rbm.gibbs", images / "wide.npy", "--pseudo")
         assert "25" in refused("score", images / "rbm.gibbs", images / "wide.npy", "--method", "exact")
         each = run("score", images / "rbm.gibbs", images / "wide.npy", "--per-row")
-        assert "scores are lower bounds" in each.stderr
-        assert each.stdout.splitlines()[0] == "log_likelihood_lower_bound"
+        assert "log Z is estimated" in each.stderr
+        assert each.stdout.splitlines()[0] == "log_likelihood_estimate"
+        annealed = answer("score", images / "rbm.gibbs", images / "wide.npy", "--per-row", "--method", "ais", "-n", 50)
+        assert annealed["mean_log_likelihood_estimate"] == pytest.approx(np.mean(annealed["per_row"]))
+        assert annealed["mean_log_likelihood_estimate"] == pytest.approx(sides["lower"], abs=1.0)
+        assert not annealed["log_partition"]["exact"]
 
 
 class TestPictures:
