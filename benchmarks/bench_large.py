@@ -58,7 +58,7 @@ def make(folder: Path, n_rows: int, n_columns: int, holes: float) -> dict[str, P
 
 def measured(*command: str) -> tuple[float, float]:
     """Run a command on one core; return its seconds and its peak memory in GB."""
-    threads = {name: "1" for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "GIBBSIAN_THREADS")}
+    threads = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "GIBBSIAN_THREADS"), "1")
     start = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-m", "gibbsian", *command], env={**os.environ, **threads})
     _, status, usage = os.wait4(process.pid, 0)

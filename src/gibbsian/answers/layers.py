@@ -66,6 +66,10 @@ class LayerAnswers(Answers):
 
     most_listed = 2.0**18
 
+    def __init__(self, model: Any):
+        super().__init__(model)
+        self.flips_rows = len(model.layers) == 2  # the sums over several hidden layers are long
+
     # -- log Z --------------------------------------------------------------------------------------------------------
     def log_partition_interval(
         self,

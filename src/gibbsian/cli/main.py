@@ -16,7 +16,7 @@ from gibbsian.cli.fit import fit
 from gibbsian.cli.guard import INTERRUPTED, say
 from gibbsian.cli.mode import mode
 from gibbsian.cli.query import divergence, query
-from gibbsian.cli.questions import expect, impute, predict, sample, score, transform
+from gibbsian.cli.questions import expect, impute, predict, sample, score, transform, unusual
 from gibbsian.cli.reproduce import reproduce
 from gibbsian.cli.show import show
 from gibbsian.cli.structure import intervals, structure
@@ -56,7 +56,7 @@ def app() -> None:
     """Learn Gibbs distributions (Boltzmann machines and their relatives) from discrete data."""
 
 
-ASKED = (score, sample, mode, expect, impute, predict, transform, query, divergence, show)
+ASKED = (score, unusual, sample, mode, expect, impute, predict, transform, query, divergence, show)
 for command in (fit, compare, structure, intervals, *ASKED, demo, reproduce):
     app.add_command(command)
 

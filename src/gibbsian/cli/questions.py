@@ -1,4 +1,4 @@
-"""Commands that ask a fitted model: ``score``, ``sample``, ``expect``, ``impute``, ``predict``, ``transform``."""
+"""Commands that ask a fitted model: ``score``, ``unusual``, ``sample``, ``expect``, ``impute``, ``predict``, ..."""
 
 from __future__ import annotations
 
@@ -13,15 +13,25 @@ import click
 from gibbsian.cli import options
 from gibbsian.cli.guard import Command
 from gibbsian.cli.options import TABLE_FORMATS, load_model
-from gibbsian.cli.output import check_distinct, check_target, print_json, print_tables, table_record, write_table
+from gibbsian.cli.output import (
+    check_distinct,
+    check_target,
+    print_json,
+    print_tables,
+    table_record,
+    write_parts,
+    write_table,
+)
+from gibbsian.cli.progress import watched
 from gibbsian.cli.show import partition_record
 from gibbsian.errors import ArgumentError
 
 
-def question(of_rows: bool) -> Callable[[Callable[..., None]], click.Command]:
+def question(of_rows: bool, whole: bool = True) -> Callable[[Callable[..., None]], click.Command]:
     """Make a command that asks a fitted model, about rows of a table or without any.
 
-    The function gets the model and the rows; files are checked and read before.
+    The function gets the model and the rows; files are checked and read before. Where the table need not be `whole` in
+    memory the function gets its path, and how to read it.
     """
     common = [options.out_table, options.seed, options.json]
     common = [options.model_file, *([options.data_file, options.convert] if of_rows else []), *common]
@@ -36,8 +46,9 @@ def question(of_rows: bool) -> Callable[[Callable[..., None]], click.Command]:
             how = {name: own.pop(name) for name in reading if name in own}
             if "columns" in own:  # which are to be predicted, so the table need not have them
                 own["columns"] = how["unseen"] = _names_in(own["columns"], machine.names_)
-            rows = [] if data is None else [machine.read(data, **how)]
-            function(machine, *rows, out=out, **own)
+            rows = [] if data is None else [data if not whole else machine.read(data, **how)]
+            with watched():
+                function(machine, *rows, out=out, **own, **({} if whole else how))
 
         for option in reversed(common):
             ask = option(ask)
@@ -166,13 +177,19 @@ def beside(rows: Any, hidden: Any) -> Any:
     return np.column_stack([rows.astype(object), hidden.astype(object)])
 
 
-@question(of_rows=True)
+@question(of_rows=True, whole=False)
 @click.option(
     "--probabilities", is_flag=True, help="Write the probability of each cell's upper value, or of its many values."
 )
-def impute(machine: Any, rows: Any, probabilities: bool, out: Path | None, json: bool) -> None:
-    """Fill the missing cells given the present ones of their row; the model's columns, all rows in order."""
-    names: Sequence[str] = machine.names_
+def impute(machine: Any, data: Path, probabilities: bool, convert: bool, out: Path | None, json: bool) -> None:
+    """Fill the missing cells given the present ones of their row; all columns and rows stay where they are."""
+    from gibbsian.estimators.row_questions import fills_file
+
+    of_numbers = json if out is None else out.suffix.lower() == ".npy"  # where names of columns, or types, are not kept
+    if not (probabilities or convert or of_numbers) and fills_file(machine, data):
+        _fill_file(machine, data, out, json)
+        return
+    rows, names = machine.read(data, convert=convert), machine.names_
     if probabilities and rows.domain.name == "real":
         raise ArgumentError("real numbers have densities and no --probabilities", "leave it out")
     if probabilities:
@@ -181,6 +198,47 @@ def impute(machine: Any, rows: Any, probabilities: bool, out: Path | None, json:
     else:
         filled = machine.impute(rows)
     _write_rows(json, out, names, filled, n_filled=int(rows.missing[rows.row_of].sum()) if rows.has_missing else 0)
+
+
+def _fill_file(machine: Any, data: Path, out: Path | None, json: bool) -> None:
+    """Write a table with its missing cells filled, a part at a time, and say how many these were."""
+    from gibbsian.estimators.row_questions import filled_parts
+
+    n_rows = n_filled = 0
+
+    def written() -> Iterator[Any]:
+        nonlocal n_rows, n_filled
+        for part, filled in filled_parts(machine, data):
+            n_rows, n_filled = n_rows + len(part), n_filled + filled
+            yield part
+
+    write_parts(out, written(), as_text=data.suffix.lower() != ".parquet")
+    if json:
+        print_json({"rows": n_rows, "filled_cells": n_filled, "out": out})
+    elif out is not None:
+        print(f"{n_rows} rows, {n_filled} cells filled: written to {out}")
+
+
+@question(of_rows=True, whole=False)
+@click.option("--top", type=click.IntRange(min=1), default=20, help="How many rows, and how many cells.")
+@click.option("--cells", is_flag=True, help="Write the cells to the file of --out, instead of the rows.")
+def unusual(machine: Any, data: Path, top: int, cells: bool, convert: bool, out: Path | None, json: bool) -> None:
+    """Print the least probable rows, and the cells that are least probable given the rest of their row."""
+    rows = machine.read(data, convert=True) if convert else data
+    if out is not None:
+        found = machine.unusual(rows, top, cells=cells)
+        write_table(out, list(found.columns), found.to_numpy())
+        tables = {"unusual cells" if cells else "unusual rows": found}
+    else:
+        tables = {"unusual rows": machine.unusual(rows, top)}
+        if "column" in tables["unusual rows"]:  # real numbers have densities and no probabilities
+            tables["unusual cells"] = machine.unusual(rows, top, cells=True)
+    if json:
+        print_json({"out": out} if out is not None else table_record(tables))
+    elif out is not None:
+        print(f"{len(found)} {'cells' if cells else 'rows'}: written to {out}")
+    else:
+        print_tables(tables)
 
 
 @question(of_rows=True)

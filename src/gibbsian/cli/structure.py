@@ -10,6 +10,7 @@ import click
 from gibbsian.cli import options
 from gibbsian.cli.guard import Command
 from gibbsian.cli.output import check_distinct, check_target, print_json, print_tables, table_record
+from gibbsian.cli.progress import watched
 from gibbsian.cli.table import Reading
 from gibbsian.errors import ArgumentError
 
@@ -50,7 +51,8 @@ def structure(
     if not quiet:
         announce_compilation()
     settings: dict[str, Any] = {} if rule is None else {"rule": rule}
-    found = learn_structure(table, method, learner=learner, l2=l2, **settings)
+    with watched():
+        found = learn_structure(table, method, learner=learner, l2=l2, **settings)
     if out is not None:
         found.machine.save(out)
     couplings = {"couplings": found.machine.strongest_couplings()}
@@ -93,10 +95,11 @@ def intervals(model: Path, data: Path, level: float, bootstrap: int, top: int, s
     machine = options.load_model(model, seed)
     table = machine.read(data)
     _check_same_data(machine, table)
-    if bootstrap:
-        errors: Any = uncertainty.bootstrap(machine, table, bootstrap, random_state=seed)
-    else:
-        errors = uncertainty.standard_errors(machine, table)
+    with watched():
+        if bootstrap:
+            errors: Any = uncertainty.bootstrap(machine, table, bootstrap, random_state=seed)
+        else:
+            errors = uncertainty.standard_errors(machine, table)
     listed = _strongest(machine, errors, level, top)
     if json:
         print_json([row for rows in table_record(listed).values() for row in rows])

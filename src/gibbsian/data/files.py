@@ -23,6 +23,8 @@ BYTES_PER_FILE_BYTE = 12
 BYTES_PER_PARQUET_CELL = 24
 ARRAY_KEYS = ("x", "X", "data")
 NAME_KEYS = ("names", "items")
+# Files that are read a part at a time.
+STREAMED = (".csv", ".tsv", ".txt", ".parquet")
 DELIMITERS = ("\t", ",", ";", " ")
 
 
@@ -65,13 +67,39 @@ def readable(path: Path, kind: str) -> Iterator[None]:
 
 # -- delimited text ---------------------------------------------------------------------------------------------------
 def _read_text(path: Path, names: Sequence[str] | None) -> Table:
-    from pyarrow import ArrowException
     from pyarrow import csv as arrow_csv
 
     _too_large(path, path.stat().st_size * BYTES_PER_FILE_BYTE)
+    options = arrow_csv.ConvertOptions(
+        null_values=_spellings_of_missing(), strings_can_be_null=True, auto_dict_encode=True
+    )
+    with _parsing(path, names) as parsing:
+        table = arrow_csv.read_csv(path, convert_options=options, **parsing)
+    return table_from_arrow(table.rename_columns([name.strip() for name in table.column_names]))
+
+
+def text_batches(path: Path) -> Iterator[Any]:
+    """Yield the rows of delimited text as Arrow batches of words, as they are written."""
+    import pyarrow
+    from pyarrow import csv as arrow_csv
+
+    with _parsing(path, None) as parsing:
+        header = _fields(_first_lines(path)[0], parsing["parse_options"].delimiter)
+        options = arrow_csv.ConvertOptions(column_types=dict.fromkeys(header, pyarrow.string()))
+        stripped = [name.strip() for name in header]
+        with arrow_csv.open_csv(path, convert_options=options, **parsing) as batches:
+            for batch in batches:
+                yield pyarrow.RecordBatch.from_arrays(batch.columns, names=stripped)
+
+
+@contextmanager
+def _parsing(path: Path, names: Sequence[str] | None) -> Iterator[dict[str, Any]]:
+    """Give the options by which a text is cut into fields, and say what is wrong with one that cannot be."""
+    from pyarrow import ArrowException
+    from pyarrow import csv as arrow_csv
+
     lines = _first_lines(path)
     delimiter = _delimiter(path, lines)
-    header = _fields(lines[0], delimiter)
     ragged: list[Any] = []
 
     def note_ragged(row: Any) -> str:
@@ -79,14 +107,12 @@ def _read_text(path: Path, names: Sequence[str] | None) -> Table:
         return "error"
 
     try:
-        table = arrow_csv.read_csv(
-            path,
-            read_options=arrow_csv.ReadOptions(column_names=_names_if_headless(path, header, names)),
-            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_ragged),
-            convert_options=arrow_csv.ConvertOptions(
-                null_values=_spellings_of_missing(), strings_can_be_null=True, auto_dict_encode=True
+        yield {
+            "read_options": arrow_csv.ReadOptions(
+                column_names=_names_if_headless(path, _fields(lines[0], delimiter), names)
             ),
-        )
+            "parse_options": arrow_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_ragged),
+        }
     except ArrowException as error:
         if ragged:
             row = ragged[0]
@@ -96,7 +122,6 @@ def _read_text(path: Path, names: Sequence[str] | None) -> Table:
                 f"{row.expected_columns}",
             ) from None
         raise DataError(f"file '{path}' cannot be read as a table", f"{error}") from None
-    return table_from_arrow(table.rename_columns([name.strip() for name in table.column_names]))
 
 
 def _first_lines(path: Path) -> list[str]:

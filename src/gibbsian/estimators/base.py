@@ -29,6 +29,7 @@ from gibbsian.errors import (
 from gibbsian.estimators.frames import are_chosen, is_list, like_frame, shorten, stacked
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.queries import Asking
+from gibbsian.estimators.row_questions import filled_frame, keeps_columns, unusual_cells, unusual_rows
 from gibbsian.learners.base import Learner, is_penalised
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learners.result import FitResult, HeldOut, Trace
@@ -432,7 +433,7 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         return found
 
     # -- likelihoods --------------------------------------------------------------------------------------------------
-    def score_samples(self, X: Any, log_partition: float | LogPartitionInterval | None = None) -> np.ndarray:
+    def score_samples(self, X: Any, *, log_partition: float | LogPartitionInterval | None = None) -> np.ndarray:
         """Return the log-probability of each row, in nats; missing cells and hidden units are summed out.
 
         Where log Z is out of reach of exact sums it is estimated once for a fitted model, by annealed importance
@@ -470,14 +471,7 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         return float(np.average(self._log_densities(data), weights=data.weights))
 
     def _log_densities(self, data: Dataset, log_partition: Any = None) -> np.ndarray:
-        answers = self._answers
-        try:
-            evidence = answers.log_evidence(data)
-        except TooExpensiveError:
-            sides = self._ask("log_evidence_interval")(data, self._rng(), ROW_WALKERS, ROW_BETAS)
-            evidence, apart = np.mean(sides, axis=0), float(np.subtract(*sides).min()) / -2.0
-            reason = f"rows with many missing cells are annealed, their scores are known to {apart:.2g} only"
-            notify(GibbsianWarning(reason, "`score_interval` has both sides"))
+        evidence = self._log_weights(data)
         if log_partition is None:
             log_partition = self._log_partition_estimate()
         scores = evidence - (log_partition if np.isscalar(log_partition) else log_partition.combined()[0])
@@ -490,6 +484,18 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
                 "ask for `score_interval`, or for `pseudo_score`, which needs no log Z",
             )
         return np.minimum(scores, 0.0)
+
+    def _log_weights(self, data: Dataset) -> np.ndarray:
+        """Return ``log P + log Z`` of each distinct row, exactly where that is in reach and else by annealing."""
+        answers = self._answers
+        try:
+            return answers.log_evidence(data)
+        except TooExpensiveError:
+            sides = self._ask("log_evidence_interval")(data, self._rng(), ROW_WALKERS, ROW_BETAS)
+        apart = float(np.subtract(*sides).min()) / -2.0
+        reason = f"rows with many missing cells are annealed, their scores are known to {apart:.2g} only"
+        notify(GibbsianWarning(reason, "`score_interval` has both sides"))
+        return np.mean(sides, axis=0)
 
     def _log_partition_estimate(self) -> float:
         """Return log Z or an estimate of it; found once for a fitted model."""
@@ -849,7 +855,8 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
     def impute(self, X: Any) -> Any:
         """Return X with missing values at the most probable one and missing numbers at their mean, each by itself.
 
-        A cell is filled given the present cells of its row. Frames come back as frames.
+        A cell is filled given the present cells of its row. Frames come back as frames, with the types of their
+        columns; columns that the model does not know stay as they are.
 
         Examples
         --------
@@ -858,9 +865,47 @@ class Estimator(Asking, DensityMixin, BaseEstimator):
         >>> bm.impute([[1, np.nan]])
         array([[1, 1]], dtype=int8)
         """
+        check_is_fitted(self)
+        if hasattr(X, "iloc") and keeps_columns(self, list(map(str, X.columns))):
+            return filled_frame(self, X)
         data = self._read(X)
         filled = self.coding_.decode(self._answers.completed_states(data, self._rng()))
         return like_frame(filled[data.row_of], X, self.names_)
+
+    def unusual(self, X: Any, n: int = 20, cells: bool = False) -> Any:
+        """Return the least probable rows of a table, or its least probable cells, as a frame, the least first.
+
+        The order of rows needs no log Z, so it is there for models of any size. Missing cells and hidden units are
+        summed out; columns that the model does not know, such as identifiers, are carried along. Files and large
+        tables are gone through a part at a time.
+
+        Parameters
+        ----------
+        X : array, frame, path or Dataset
+            The rows.
+        n : int, default=20
+            How many.
+        cells : bool, default=False
+            Single cells instead of rows: those whose value is least probable given the other present cells.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Of rows: ``row`` (counted from 0), ``log_weight`` (``log P + log Z``), ``below_mean`` (how far that is
+            below the mean of all rows, in nats) and, where columns have values, the least probable cell. Of a cell:
+            ``column``, ``value``, ``probability`` given the rest of the row, and the ``likelier`` value.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rows = [[1, 1]] * 5 + [[-1, -1]] * 5 + [[1, -1], [-1, 1]]
+        >>> bm = gb.BoltzmannMachine().fit(rows)
+        >>> bm.unusual(rows, n=2)[["row", "column", "value", "likelier"]].values.tolist()
+        [[10, 'x0', 1, -1], [11, 'x0', -1, 1]]
+        """
+        check_value("n", n, _N_SAMPLES)
+        check_is_fitted(self)
+        return (unusual_cells if cells else unusual_rows)(self, X, int(n))
 
     # -- what a reader is shown ---------------------------------------------------------------------------------------
     def figures(self) -> dict[str, Any]:

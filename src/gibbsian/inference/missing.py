@@ -14,6 +14,7 @@ from gibbsian.inference.choice import exact, predict_cost
 from gibbsian.inference.completions import complete_in_all_ways, count_completions
 from gibbsian.inference.cut_sets import split_by_cut
 from gibbsian.models import Model
+from gibbsian.progress import counted
 
 # Models that are not pairwise have up to this many completions of a state listed (eight missing cells of two values).
 MOST_LISTED = 2**8
@@ -135,7 +136,7 @@ def log_evidence(model: Any, data: Dataset, max_seconds: float = 60.0) -> np.nda
     for part in split.parts:
         evidence[part.which] = part.log_evidence(model)
     each = max(1.0, max_seconds / max(1, len(split.heavy)))
-    for state in split.heavy:
+    for state in counted(split.heavy, "rows one by one", len(split.heavy)):
         rest, constant, _ = clamp(model, data, state)
         evidence[state] = constant + exact(rest, max_seconds=each).log_partition()
     return evidence
