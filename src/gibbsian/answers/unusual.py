@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from gibbsian.answers.decisions import column_probabilities
 from gibbsian.data import Dataset
+from gibbsian.inference.completions import complete_in_all_ways, count_completions
+
+# Up to so many completions of a row are listed, and so many of all rows at a time.
+MOST_LISTED, LISTED_AT_ONCE = 2**6, 2**15
+# Odds beyond are all alike, and stay finite.
+LARGEST_EXPONENT = 700.0
 
 
 def shown_probabilities(answers: Any, data: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return ``P(cell | other present cells of its row)`` of the distinct rows, and the number of the likeliest value.
 
-    A missing cell has NaN. Complete rows go through the model's flip costs, in which all else cancels; of others each
-    column is hidden in turn and the missing cells are summed out with it.
+    A missing cell has NaN. Rows with few missing cells go through the model's flip costs d, in which all else cancels:
+    the odds of another value are the mean of ``exp(-d)`` over the completions of the row. Of other rows, and of models
+    without flip costs, each column is hidden in turn, and the missing cells are summed out with it.
     """
     own, likelier = np.full(data.states.shape, np.nan), np.zeros(data.states.shape, np.int64)
     holes = np.zeros(data.states.shape, bool) if data.missing is None else data.missing
-    left = np.ones(data.n_states, bool)
+    left = np.ones(data.n_states, dtype=bool)
     if getattr(answers, "flips_rows", False) and data.states.dtype.kind == "i":
-        left = holes.any(axis=1)
-        if not left.all():
-            own[~left], likelier[~left] = _by_flips(answers.model, data.states[~left], data.codes[~left])
-    for j in range(data.n_variables):
+        counts = count_completions(data)
+        left = counts > MOST_LISTED
+        for rows in _blocks(np.flatnonzero(~left), counts):
+            own[rows], likelier[rows] = _by_flips(answers.model, data, rows)
+    for j in range(data.n_variables if left.any() else 0):
         rows = np.flatnonzero(left & ~holes[:, j])
         if rows.size:
             hidden = holes[rows].copy()
@@ -35,14 +45,23 @@ def shown_probabilities(answers: Any, data: Dataset, rng: np.random.Generator) -
             found = column_probabilities(answers, part, np.array([j]), rng)[0]
             own[rows, j] = found[np.arange(rows.size), data.codes[rows, j]]
             likelier[rows, j] = found.argmax(axis=1)
+    own[holes] = np.nan
     return own, likelier
 
 
-def _by_flips(model: Any, states: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same of complete rows: a flip cost is the log-odds of a cell against another value."""
-    costs, columns = model.flip_costs(states), model.flip_columns
+def _blocks(rows: np.ndarray, counts: np.ndarray) -> Iterator[np.ndarray]:
+    """Cut rows into parts with about as many completions each."""
+    numbers = np.cumsum(counts[rows]) // LISTED_AT_ONCE
+    yield from np.split(rows, np.flatnonzero(np.diff(numbers)) + 1) if rows.size else ()
+
+
+def _by_flips(model: Any, data: Dataset, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same of some rows, by the odds of other values over their completions."""
+    completions, columns, codes = complete_in_all_ways(data, rows), model.flip_columns, data.codes[rows]
+    odds = np.exp(np.minimum(-model.flip_costs(completions.states), LARGEST_EXPONENT))
+    odds *= completions.posterior(model)[1][:, None]
+    odds = np.add.reduceat(odds, completions.starts, axis=0)
     if columns is None:
-        return 1.0 / (1.0 + np.exp(-costs)), np.where(costs < 0, 1 - codes, codes)
-    own = 1.0 / np.add.reduceat(np.exp(-costs), columns[:-1], axis=1)
-    ends = zip(columns[:-1], columns[1:], strict=True)
-    return own, np.column_stack([costs[:, a:b].argmin(axis=1) for a, b in ends])
+        return 1.0 / (1.0 + odds), np.where(odds > 1.0, 1 - codes, codes)
+    own = 1.0 / np.add.reduceat(odds, columns[:-1], axis=1)
+    return own, np.column_stack([odds[:, start:stop].argmax(axis=1) for start, stop in pairwise(columns)])

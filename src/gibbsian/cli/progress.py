@@ -102,8 +102,8 @@ class Bars:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        quiet = {"redirect_stdout": False, "redirect_stderr": False}  # results go where they are sent
-        self.shown = Progress(*columns, console=Console(stderr=True), transient=True, **quiet)
+        console = Console(stderr=True)  # results go where they are sent
+        self.shown = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
         self.shown.start()
 
     def _finish(self, what: str) -> None:

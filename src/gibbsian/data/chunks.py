@@ -100,7 +100,7 @@ def _with_arrow_cells(part: Any, name: str, places: np.ndarray, labels: Sequence
     else:
         series = pandas.Series(pandas.arrays.ArrowExtensionArray(column))
     filled = _filled(series, places, labels)
-    return part.set_column(number, name, pyarrow.chunked_array([pyarrow.array(filled)]).cast(column.type))
+    return part.set_column(number, name, pyarrow.array(filled.array).cast(column.type))
 
 
 def _filled(column: Any, places: np.ndarray, labels: Sequence[Any]) -> Any:

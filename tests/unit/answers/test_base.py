@@ -132,7 +132,7 @@ def test_comparison_of_other_machines(rows):
 
 
 def test_a_log_probability_above_zero_is_refused(machine):
-    with pytest.raises(ArgumentError, match="above zero, so log Z is not known well enough.*score_interval"):
+    with pytest.raises(ArgumentError, match=r"above zero, so log Z is not known well enough.*score_interval"):
         machine.score_samples(np.ones((1, machine.n_features_in_)), log_partition=-50.0)
 
 
