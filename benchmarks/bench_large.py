@@ -81,7 +81,7 @@ def main() -> None:
     commands = {
         "fit": ("fit", table, "--drop", "id", "--out", model, "--quiet"),
         "impute": ("impute", model, table, "--out", filled),
-        "unusual": ("unusual", model, table, "--json"),
+        "unusual": ("unusual", model, table),
     }
     for name in chosen.commands.split(","):
         seconds, peak = measured(*commands[name])
