@@ -53,11 +53,11 @@ def test_every_family_tells_unusual_rows_and_cells_or_why_not(name):
     found = machine.unusual(rows, n=5)
     scores = machine._log_weights(machine._read(rows))[machine._read(rows).row_of]
     np.testing.assert_allclose(found["log_weight"], np.sort(scores)[:5])
-    try:
-        cells = machine.unusual(rows, n=5, cells=True)
-    except GibbsianError as error:
-        assert "real numbers" in error.reason
+    if "column" not in found:
+        with pytest.raises(GibbsianError, match="real numbers"):
+            machine.unusual(rows, n=5, cells=True)
         return
+    cells = machine.unusual(rows, n=5, cells=True)
     first = cells.iloc[0]
     known = machine.predict_proba(rows[[first["row"]]], columns=first["column"])[0]
     labels = list(machine.coding_.labels_of(machine.names_.index(first["column"])))
