@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from gibbsian.cli import options
+from gibbsian.cli.bars import watched
 from gibbsian.cli.guard import Command
 from gibbsian.cli.options import TABLE_FORMATS, load_model
 from gibbsian.cli.output import (
@@ -22,7 +23,6 @@ from gibbsian.cli.output import (
     write_parts,
     write_table,
 )
-from gibbsian.cli.progress import watched
 from gibbsian.cli.show import partition_record
 from gibbsian.errors import ArgumentError
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gibbsian.cli import options
+from gibbsian.cli.bars import watched
 from gibbsian.cli.guard import Command
 from gibbsian.cli.output import check_distinct, check_target, print_json, print_tables, table_record
-from gibbsian.cli.progress import watched
 from gibbsian.cli.table import Reading
 from gibbsian.errors import ArgumentError
 

@@ -11,7 +11,7 @@ import pytest
 import gibbsian as gb
 from estimator_samples import small, table
 from gibbsian.answers.unusual import shown_probabilities
-from gibbsian.cli.progress import Bars
+from gibbsian.cli.bars import Bars
 from gibbsian.data import chunks
 from gibbsian.errors import GibbsianError
 from gibbsian.estimators import ESTIMATORS
