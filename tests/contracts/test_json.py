@@ -24,6 +24,7 @@ COMMANDS = {
     "structure": ("data.csv",),
     "intervals": ("m.gibbs", "data.csv"),
     "score": ("m.gibbs", "data.csv"),
+    "unusual": ("m.gibbs", "data.csv"),
     "sample": ("m.gibbs", "-n", "4", "--seed", "1"),
     "mode": ("m.gibbs",),
     "expect": ("m.gibbs",),

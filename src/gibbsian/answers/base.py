@@ -57,6 +57,8 @@ class Answers:
 
     def __init__(self, model: Any):
         self.model = model
+        # whether flip costs of the model are about rows: hidden variables would have to be summed out of them
+        self.flips_rows = not model.n_hidden and hasattr(model, "flip_costs")
 
     # -- log Z --------------------------------------------------------------------------------------------------------
     def log_partition(self) -> float:

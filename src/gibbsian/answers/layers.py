@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
 
-from gibbsian.answers.base import Answers, annealing_of, values_of
+from gibbsian.answers.base import Answers, annealing_of, rows_like, values_of
 from gibbsian.answers.modes import Modes, Search, climbed
 from gibbsian.blocks import spans
 from gibbsian.data import Dataset
@@ -21,7 +22,7 @@ from gibbsian.expectations.deep_mean_field import DeepMeanField
 from gibbsian.expectations.layers import expected_layers, mean_field_bounds, mean_field_posterior, recognition_bounds
 from gibbsian.inference import exact, is_affordable
 from gibbsian.inference.completions import Completions, complete_in_all_ways, count_completions
-from gibbsian.inference.layer_missing import layer_evidence
+from gibbsian.inference.layer_missing import LayerRowSums, layer_evidence
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.inference.log_tables import digits
 from gibbsian.models.joined_layer import joined
@@ -52,6 +53,8 @@ MOST_STATES, MOST_TERMS = 2.0**16, 1e8
 MOST_ENTRIES = 2.0**20
 # Nothing that the user sees shall depend on which rows were updated together.
 PATIENT = DeepMeanField(max_iter=500, tol=1e-9)
+# Temperatures of the annealing of a row that lacks too many cells to sum over.
+EVIDENCE_BETAS = 1000
 # Rows from which base rates of all layers are taken.
 ROWS_FOR_RATES = 2000
 _N_STEPS = Setting("Steps of each chain.", "whole", low=1)
@@ -62,6 +65,10 @@ class LayerAnswers(Answers):
     """Answers about a restricted machine, by sums over its smaller layer, annealing and block Gibbs chains."""
 
     most_listed = 2.0**18
+
+    def __init__(self, model: Any):
+        super().__init__(model)
+        self.flips_rows = len(model.layers) == 2  # the sums over several hidden layers are long
 
     # -- log Z --------------------------------------------------------------------------------------------------------
     def log_partition_interval(
@@ -89,9 +96,20 @@ class LayerAnswers(Answers):
     def log_evidence_interval(
         self, data: Dataset, rng: np.random.Generator, n_samples: int | None = None, betas: int | None = None
     ) -> EvidenceInterval:
-        """Return the same twice: it is exact."""
-        evidence = self.log_evidence(data)
-        return EvidenceInterval(evidence, evidence)
+        """Return the same between two sides: rows that lack too many cells to sum over are annealed."""
+        holes = np.zeros(data.states.shape, bool) if data.missing is None else data.missing
+        sums = LayerRowSums(self.model)
+        near = np.array([sums.in_reach(row) for row in holes])
+        lower = np.empty(data.n_states)
+        if near.any():
+            kept = rows_like(data, data.states[near])
+            lower[near] = self.log_evidence(replace(kept, missing=None if data.missing is None else holes[near]))
+        upper, annealing = lower.copy(), annealing_of(n_samples, EVIDENCE_BETAS if betas is None else betas)
+        for state in np.flatnonzero(~near):
+            rest, constant = self._rest(data, data.states[state], holes[state])
+            found = log_partition_interval(rest, annealing=annealing, rng=rng, warn=False)
+            lower[state], upper[state] = constant + found.lower, constant + found.upper
+        return EvidenceInterval(lower, upper)
 
     def log_evidence_bound(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the evidence itself, which no bound is above."""

@@ -144,7 +144,8 @@ def _compile(graph: str, learner: str, l2: float, rows: Dataset, held_out: Datas
 
 
 def _fit(name: str, graph: str, learner: str, l2: float, rows: Dataset, held_out: Dataset) -> Fit:
-    from gibbsian.cli.progress import Bar, is_watched
+    from gibbsian.cli.bars import is_watched
+    from gibbsian.cli.progress import Bar
     from gibbsian.estimators import BoltzmannMachine
 
     started = time.perf_counter()

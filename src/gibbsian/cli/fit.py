@@ -103,7 +103,8 @@ def built(parts: list[Owner], settings: dict[str, Any], reading: Reading) -> Any
 
 
 def _progress(show: bool) -> list[Any]:
-    from gibbsian.cli.progress import Bar, is_watched
+    from gibbsian.cli.bars import is_watched
+    from gibbsian.cli.progress import Bar
 
     return [Bar("fitting")] if show and is_watched() else []
 

@@ -19,7 +19,7 @@ from gibbsian.cli.fit import fit
 from gibbsian.cli.guard import INTERRUPTED, say
 from gibbsian.cli.mode import mode
 from gibbsian.cli.query import divergence, query
-from gibbsian.cli.questions import expect, impute, predict, sample, score, transform
+from gibbsian.cli.questions import expect, impute, predict, sample, score, transform, unusual
 from gibbsian.cli.report import report
 from gibbsian.cli.reproduce import reproduce
 from gibbsian.cli.show import show
@@ -34,6 +34,7 @@ GROUPS: dict[str, dict[click.Command, str]] = {
     },
     "Ask a model": {
         score: "how likely rows are",
+        unusual: "the rows and cells that it finds least likely",
         sample: "rows drawn from it",
         mode: "the most probable row",
         expect: "means of columns and pairs, with standard errors",

@@ -170,9 +170,82 @@ def _frame(names: Sequence[str], values: np.ndarray) -> pandas.DataFrame:
     import pandas
 
     frame = pandas.DataFrame(values, columns=list(names))
+    return frame.map(_quoted).rename(columns=_quoted) if _is_safe() else frame
+
+
+def _is_safe() -> bool:
     context = click.get_current_context(silent=True)
-    return frame.map(_quoted).rename(columns=_quoted) if context and context.meta.get(SAFE_CSV) else frame
+    return bool(context and context.meta.get(SAFE_CSV))
 
 
 def _quoted(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+
+
+def write_parts(path: Path | None, parts: Iterable[Any], as_text: bool) -> None:
+    """Write Arrow tables one after the other to a file, or as CSV to stdout, with the types of their columns.
+
+    Parts that were read `as_text` get types where they go to a file that has some.
+    """
+    from gibbsian.data.files import format_of, packed
+    from gibbsian.storage.container import written_atomically
+
+    if path is None:
+        for text in _texts(parts, ","):
+            print(printable(text) if sys.stdout.isatty() else text, end="")
+        return
+    kind, packing = format_of(path)
+    with written_atomically(path) as file:
+        if kind == ".parquet":
+            _write_parquet(file, [_typed(parts)] if as_text else parts)
+        else:
+            for text in _texts(parts, "\t" if kind == ".tsv" else ","):
+                file.write(packed(text.encode(), packing))  # packed parts after each other are a packed whole
+
+
+def _texts(parts: Iterable[Any], delimiter: str) -> Iterable[str]:
+    """Return tables as delimited text, the first under the names of its columns."""
+    for number, part in enumerate(parts):
+        if number == 0:
+            yield _text(part[:0], delimiter, header=True)
+        plain = None if _is_safe() else _plain_text(part, delimiter)
+        yield plain or _text(part, delimiter, header=False)
+
+
+def _text(part: Any, delimiter: str, header: bool) -> str:
+    frame = part.to_pandas()
+    frame = frame.map(_quoted).rename(columns=_quoted) if _is_safe() else frame
+    return frame.to_csv(index=False, sep=delimiter, header=header, lineterminator="\n")
+
+
+def _plain_text(part: Any, delimiter: str) -> str | None:
+    """Return words as they are, which is quick; None where something else stands there, or needs quotes."""
+    from pyarrow import ArrowInvalid, types
+    from pyarrow import csv as arrow_csv
+
+    options = arrow_csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
+    buffer = io.BytesIO()
+    try:
+        if all(types.is_string(field.type) for field in part.schema):
+            arrow_csv.write_csv(part, buffer, options)
+    except ArrowInvalid:
+        return None
+    return buffer.getvalue().decode()
+
+
+def _write_parquet(file: Any, parts: Iterable[Any]) -> None:
+    from pyarrow import parquet
+
+    writer: Any = None
+    for part in parts:
+        writer = writer or parquet.ParquetWriter(file, part.schema)
+        writer.write_table(part)
+    if writer is not None:
+        writer.close()
+
+
+def _typed(parts: Iterable[Any]) -> Any:
+    """Return tables of words as one of numbers, truth values and words."""
+    from pyarrow import csv as arrow_csv
+
+    return arrow_csv.read_csv(io.BytesIO("".join(_texts(parts, ",")).encode()))

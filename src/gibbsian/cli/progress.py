@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from typing import Any
 
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.run import Run
-
-
-def is_watched() -> bool:
-    """Whether stderr is a terminal."""
-    return sys.stderr.isatty()
 
 
 class Bar(Callback):

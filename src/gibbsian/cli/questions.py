@@ -1,4 +1,4 @@
-"""Commands that ask a fitted model: ``score``, ``sample``, ``expect``, ``impute``, ``predict``, ``transform``."""
+"""Commands that ask a fitted model: ``score``, ``unusual``, ``sample``, ``expect``, ``impute``, ``predict``, ..."""
 
 from __future__ import annotations
 
@@ -11,17 +11,27 @@ from typing import Any
 import click
 
 from gibbsian.cli import options
+from gibbsian.cli.bars import watched
 from gibbsian.cli.guard import Command, tell
 from gibbsian.cli.options import TABLE_FORMATS, load_model
-from gibbsian.cli.output import check_distinct, check_target, print_json, print_tables, table_record, write_table
+from gibbsian.cli.output import (
+    check_distinct,
+    check_target,
+    print_json,
+    print_tables,
+    table_record,
+    write_parts,
+    write_table,
+)
 from gibbsian.cli.show import partition_record
 from gibbsian.errors import ArgumentError
 
 
-def question(of_rows: bool) -> Callable[[Callable[..., None]], click.Command]:
+def question(of_rows: bool, whole: bool = True) -> Callable[[Callable[..., None]], click.Command]:
     """Make a command that asks a fitted model, about rows of a table or without any.
 
-    The function gets the model and the rows; files are checked and read before.
+    The function gets the model and the rows; files are checked and read before. Where the table need not be `whole` in
+    memory the function gets its path, and how to read it.
     """
     common = [options.out_table, options.seed, options.json]
     common = [options.model_file, *([options.data_file, options.convert] if of_rows else []), *common]
@@ -36,8 +46,9 @@ def question(of_rows: bool) -> Callable[[Callable[..., None]], click.Command]:
             how = {name: own.pop(name) for name in reading if name in own}
             if "columns" in own:  # which are to be predicted, so the table need not have them
                 own["columns"] = how["unseen"] = _names_in(own["columns"], machine.names_)
-            rows = [] if data is None else [machine.read(data, **how)]
-            function(machine, *rows, out=out, **own)
+            rows = [] if data is None else [data if not whole else machine.read(data, **how)]
+            with watched():
+                function(machine, *rows, out=out, **own, **({} if whole else how))
 
         for option in reversed(common):
             ask = option(ask)
@@ -72,27 +83,29 @@ def score(
         return
     if method == "exact":
         machine.log_partition("exact")
-    if method == "ais" or (method is None and not per_row and not machine.sums_exactly()):
-        # one number would be the optimistic or the pessimistic one
+    if not per_row and (method == "ais" or (method is None and not machine.sums_exactly())):
         _print_interval(machine.score_interval(rows, n_samples=n_samples, betas=betas), rows.n_rows, json)
         return
     insist = method == "exact" and machine.scores_are_bounds
     found = machine.log_likelihood(rows, exact=True) if insist else None
-    kind, sign = ("log_likelihood", 1) if insist else _kind_of_score(machine)
-    mean = sign * machine.score(rows) if found is None else found.lower
-    if per_row:
-        each = sign * machine.score_samples(rows) if found is None else found.per_row()
-        _print_each(kind, each, mean, out, json)
-    else:
-        _print_mean(kind, mean, rows.n_rows, json)
+    kind, sign = ("log_likelihood", 1) if insist else _kind_of_score(machine, annealed=method == "ais")
+    if not per_row:
+        _print_mean(kind, sign * machine.score(rows) if found is None else found.lower, rows.n_rows, json)
+        return
+    log_partition = machine.log_partition("ais", n_samples, betas) if method == "ais" else None
+    own = {} if log_partition is None else {"log_partition": log_partition}
+    each = sign * machine.score_samples(rows, **own) if found is None else found.per_row()
+    mean = float((rows.shares * each).sum())
+    _print_each(kind, each, mean, out, json, partition_record(log_partition) if own else None)
 
 
-def _kind_of_score(machine: Any) -> tuple[str, int]:
+def _kind_of_score(machine: Any, annealed: bool) -> tuple[str, int]:
     """Say what the scores of a model are, and with which sign it is printed."""
     if not machine.has_density:
         return "energy", -1
-    bound = machine.scores_are_bounds or not machine.sums_exactly()
-    return "log_likelihood_lower_bound" if bound else "log_likelihood", 1
+    if machine.scores_are_bounds:
+        return "log_likelihood_lower_bound", 1
+    return "log_likelihood_estimate" if annealed or not machine.sums_exactly() else "log_likelihood", 1
 
 
 def _check_score(
@@ -102,10 +115,8 @@ def _check_score(
         raise ArgumentError("is not known", "use one of exact, ais", argument="method", value=method)
     if pseudo and method is not None:
         raise ArgumentError("--pseudo needs no log Z", "leave --method out")
-    if per_row and (pseudo or method == "ais"):
-        raise ArgumentError(
-            "--per-row gives one number for each row", f"leave {'--pseudo' if pseudo else '--method'} out"
-        )
+    if per_row and pseudo:
+        raise ArgumentError("--per-row gives log-likelihoods", "leave --pseudo out")
     if method != "ais" and (n_samples is not None or betas is not None):
         raise ArgumentError("--samples and --betas belong to --method ais", "leave them out")
     if out is not None and not per_row:
@@ -120,11 +131,12 @@ def _print_mean(kind: str, mean: float, n_rows: int, json: bool) -> None:
         tell(f"mean {kind.replace('_', '-')} per row: {mean:.6f}{unit} over {n_rows} rows")
 
 
-def _print_each(kind: str, each: Any, mean: float, out: Path | None, json: bool) -> None:
+def _print_each(kind: str, each: Any, mean: float, out: Path | None, json: bool, partition: Any) -> None:
     if out is not None or not json:
         write_table(out, [kind], each[:, None])
     if json:
-        print_json({f"mean_{kind}": mean, "rows": len(each), "per_row": each})
+        known = {} if partition is None else {"log_partition": partition}
+        print_json({f"mean_{kind}": mean, "rows": len(each), "per_row": each, **known})
     elif out is not None:
         _print_mean(kind, mean, len(each), json)
 
@@ -165,13 +177,20 @@ def beside(rows: Any, hidden: Any) -> Any:
     return np.column_stack([rows.astype(object), hidden.astype(object)])
 
 
-@question(of_rows=True)
+@question(of_rows=True, whole=False)
 @click.option(
     "--probabilities", is_flag=True, help="Write the probability of each cell's upper value, or of its many values."
 )
-def impute(machine: Any, rows: Any, probabilities: bool, out: Path | None, json: bool) -> None:
-    """Fill the missing cells given the present ones of their row; the model's columns, all rows in order."""
-    names: Sequence[str] = machine.names_
+def impute(machine: Any, data: Path, probabilities: bool, convert: bool, out: Path | None, json: bool) -> None:
+    """Fill the missing cells given the present ones of their row; all columns and rows stay where they are."""
+    from gibbsian.data.files import STREAMED, format_of
+    from gibbsian.estimators.row_questions import fills_file
+
+    in_parts = not json if out is None else format_of(out)[0] in STREAMED
+    if in_parts and not (probabilities or convert) and fills_file(machine, data):
+        _fill_file(machine, data, out, json)
+        return
+    rows, names = machine.read(data, convert=convert), machine.names_
     if probabilities and rows.domain.name == "real":
         raise ArgumentError("real numbers have densities and no --probabilities", "leave it out")
     if probabilities:
@@ -180,6 +199,47 @@ def impute(machine: Any, rows: Any, probabilities: bool, out: Path | None, json:
     else:
         filled = machine.impute(rows)
     _write_rows(json, out, names, filled, n_filled=int(rows.missing[rows.row_of].sum()) if rows.has_missing else 0)
+
+
+def _fill_file(machine: Any, data: Path, out: Path | None, json: bool) -> None:
+    """Write a table with its missing cells filled, a part at a time, and say how many these were."""
+    from gibbsian.estimators.row_questions import filled_parts
+
+    n_rows = n_filled = 0
+
+    def written() -> Iterator[Any]:
+        nonlocal n_rows, n_filled
+        for part, filled in filled_parts(machine, data):
+            n_rows, n_filled = n_rows + len(part), n_filled + filled
+            yield part
+
+    write_parts(out, written(), as_text=data.suffix.lower() != ".parquet")
+    if json:
+        print_json({"rows": n_rows, "filled_cells": n_filled, "out": out})
+    elif out is not None:
+        tell(f"{n_rows} rows, {n_filled} cells filled: written to {out}")
+
+
+@question(of_rows=True, whole=False)
+@click.option("--top", type=click.IntRange(min=1), default=20, help="How many rows, and how many cells.")
+@click.option("--cells", is_flag=True, help="Write the cells to the file of --out, instead of the rows.")
+def unusual(machine: Any, data: Path, top: int, cells: bool, convert: bool, out: Path | None, json: bool) -> None:
+    """Print the least probable rows, and the cells that are least probable given the rest of their row."""
+    rows = machine.read(data, convert=True) if convert else data
+    if out is not None:
+        found = machine.unusual(rows, top, cells=cells)
+        write_table(out, list(found.columns), found.to_numpy())
+        tables = {"unusual cells" if cells else "unusual rows": found}
+    else:
+        tables = {"unusual rows": machine.unusual(rows, top)}
+        if "column" in tables["unusual rows"]:  # real numbers have densities and no probabilities
+            tables["unusual cells"] = machine.unusual(rows, top, cells=True)
+    if json:
+        print_json({"out": out} if out is not None else table_record(tables))
+    elif out is not None:
+        tell(f"{len(found)} {'cells' if cells else 'rows'}: written to {out}")
+    else:
+        print_tables(tables)
 
 
 @question(of_rows=True)

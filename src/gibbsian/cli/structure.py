@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gibbsian.cli import options
+from gibbsian.cli.bars import watched
 from gibbsian.cli.guard import Command, tell
 from gibbsian.cli.output import check_distinct, check_target, print_json, print_tables, table_record
 from gibbsian.cli.table import Reading
@@ -53,7 +54,8 @@ def structure(
         announce_compilation()
     given = {"rule": rule, "tol": tol}
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    found = learn_structure(table, method, learner=learner, l2=l2, **settings)
+    with watched():
+        found = learn_structure(table, method, learner=learner, l2=l2, **settings)
     if out is not None:
         found.machine.save(out)
     couplings = {"couplings": found.machine.strongest_couplings()}
@@ -96,10 +98,11 @@ def intervals(model: Path, data: Path, level: float, bootstrap: int, top: int, s
     machine = options.load_model(model, seed)
     table = machine.read(data)
     uncertainty.check_same_data(machine, table)
-    if bootstrap:
-        errors: Any = uncertainty.bootstrap(machine, table, bootstrap, random_state=seed)
-    else:
-        errors = uncertainty.standard_errors(machine, table)
+    with watched():
+        if bootstrap:
+            errors: Any = uncertainty.bootstrap(machine, table, bootstrap, random_state=seed)
+        else:
+            errors = uncertainty.standard_errors(machine, table)
     listed = _strongest(machine, errors, level, top)
     if json:
         rows = [row for rows in table_record(listed).values() for row in rows]

@@ -69,8 +69,7 @@ def distinct_codes(
             words[-1] += digit
     keys = words[0]
     if len(words) > 1:
-        table = np.stack(words, axis=1).astype(">u8")
-        keys = table.view(np.dtype((np.void, table.itemsize * len(words)))).ravel()
+        keys = np.stack(words, axis=1)
     return _sorted_by(keys)
 
 
@@ -97,7 +96,21 @@ def _distinct_sparse(rows: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.unique(row_of, return_index=True)[1], row_of
 
 
+def _words(packed: np.ndarray) -> np.ndarray:
+    """The bytes of each row as 64-bit numbers in the same order, which sort much faster."""
+    padded = np.zeros((len(packed), -(-packed.shape[1] // 8) * 8), np.uint8)
+    padded[:, : packed.shape[1]] = packed
+    return padded.view(">u8").astype(np.uint64)
+
+
 def _sorted_by(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first place of each distinct key, or row of keys, in ascending order, and which of them each is."""
+    if keys.ndim == 2:
+        order = np.lexsort(keys.T[::-1])
+        new = np.append(True, (keys[order[1:]] != keys[order[:-1]]).any(axis=1))
+        row_of = np.empty(len(keys), np.int64)
+        row_of[order] = np.cumsum(new) - 1
+        return order[new], row_of
     _, first, row_of = np.unique(keys, return_index=True, return_inverse=True)
     return first.astype(np.int64), row_of.astype(np.int64)
 
@@ -106,7 +119,7 @@ def _keys(packed: np.ndarray) -> np.ndarray:
     """One sortable key per row: the narrowest number that holds the row, else its bytes; short ones sort by radix."""
     n_rows, width = packed.shape
     if width > 8:
-        return np.ascontiguousarray(packed).view(np.dtype((np.void, width))).ravel()
+        return _words(packed)
     size = 1 << (width - 1).bit_length()
     padded = np.zeros((n_rows, size), np.uint8)
     padded[:, size - width :] = packed

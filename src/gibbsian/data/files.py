@@ -27,6 +27,8 @@ BYTES_PER_FILE_BYTE = 12
 BYTES_PER_PARQUET_CELL = 24
 ARRAY_KEYS = ("x", "X", "data")
 NAME_KEYS = ("names", "items")
+# Files that are read a part at a time.
+STREAMED = (".csv", ".tsv", ".txt", ".parquet")
 DELIMITERS = ("\t", ",", ";", " ")
 # What stands for stdin, which holds delimited text.
 STDIN = Path("-")
@@ -95,13 +97,43 @@ def readable(path: Path, kind: str) -> Iterator[None]:
 
 # -- delimited text ---------------------------------------------------------------------------------------------------
 def _read_text(path: Path, names: Sequence[str] | None) -> Table:
-    from pyarrow import ArrowException
+    from pyarrow import csv as arrow_csv
+
+    if _is_plain(path):
+        _too_large(path, path.stat().st_size * BYTES_PER_FILE_BYTE)
+    options = arrow_csv.ConvertOptions(
+        null_values=_spellings_of_missing(), strings_can_be_null=True, auto_dict_encode=True
+    )
+    plain = _unpacked(path)
+    with _parsing(path, plain, names) as parsing:
+        table = arrow_csv.read_csv(path if plain is None else io.BytesIO(plain), convert_options=options, **parsing)
+    return table_from_arrow(table.rename_columns([name.strip() for name in table.column_names]))
+
+
+def text_batches(path: Path) -> Iterator[Any]:
+    """Yield the rows of delimited text as Arrow batches of words, as they are written."""
+    import pyarrow
     from pyarrow import csv as arrow_csv
 
     plain = _unpacked(path)
+    with _parsing(path, plain, None) as parsing:
+        header = _fields(_first_lines(path, plain)[0], parsing["parse_options"].delimiter)
+        options = arrow_csv.ConvertOptions(column_types=dict.fromkeys(header, pyarrow.string()))
+        stripped = [name.strip() for name in header]
+        held = path if plain is None else io.BytesIO(plain)
+        with arrow_csv.open_csv(held, convert_options=options, **parsing) as batches:
+            for batch in batches:
+                yield pyarrow.RecordBatch.from_arrays(batch.columns, names=stripped)
+
+
+@contextmanager
+def _parsing(path: Path, plain: bytes | None, names: Sequence[str] | None) -> Iterator[dict[str, Any]]:
+    """Give the options by which a text is cut into fields, and say what is wrong with one that cannot be."""
+    from pyarrow import ArrowException
+    from pyarrow import csv as arrow_csv
+
     lines = _first_lines(path, plain)
     delimiter = _delimiter(path, lines)
-    header = _fields(lines[0], delimiter)
     ragged: list[Any] = []
 
     def note_ragged(row: Any) -> str:
@@ -109,14 +141,12 @@ def _read_text(path: Path, names: Sequence[str] | None) -> Table:
         return "error"
 
     try:
-        table = arrow_csv.read_csv(
-            path if plain is None else io.BytesIO(plain),
-            read_options=arrow_csv.ReadOptions(column_names=_names_if_headless(path, header, names)),
-            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_ragged),
-            convert_options=arrow_csv.ConvertOptions(
-                null_values=_spellings_of_missing(), strings_can_be_null=True, auto_dict_encode=True
+        yield {
+            "read_options": arrow_csv.ReadOptions(
+                column_names=_names_if_headless(path, _fields(lines[0], delimiter), names)
             ),
-        )
+            "parse_options": arrow_csv.ParseOptions(delimiter=delimiter, invalid_row_handler=note_ragged),
+        }
     except ArrowException as error:
         if ragged:
             row = ragged[0]
@@ -126,21 +156,23 @@ def _read_text(path: Path, names: Sequence[str] | None) -> Table:
                 f"{row.expected_columns}",
             ) from None
         raise DataError(f"file '{path}' cannot be read as a table", f"{error}") from None
-    return table_from_arrow(table.rename_columns([name.strip() for name in table.column_names]))
 
 
 def _unpacked(path: Path) -> bytes | None:
     """Return the text of stdin or of a compressed file; None where the file itself is text."""
-    packing = format_of(path)[1]
-    if path != STDIN and not packing:
-        _too_large(path, path.stat().st_size * BYTES_PER_FILE_BYTE)
+    if _is_plain(path):
         return None
-    held = bytearray()
+    packing, held = format_of(path)[1], bytearray()
     with readable(path, packing or "text"), _opened(path, packing) as source:
         while piece := source.read(PIECE):  # what is small on disk may be large
             held += piece
             _too_large(path, len(held) * BYTES_PER_FILE_BYTE)
     return bytes(held)
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a file holds its text as it is."""
+    return path != STDIN and not format_of(path)[1]
 
 
 def _opened(path: Path, packing: str) -> Any:

@@ -48,6 +48,10 @@ def read_table(source: Any, names: Sequence[str] | None = None) -> Table:
         table = table_from_arrow(source.to_arrow(), declared=listed)
     elif _is_frame_of(source, "pandas"):
         table = table_from_pandas(source)
+    elif hasattr(source, "to_batches"):
+        from gibbsian.data.files import table_from_arrow
+
+        table = table_from_arrow(source)
     elif hasattr(source, "collect") and type(source).__module__.startswith("polars"):
         raise DataError("a LazyFrame holds no rows yet", "collect() it first")
     elif getattr(source, "on_disk", False):

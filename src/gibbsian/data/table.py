@@ -23,6 +23,8 @@ Token = float | str
 MISSING_MARKS = frozenset({"", "?", "na", "n/a", "nan", "<na>", "null"})
 
 
+# Up to so many values of a column are counted in one byte.
+MOST_NARROW = 127
 # What to do where a table does not fit into memory.
 INSTEAD = "read fewer rows or columns, or raise GIBBSIAN_MEMORY_LIMIT"
 
@@ -73,6 +75,24 @@ def as_label(value: Any, token: Token) -> Any:
     return value.strip() if isinstance(value, str) else value.isoformat()
 
 
+@dataclass(frozen=True)
+class Tokens(Sequence[Token | None]):
+    """What the values of a column are compared by, found when someone asks: a column of ids may have millions."""
+
+    name: str
+    written: tuple[Any, ...]
+
+    @cached_property
+    def _found(self) -> tuple[Token | None, ...]:
+        return tuple(_canonical_in(self.name, value) for value in self.written)
+
+    def __len__(self) -> int:
+        return len(self.written)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._found[place]
+
+
 @dataclass(frozen=True, eq=False)
 class Factor:
     """One column as the values that were written and the place of each cell among them.
@@ -81,16 +101,16 @@ class Factor:
     ----------
     written : tuple
         Every value as the table wrote it, also those that a category column declares and does not show.
-    tokens : tuple of float, str or None
+    tokens : sequence of float, str or None
         What each of them is compared by, None where it stands for a missing cell.
-    places : ndarray of int64
+    places : ndarray of int8 or int64
         For each cell its place in `written`, -1 where missing.
     declared : bool
         Whether the table itself gave `written` and its order, as a category column does.
     """
 
     written: tuple[Any, ...]
-    tokens: tuple[Token | None, ...]
+    tokens: Sequence[Token | None]
     places: np.ndarray
     declared: bool = False
 
@@ -226,8 +246,8 @@ def factorise(values: Any, name: str = "", sort: bool = False) -> Factor:
 
 def as_factor(written: Sequence[Any], places: np.ndarray, name: str = "", declared: bool = False) -> Factor:
     """Build a `Factor` from values as they were written and the place of each cell among them."""
-    tokens = tuple(_canonical_in(name, value) for value in written)
-    return Factor(tuple(written), tokens, np.asarray(places, dtype=np.int64), declared)
+    narrow = np.int8 if len(written) <= MOST_NARROW else np.int64
+    return Factor(tuple(written), Tokens(name, tuple(written)), np.asarray(places, dtype=narrow), declared)
 
 
 def _canonical_in(name: str, value: Any) -> Token | None:

@@ -13,6 +13,7 @@ from gibbsian.errors import TooExpensiveError
 from gibbsian.inference import exact
 from gibbsian.inference.missing import clamp, log_evidence, split_rows
 from gibbsian.models import Model
+from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.annealing import Annealing
 
@@ -68,7 +69,7 @@ def log_evidence_interval(
     split = split_rows(model, data)
     for part in split.parts:
         lower[part.which] = upper[part.which] = part.log_evidence(model)
-    for state in split.heavy:
+    for state in counted(split.heavy, "rows one by one", len(split.heavy)):
         rest, constant, _ = clamp(model, data, state)
         try:
             lower[state] = upper[state] = constant + exact(rest, max_seconds=max_seconds).log_partition()

@@ -33,6 +33,7 @@ from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.penalty import Penalised
 from gibbsian.estimators.queries import Asking
 from gibbsian.estimators.reported import Reported
+from gibbsian.estimators.row_questions import filled_frame, keeps_columns, unusual_cells, unusual_rows
 from gibbsian.learners.base import Learner, is_penalised
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learners.result import FitResult, HeldOut, Trace
@@ -54,6 +55,10 @@ if TYPE_CHECKING:
 COLUMNS_SEEN = ("n_features_in_", "feature_names_in_")
 # Temperatures of the annealing behind a score: fewer than where log Z itself is asked for, and so a wider interval.
 FEWER_BETAS = 1000
+# Walkers and temperatures for each row that lacks too many cells to sum over.
+ROW_WALKERS, ROW_BETAS = 20, 200
+# What a log-probability may be above zero by rounding, as a share of the log-weights.
+ROUNDING = 1e-9
 _N_SAMPLES = Setting("How many rows.", "whole", low=1)
 
 
@@ -102,7 +107,7 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
     # whether chunks after a fit are steps like its own, and so continue its trace
     _one_trace = False
 
-    # What scores are: log-likelihoods (where log Z is out of reach lower bounds of them), or minus an energy.
+    # What scores are: log-likelihoods (estimates of them where log Z is out of reach), or minus an energy.
     has_density: ClassVar[bool] = True
     scores_are_bounds: ClassVar[bool] = False  # also where log Z is exact
 
@@ -462,11 +467,19 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
         return found
 
     # -- likelihoods --------------------------------------------------------------------------------------------------
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Any, *, log_partition: float | LogPartitionInterval | None = None) -> np.ndarray:
         """Return the log-probability of each row, in nats; missing cells and hidden units are summed out.
 
-        Where log Z is out of reach of exact sums its upper side is taken, so that scores err on the low side, and a
-        warning says by how much: `score_interval` has both sides.
+        Where log Z is out of reach of exact sums it is estimated once for a fitted model, by annealed importance
+        sampling there and back (`random_state`), and a warning says how well. Its error moves all scores alike, so
+        their order does not depend on it; `score_interval` has both sides.
+
+        Parameters
+        ----------
+        X : array, frame, path or Dataset
+            The rows.
+        log_partition : float or LogPartitionInterval, default=None
+            log Z, where it is known better or otherwise: what `log_partition` returns.
 
         Examples
         --------
@@ -476,10 +489,10 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
         True
         """
         data = self._read(X)
-        return self._log_densities(data)[data.row_of]
+        return self._log_densities(data, log_partition)[data.row_of]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the mean log-likelihood per row, in nats.
+        """Return the mean log-likelihood per row, in nats: the mean of `score_samples`.
 
         Examples
         --------
@@ -491,26 +504,46 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
         data = self._read(X, sample_weight=sample_weight)
         return float(np.average(self._log_densities(data), weights=data.weights))
 
-    def _log_densities(self, data: Dataset) -> np.ndarray:
-        try:
-            evidence = self._answers.log_evidence(data)
-        except TooExpensiveError as error:
-            raise TooExpensiveError(error.reason, error.also("ask for score_interval, which brackets it")) from None
-        return evidence - self._log_partition_above()
+    def _log_densities(self, data: Dataset, log_partition: Any = None) -> np.ndarray:
+        evidence = self._log_weights(data)
+        if log_partition is None:
+            log_partition = self._log_partition_estimate()
+        scores = evidence - (log_partition if np.isscalar(log_partition) else log_partition.combined()[0])
+        if not self.has_density or data.states.dtype.kind != "i":  # densities and shares of values may be above one
+            return scores
+        if scores.max() > ROUNDING * max(1.0, np.abs(evidence).max()):
+            raise ArgumentError(
+                f"a row would have the log-probability {scores.max():.6g}, which is above zero, so log Z is not "
+                "known well enough",
+                "ask for `score_interval`, or for `pseudo_score`, which needs no log Z",
+            )
+        return np.minimum(scores, 0.0)
 
-    def _log_partition_above(self) -> float:
-        """Return log Z or its upper side; found once for a fitted model."""
+    def _log_weights(self, data: Dataset) -> np.ndarray:
+        """Return ``log P + log Z`` of each distinct row, exactly where that is in reach and else by annealing."""
+        answers = self._answers
+        try:
+            return answers.log_evidence(data)
+        except TooExpensiveError:
+            sides = self._ask("log_evidence_interval")(data, self._rng(), ROW_WALKERS, ROW_BETAS)
+        apart = float(np.subtract(*sides).min()) / -2.0
+        reason = f"rows with many missing cells are annealed, their scores are known to {apart:.2g} only"
+        notify(GibbsianWarning(reason, "`score_interval` has both sides"))
+        return np.mean(sides, axis=0)
+
+    def _log_partition_estimate(self) -> float:
+        """Return log Z or an estimate of it; found once for a fitted model."""
         if "_log_z" not in self.__dict__:
             found = self.log_partition(betas=None if self.sums_exactly() else FEWER_BETAS)
             if not isinstance(found, float):
+                interval, (found, error) = found, found.combined()
                 notify(
                     GibbsianWarning(
-                        f"log Z is known between {found.lower:.6g} and {found.upper:.6g} only, so scores are lower "
-                        f"bounds, up to {found.upper - found.lower:.2g} too low",
-                        "score_interval has both sides",
+                        f"log Z is estimated, {found:.6g} with a standard error of {error:.2g} (between "
+                        f"{interval.lower:.6g} and {interval.upper:.6g}), so all scores are off by the same amount",
+                        "`score_interval` has both sides",
                     )
                 )
-                found = found.upper
             self._log_z = found
         return self._log_z
 
@@ -767,7 +800,7 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
         data = self._given({} if evidence is None else evidence) if X is None else self._read(X)
         found = answers.most_probable(data, search, joint)
         if np.isnan(found.log_partition) and self.has_density and found.exact.all() and self.sums_exactly():
-            found = replace(found, log_partition=self._log_partition_above())
+            found = replace(found, log_partition=self._log_partition_estimate())
         return replace(found, rows=like_frame(self.coding_.decode(found.rows), X, self.names_))
 
     def _given(self, evidence: Mapping[str, Any]) -> Dataset:
@@ -856,7 +889,8 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
     def impute(self, X: Any) -> Any:
         """Return X with missing values at the most probable one and missing numbers at their mean, each by itself.
 
-        A cell is filled given the present cells of its row. Frames come back as frames.
+        A cell is filled given the present cells of its row. Frames come back as frames, with the types of their
+        columns; columns that the model does not know stay as they are.
 
         Examples
         --------
@@ -865,9 +899,47 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
         >>> bm.impute([[1, np.nan]])
         array([[1, 1]], dtype=int8)
         """
+        check_is_fitted(self)
+        if hasattr(X, "iloc") and keeps_columns(self, list(map(str, X.columns))):
+            return filled_frame(self, X)
         data = self._read(X)
         filled = self.coding_.decode(self._answers.completed_states(data, self._rng()))
         return like_frame(filled[data.row_of], X, self.names_)
+
+    def unusual(self, X: Any, n: int = 20, cells: bool = False) -> Any:
+        """Return the least probable rows of a table, or its least probable cells, as a frame, the least first.
+
+        The order of rows needs no log Z, so it is there for models of any size. Missing cells and hidden units are
+        summed out; columns that the model does not know, such as identifiers, are carried along. Files and large
+        tables are gone through a part at a time.
+
+        Parameters
+        ----------
+        X : array, frame, path or Dataset
+            The rows.
+        n : int, default=20
+            How many.
+        cells : bool, default=False
+            Single cells instead of rows: those whose value is least probable given the other present cells.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Of rows: ``row`` (counted from 0), ``log_weight`` (``log P + log Z``), ``below_mean`` (how far that is
+            below the mean of all rows, in nats) and, where columns have values, the least probable cell. Of a cell:
+            ``column``, ``value``, ``probability`` given the rest of the row, and the ``likelier`` value.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> rows = [[1, 1]] * 5 + [[-1, -1]] * 5 + [[1, -1], [-1, 1]]
+        >>> bm = gb.BoltzmannMachine().fit(rows)
+        >>> bm.unusual(rows, n=2)[["row", "column", "value", "likelier"]].values.tolist()
+        [[10, 'x0', 1, -1], [11, 'x0', -1, 1]]
+        """
+        check_value("n", n, _N_SAMPLES)
+        check_is_fitted(self)
+        return (unusual_cells if cells else unusual_rows)(self, X, int(n))
 
     # -- what a reader is shown ---------------------------------------------------------------------------------------
     def figures(self) -> dict[str, Any]:

@@ -33,13 +33,13 @@ class MeansEstimator(ClusterMixin, ClassEstimator):
         """The energy of YK15 eq. 1 at the end of the fit."""
         return float(self.free_energies_[-1])
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Any, **known: Any) -> np.ndarray:
         """Return minus the squared distance of each row to its nearest mean: its part of YK15 eq. 1.
 
         This is what is left of a log-density as the variance goes to zero, so that it compares rows and fits, but is
         not one.
         """
-        return super().score_samples(X)
+        return super().score_samples(X, **known)
 
 
 @ESTIMATORS.register("k-means", about="numbers, each row at its nearest mean", rows="numbers")

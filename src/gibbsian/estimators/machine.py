@@ -59,7 +59,7 @@ class Machine(LearnedMachine):
             if not learner.reads_disk:
                 raise ArgumentError(
                     "needs rows in memory",
-                    "read them with `stream.in_memory()`",
+                    "leave `memory` out, or give `stream.in_memory()`",
                     argument="learner",
                     value=self.learner,
                 )

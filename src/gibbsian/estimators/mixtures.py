@@ -440,7 +440,7 @@ class VonMisesFisherMixture(UnitNorm, MixtureEstimator):
             largest=self.kappa_max,
         )
 
-    def score_samples(self, X: Any, relative_to: str = "area") -> np.ndarray:
+    def score_samples(self, X: Any, relative_to: str = "area", **known: Any) -> np.ndarray:
         """Return the log-density of each row; zero for a row of norm zero, which tells nothing.
 
         Parameters

@@ -13,6 +13,7 @@ from gibbsian.inference import ExactInference, exact
 from gibbsian.inference.completions import value_indicators, value_offsets
 from gibbsian.inference.missing import clamp, split_rows
 from gibbsian.models import Model
+from gibbsian.progress import counted
 from gibbsian.samplers import draw
 
 # A conditional that would take longer exactly is sampled: 20,000 draws, an error of 0.004 where chains mix at once.
@@ -39,7 +40,7 @@ def fill_probabilities(model: Model, data: Dataset, rng: np.random.Generator) ->
     for part in split.parts:
         probabilities[part.which] = part.fill_probabilities(model)
     seed = int(rng.integers(2**63))
-    for state in split.heavy:
+    for state in counted(split.heavy, "rows one by one", len(split.heavy)):
         rest, _, missing = clamp(model, data, state)
         # a stream that depends on the row alone: what else is asked for at the same time changes nothing
         own = np.random.default_rng([seed, zlib.crc32(data.states[state].tobytes() + missing.tobytes())])

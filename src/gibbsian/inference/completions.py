@@ -118,9 +118,12 @@ def complete_in_all_ways(data: Dataset, which: np.ndarray | None = None) -> Comp
 
 def _fill(states, missing, starts, counts, domain):
     """Write the digits of each completion's number, to the bases of the missing cells, into those cells of its run."""
-    sizes = domain.cardinalities(states.shape[1])
-    for r in np.flatnonzero(missing.any(axis=1)):
-        cells = np.flatnonzero(missing[r])
-        steps = np.cumprod(sizes[cells]) // sizes[cells]
-        digits = np.arange(counts[r])[:, None] // steps % sizes[cells]
-        states[starts[r] : starts[r] + counts[r], cells] = domain.from_codes(digits)
+    sizes, n_holes = domain.cardinalities(states.shape[1]), missing.sum(axis=1)
+    for k in np.unique(n_holes[n_holes > 0]):  # rows with as many holes together
+        rows = np.flatnonzero(n_holes == k)
+        cells = np.nonzero(missing[rows])[1].reshape(-1, k)
+        steps = np.cumprod(sizes[cells], axis=1) // sizes[cells]
+        each = np.repeat(np.arange(rows.size), counts[rows])
+        number = np.arange(each.size) - np.repeat(np.cumsum(counts[rows]) - counts[rows], counts[rows])
+        digits = number[:, None] // steps[each] % sizes[cells[each]]
+        states[(starts[rows][each] + number)[:, None], cells[each]] = domain.from_codes(digits)

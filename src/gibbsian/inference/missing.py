@@ -14,6 +14,7 @@ from gibbsian.inference.choice import exact, predict_cost
 from gibbsian.inference.completions import complete_in_all_ways, count_completions
 from gibbsian.inference.cut_sets import split_by_cut
 from gibbsian.models import Model
+from gibbsian.progress import counted
 
 # Models that are not pairwise have up to this many completions of a state listed (eight missing cells of two values).
 MOST_LISTED = 2**8
@@ -121,7 +122,10 @@ def _split(data: Dataset, state: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def log_evidence(model: Any, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
-    """Return the log-weight of each state, summed over its missing cells; subtract log Z for the log-probability."""
+    """Return the log-weight of each state, summed over its missing cells; subtract log Z for the log-probability.
+
+    The states that are summed one by one share `max_seconds`, but each may take one.
+    """
     if not data.has_missing:
         return model.log_weights(data.states)
     if hasattr(model, "hidden_means"):  # a restricted machine: its rows are sums over one layer
@@ -131,7 +135,8 @@ def log_evidence(model: Any, data: Dataset, max_seconds: float = 60.0) -> np.nda
     evidence, split = np.empty(data.n_states), split_rows(model, data)
     for part in split.parts:
         evidence[part.which] = part.log_evidence(model)
-    for state in split.heavy:
+    each = max(1.0, max_seconds / max(1, len(split.heavy)))
+    for state in counted(split.heavy, "rows one by one", len(split.heavy)):
         rest, constant, _ = clamp(model, data, state)
-        evidence[state] = constant + exact(rest, max_seconds=max_seconds).log_partition()
+        evidence[state] = constant + exact(rest, max_seconds=each).log_partition()
     return evidence

@@ -31,6 +31,8 @@ from gibbsian.optimizers.base import gradient_norm, with_memory_of
 
 # Completions that are listed with their probabilities; where there are more, chains draw some.
 MOST_COMPLETIONS = 2**18
+# They are listed as well where there are hardly more of them than rows.
+TIMES_THE_ROWS = 2.0
 # The same for rows that are completed once only, a minibatch.
 MOST_AT_ONCE = 2**14
 # Steps of the optimiser on completed rows before these are completed anew.
@@ -112,7 +114,7 @@ def _rows_like(data: Dataset, states: np.ndarray, weights: np.ndarray) -> Datase
 
 def are_few(data: Dataset, most: int = MOST_COMPLETIONS) -> bool:
     """Whether all completions of all rows can be listed."""
-    return float(count_completions(data)[data.weights > 0].sum()) <= most
+    return float(count_completions(data)[data.weights > 0].sum()) <= max(most, TIMES_THE_ROWS * data.n_states)
 
 
 def require_shown(data: Dataset) -> None:

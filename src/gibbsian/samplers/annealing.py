@@ -10,6 +10,7 @@ cannot keep up. The same walk the other way, from states of the model, errs on t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy.special import logsumexp
 
 from gibbsian.errors import ArgumentError
 from gibbsian.models.parameters import check_whole_number
+from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.paths import as_path
 
@@ -27,6 +29,8 @@ MAX_PARETO_K = 0.7
 LEAST_FOR_PARETO = 25
 # A walk of this many temperatures by this many walkers shows where the steps should be short.
 PILOT_BETAS, PILOT_WALKERS = 200, 64
+# Places that walkers go through between two reports of how far they have come.
+STRETCH = 500
 
 
 @dataclass(frozen=True)
@@ -187,7 +191,7 @@ class Annealing:
         path = as_path(model, generator)
         path.require_memory(self.n_walkers)
         walkers = path.from_base(self.n_walkers, generator)
-        log_weights = path.log_base_partition + path.walk(walkers, self.ladder)
+        log_weights = path.log_base_partition + _walked(path, walkers, self.ladder)
         return AnnealedRun(path.states_of(walkers), log_weights, len(self.ladder) - 1)
 
     def reverse(self, model: Any, states: np.ndarray, rng: RandomState = None) -> AnnealedRun:
@@ -221,7 +225,7 @@ class Annealing:
             raise ArgumentError(f"states has {len(given)} rows", "give two or more, each starts a walker")
         path.require_memory(len(given))
         walkers = path.from_states(given, generator)
-        log_weights = path.walk(walkers, self.ladder[::-1].copy()) - path.log_base_partition
+        log_weights = _walked(path, walkers, self.ladder[::-1].copy()) - path.log_base_partition
         return AnnealedRun(path.states_of(walkers), log_weights, len(self.ladder) - 1, reverse=True)
 
     def adapted(self, model: Any, rng: RandomState = None) -> Self:
@@ -248,6 +252,13 @@ class Annealing:
         pilot = np.linspace(0.0, 1.0, PILOT_BETAS + 1)
         increases = np.array([path.walk(walkers, pilot[k : k + 2]) for k in range(PILOT_BETAS)])
         return replace(self, betas=even_ladder(pilot, increases, len(self.ladder) - 1))
+
+
+def _walked(path: Any, walkers: Any, places: np.ndarray) -> np.ndarray:
+    """Walk through the places in stretches, each of which is reported when it is done."""
+    ends = [*range(0, len(places) - 1, STRETCH), len(places) - 1]
+    stretches = (places[start : end + 1] for start, end in pairwise(ends))
+    return sum(path.walk(walkers, stretch) for stretch in counted(stretches, "annealing", len(ends) - 1))
 
 
 def _rises_from_0_to_1(betas: Any) -> bool:

@@ -11,6 +11,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.models.base import Model
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.models.states import checked_states, whole_numbers
+from gibbsian.progress import counted
 from gibbsian.registry import Registry
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator, chain_streams
@@ -201,7 +202,7 @@ def draw(
         "draw fewer at a time with n_samples=",
     )
     draws = np.empty((n_chains, n_draws, model.n_variables), chains.states.dtype)
-    for t in range(n_draws):
+    for t in counted(range(n_draws), "draws", n_draws):
         chains, _ = chosen.step(model, chains, burn_in + thin if t == 0 else thin)
         draws[:, t] = chains.states
     return draws

@@ -40,6 +40,13 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     >>> target.read_bytes()
     b'whole'
     """
+    with written_atomically(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def written_atomically(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """Give a file to write to that takes its place when the block has ended, and is gone where it has failed."""
     path = Path(path).resolve()  # through a link, to the file it stands for
     if path.exists() and not path.is_file():
         raise StorageError(f"could not write {path}", "it is not a regular file; give another name")
@@ -47,7 +54,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             temporary = file.name
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())

@@ -11,6 +11,7 @@ from gibbsian.graphs import Graph
 from gibbsian.learners.objective import ridge
 from gibbsian.models import PairwiseModel
 from gibbsian.objectives import Pseudolikelihood
+from gibbsian.progress import report
 from gibbsian.structure.problem import Problem, StructureResult, minimise
 
 
@@ -50,6 +51,7 @@ def decimation(X: Any, *, fraction: float = 0.05, tol: float = 1e-6, **options: 
     while True:
         model, score = _fit(problem, model, tol)
         rounds.append((kept, score))
+        report("edges left out", problem.candidates.n_edges - kept.size, problem.candidates.n_edges)
         if kept.size == 0:
             break
         n_dropped = max(1, int(fraction * kept.size))

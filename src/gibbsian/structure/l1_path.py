@@ -11,6 +11,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.nodewise import LOSSES, DirectedModel
 from gibbsian.objectives import Function, Pseudolikelihood
+from gibbsian.progress import counted
 from gibbsian.structure.problem import Problem, StructureResult, combine, minimise
 
 # A fit whose gradient is g short of the maximum loses about N g^2 in the log-likelihood: at this over sqrt(N) nothing
@@ -71,7 +72,7 @@ def l1_ebic(
     theta, n_biases = directed.start(), directed.model.n_biases
     judged, accuracy = theta, max(tol, CRITERION_GRADIENT / np.sqrt(problem.spins.total_weight))
     steps = []
-    for scale in _scales(n_penalties, ratio):
+    for scale in counted(_scales(n_penalties, ratio), "penalties", n_penalties):
         penalties = scale * largest
         theta = minimise(function, theta, np.where(directed.penalised, penalties[directed.owner], 0.0), tol=tol)
         judged = _relax(function, theta, judged, directed.penalised, accuracy) if relaxed else theta
@@ -126,7 +127,7 @@ def joint_l1_ebic(
     theta, n_rows = model.theta, problem.spins.total_weight
     judged, accuracy = theta, max(tol, CRITERION_GRADIENT / np.sqrt(problem.spins.total_weight))
     steps = []
-    for scale in _scales(n_penalties, ratio):
+    for scale in counted(_scales(n_penalties, ratio), "penalties", n_penalties):
         theta = minimise(function, theta, np.where(model.penalised, scale * largest, 0.0), tol=tol)
         judged = _relax(function, theta, judged, model.penalised, accuracy) if relaxed else theta
         present = theta[model.n_biases :] != 0

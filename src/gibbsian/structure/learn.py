@@ -52,7 +52,10 @@ def learn_structure(X: Any, method: str = "l1-ebic", **settings: Any) -> Structu
     known = _settings(METHODS[method]) + _settings(Problem.read)
     if foreign := [name for name in settings if name not in known]:
         raise ArgumentError(
-            f"has no setting {foreign[0]!r}", f"it takes {', '.join(known)}", argument="method", value=method
+            f"has no setting `{foreign[0]}`",
+            f"leave it out: it takes {', '.join(known)}",
+            argument="method",
+            value=method,
         )
     return METHODS[method](X, **settings)
 

@@ -143,7 +143,13 @@ class Problem:
     def answer(self, kept: np.ndarray, path: Any, method: str) -> StructureResult:
         """Refit on the candidates where `kept` is true."""
         graph = Graph(self.candidates.n_nodes, self.candidates.edges[kept])
-        machine = BoltzmannMachine(graph, learner=self.learner, l2=self.l2, bias=self.bias).fit(self.data)
+        machine = BoltzmannMachine(graph, learner=self.learner, l2=self.l2, bias=self.bias)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # its remedies are settings of a fit, not of a search
+            machine.fit(self.data)
+        if not machine.result_.converged:
+            remedy = "add a penalty by `l2`, choose another `learner`, or fit a machine on the graph"
+            notify(ConvergenceWarning(f"the refit has {machine.result_.reason.partition(': ')[0]}", remedy))
         return StructureResult(graph, machine, path, self.data.names, method)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, Gib
 from gibbsian.estimators.machine import Machine
 from gibbsian.learners import FitResult, Learner, run
 from gibbsian.models import Model
+from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.scikit import check_is_fitted
 from gibbsian.uncertainty.standard_errors import fitted_learner
@@ -139,7 +139,6 @@ def bootstrap(
     random_state: RandomState = None,
     sample_weight: Any = None,
     weights: WeightMeaning = "frequencies",
-    callback: Callable[[int, int], None] | None = None,
 ) -> BootstrapResult:
     """Refit the machine on rows drawn with replacement.
 
@@ -161,8 +160,6 @@ def bootstrap(
         The weights of the fit.
     weights : {"frequencies", "importance"}
         A weight of 3 counts as three rows, drawn one by one, or as one row that is drawn with its weight.
-    callback : callable, optional
-        Called with the number of replicates done and `n_replicates`.
 
     Examples
     --------
@@ -180,15 +177,14 @@ def bootstrap(
     data = drop_empty_rows(machine._read(X, sample_weight=sample_weight))
     learner = fitted_learner(machine)
     thetas, failures, n_unconverged = [], [], 0
-    for k, rng in enumerate(as_generator(random_state).spawn(n_replicates)):
+    streams = as_generator(random_state).spawn(n_replicates)
+    for k, rng in enumerate(counted(streams, "bootstrap refits", n_replicates)):
         try:
             result = _refit(machine, learner, _resample(data, weights, rng), rng)
             thetas.append(result.model.canonical().theta)
             n_unconverged += not result.converged
         except (GibbsianError, ArithmeticError, np.linalg.LinAlgError) as error:
             failures.append((k, str(error)))
-        if callback is not None:
-            callback(k + 1, n_replicates)
     _report(failures, len(thetas), n_replicates)
     return BootstrapResult(
         np.array(thetas), machine.model_.canonical(), machine.names_, n_replicates, tuple(failures), n_unconverged

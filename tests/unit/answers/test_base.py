@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
 
 import gibbsian as gb
 from gibbsian.diagnostics.partition import LogPartitionInterval
@@ -102,7 +103,7 @@ def test_missing_cells_are_summed_out_of_the_interval(rows):
 def test_where_exact_is_out_of_reach_the_way_out_is_named(large):
     with pytest.raises(TooExpensiveError, match="or bracket log Z by method='ais'"):
         large.log_partition(method="exact")
-    with pytest.warns(GibbsianWarning, match="scores are lower bounds, up to"):
+    with pytest.warns(GibbsianWarning, match="log Z is estimated"):
         assert large.score(np.zeros((1, 50))) < 0
     found = large.log_partition(method="ais", n_samples=20, betas=200)
     assert 0 < found.upper - found.lower < 1
@@ -128,3 +129,26 @@ def test_comparison_of_other_machines(rows):
     assert 0 < compared[1].distance < 0.1
     cliques = gb.comparison.compare(rows, ["mple"], gb.HigherOrderBoltzmannMachine(order=2), random_state=0)
     assert cliques[0].distance is not None
+
+
+def test_a_log_probability_above_zero_is_refused(machine):
+    with pytest.raises(ArgumentError, match=r"above zero, so log Z is not known well enough.*score_interval"):
+        machine.score_samples(np.ones((1, machine.n_features_in_)), log_partition=-50.0)
+
+
+@pytest.mark.parametrize(
+    ("machine", "holes"),
+    [
+        (gb.BoltzmannMachine(learner="mple", l2=0.1, max_iter=3, random_state=0), 0.0),
+        (gb.RestrictedBoltzmannMachine(30, max_iter=1, random_state=0), 0.7),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::gibbsian.errors.GibbsianWarning")
+def test_cross_validation_at_any_size(machine, holes):
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 2, (16, 46)).astype(float)
+    rows[::8][rng.random((2, 46)) < holes] = np.nan
+    found = GridSearchCV(machine, {"max_iter": [1]}, cv=2, error_score="raise").fit(rows)
+    scores = found.cv_results_["mean_test_score"]
+    assert np.isfinite(scores).all()
+    assert (scores < 0).all()

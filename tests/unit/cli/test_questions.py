@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import gibbsian as gb
-from cli_runner import answer, run
+from cli_runner import answer, printed, run
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -96,9 +96,34 @@ def test_impute_fills_the_missing_cells_only(folder, table):
     assert told["filled_cells"] == (table["c"] == "?").sum() > 0
     full = pd.read_csv(folder / "full.csv")
     present = table[NAMES] != "?"
-    assert list(full.columns) == NAMES
-    assert (full[present] == table[NAMES][present]).where(present, True).all(axis=None)
+    assert list(full.columns) == list(table.columns)
+    assert full["id"].tolist() == table["id"].tolist()
+    assert (full[NAMES][present] == table[NAMES][present]).where(present, True).all(axis=None)
     assert full["c"].isin(["yes", "no"]).all()
+
+
+def test_filled_tables_keep_their_types(folder, table):
+    held = table.replace({"c": {"?": None}}).astype({"a": "category", "c": "category"})
+    held.to_parquet(folder / "data.parquet", index=False)
+    for target in ("full.parquet", "full.csv"):
+        answer("impute", folder / "model.gibbs", folder / "data.parquet", "--out", folder / target)
+    full = pd.read_parquet(folder / "full.parquet")
+    pd.testing.assert_series_equal(full.dtypes, pd.read_parquet(folder / "data.parquet").dtypes)
+    assert full["c"].notna().all()
+    assert pd.read_csv(folder / "full.csv")["c"].tolist() == full["c"].tolist()
+    answer("impute", folder / "model.gibbs", folder / "data.csv", "--out", folder / "typed.parquet")
+    assert pd.read_parquet(folder / "typed.parquet")["w"].dtype == np.int64
+
+
+def test_unusual_rows_and_cells(folder, table):
+    told = answer("unusual", folder / "model.gibbs", folder / "data.csv", "--top", 4)
+    machine = gb.load(folder / "model.gibbs")
+    assert [row["id"] for row in told["unusual_rows"]] == machine.unusual(table, 4)["id"].tolist()
+    assert len(told["unusual_cells"]) == 4
+    assert told["unusual_cells"][0]["probability"] < 0.5
+    answer("unusual", folder / "model.gibbs", folder / "data.csv", "--cells", "--out", folder / "cells.csv")
+    assert pd.read_csv(folder / "cells.csv")["likelier"].isin(["yes", "no"]).all()
+    assert "likelier" in printed("unusual", folder / "model.gibbs", folder / "data.csv")
 
 
 def test_impute_probabilities(folder, table):

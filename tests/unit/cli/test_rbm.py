@@ -148,9 +148,19 @@ class TestLargeMachines:
         assert "bracket log Z by --method ais" in refused("show", images / "rbm.gibbs", "--method", "exact")
         assert "mean_log_pseudolikelihood" in answer("score", images / "rbm.gibbs", images / "wide.npy", "--pseudo")
         assert "25" in refused("score", images / "rbm.gibbs", images / "wide.npy", "--method", "exact")
-        each = run("score", images / "rbm.gibbs", images / "wide.npy", "--per-row")
-        assert "scores are lower bounds" in each.stderr
-        assert each.stdout.splitlines()[0] == "log_likelihood_lower_bound"
+
+    def test_rows_have_estimated_scores(self, images):
+        np.save(images / "wide.npy", np.random.default_rng(0).integers(0, 2, (40, 30)))
+        answer(*fit(images, "--n-components", "26", "--max-iter", "1", data="wide.npy"))
+        where = images / "rbm.gibbs", images / "wide.npy", "--per-row", "--seed", "0"
+        each = run("score", *where)
+        assert "log Z is estimated" in each.stderr
+        assert each.stdout.splitlines()[0] == "log_likelihood_estimate"
+        assert len(each.stdout.splitlines()) == 41
+        annealed = answer("score", *where, "--method", "ais", "-n", 50, "--betas", 500)
+        assert annealed["mean_log_likelihood_estimate"] == pytest.approx(np.mean(annealed["per_row"]))
+        assert annealed["per_row"] == pytest.approx([float(line) for line in each.stdout.split()[1:]], abs=0.2)
+        assert not annealed["log_partition"]["exact"]
 
 
 class TestPictures:

@@ -310,10 +310,10 @@ class TestLargeMachines:
         rows = (np.random.default_rng(0).random((100, 30)) < 0.3).astype(int)
         return RBM(28, max_iter=1, random_state=0).fit(rows), rows
 
-    def test_scores_are_lower_bounds_and_say_so_once(self, large):
+    def test_scores_are_estimates_and_say_so_once(self, large):
         rbm, rows = large
         rbm.__dict__.pop("_log_z", None)
-        with pytest.warns(GibbsianWarning, match="scores are lower bounds"):
+        with pytest.warns(GibbsianWarning, match="log Z is estimated"):
             score = rbm.score(rows)
         found = rbm.log_likelihood(rows, n_samples=50, betas=500)
         assert not found.exact

@@ -197,8 +197,8 @@ def test_the_smallest_coupling_goes_first(noisy):
     ("settings", "words"),
     [
         ({"method": "magic"}, "method='magic'"),
-        ({"method": "decimation", "rule": "and"}, "no setting 'rule'"),
-        ({"method": "rise", "loss": "rple"}, "no setting 'loss'"),
+        ({"method": "decimation", "rule": "and"}, "no setting rule: leave it out"),
+        ({"method": "rise", "loss": "rple"}, "no setting loss: leave it out"),
         ({"method": "decimation", "fraction": 0.0}, "fraction=0"),
         ({"method": "l1-ebic", "rule": "xor"}, "rule='xor'"),
         ({"method": "l1-ebic", "gamma": -1}, "gamma=-1"),

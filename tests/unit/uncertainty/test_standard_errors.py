@@ -12,6 +12,7 @@ from gibbsian.errors import (
     TooExpensiveError,
 )
 from gibbsian.objectives import OBJECTIVES, Likelihood, Pseudolikelihood, value_and_gradient
+from gibbsian.progress import reporting
 from gibbsian.uncertainty import bootstrap, confidence_intervals, standard_errors
 from systems import all_states, exact_law, random_model, sampled_data
 
@@ -309,8 +310,9 @@ def as_broken():
 
 def test_progress_is_told(data):
     seen = []
-    bootstrap(fit(data, "mple"), data, 3, random_state=0, callback=lambda done, total: seen.append((done, total)))
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+    with reporting(lambda *told: seen.append(told)):
+        bootstrap(fit(data, "mple"), data, 3, random_state=0)
+    assert seen == [("bootstrap refits", 1, 3), ("bootstrap refits", 2, 3), ("bootstrap refits", 3, 3)]
 
 
 def test_basic_intervals_mirror_percentiles(data):

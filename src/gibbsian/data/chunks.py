@@ -1,0 +1,120 @@
+"""Tables taken a part at a time: files as Arrow tables, frames and arrays as slices; and cells put into a part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data.files import STREAMED, format_of, open_parquet, read_file, readable, text_batches
+from gibbsian.data.table import canonical, label_key
+from gibbsian.errors import DataError
+
+ROWS_AT_ONCE = 50_000
+
+
+def is_streamed(source: Any) -> bool:
+    """Whether a source is a file that is read a part at a time."""
+    return isinstance(source, str | Path) and format_of(Path(source))[0] in STREAMED
+
+
+def count_rows(source: Any) -> int | None:
+    """Return the number of rows, where that is known before they are read."""
+    if is_streamed(source):
+        if Path(source).suffix.lower() != ".parquet":
+            return None
+        with readable(Path(source), "Parquet"), open_parquet(Path(source)) as file:
+            return file.metadata.num_rows
+    return getattr(source, "n_rows", None) or (len(source) if hasattr(source, "__len__") else None)
+
+
+def chunks(source: Any, rows: int = ROWS_AT_ONCE) -> Iterator[Any]:
+    """Yield a table in parts of so many rows: Arrow tables of a file, slices of a frame or an array, or all of it."""
+    if is_streamed(source):
+        yield from _file_chunks(Path(source), rows)
+    elif isinstance(source, str | Path):
+        yield read_file(Path(source))
+    elif hasattr(source, "shape") and len(source.shape) == 2:
+        cut = getattr(source, "iloc", source)
+        yield from (cut[start : start + rows] for start in range(0, source.shape[0], rows))
+    else:
+        yield source
+
+
+def _file_chunks(path: Path, rows: int) -> Iterator[Any]:
+    from pyarrow import ArrowException, Table
+
+    if not path.exists() or path.stat().st_size == 0:
+        read_file(path)  # which says what is wrong
+    waiting: list[Any] = []
+    try:
+        for batch in _batches(path, rows):
+            waiting.append(batch)
+            if sum(len(one) for one in waiting) >= rows:
+                yield Table.from_batches(waiting)
+                waiting = []
+        if waiting:
+            yield Table.from_batches(waiting)
+    except ArrowException as error:
+        raise DataError(f"file '{path}' cannot be read as a table", f"{error}") from None
+
+
+def _batches(path: Path, rows: int) -> Iterator[Any]:
+    if path.suffix.lower() != ".parquet":
+        yield from text_batches(path)
+        return
+    with readable(path, "Parquet"), open_parquet(path) as file:
+        yield from file.iter_batches(rows)
+
+
+def names_of(part: Any) -> list[str]:
+    """Return the names of the columns of a part, in their order."""
+    return [str(name) for name in getattr(part, "column_names", getattr(part, "columns", ()))]
+
+
+def values_of(part: Any, name: str, places: np.ndarray) -> list[Any]:
+    """Return some cells of a column, as the table writes them."""
+    if hasattr(part, "column_names"):
+        return part.column(name).take(places).to_pylist()
+    return part.iloc[places, names_of(part).index(name)].tolist()
+
+
+def with_cells(part: Any, name: str, places: np.ndarray, labels: Sequence[Any]) -> Any:
+    """Return a part with labels in some cells of a column, which keeps its type and its own spellings."""
+    if hasattr(part, "column_names"):
+        return _with_arrow_cells(part, name, places, labels)
+    whole = names_of(part).index(name)
+    part.isetitem(whole, _filled(part.iloc[:, whole], places, labels))
+    return part
+
+
+def _with_arrow_cells(part: Any, name: str, places: np.ndarray, labels: Sequence[Any]) -> Any:
+    import pandas
+    import pyarrow
+
+    number, column = part.column_names.index(name), part.column(name)
+    if pyarrow.types.is_dictionary(column.type):
+        series = column.to_pandas()  # a category column
+    else:
+        series = pandas.Series(pandas.arrays.ArrowExtensionArray(column))
+    filled = _filled(series, places, labels)
+    return part.set_column(number, name, pyarrow.array(filled.array).cast(column.type))
+
+
+def _filled(column: Any, places: np.ndarray, labels: Sequence[Any]) -> Any:
+    """Return a pandas column with labels in some cells, as it writes them itself."""
+    own = getattr(column.dtype, "categories", None)
+    known = [value for value in (column.unique() if own is None else own) if canonical(value) is not None]
+    written = {canonical(value): value for value in known} | {label_key(value): value for value in known}
+    text = "string" in str(column.dtype)
+    fresh = {label: written.get(label_key(label), str(label) if text else label) for label in set(labels)}
+    values = [fresh[label] for label in labels]
+    column = column.copy()
+    try:
+        column.iloc[places] = values
+    except (TypeError, ValueError):  # a type that cannot hold them, such as categories without the label
+        column = column.astype(object)
+        column.iloc[places] = values
+    return column
