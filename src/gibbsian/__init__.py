@@ -30,6 +30,8 @@ _NAMES = {
     "MarkovRandomField": "gibbsian.models",
     "MarkovRandomFieldMachine": "gibbsian.estimators",
     "OnlineKMeans": "gibbsian.estimators",
+    "OrdinalMachine": "gibbsian.estimators",
+    "OrdinalModel": "gibbsian.models",
     "PairwiseModel": "gibbsian.models",
     "PotentialField": "gibbsian.models",
     "PottsMachine": "gibbsian.estimators",
@@ -37,6 +39,7 @@ _NAMES = {
     "RestrictedBoltzmannMachine": "gibbsian.estimators",
     "SoftKMeans": "gibbsian.estimators",
     "VonMisesFisherMixture": "gibbsian.estimators",
+    "fit": "gibbsian.estimators",
     "load": "gibbsian.estimators",
 }
 _MODULES = (

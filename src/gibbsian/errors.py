@@ -170,6 +170,10 @@ class MissingValuesWarning(GibbsianWarning):
     """Rows or cells were left out because they carry no information."""
 
 
+class IdentifierWarning(GibbsianWarning):
+    """A column was left out because it names the rows of a table and says nothing else of them."""
+
+
 def notify(warning: GibbsianWarning) -> None:
     """Warn at the nearest line outside the library, however deep inside it the warning arises.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gibbsian.cli.flags import DEFAULT_MODEL, BriefOption
+from gibbsian.cli.flags import BriefOption
 
 TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
 PATH = click.Path(path_type=Path)
@@ -31,7 +31,15 @@ out_table = click.option(
 )
 samples = click.option("--samples", "-n", "n_samples", type=int, metavar="N", help="How many samples a method draws.")
 kind_of_model = click.option(
-    "--model", "-m", default=DEFAULT_MODEL, metavar="NAME", help="Which model; pairwise if not given.", cls=BriefOption
+    "--model", "-m", metavar="NAME", help="Which model; the one that suits the columns if not given.", cls=BriefOption
+)
+column = click.option(
+    "--column",
+    multiple=True,
+    metavar="COL=CODING",
+    help="A column's own values in their order (sex=F,M; 'mood=low<mid<high' where the order counts), 'age=>40', "
+    "ordinal, categorical or drop (repeatable).",
+    cls=BriefOption,
 )
 
 
@@ -47,11 +55,9 @@ def reading(command: Any) -> Any:
     listed = (
         coding,
         click.option("--binarize", type=float, metavar="T", help="Numbers above T become 1, all others 0."),
+        column,
         click.option(
-            "--categories",
-            multiple=True,
-            metavar="[COL=]A,B,...",
-            help="Values in their order, of all columns or of one (repeatable); some may not occur.",
+            "--categories", metavar="A,B,...", help="Values of all columns in their order; some may not occur."
         ),
         click.option("--values", metavar="X,Y,...", help="Numbers that are the values of all columns."),
         click.option("--one-hot", metavar="SEP", help="Put dummy columns such as hair_red together at this separator."),

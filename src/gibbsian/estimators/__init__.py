@@ -5,6 +5,7 @@ from gibbsian.lazy import attach
 _MODULES = {
     "base": ("ESTIMATORS", "Estimator", "load"),
     "boltzmann_machine": ("BoltzmannMachine",),
+    "choice": ("choose_model", "fit"),
     "classifier": ("GibbsClassifier",),
     "clustering": ("HardKMeans", "OnlineKMeans"),
     "deep": ("DeepBeliefNetwork", "DeepBoltzmannMachine"),
@@ -14,6 +15,7 @@ _MODULES = {
     "higher_order": ("HigherOrderBoltzmannMachine",),
     "machine_mixture": ("MachineMixture",),
     "mixtures": ("GaussianMixture", "SoftKMeans", "VonMisesFisherMixture"),
+    "ordinal": ("OrdinalMachine",),
     "potts": ("PottsMachine",),
     "random_field": ("MarkovRandomFieldMachine",),
     "restricted": ("RestrictedBoltzmannMachine",),

@@ -18,6 +18,7 @@ _MODULES = {
     "layers": ("BinaryLayer", "CategoricalLayer", "GaussianLayer", "SpinLayer"),
     "local_states": ("LocalStates",),
     "machine_mixture": ("MachineMixtureModel",),
+    "ordinal": ("OrdinalModel",),
     "pairwise": ("PairwiseModel",),
     "potential_field": ("ContinuousField", "PotentialField"),
     "potentials": ("POTENTIALS", "Potential"),

@@ -127,7 +127,7 @@ def test_missing_cells_are_learned_from(rng):
 
 
 def test_declared_categories_may_be_absent_from_the_fit(rng):
-    machine = gb.FullSpan(coding=gb.data.Labels({"hair": ["red", "brown", "blond", "black"]})).fit(hair(rng))
+    machine = gb.FullSpan(coding={"hair": ["red", "brown", "blond", "black"]}).fit(hair(rng))
     assert machine.labels_["hair"] == ("red", "brown", "blond", "black")
     assert 0 < machine.marginal("hair").probability["black"] < 0.05
 
@@ -263,7 +263,7 @@ class TestOtherModels:
     def test_divergence_between_full_span_models_with_labels_in_another_order(self, rng):
         rows = hair(rng)
         one = gb.FullSpan().fit(rows)
-        other = gb.FullSpan(coding=gb.data.Labels({"hair": ["red", "brown", "blond"]})).fit(rows)
+        other = gb.FullSpan(coding={"hair": ["red", "brown", "blond"]}).fit(rows)
         assert other.labels_["hair"] != one.labels_["hair"]
         states, p = law(one)
         q = np.exp(other.score_samples(states))
