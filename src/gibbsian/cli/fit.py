@@ -28,7 +28,7 @@ N_STRONGEST = 10
     "-o",
     type=options.PATH,
     metavar="MODEL",
-    help="Where to write it; DATA's name with .gibbs if not given.",
+    help="Where to write the model; DATA.gibbs if not given.",
     cls=BriefOption,
 )
 @options.kind_of_model
@@ -112,7 +112,7 @@ def prepared(
         from gibbsian.estimators.choice import choose_model
 
         table = read_table(data)
-        unused = [*reading.left_out, *([] if reading.weights is None else [reading.weights])]
+        unused = [*reading.left_out, *(name for name in table.names if name == reading.weights)]
         choice = choose_model(table, reading.declared().get("coding"), unused)
         chosen = Owner("model", choice.name, ESTIMATORS.factory(choice.name))
         foreign = [name for name in settings if name in parts[0].settings and name not in chosen.settings]

@@ -18,7 +18,7 @@ json = click.option("--json", is_flag=True, help="Print JSON on stdout and nothi
 quiet = click.option("--quiet", "-q", is_flag=True, help="Print errors and warnings only.", cls=BriefOption)
 seed = click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Same seed, same result.", cls=BriefOption)
 weights = click.option("--weights", metavar="COL", help="Column of row weights.", cls=BriefOption)
-drop = click.option("--drop", multiple=True, metavar="COL", help="A column to leave out (repeatable).", cls=BriefOption)
+drop = click.option("--drop", multiple=True, metavar="COL", help="A column to leave out (repeatable).")
 complete_rows = click.option("--complete-rows", is_flag=True, help="Use only the rows without missing cells.")
 coding = click.option(
     "--coding", metavar="NAME|LOW,HIGH", help="How values are written: spin, binary, yes/no, categorical, ..."
@@ -31,14 +31,13 @@ out_table = click.option(
 )
 samples = click.option("--samples", "-n", "n_samples", type=int, metavar="N", help="How many samples a method draws.")
 kind_of_model = click.option(
-    "--model", "-m", metavar="NAME", help="Which model; the one that suits the columns if not given.", cls=BriefOption
+    "--model", "-m", metavar="NAME", help="Which model; chosen by the columns if not given.", cls=BriefOption
 )
 column = click.option(
     "--column",
     multiple=True,
     metavar="COL=CODING",
-    help="A column's own values in their order (sex=F,M; 'mood=low<mid<high' where the order counts), 'age=>40', "
-    "ordinal, categorical or drop (repeatable).",
+    help="One column: sex=F,M, 'mood=0<1<2', 'age=>40', id=drop.",
     cls=BriefOption,
 )
 

@@ -103,7 +103,9 @@ def parse_values(text: str) -> list[float]:
     try:
         return [float(word) for word in text.split(",")]
     except ValueError:
-        raise ArgumentError(f"{text} must be numbers with commas between, such as -1,0,1") from None
+        raise ArgumentError(
+            "must be numbers with commas between, such as -1,0,1", argument="values", value=text
+        ) from None
 
 
 def parse_columns(texts: tuple[str, ...]) -> dict[str, Any]:
@@ -117,12 +119,19 @@ def parse_columns(texts: tuple[str, ...]) -> dict[str, Any]:
         if not name or "" in (*levels, *labels) or name in found:
             raise ArgumentError(f"--column {text} must be COL=A,B,... or COL=CODING, once for a column")
         if coding.startswith(">"):
-            found[name] = Threshold(*parse_values(coding[1:]))
+            found[name] = Threshold(_number(text, coding[1:]))
         elif len(levels) > 1:
             found[name] = Ordinal(levels)
         else:
             found[name] = labels if len(labels) > 1 else coding
     return found
+
+
+def _number(text: str, number: str) -> float:
+    try:
+        return float(number)
+    except ValueError:
+        raise ArgumentError(f"--column {text} must give a number, as in 'age=>40'") from None
 
 
 # -- settings that may be files ---------------------------------------------------------------------------------------

@@ -33,10 +33,10 @@ def encode_two_values(
 def two_labels(name: str, column: Factor) -> tuple[Any, Any]:
     """Return the two values of a column, lower first: those of a known coding, two words, or two whole numbers."""
     shown = {token: as_label(spelling, token) for token, spelling in column.spellings.items()}
-    listed = [k for k, token in enumerate(column.tokens) if token is not None] if column.declared else []
+    pairs = zip(column.written, column.tokens, strict=True)
+    listed = [as_label(value, token) for value, token in pairs if token is not None] if column.declared else []
     if len(listed) == 2:
-        low, high = (as_label(column.written[k], column.tokens[k]) for k in listed)
-        return low, high
+        return listed[0], listed[1]
     if fitting := [CODINGS[name] for name in PREFERENCE if name in _fitting(column)]:
         low, high = label_tokens(fitting[0])
         return shown.get(low, fitting[0].low), shown.get(high, fitting[0].high)
@@ -44,7 +44,7 @@ def two_labels(name: str, column: Factor) -> tuple[Any, Any]:
     whole = all(isinstance(token, float) and token.is_integer() for token in shown)
     if len(shown) != 2 or not (words or whole):
         raise _unusable(name, column)
-    low, high = sorted(shown)  # type: ignore[type-var]
+    low, high = sorted(shown)
     return shown[low], shown[high]
 
 

@@ -126,7 +126,7 @@ def fit(source: Any, *, coding: Any = None, drop: Any = (), weights: str | None 
     """
     table = read_table(source)
     left_out = [drop] if isinstance(drop, str) else [*drop]
-    choice = choose_model(table, coding, [*left_out, *([] if weights is None else [weights])])
+    choice = choose_model(table, coding, [*left_out, *(name for name in table.names if name == weights)])
     kind: Any = ESTIMATORS.factory(choice.name)
     machine = kind(**settings, **({} if coding is None or choice.name == "gaussian" else {"coding": coding}))
     return chosen_by(choice, machine.fit(machine.read(table, drop=left_out, weights=weights)))
