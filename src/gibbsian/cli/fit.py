@@ -39,7 +39,7 @@ N_STRONGEST = 10
 @click.option("--memory", metavar="SIZE", help="Leave the rows on disk and learn by minibatches within SIZE.")
 @click.option("--checkpoint", type=options.PATH, metavar="FILE", help="Keep the progress in FILE.", cls=BriefOption)
 @click.option("--every", type=int, metavar="K", help="Steps between two checkpoints; 50 if not given.")
-@click.option("--resume", is_flag=True, help="Continue from the checkpoint if there is one.", cls=BriefOption)
+@click.option("--resume", is_flag=True, help="Continue from the checkpoint if there is one.")
 @click.pass_context
 def fit(
     ctx: click.Context,

@@ -33,8 +33,7 @@ class Reading:
 
         own = None if self.coding is None else parse_coding(self.coding)
         labels = None if self.categories is None else [label.strip() for label in self.categories.split(",")]
-        columns = {name: coding for name, coding in parse_columns(self.column).items() if coding != "drop"}
-        if columns:
+        if columns := parse_columns(self.column).kept:
             if any(given is not None for given in (own, labels, self.binarize, self.one_hot, self.values)):
                 raise ArgumentError("--column says what one column is", "leave out what is said of all, or --column")
             return {"coding": columns}
@@ -51,7 +50,7 @@ class Reading:
     @property
     def left_out(self) -> list[str]:
         """The columns that are no part of the model."""
-        return [*self.drop, *(name for name, coding in parse_columns(self.column).items() if coding == "drop")]
+        return [*self.drop, *parse_columns(self.column).dropped]
 
     def read(self, estimator: Any, path: Path, memory: str | None = None, table: Any = None) -> Any:
         """Return the file as the estimator takes it, or its table; with a `memory` its rows stay on disk."""
@@ -108,9 +107,9 @@ def parse_values(text: str) -> list[float]:
         ) from None
 
 
-def parse_columns(texts: tuple[str, ...]) -> dict[str, Any]:
+def parse_columns(texts: tuple[str, ...]) -> Any:
     """Turn the values of ``--column`` into the coding of each column."""
-    from gibbsian.data import Ordinal, Threshold
+    from gibbsian.data import Columns, Ordinal, Threshold
 
     found: dict[str, Any] = {}
     for text in texts:
@@ -124,7 +123,7 @@ def parse_columns(texts: tuple[str, ...]) -> dict[str, Any]:
             found[name] = Ordinal(levels)
         else:
             found[name] = labels if len(labels) > 1 else coding
-    return found
+    return Columns(found)
 
 
 def _number(text: str, number: str) -> float:

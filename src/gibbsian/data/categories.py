@@ -49,9 +49,7 @@ def as_cells(codes: np.ndarray, coding: CategoryCoding) -> np.ndarray:
 def coding_of(table: Table, rule: Any) -> CategoryCoding:
     """Return the labels of a table's columns, declared or recognised by what a rule says that they are."""
     kind = as_rule(rule.rest) if isinstance(rule, Columns) else rule
-    recognise = ordered_labels if isinstance(kind, Ordinal) else _recognised
-    if isinstance(kind, str) and kind == "auto":
-        recognise = two_labels
+    recognise: Any = ordered_labels if isinstance(kind, Ordinal) else two_labels if _is_auto(kind) else _recognised
     return coding_for(rule, table.names, lambda j: recognise(table.names[j], table.column(j)))
 
 
@@ -72,8 +70,12 @@ def coding_for(rule: Any, names: Sequence[str], own: Callable[[int], Words]) -> 
     every = [own(j) for j in range(len(names))] if listed is None else [_as_labels(listed)] * len(names)
     if isinstance(rule, Ordinal):
         return CategoryCoding.of_levels(every)
-    two_valued = isinstance(rule, str) and rule == "auto"
-    return CategoryCoding(tuple(every), BINARY) if two_valued else CategoryCoding.of_labels(every)
+    return CategoryCoding(tuple(every), BINARY) if _is_auto(rule) else CategoryCoding.of_labels(every)
+
+
+def _is_auto(rule: Any) -> bool:
+    """Whether columns are to have two values each."""
+    return isinstance(rule, str) and rule == "auto"
 
 
 def declared_labels(name: str, coding: Any) -> Words | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from gibbsian.data.numbers import is_sparse
 from gibbsian.data.rules import Columns, Labels, Ordinal, Threshold, Units, as_rule
 from gibbsian.data.table import Factor, Table
 from gibbsian.domain import CategoryCoding
-from gibbsian.errors import DataError, IdentifierWarning, notify
+from gibbsian.errors import IdentifierWarning, notify
 
 # Names of columns that number rows: id, user_id, userId, index, and what pandas calls an index that it wrote.
 _KEY = re.compile(r"(?:.*[\W_]|)(?:id|ids|key|index|uuid|guid|rownames?)|unnamed: ?\d+(?:_.*)?", re.IGNORECASE)
@@ -28,11 +27,11 @@ FIRST_ROWS = 64
 MOST_LEVELS = 10
 
 
-def declared_columns(coding: Any) -> Mapping[str, Any]:
+def columns_in(coding: Any) -> Columns:
     """Return what is declared of single columns."""
     rule = as_rule(coding)
     rule = as_rule(rule.coding) if isinstance(rule, Units) else rule
-    return rule.declared if isinstance(rule, Columns) else {}
+    return rule if isinstance(rule, Columns) else Columns({})
 
 
 # -- identifiers ------------------------------------------------------------------------------------------------------
@@ -40,7 +39,7 @@ def identifiers(table: Table, coding: Any) -> list[str]:
     """Return the columns that name the rows of a table; those that were declared do not count."""
     if isinstance(coding, CategoryCoding):
         return []
-    known = declared_columns(coding)
+    known = columns_in(coding).declared
     found = [table.names[j] for j in _candidates(table) if table.names[j] not in known and _is_identifier(table, j)]
     return found if len(found) < len(table.names) else []
 
@@ -75,7 +74,7 @@ def _is_identifier(table: Table, place: int) -> bool:
     named = _KEY.fullmatch(name) is not None or _CAMEL.fullmatch(name) is not None
     if len(tokens) < (FEW_NAMED_ROWS if named else FEW_ROWS):
         return False
-    if all(isinstance(token, float) and token.is_integer() for token in tokens):
+    if are_whole(column):
         numbers = np.array(tokens)
         return len(tokens) == n_cells and bool(named or np.ptp(numbers) == len(numbers) - 1)
     return all(isinstance(token, str) for token in tokens) and len(tokens) >= NEARLY_ALL * n_cells
@@ -84,7 +83,7 @@ def _is_identifier(table: Table, place: int) -> bool:
 # -- kinds ------------------------------------------------------------------------------------------------------------
 def kinds_of(table: Table, coding: Any = "auto") -> dict[str, str]:
     """Return for each column whether it is "two-valued", "ordered", "categories" or "numbers", as declared or seen."""
-    known = declared_columns(coding)
+    known = columns_in(coding).kept
     return {name: _declared_kind(name, table.column(j), known.get(name)) for j, name in enumerate(table.names)}
 
 
@@ -108,7 +107,7 @@ def _shown_kind(column: Factor) -> str:
         n_values = sum(token is not None for token in column.tokens)
         return "two-valued" if n_values <= 2 else "ordered" if column.ordered else "categories"
     words = [isinstance(token, str) for token in tokens]
-    whole = all(isinstance(token, float) and token.is_integer() for token in tokens)
+    whole = are_whole(column)
     if len(tokens) <= 2 and (whole or all(words)):
         return "two-valued"
     if any(words):
@@ -116,15 +115,6 @@ def _shown_kind(column: Factor) -> str:
     return "ordered" if whole and len(tokens) <= MOST_LEVELS else "numbers"
 
 
-def are_levels(column: Factor) -> bool:
-    """Whether numbers are whole and few enough to be levels, though more than a scale usually has."""
-    numbers = column.numbers()
-    return numbers is not None and not np.mod(numbers[~np.isnan(numbers)], 1).any()
-
-
-def refuse_mixture(numbers: str, words: str) -> DataError:
-    """Return the error of a table that no model here has: real numbers beside words."""
-    return DataError(
-        f"column {numbers!r} holds real numbers and {words!r} does not: no model here has both",
-        f"cut the numbers in two (`coding={{{numbers!r}: Threshold(t)}}`), or leave them out (`drop=[{numbers!r}]`)",
-    )
+def are_whole(column: Factor) -> bool:
+    """Whether all values are whole numbers."""
+    return all(isinstance(token, float) and token.is_integer() for token in column.spellings)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gibbsian.data.columns import declared_columns, without_identifiers
+from gibbsian.data.columns import columns_in, without_identifiers
 from gibbsian.data.distinct import distinct
 from gibbsian.data.encoding import Cells, converted, encode, read_again, states_of
 from gibbsian.data.minibatches import Cuts, MemoryPass, check_weights, seeded, systematic_draws
@@ -178,7 +178,7 @@ class Dataset:
         table = table.chosen(columns, dropped, declared_by)
         if declared_by is None and columns is None:
             table, identifiers = without_identifiers(table, coding)
-            dropped += [*identifiers, *(name for name, own in declared_columns(coding).items() if own == "drop")]
+            dropped += [*identifiers, *columns_in(coding).dropped]
         row_weights = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
         return replace(cls._of_cells(encode(table, coding, declared_by), row_weights), dropped=tuple(dropped))
 

@@ -151,25 +151,15 @@ def _by_column(table: Table, rule: Columns) -> Cells:
     """Read a table in which columns have codings of their own."""
     for name in rule.declared:
         table.place(name, "coding")
-    own = {name: coding for name, coding in rule.declared.items() if not _says(coding, "drop")}
-    table = table.without(name for name in rule.declared if name not in own)
-    kind = as_rule(rule.rest)
+    own, kind, table = rule.kept, as_rule(rule.rest), table.without(rule.dropped)
     if not own:
         return encode(table, kind)
-    if isinstance(kind, Units):
-        return encode(table, replace(kind, coding=own))
-    if not isinstance(kind, Labels | Ordinal) and not _says(kind, "auto", "auto-categorical"):
-        raise CodingError(
-            "columns have no codings of their own here", "leave out all but 'drop'", argument="coding", value=own
-        )
-    rest = "categorical" if _says(kind, "auto-categorical") else rule.rest
+    if not isinstance(kind, Labels | Ordinal | str):
+        reason = "columns have no codings of their own here"
+        raise CodingError(reason, "leave out all but 'drop'", argument="coding", value=own)
     cuts = {name: coding for name, coding in own.items() if isinstance(coding, Threshold)}
-    cells = _labelled(_cut_columns(table, cuts), Columns(own, rest))
+    cells = _labelled(_cut_columns(table, cuts), Columns(own, rule.rest))
     return _with_rule(cells, Columns(cuts)) if cuts else cells
-
-
-def _says(coding: Any, *words: str) -> bool:
-    return isinstance(coding, str) and coding in words
 
 
 def _cut_columns(table: Table, cuts: Mapping[str, Threshold]) -> Table:
@@ -177,11 +167,8 @@ def _cut_columns(table: Table, cuts: Mapping[str, Threshold]) -> Table:
     columns = list(table.factors().cells)
     for name, cut in cuts.items():
         high, missing = above(table.select([name]), cut.threshold)
-        low_high = as_coding(cut.coding)
-        places = high[:, 0].astype(np.int64)
-        columns[table.names.index(name)] = as_factor(
-            [low_high.low, low_high.high], places if missing is None else np.where(missing[:, 0], -1, places), name
-        )
+        places = np.where(False if missing is None else missing, -1, high)[:, 0]
+        columns[table.names.index(name)] = as_factor(as_coding(cut.coding).labels_of(0), places, name)
     return Table(table.names, columns)
 
 
@@ -220,10 +207,8 @@ def _declared(table: Table, coding: Coding | CategoryCoding, declared_by: str | 
         if isinstance(rule, OneHot):
             return _by_labels(_joined(table, rule), coding, declared_by)
         if isinstance(rule, Columns):
-            cuts = {
-                name: Threshold(cut.threshold, coding.labels_of(table.names.index(name)))
-                for name, cut in rule.declared.items()
-            }
+            own = {name: coding.labels_of(j) for j, name in enumerate(table.names)}
+            cuts = {name: Threshold(cut.threshold, own[name]) for name, cut in rule.declared.items()}
             return _by_labels(_cut_columns(table, cuts), coding, declared_by)
         if isinstance(rule, Shares) and holds_shares(numbers_of(table)):
             return _shares(table, coding, "scale the numbers as those of the fit were")

@@ -111,6 +111,16 @@ class Columns:
     declared: Mapping[str, Any]
     rest: Any = "auto"
 
+    @property
+    def dropped(self) -> list[str]:
+        """The columns that are to be left out."""
+        return [name for name, coding in self.declared.items() if isinstance(coding, str) and coding == "drop"]
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What the others are declared to be."""
+        return {name: coding for name, coding in self.declared.items() if name not in self.dropped}
+
 
 @dataclass(frozen=True)
 class Values:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from gibbsian.data.columns import are_levels, declared_columns, identifiers, kinds_of, refuse_mixture
+from gibbsian.data.columns import are_whole, columns_in, identifiers, kinds_of
 from gibbsian.data.readers import read_table
-from gibbsian.data.rules import Labels, OneHot, Ordinal, Values, as_rule
+from gibbsian.data.rules import Columns, Labels, OneHot, Ordinal, Values, as_rule
 from gibbsian.data.table import Table
 from gibbsian.domain import CategoryCoding, RealCoding
+from gibbsian.errors import DataError
 from gibbsian.estimators.known import ESTIMATORS
 
 
@@ -58,9 +59,9 @@ def choose_model(source: Any, coding: Any = None, drop: Any = ()) -> Choice:
     """
     rule = None if coding is None else as_rule(coding)
     if rule is None or rule == "auto" or isinstance(coding, Mapping):
-        return _by_kinds(read_table(source).chosen(drop=drop), {} if coding is None else coding)
+        return _by_kinds(read_table(source).chosen(drop=drop), columns_in("auto" if coding is None else coding))
     if isinstance(rule, RealCoding):
-        return Choice("gaussian", "columns were declared to be real numbers", "restricted")
+        return Choice("gaussian", "columns were declared to be real numbers", "rbm")
     if isinstance(rule, Ordinal | Values):
         return Choice("ordinal", "columns were declared to be ordered", "potts")
     if isinstance(rule, Labels | OneHot | CategoryCoding):
@@ -68,18 +69,21 @@ def choose_model(source: Any, coding: Any = None, drop: Any = ()) -> Choice:
     return Choice("pairwise", "columns were declared to have two values", "higher-order")
 
 
-def _by_kinds(table: Table, coding: Mapping[str, Any]) -> Choice:
-    unused = {*identifiers(table, coding), *(name for name, own in coding.items() if own == "drop")}
-    table = table.chosen(drop=[name for name in table.names if name in unused])
-    kinds = kinds_of(table, {name: own for name, own in coding.items() if name not in unused})
+def _by_kinds(table: Table, coding: Columns) -> Choice:
+    table = table.chosen(drop=[*identifiers(table, coding), *coding.dropped])
+    kinds = kinds_of(table, coding)
     of = {kind: [name for name in kinds if kinds[name] == kind] for kind in set(kinds.values())}
     numbers, categories = of.get("numbers", []), of.get("categories", [])
     words = [name for j, name in enumerate(table.names) if table.column(j).numbers() is None]
-    if numbers and not words and not declared_columns(coding).keys() & kinds.keys():
-        return Choice("gaussian", f"real numbers ({_first(numbers)})", "restricted")
-    fractions = [name for name in numbers if not are_levels(table.column(table.names.index(name)))]
+    if numbers and not words and not coding.kept:
+        return Choice("gaussian", f"real numbers ({_first(numbers)})", "rbm")
+    fractions = [name for name in numbers if not are_whole(table.column(table.names.index(name)))]
     if fractions or (numbers and categories):
-        raise refuse_mixture((fractions or numbers)[0], next(name for name in kinds if kinds[name] != "numbers"))
+        real, other = (fractions or numbers)[0], next(name for name in kinds if kinds[name] != "numbers")
+        raise DataError(
+            f"column {real!r} holds real numbers and {other!r} does not, and no model here has both",
+            f"cut the numbers in two (`coding={{{real!r}: Threshold(t)}}`), or leave them out (`drop=[{real!r}]`)",
+        )
     if categories:
         return Choice("potts", f"words or labels without an order ({_first(categories)})", "full-span")
     if ordered := [name for name in kinds if kinds[name] in ("ordered", "numbers")]:
@@ -125,7 +129,8 @@ def fit(source: Any, *, coding: Any = None, drop: Any = (), weights: str | None 
     ('BoltzmannMachine', 'two values in every column: a pairwise machine')
     """
     table = read_table(source)
-    left_out = [drop] if isinstance(drop, str) else [*drop]
+    left_out = [*([drop] if isinstance(drop, str) else drop), *columns_in(coding or "auto").dropped]
+    coding = columns_in(coding).kept or None if isinstance(coding, Mapping) else coding
     choice = choose_model(table, coding, [*left_out, *(name for name in table.names if name == weights)])
     kind: Any = ESTIMATORS.factory(choice.name)
     machine = kind(**settings, **({} if coding is None or choice.name == "gaussian" else {"coding": coding}))
