@@ -181,7 +181,8 @@ def _unusable(name: str, column: Factor) -> DataError:
         return DataError(
             f"column {name!r} holds {len(tokens)} different values ({_shown(column)}), but a variable has two",
             f"declare `coding=Threshold(t)`, drop the column (`drop=[{name!r}]`), or keep all values with "
-            "`OrdinalMachine` (ordered levels) or `PottsMachine` (categories)",
+            "`OrdinalMachine` (ordered levels), `PottsMachine` (categories) or `HigherOrderBoltzmannMachine` with "
+            "`coding='values'` (numbers)",
         )
     labels = [int(token) if token.is_integer() else token for token in sorted(map(float, tokens))]
     pair = f"coding={{{name!r}: {labels}}}"

@@ -251,7 +251,7 @@ class TestHigherOrder:
             gb.HigherOrderBoltzmannMachine(cliques=[clique], l2=0.1).fit(rows)
 
     def test_three_values_point_to_the_machines_that_take_them(self):
-        with pytest.raises(DataError, match="OrdinalMachine \(ordered levels\) or PottsMachine"):
+        with pytest.raises(DataError, match="HigherOrderBoltzmannMachine with coding='values'"):
             gb.HigherOrderBoltzmannMachine().fit([[-1, 0], [1, 1], [0, -1]])
 
 
