@@ -37,10 +37,12 @@ from gibbsian.estimators import (
     MachineMixture as MachineMixture,
     MarkovRandomFieldMachine as MarkovRandomFieldMachine,
     OnlineKMeans as OnlineKMeans,
+    OrdinalMachine as OrdinalMachine,
     PottsMachine as PottsMachine,
     RestrictedBoltzmannMachine as RestrictedBoltzmannMachine,
     SoftKMeans as SoftKMeans,
     VonMisesFisherMixture as VonMisesFisherMixture,
+    fit as fit,
     load as load,
 )
 from gibbsian.graphs import Graph as Graph
@@ -49,6 +51,7 @@ from gibbsian.models import (
     GaussianModel as GaussianModel,
     HigherOrderModel as HigherOrderModel,
     MarkovRandomField as MarkovRandomField,
+    OrdinalModel as OrdinalModel,
     PairwiseModel as PairwiseModel,
     PotentialField as PotentialField,
     PottsModel as PottsModel,

@@ -386,15 +386,16 @@ class Coding:
 
 @dataclass(frozen=True)
 class CategoryCoding:
-    """How the values of each column are written, where columns may have any number of them.
+    """How the values of each column are written, each column by itself.
 
     Parameters
     ----------
     labels : tuple of tuple
         For each column its labels (words, numbers or truth values), in the order of the codes 0, 1, ...
-    domain : Categories
-        The values as they enter the energy: categories, or the real numbers that the labels are.
-    rule : Threshold, Shares or OneHot, optional
+    domain : Categories or Domain
+        The values as they enter the energy: categories, real numbers (the labels themselves, or scores of ordered
+        ones), or the two numbers of a two-valued domain where every column has two labels.
+    rule : Threshold, Shares, OneHot or Columns, optional
         How cells that are none of these labels become such (see `gibbsian.data.rules`). It has no part in whether two
         codings are equal.
 
@@ -410,14 +411,14 @@ class CategoryCoding:
     """
 
     labels: tuple[tuple[Any, ...], ...]
-    domain: Categories
+    domain: Categories | Domain
     rule: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for column, labels in enumerate(self.labels):
             if len(set(zip(map(type, labels), labels, strict=True))) < len(labels):
                 raise CodingError(f"the labels {labels} of column {column} name a value twice", "give each once")
-        if tuple(map(len, self.labels)) != self.domain.sizes:
+        if list(map(len, self.labels)) != self.domain.cardinalities(len(self.labels)).tolist():
             raise CodingError("labels must hold as many for each column as the domain has values")
 
     @classmethod
@@ -438,16 +439,33 @@ class CategoryCoding:
         """
         return cls((tuple(values),) * n_variables, Categories.of_values(values, n_variables))
 
+    @classmethod
+    def of_levels(cls, labels: Sequence[Sequence[Any]]) -> Self:
+        """Build from the labels of each column in their order; their scores are numbers, less the mean of the column's.
+
+        Numbers are their own scores, other labels are counted.
+
+        Examples
+        --------
+        >>> from gibbsian.domain import CategoryCoding
+        >>> CategoryCoding.of_levels([("low", "mid", "high"), (0, 1), (1, 2, 6)]).domain.values
+        ((-1.0, 0.0, 1.0), (-0.5, 0.5), (-2.0, -1.0, 3.0))
+        """
+        listed = tuple(map(tuple, labels))
+        return cls(listed, Categories(tuple(map(len, listed)), tuple(map(_scores, listed))))
+
     @property
     def name(self) -> str:
-        """``"categorical"``, or ``"values"`` where the values are numbers."""
-        return self.domain.name
+        """The domain's name; ``"ordinal"`` where the labels are ordered and have scores."""
+        scored = isinstance(self.domain, Categories) and self.domain.values not in (None, self.labels)
+        return "ordinal" if scored else self.domain.name
 
     def describe(self) -> str:
         """Name the coding with its labels, or their numbers, for messages."""
-        if len(set(self.labels)) == 1 and len(self.labels[0]) <= MOST_LABELS_SHOWN:
-            return f"{self.name} ({'/'.join(map(str, self.labels[0]))})"
-        fewest, most = min(self.domain.sizes), max(self.domain.sizes)
+        kinds = {"/".join(map(str, labels)): len(labels) for labels in self.labels}
+        if sum(kinds.values()) <= MOST_LABELS_SHOWN:
+            return f"{self.name} ({', '.join(kinds)})"
+        fewest, most = min(kinds.values()), max(kinds.values())
         return f"{self.name} ({most} values each)" if fewest == most else f"{self.name} ({fewest} to {most} values)"
 
     def labels_of(self, column: int) -> tuple[Any, ...]:
@@ -467,7 +485,7 @@ class CategoryCoding:
         >>> CategoryCoding.of_labels([(1, 5), (0.5, 2)]).decode(np.array([[1, 0]]))
         array([[5. , 0.5]])
         """
-        codes = np.asarray(states, dtype=np.intp)
+        codes = self.domain.to_codes(states).astype(np.intp)
         if codes.ndim != 2 or codes.shape[1] != len(self.labels):
             raise CodingError(f"states have the shape {codes.shape}, not one column for each of {len(self.labels)}")
         holes = missing is not None and bool(np.any(missing))
@@ -491,6 +509,13 @@ class CategoryCoding:
         if holes or not all(isinstance(label, int) for label in every):
             return np.float64
         return np.int8 if max(map(abs, every)) <= np.iinfo(np.int8).max else np.int64
+
+
+def _scores(labels: Sequence[Any]) -> tuple[float, ...]:
+    """The labels themselves where all are numbers, else their places, less their mean."""
+    numbers = not any(isinstance(label, bool | str) for label in labels)
+    scores = np.array(labels if numbers else range(len(labels)), dtype=np.float64)
+    return tuple((scores - scores.mean()).tolist())
 
 
 @dataclass(frozen=True)
@@ -529,7 +554,7 @@ class RealCoding:
 AnyCoding = Coding | CategoryCoding | RealCoding
 
 # Codings of many values, which only the data can fill with labels.
-MANY_VALUED = ("categorical", "values")
+MANY_VALUED = ("categorical", "values", "ordinal")
 
 
 CODINGS = {

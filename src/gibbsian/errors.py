@@ -178,6 +178,10 @@ class FontWarning(GibbsianWarning):
     """No font of this machine has some letters of a picture."""
 
 
+class IdentifierWarning(GibbsianWarning):
+    """A column was left out because it names the rows of a table and says nothing else of them."""
+
+
 def notify(warning: GibbsianWarning) -> None:
     """Warn at the nearest line outside the library, however deep inside it the warning arises.
 

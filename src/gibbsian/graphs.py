@@ -196,6 +196,20 @@ class Graph:
         indptr, heads, _ = self.csr
         return csr_array((np.ones(len(heads)), heads, indptr), shape=(self.n_nodes, self.n_nodes))
 
+    def matrix(self, values: np.ndarray) -> np.ndarray:
+        """Return the symmetric matrix of the edges' values, zero where there is no edge.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.graphs.from_edges([(0, 1)], 2).matrix([0.5]).tolist()
+        [[0.0, 0.5], [0.5, 0.0]]
+        """
+        matrix = np.zeros((self.n_nodes, self.n_nodes))
+        i, j = self.edges.T
+        matrix[i, j] = matrix[j, i] = values
+        return matrix
+
     def subgraph(self, nodes: Sequence[int] | np.ndarray) -> tuple[Graph, np.ndarray]:
         """Return the graph induced on `nodes` (renumbered in the order given) and the kept edges' old ids.
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gibbsian.cli import options
-from gibbsian.cli.fit import built, split_flags
-from gibbsian.cli.flags import BriefOption, ModelCommand, begun_with, parts_in, registry_of
+from gibbsian.cli.fit import prepared, split_flags
+from gibbsian.cli.flags import BriefOption, ModelCommand, begun_with, registry_of
 from gibbsian.cli.guard import say
 from gibbsian.cli.output import print_json, print_table
-from gibbsian.cli.table import from_files
 from gibbsian.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def compare(
     ctx: click.Context,
     data: Path,
     learners: str,
-    model: str,
+    model: str | None,
     validation_fraction: float,
     seed: int | None,
     json: bool,
@@ -60,23 +59,22 @@ def compare(
     from gibbsian.cli.compilation import announce_compilation
     from gibbsian.comparison import compare as run
 
-    parts = parts_in(ctx)
-    if "learner" not in parts[0].settings:
-        raise ArgumentError("has no choice of learners", "use another", argument="model", value=model)
     names = [name.strip() for name in learners.split(",") if name.strip()]
     if not names:
         raise ArgumentError("--learners names none", "give at least one")
     for name in names:
         registry_of("learner").factory(name)  # a wrong name is refused before anything is fitted
     reading, settings = split_flags(flags)
-    estimator = built(parts, settings, reading)
-    table = reading.read(estimator, data)
+    estimator, table, _ = prepared(ctx, model, settings, reading, data)
+    if "learner" not in estimator.get_params():
+        kind = estimator.registered_name
+        raise ArgumentError("has no choice of learners", "use another", argument="model", value=kind)
     if not quiet:
         announce_compilation()
     rows = run(
         table,
         names,
-        machine=estimator.set_params(**from_files(settings, table.names)),
+        machine=estimator,
         validation_fraction=validation_fraction,
         random_state=0 if seed is None else seed,
         callback=None if quiet else lambda name: say(f"fitting {name} ..."),

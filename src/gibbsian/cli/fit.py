@@ -12,10 +12,19 @@ import click
 from gibbsian.cli import options
 from gibbsian.cli.flags import BriefOption, ModelCommand, Owner, assembled, parts_in
 from gibbsian.cli.guard import INTERRUPTED, tell
-from gibbsian.cli.output import check_distinct, check_target, print_facts, print_json, print_tables, table_record
+from gibbsian.cli.output import (
+    STANDARD,
+    check_distinct,
+    check_target,
+    print_facts,
+    print_json,
+    print_tables,
+    table_record,
+)
 from gibbsian.cli.show import facts_of, record_of, trained
 from gibbsian.cli.table import Reading, from_files
 from gibbsian.errors import ArgumentError, ConvergenceWarning
+from gibbsian.estimators.known import ESTIMATORS
 
 N_STRONGEST = 10
 
@@ -23,7 +32,12 @@ N_STRONGEST = 10
 @click.command(cls=ModelCommand)
 @options.data_file
 @click.option(
-    "--out", "-o", type=options.PATH, required=True, metavar="MODEL", help="Where to write the model.", cls=BriefOption
+    "--out",
+    "-o",
+    type=options.PATH,
+    metavar="MODEL",
+    help="Where to write the model; DATA.gibbs if not given.",
+    cls=BriefOption,
 )
 @options.kind_of_model
 @options.seed
@@ -33,13 +47,13 @@ N_STRONGEST = 10
 @click.option("--memory", metavar="SIZE", help="Leave the rows on disk and learn by minibatches within SIZE.")
 @click.option("--checkpoint", type=options.PATH, metavar="FILE", help="Keep the progress in FILE.", cls=BriefOption)
 @click.option("--every", type=int, metavar="K", help="Steps between two checkpoints; 50 if not given.")
-@click.option("--resume", is_flag=True, help="Continue from the checkpoint if there is one.", cls=BriefOption)
+@click.option("--resume", is_flag=True, help="Continue from the checkpoint if there is one.")
 @click.pass_context
 def fit(
     ctx: click.Context,
     data: Path,
-    out: Path,
-    model: str,
+    out: Path | None,
+    model: str | None,
     seed: int | None,
     json: bool,
     quiet: bool,
@@ -57,6 +71,7 @@ def fit(
     from gibbsian.cli.compilation import announce_compilation
 
     reading, settings = split_flags(flags)
+    out = Path(f"{'model' if data == STANDARD else data.name.split('.')[0]}.gibbs") if out is None else out
     check_target(out)
     files = {name: Path(settings[name]) for name in ("graph", "cliques") if isinstance(settings.get(name), str)}
     check_distinct(
@@ -67,19 +82,23 @@ def fit(
         announce_compilation()
         if not json:  # the last lines say it
             warnings.simplefilter("ignore", ConvergenceWarning)
-    estimator = built(parts_in(ctx), settings, reading).set_params(random_state=seed)
-    table = reading.read(estimator, data, memory)
-    estimator.set_params(**from_files(settings, table.names), callbacks=_progress(show=not quiet))
+    estimator, table, choice = prepared(ctx, model, settings, reading, data, memory)
+    estimator.set_params(random_state=seed, callbacks=_progress(show=not quiet))
     estimator.fit(table)
+    if choice is not None:
+        from gibbsian.estimators.choice import chosen_by
+
+        chosen_by(choice, estimator)
     trained(estimator.result_)  # kept in the file, so that `show` need not compute it
     estimator.save(out)
     # biases are for `show`: here the strongest of what was found is enough
     tables = {title: found for title, found in estimator.tables(N_STRONGEST).items() if title != "biases"}
     if json:
-        print_json({"model": out, "kind": model, **record_of(estimator), **table_record(tables)})
+        print_json({"model": out, "kind": estimator.registered_name, **record_of(estimator), **table_record(tables)})
     elif not quiet:
         print_tables(tables)
-        print_facts(facts_of(estimator), leave_out=("columns", "temperature", "made"))
+        instead = {} if choice is None else {"chosen": f"{choice.sentence} (--model {choice.other} to change)"}
+        print_facts({**facts_of(estimator), **instead}, leave_out=("columns", "temperature", "made"))
         tell(f"model written to {out}")
     if "interrupted_at_step" in estimator.result_.provenance:
         ctx.exit(INTERRUPTED)
@@ -91,13 +110,43 @@ def split_flags(flags: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
     return reading, {name: value for name, value in flags.items() if value is not None}
 
 
+def prepared(
+    ctx: click.Context,
+    model: str | None,
+    settings: dict[str, Any],
+    reading: Reading,
+    data: Path,
+    memory: str | None = None,
+) -> tuple[Any, Any, Any]:
+    """Return the estimator that flags ask for or the columns suggest, the rows, and why it was chosen, where it was."""
+    parts, table, choice = parts_in(ctx), None, None
+    if model is None and memory is None:
+        from gibbsian.data.readers import read_table
+        from gibbsian.estimators.choice import choose_model
+
+        table = read_table(data)
+        unused = [*reading.left_out, *(name for name in table.names if name == reading.weights)]
+        choice = choose_model(table, reading.declared().get("coding"), unused)
+        chosen = Owner("model", choice.name, ESTIMATORS.factory(choice.name))
+        foreign = [name for name in settings if name in parts[0].settings and name not in chosen.settings]
+        if foreign:
+            raise ArgumentError(
+                f"--{foreign[0].replace('_', '-')} belongs to --model {parts[0].name}, but there are {choice.sentence}",
+                f"leave it out, or name the model (--model {parts[0].name})",
+            )
+        parts = [chosen, *parts[1:]]
+    estimator = built(parts, settings, reading)
+    rows = reading.read(estimator, data, memory, table)
+    return estimator.set_params(**from_files(settings, rows.names)), rows, choice
+
+
 def built(parts: list[Owner], settings: dict[str, Any], reading: Reading) -> Any:
     """Return the estimator that the flags ask for, not fitted."""
     model, coding = parts[0], reading.declared()
     if coding and "coding" not in model.settings:
         raise ArgumentError(
             f"--model {model.name} has a coding of its own",
-            "leave --coding, --binarize, --categories, --values and --one-hot out",
+            "leave --column, --coding, --binarize, --categories, --values and --one-hot out",
         )
     return model.factory(**assembled(parts, settings), **coding)
 

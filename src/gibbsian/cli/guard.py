@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +27,12 @@ _CALLS = {
     "Values": "values",
 }
 _SAME = {"expectation": "method", "learner": "learners", "sampler": "method", "weight_column": "weights"}
-_MODELS = {"BoltzmannMachine": "pairwise", "HigherOrderBoltzmannMachine": "higher-order", "PottsMachine": "potts"}
+_MODELS = {
+    "BoltzmannMachine": "pairwise",
+    "HigherOrderBoltzmannMachine": "higher-order",
+    "OrdinalMachine": "ordinal",
+    "PottsMachine": "potts",
+}
 
 
 class Command(click.Command):
@@ -110,10 +116,19 @@ def _setting(name: str | None, value: Any, options: Mapping[str | None, click.Op
             return _flag_of(value, options)
         words = [_setting(name, argument, options) for argument in value.args]
         return " ".join([*words, *(_setting(part.arg, part.value, options) for part in value.keywords)])
+    if isinstance(value, ast.Dict):
+        pairs = zip(value.keys, value.values, strict=True)
+        own = [shlex.quote(f"{_literal(key)}={_own_coding(coding)}") for key, coding in pairs]
+        return " ".join(f"{_longest(options['column'])} {column}" for column in own)
     option = _named(name, options)
     if isinstance(value, ast.Constant) and isinstance(value.value, bool):
         return _longest(option) if value.value else option.secondary_opts[0]
     return f"{_longest(option)} {_literal(value)}".rstrip()
+
+
+def _own_coding(node: Any) -> str:
+    """Spell the coding of one column."""
+    return f">{_literal(node.args[0])}" if isinstance(node, ast.Call) else _literal(node)
 
 
 def _longest(option: click.Option) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gibbsian.cli.flags import DEFAULT_MODEL, BriefOption, begun_with
+from gibbsian.cli.flags import BriefOption, begun_with
 from gibbsian.cli.output import SAFE_CSV, STANDARD
 from gibbsian.estimators.known import ESTIMATORS
 
@@ -20,7 +20,7 @@ json = click.option("--json", is_flag=True, help="Print JSON on stdout and nothi
 quiet = click.option("--quiet", "-q", is_flag=True, help="Print errors and warnings only.", cls=BriefOption)
 seed = click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Same seed, same result.", cls=BriefOption)
 weights = click.option("--weights", metavar="COL", help="Column of row weights.", cls=BriefOption)
-drop = click.option("--drop", multiple=True, metavar="COL", help="A column to leave out (repeatable).", cls=BriefOption)
+drop = click.option("--drop", multiple=True, metavar="COL", help="A column to leave out (repeatable).")
 complete_rows = click.option("--complete-rows", is_flag=True, help="Use only the rows without missing cells.")
 coding = click.option(
     "--coding", metavar="NAME|LOW,HIGH", help="How values are written: spin, binary, yes/no, categorical, ..."
@@ -54,11 +54,17 @@ samples = click.option("--samples", "-n", "n_samples", type=int, metavar="N", he
 kind_of_model = click.option(
     "--model",
     "-m",
-    default=DEFAULT_MODEL,
     metavar="NAME",
-    help="Which model; pairwise if not given.",
+    help="Which model; chosen by the columns if not given.",
     cls=BriefOption,
     shell_complete=lambda ctx, param, begun: begun_with(begun, ESTIMATORS.names()),
+)
+column = click.option(
+    "--column",
+    multiple=True,
+    metavar="COL=CODING",
+    help="One column: sex=F,M, 'mood=0<1<2', 'age=>40', id=drop.",
+    cls=BriefOption,
 )
 
 
@@ -74,11 +80,9 @@ def reading(command: Any) -> Any:
     listed = (
         coding,
         click.option("--binarize", type=float, metavar="T", help="Numbers above T become 1, all others 0."),
+        column,
         click.option(
-            "--categories",
-            multiple=True,
-            metavar="[COL=]A,B,...",
-            help="Values in their order, of all columns or of one (repeatable); some may not occur.",
+            "--categories", metavar="A,B,...", help="Values of all columns in their order; some may not occur."
         ),
         click.option("--values", metavar="X,Y,...", help="Numbers that are the values of all columns."),
         click.option("--one-hot", metavar="SEP", help="Put dummy columns such as hair_red together at this separator."),

@@ -365,8 +365,9 @@ def _with_numbers(tables: dict[str, Any], **columns: Any) -> Iterator[tuple[str,
 def _print_expected(machine: Any, tables: dict[str, Any]) -> None:
     domain = machine.coding_.domain
     if domain.two_valued:
-        low, high = machine.coding_.low, machine.coding_.high
-        tell(f"values are {domain.low} for {low!r} and {domain.high} for {high!r}")
+        pairs = dict.fromkeys(machine.coding_.labels_of(j) for j in range(len(machine.names_)))
+        low, high = (" or ".join(map(repr, dict.fromkeys(labels))) for labels in zip(*pairs, strict=True))
+        tell(f"values are {domain.low} for {low} and {domain.high} for {high}")
     print_tables(tables)
 
 

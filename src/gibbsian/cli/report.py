@@ -13,12 +13,11 @@ from typing import Any
 import click
 
 from gibbsian.cli import options
-from gibbsian.cli.fit import built, split_flags
-from gibbsian.cli.flags import BriefOption, ModelCommand, parts_in
+from gibbsian.cli.fit import prepared, split_flags
+from gibbsian.cli.flags import BriefOption, ModelCommand
 from gibbsian.cli.guard import speller, tell
 from gibbsian.cli.output import check_distinct, check_target, print_json
 from gibbsian.cli.show import record_of
-from gibbsian.cli.table import from_files
 from gibbsian.errors import ArgumentError, FileFormatError, GibbsianWarning
 
 PAGES = (".html", ".htm")
@@ -94,12 +93,16 @@ def _fitted(
     ctx: click.Context, path: Path, data: Path | None, seed: int | None, flags: dict[str, Any]
 ) -> tuple[Any, Any]:
     """Return a machine fitted to a table, and the table."""
+    from gibbsian.estimators.choice import chosen_by
+
     if data is not None:
         raise ArgumentError(f"--data gives rows for a model file, and {path} is a table", "leave --data out")
     reading, settings = split_flags({name: value for name, value in flags.items() if name != "model"})
-    estimator = built(parts_in(ctx), settings, reading).set_params(random_state=seed)
-    table = reading.read(estimator, path)
-    return estimator.set_params(**from_files(settings, table.names)).fit(table), table
+    estimator, table, choice = prepared(ctx, flags["model"], settings, reading, path)
+    estimator.set_params(random_state=seed).fit(table)
+    if choice is not None:
+        chosen_by(choice, estimator)
+    return estimator, table
 
 
 def _digest(path: Path) -> str:

@@ -78,6 +78,8 @@ def facts_of(machine: Any) -> dict[str, str]:
         "temperature": f"{machine.model_.temperature:g}",
         "coding": machine.coding_.describe(),
         "columns": ", ".join(machine.names_),
+        "left out": ", ".join(machine.dropped_),
+        "chosen": story.get("chosen", ""),
         "learner": story.get("learner", ""),
         "penalty": _penalty(story),
         "data": f"{story['rows']} rows, {story['missing_cells']} missing cells" if "rows" in story else "",

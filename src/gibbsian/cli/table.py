@@ -19,7 +19,8 @@ class Reading:
 
     coding: str | None
     binarize: float | None
-    categories: tuple[str, ...]
+    column: tuple[str, ...]
+    categories: str | None
     values: str | None
     one_hot: str | None
     complete_rows: bool
@@ -31,7 +32,11 @@ class Reading:
         from gibbsian.data import Labels, OneHot, Threshold, Values
 
         own = None if self.coding is None else parse_coding(self.coding)
-        labels = parse_categories(self.categories) if self.categories else None
+        labels = None if self.categories is None else [label.strip() for label in self.categories.split(",")]
+        if columns := parse_columns(self.column).kept:
+            if any(given is not None for given in (own, labels, self.binarize, self.one_hot, self.values)):
+                raise ArgumentError("--column says what one column is", "leave out what is said of all, or --column")
+            return {"coding": columns}
         if self.binarize is not None:
             return {"coding": Threshold(self.binarize, *([] if own is None else [own]))}
         if self.one_hot is not None:
@@ -42,12 +47,17 @@ class Reading:
             return {"coding": Labels(labels)}
         return {} if own is None else {"coding": own}
 
-    def read(self, estimator: Any, path: Path, memory: str | None = None) -> Any:
-        """Return the table as the estimator takes it; with a `memory` its rows stay on disk."""
+    @property
+    def left_out(self) -> list[str]:
+        """The columns that are no part of the model."""
+        return [*self.drop, *parse_columns(self.column).dropped]
+
+    def read(self, estimator: Any, path: Path, memory: str | None = None, table: Any = None) -> Any:
+        """Return the file as the estimator takes it, or its table; with a `memory` its rows stay on disk."""
         if memory is not None:
             return self._open(estimator, path, memory)
         try:
-            data = estimator.read(path, drop=self.drop, weights=self.weights)
+            data = estimator.read(path if table is None else table, drop=self.left_out, weights=self.weights)
         except DataError as error:
             others = _other_arrays(path)
             if not others:
@@ -61,7 +71,7 @@ class Reading:
 
         if self.weights is not None or self.complete_rows:
             raise ArgumentError("--memory learns from the disk, without --weights or --complete-rows", "leave them out")
-        return DataStream.open(path, coding=getattr(estimator, "coding", "auto"), drop=self.drop, memory=memory)
+        return DataStream.open(path, coding=getattr(estimator, "coding", "auto"), drop=self.left_out, memory=memory)
 
 
 def _other_arrays(path: Path) -> list[str]:
@@ -92,18 +102,35 @@ def parse_values(text: str) -> list[float]:
     try:
         return [float(word) for word in text.split(",")]
     except ValueError:
-        raise ArgumentError(f"--values {text} must be numbers with commas between, such as -1,0,1") from None
+        raise ArgumentError(
+            "must be numbers with commas between, such as -1,0,1", argument="values", value=text
+        ) from None
 
 
-def parse_categories(texts: tuple[str, ...]) -> Any:
-    """Turn the values of ``--categories`` into labels of all columns, or by column."""
-    listed = {}
+def parse_columns(texts: tuple[str, ...]) -> Any:
+    """Turn the values of ``--column`` into the coding of each column."""
+    from gibbsian.data import Columns, Ordinal, Threshold
+
+    found: dict[str, Any] = {}
     for text in texts:
-        column, found, labels = text.rpartition("=")
-        listed[column] = [label.strip() for label in labels.split(",")]
-        if "" in listed[column] or (found and not column) or (not column and len(texts) > 1):
-            raise ArgumentError(f"--categories {text} must be A,B,... once, or COL=A,B,... for each column")
-    return listed.get("") or listed
+        name, _, coding = (part.strip() for part in text.partition("="))
+        levels, labels = ([label.strip() for label in coding.split(mark)] for mark in "<,")
+        if not name or "" in (*levels, *labels) or name in found:
+            raise ArgumentError(f"--column {text} must be COL=A,B,... or COL=CODING, once for a column")
+        if coding.startswith(">"):
+            found[name] = Threshold(_number(text, coding[1:]))
+        elif len(levels) > 1:
+            found[name] = Ordinal(levels)
+        else:
+            found[name] = labels if len(labels) > 1 else coding
+    return Columns(found)
+
+
+def _number(text: str, number: str) -> float:
+    try:
+        return float(number)
+    except ValueError:
+        raise ArgumentError(f"--column {text} must give a number, as in 'age=>40'") from None
 
 
 # -- settings that may be files ---------------------------------------------------------------------------------------

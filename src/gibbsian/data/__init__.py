@@ -9,15 +9,17 @@ from typing import Any
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.findings import PreflightReport
 from gibbsian.data.preflight import drop_empty_rows, fit_memory, preflight
-from gibbsian.data.rules import Labels, OneHot, Shares, Threshold, Units, Values
+from gibbsian.data.rules import Columns, Labels, OneHot, Ordinal, Shares, Threshold, Units, Values
 from gibbsian.data.table import MISSING_MARKS
 
 __all__ = [
     "MISSING_MARKS",
+    "Columns",
     "DataStream",
     "Dataset",
     "Labels",
     "OneHot",
+    "Ordinal",
     "PreflightReport",
     "Shares",
     "Threshold",

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.data.rules import Labels, Values
+from gibbsian.data.rules import AUTOMATIC, Columns, Labels, Ordinal, Threshold, Values, as_rule
 from gibbsian.data.table import Factor, Table, Token, as_label, canonical, label_key
-from gibbsian.data.two_values import infinite_column
-from gibbsian.domain import MOST_VALUES, CategoryCoding
+from gibbsian.data.two_values import infinite_column, two_labels
+from gibbsian.domain import BINARY, MOST_VALUES, CategoryCoding, Coding, as_coding
 from gibbsian.errors import ArgumentError, CodingError, DataError
 
 Words = tuple[Any, ...]
@@ -25,36 +25,69 @@ LISTED = 6
 
 
 def encode_categories(
-    table: Table, rule: CategoryCoding | Labels | Values, declared_by: str | None = None
+    table: Table, coding: CategoryCoding, declared_by: str | None = None
 ) -> tuple[np.ndarray, np.ndarray | None, CategoryCoding]:
     """Return the number of each cell's value, where nothing stands (None if nowhere), and the coding."""
-    columns = [table.column(j) for j in range(table.shape[1])]
-    coding = coding_for(rule, table.names, lambda j: _recognised(table.names[j], columns[j]))
+    if len(coding.labels) != table.shape[1]:
+        raise CodingError(f"the data has {table.shape[1]} columns but the coding is of {len(coding.labels)}")
     codes = np.empty(table.shape, np.int8)
-    for j, (name, column) in enumerate(zip(table.names, columns, strict=True)):
-        number_of = _Numbering(name, coding.labels[j], declared_by)
+    for j, name in enumerate(table.names):
+        column, number_of = table.column(j), _Numbering(name, coding.labels[j], declared_by)
         numbers = np.full(len(column.written), -1, np.int8)
         numbers[column.used] = [number_of(column.written[k]) for k in column.used]
         codes[:, j] = column.each(numbers, np.int8(-1))
     missing = codes < 0
     codes[missing] = 0
-    return codes, missing if missing.any() else None, coding
+    return as_cells(codes, coding), missing if missing.any() else None, coding
 
 
-def coding_for(
-    rule: CategoryCoding | Labels | Values, names: Sequence[str], own: Callable[[int], Words]
-) -> CategoryCoding:
+def as_cells(codes: np.ndarray, coding: CategoryCoding) -> np.ndarray:
+    """Return codes as `Cells` hold them: whether it is the upper one, where values are two."""
+    return codes.view(bool) if coding.domain.two_valued else codes
+
+
+def coding_of(table: Table, rule: Any) -> CategoryCoding:
+    """Return the labels of a table's columns, declared or recognised by what a rule says that they are."""
+    kind = as_rule(rule.rest) if isinstance(rule, Columns) else rule
+    recognise: Any = ordered_labels if isinstance(kind, Ordinal) else two_labels if _is_auto(kind) else _recognised
+    return coding_for(rule, table.names, lambda j: recognise(table.names[j], table.column(j)))
+
+
+def coding_for(rule: Any, names: Sequence[str], own: Callable[[int], Words]) -> CategoryCoding:
     """Return the labels that a rule gives to columns; `own` are those of a column for which nothing is declared."""
     if isinstance(rule, CategoryCoding):
         if len(rule.labels) != len(names):
             raise CodingError(f"the data has {len(names)} columns but the coding is of {len(rule.labels)}")
         return rule
+    if isinstance(rule, Columns):
+        known = {name: declared_labels(name, coding) for name, coding in rule.declared.items()}
+        return coding_for(as_rule(rule.rest), names, lambda j: known.get(names[j]) or own(j))
     if isinstance(rule, Values):
         if rule.numbers is not None:
             return CategoryCoding.of_values(_as_numbers(rule.numbers), len(names))
         return CategoryCoding.of_values(_common_numbers([own(j) for j in range(len(names))], names), len(names))
-    listed = _listed_labels(names, rule.categories)
-    return CategoryCoding.of_labels([own(j) if labels is None else labels for j, labels in enumerate(listed)])
+    listed = getattr(rule, "categories", None)
+    every = [own(j) for j in range(len(names))] if listed is None else [_as_labels(listed)] * len(names)
+    if isinstance(rule, Ordinal):
+        return CategoryCoding.of_levels(every)
+    return CategoryCoding(tuple(every), BINARY) if _is_auto(rule) else CategoryCoding.of_labels(every)
+
+
+def _is_auto(rule: Any) -> bool:
+    """Whether columns are to have two values each."""
+    return isinstance(rule, str) and rule == "auto"
+
+
+def declared_labels(name: str, coding: Any) -> Words | None:
+    """Return the labels that a column's own coding lists; None where they are to be recognised."""
+    rule = as_rule(coding) if isinstance(coding, str) else coding
+    if isinstance(rule, Threshold):
+        rule = as_coding(rule.coding)
+    if isinstance(rule, Coding):
+        return rule.low, rule.high
+    if isinstance(rule, Labels | Ordinal):
+        return None if rule.categories is None else _as_labels(rule.categories, name)
+    return None if rule in AUTOMATIC else _as_labels(rule, name)
 
 
 def relabel(
@@ -104,6 +137,20 @@ def _recognised(name: str, column: Factor) -> Words:
     return tuple(labels[key] for key in order)
 
 
+def ordered_labels(name: str, column: Factor) -> Words:
+    """The levels of a column from the lowest on: two values, numbers, or categories that the table has ordered."""
+    if len(column.spellings) < 3 and not column.declared:
+        return two_labels(name, column)
+    labels = _recognised(name, column)
+    if not column.ordered and len(labels) > 2 and any(isinstance(label, str) for label in labels):
+        shown = ", ".join(map(repr, labels[:LISTED])) + ", ..." * (len(labels) > LISTED)
+        raise CodingError(
+            f"column {name!r} holds words whose order is not known ({shown})",
+            f"declare it from the lowest on (`coding={{{name!r}: [{shown}]}}`), or use `PottsMachine`",
+        )
+    return labels
+
+
 class _Numbering:
     """The number of a value among a column's labels: spelled the same, or the only one alike but for letter case."""
 
@@ -142,23 +189,10 @@ def _as_numbers(values: Sequence[float]) -> Words:
     return tuple(as_label(value, key) for value, key in zip(values, keys, strict=True) if key is not None)
 
 
-def _listed_labels(names: Sequence[str], categories: Any) -> Sequence[Words | None]:
-    """Return the declared labels of each column, None where they are to be recognised."""
-    if categories is None:
-        return [None] * len(names)
-    if not isinstance(categories, Mapping):
-        return [_as_labels(categories)] * len(names)
-    unknown = [name for name in categories if name not in names]
-    if unknown:
-        raise DataError(f"`categories` names the column {unknown[0]!r}, which the data does not have")
-    return [_as_labels(categories[name]) if name in categories else None for name in names]
-
-
-def _as_labels(categories: Any) -> Words:
-    if isinstance(categories, str) or not isinstance(categories, Iterable):
-        raise ArgumentError(
-            "must list the labels, or map columns to their labels", argument="categories", value=categories
-        )
+def _as_labels(categories: Any, column: str = "") -> Words:
+    if isinstance(categories, str | Mapping) or not isinstance(categories, Iterable):
+        argument = f"coding[{column!r}]" if column else "categories"
+        raise ArgumentError("must list the labels", argument=argument, value=categories)
     labels = []
     for value in categories:
         token = canonical(value)
@@ -179,5 +213,5 @@ def _unseen(name: str, value: Any, labels: Words, declared_by: str | None) -> Co
         )
     return CodingError(
         f"column {name!r} holds {value!r}, which {declared_by} has not seen (it knows {shown})",
-        "leave such rows out, make the cell missing, or fit with the value declared (`coding=Labels(...)`)",
+        f"leave such rows out, make the cell missing, or fit with the value declared (`coding={{{name!r}: [...]}}`)",
     )

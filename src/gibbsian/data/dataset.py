@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from gibbsian.data.columns import columns_in, without_identifiers
 from gibbsian.data.distinct import distinct
 from gibbsian.data.encoding import Cells, converted, encode, read_again, states_of
 from gibbsian.data.minibatches import Cuts, MemoryPass, check_weights, seeded, systematic_draws
@@ -50,6 +51,8 @@ class Dataset:
         The distinct state of each original row, so ``per_state[data.row_of]`` is in the user's order.
     row_weights : float64 ndarray of shape (n_rows,), or None
         Sample weights of the original rows; None when all are one.
+    dropped : tuple of str
+        Columns of the table that were left out, by the user or as identifiers of rows.
 
     Examples
     --------
@@ -66,6 +69,7 @@ class Dataset:
     names: tuple[str, ...]
     row_of: np.ndarray
     row_weights: np.ndarray | None = None
+    dropped: tuple[str, ...] = ()
     on_disk: ClassVar[bool] = False
 
     def __repr__(self) -> str:
@@ -97,8 +101,8 @@ class Dataset:
             A NumPy array or nested list; a SciPy sparse array; a pandas or polars frame; the path of a ``.csv``,
             ``.tsv``, ``.txt``, ``.parquet``, ``.npy`` or ``.npz`` file (``file.npz:key`` names one of its arrays); or a
             `Dataset`, which is returned as `coding` asks for it.
-        coding : str, pair of labels, Coding, CategoryCoding, RealCoding or rule, default="auto"
-            What the cells are; see Notes.
+        coding : str, pair of labels, mapping, Coding, CategoryCoding, RealCoding or rule, default="auto"
+            What the cells are, or from columns to what theirs are; see Notes.
         names : sequence of str, optional
             Names of the source's columns, instead of its own.
         sample_weight : float or array-like of shape (n_rows,), optional
@@ -113,8 +117,15 @@ class Dataset:
         Notes
         -----
         Two values: ``"spin"`` (-1/1), ``"binary"`` (0/1), ``"yes/no"``, ``"y/n"``, ``"true/false"``, or a pair
-        ``(low, high)`` of labels. ``"auto"`` recognises one of these over all columns together. Letter case does not
-        matter and numerals are numbers. Data whose only value is 1 is binary.
+        ``(low, high)`` of labels. ``"auto"`` recognises one of these over all columns together, or else in each column
+        its own two words or whole numbers (F/M beside yes/no). Letter case does not matter and numerals are numbers.
+        Data whose only value is 1 is binary.
+
+        Each column its own: a mapping such as ``{"sex": ["F", "M"], "age": Threshold(40), "id": "drop"}``, see
+        `gibbsian.data.Columns`; columns that it does not name are recognised. Columns with another value in every row
+        are identifiers: unless they are declared or chosen, they are left out with an `IdentifierWarning`.
+
+        Ordered levels: ``"ordinal"``, each column its own numbers or ordered categories; see `gibbsian.data.Ordinal`.
 
         Many values: ``"categorical"`` (labels of each column) or ``"values"`` (real numbers common to all columns, such
         as -1, 0, 1). The labels of a ``"categorical"`` column are those it shows, numbers before words, in ascending
@@ -163,9 +174,13 @@ class Dataset:
         else:
             table = read_table(source, names)
         table, sample_weight = _take_weights(table, weight_column, sample_weight)
-        table = table.chosen(columns, drop, declared_by)
+        dropped = [drop] if isinstance(drop, str) else [*drop]
+        table = table.chosen(columns, dropped, declared_by)
+        if declared_by is None and columns is None:
+            table, identifiers = without_identifiers(table, coding)
+            dropped += [*identifiers, *columns_in(coding).dropped]
         row_weights = None if sample_weight is None else check_weights(sample_weight, table.shape[0])
-        return cls._of_cells(encode(table, coding, declared_by), row_weights)
+        return replace(cls._of_cells(encode(table, coding, declared_by), row_weights), dropped=tuple(dropped))
 
     @classmethod
     def of_states(
@@ -401,7 +416,7 @@ class Dataset:
 
     def with_cells(self, cells: Cells) -> Self:
         """Return the data with other cells for each distinct state; states that become equal are put together."""
-        return self._of_cells(cells, self.row_weights, self.row_of)
+        return replace(self._of_cells(cells, self.row_weights, self.row_of), dropped=self.dropped)
 
     def with_numbers(self, numbers: Any) -> Self:
         """Return real data with other numbers for each distinct state, dense or CSR: scaled rows, for example.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from gibbsian.data.categories import coding_for, encode_categories, relabel
+from gibbsian.data.categories import as_cells, coding_for, coding_of, encode_categories, relabel
 from gibbsian.data.numbers import (
     densified,
     holds_shares,
@@ -18,8 +19,19 @@ from gibbsian.data.numbers import (
     require_shares,
     with_zeros,
 )
-from gibbsian.data.rules import Labels, ManyValued, OneHot, Shares, Threshold, Units, Values, as_rule
-from gibbsian.data.table import Table
+from gibbsian.data.rules import (
+    Columns,
+    Labels,
+    ManyValued,
+    OneHot,
+    Ordinal,
+    Shares,
+    Threshold,
+    Units,
+    Values,
+    as_rule,
+)
+from gibbsian.data.table import Table, as_factor
 from gibbsian.data.two_values import (
     above,
     encode_two_values,
@@ -99,8 +111,10 @@ def encode(table: Table, coding: Any = "auto", declared_by: str | None = None) -
             return _cut(table, rule)
         case OneHot():
             return _with_rule(encode(_joined(table, rule), Labels(rule.categories)), OneHot(rule.groups))
-        case Labels() | Values():
-            return Cells(*encode_categories(table, rule), table.names)
+        case Labels() | Values() | Ordinal():
+            return _labelled(table, rule)
+        case Columns():
+            return _by_column(table, rule)
         case Shares():
             return _units(table, Units("binary"))
         case Units():
@@ -111,7 +125,8 @@ def encode(table: Table, coding: Any = "auto", declared_by: str | None = None) -
             found = recognised(table)
             return encode(table, Labels()) if found is None else Cells(*found, table.names)
         case _:
-            return Cells(*encode_two_values(table), table.names)
+            found = recognised(table)
+            return _labelled(table, rule) if found is None else Cells(*found, table.names)
 
 
 def _written_out(table: Table, coding: Any) -> Table:
@@ -120,6 +135,41 @@ def _written_out(table: Table, coding: Any) -> Table:
     if not wanted:
         raise DataError("Sparse data is not supported", "pass a dense array, for example X.toarray()")
     return densified(table)
+
+
+# -- each column its own ----------------------------------------------------------------------------------------------
+def _labelled(table: Table, rule: Any) -> Cells:
+    """Read columns by their labels, declared or recognised; two values that all columns share are one coding."""
+    table = table.factors()
+    coding = coding_of(table, rule)
+    if coding.domain.two_valued and len(set(map(str, coding.labels))) == 1:
+        return _by_labels(table, as_coding(coding.labels[0]), None)
+    return _by_labels(table, coding, None)
+
+
+def _by_column(table: Table, rule: Columns) -> Cells:
+    """Read a table in which columns have codings of their own."""
+    for name in rule.declared:
+        table.place(name, "coding")
+    own, kind, table = rule.kept, as_rule(rule.rest), table.without(rule.dropped)
+    if not own:
+        return encode(table, kind)
+    if not isinstance(kind, Labels | Ordinal | str):
+        reason = "columns have no codings of their own here"
+        raise CodingError(reason, "leave out all but 'drop'", argument="coding", value=own)
+    cuts = {name: coding for name, coding in own.items() if isinstance(coding, Threshold)}
+    cells = _labelled(_cut_columns(table, cuts), Columns(own, rule.rest))
+    return _with_rule(cells, Columns(cuts)) if cuts else cells
+
+
+def _cut_columns(table: Table, cuts: Mapping[str, Threshold]) -> Table:
+    """Return a table in which some columns are cut at their thresholds, as the labels that these say."""
+    columns = list(table.factors().cells)
+    for name, cut in cuts.items():
+        high, missing = above(table.select([name]), cut.threshold)
+        places = np.where(False if missing is None else missing, -1, high)[:, 0]
+        columns[table.names.index(name)] = as_factor(as_coding(cut.coding).labels_of(0), places, name)
+    return Table(table.names, columns)
 
 
 def _joined(table: Table, rule: OneHot) -> Table:
@@ -156,6 +206,10 @@ def _declared(table: Table, coding: Coding | CategoryCoding, declared_by: str | 
             return _with_rule(_cut(table, Threshold(rule.threshold, replace(coding, rule=None))), rule)
         if isinstance(rule, OneHot):
             return _by_labels(_joined(table, rule), coding, declared_by)
+        if isinstance(rule, Columns):
+            own = {name: coding.labels_of(j) for j, name in enumerate(table.names)}
+            cuts = {name: Threshold(cut.threshold, own[name]) for name, cut in rule.declared.items()}
+            return _by_labels(_cut_columns(table, cuts), coding, declared_by)
         if isinstance(rule, Shares) and holds_shares(numbers_of(table)):
             return _shares(table, coding, "scale the numbers as those of the fit were")
         raise
@@ -176,7 +230,7 @@ def _units(table: Table, units: Units) -> Cells:
     if units.kind == "categorical":
         return encode(table, rule if isinstance(rule, ManyValued) else Labels())
     try:
-        cells = encode(table, rule)
+        cells = encode(table, rule) if rule != "auto" else _alike(table)
     except DataError:
         numbers = numbers_of(table)
         pair = pair_of(numbers)
@@ -189,15 +243,25 @@ def _units(table: Table, units: Units) -> Cells:
         if units.kind != "auto":
             raise
         return encode(table, Labels())
-    if isinstance(cells.coding, Coding):
+    if cells.coding.domain.two_valued:
         return replace(cells, coding=_coding_of_units(cells.coding, units.kind))
     return cells
 
 
-def _coding_of_units(coding: Coding, kind: str) -> Coding:
+def _alike(table: Table) -> Cells:
+    """Read a table whose columns have the same two values."""
+    found = recognised(table)
+    if found is None:
+        raise DataError("columns do not have the same two values")
+    return Cells(*found, table.names)
+
+
+def _coding_of_units(coding: Any, kind: str) -> Any:
     """Return a coding in the domain of units of a kind; where it is 0/1, shares are welcome."""
     if kind in DOMAINS:  # the labels stay those of the table, whatever numbers stand for them in the energy
         coding = replace(coding, domain=DOMAINS[kind])
+    if not isinstance(coding, Coding):
+        return coding
     if coding.rule is None and coding.domain == BINARY and label_tokens(coding) == (0.0, 1.0):
         return replace(coding, rule=Shares())
     return coding
@@ -216,6 +280,8 @@ def read_again(data: Data, coding: Any, declared_by: str | None = None) -> Data:
     rule = as_rule(coding)
     if isinstance(rule, Units):
         return _as_units(data, rule)
+    if isinstance(rule, Columns):
+        return _as_columns(data, rule, declared_by)
     if isinstance(data.coding, RealCoding) or isinstance(rule, RealCoding | ManyValued):
         return converted(data, rule, declared_by)
     if not isinstance(rule, Coding):  # a word that leaves it to the data, or a threshold that they have passed
@@ -238,13 +304,25 @@ def converted(data: Data, coding: Any, declared_by: str | None = None) -> Data:
     return _in_two_values(data, as_coding(rule))
 
 
+def _as_columns(data: Data, rule: Columns, declared_by: str | None) -> Data:
+    """Return a data set with the labels that its columns were declared to have."""
+    data = read_again(data, rule.rest, declared_by)
+    if isinstance(data.coding, RealCoding):
+        return data
+    known = {name: coding for name, coding in rule.declared.items() if name in data.names}
+    declared = coding_for(Columns(known, "categorical"), data.names, data.coding.labels_of)
+    if declared.labels == data.labels:
+        return data
+    return _relabelled(data, replace(data.coding, labels=declared.labels), declared_by)
+
+
 def _as_units(data: Data, units: Units) -> Data:
     if units.kind == "gaussian":
         return converted(data, "real")
     data = read_again(data, units.coding)
     if units.kind == "categorical":
-        return converted(data, Labels()) if isinstance(data.coding, Coding) else data
-    if isinstance(data.coding, Coding):
+        return converted(data, Labels()) if data.domain.two_valued else data
+    if data.domain.two_valued:
         return data.in_coding(_coding_of_units(data.coding, units.kind))
     if units.kind in DOMAINS:
         raise CodingError(
@@ -277,7 +355,7 @@ def _relabelled(data: Data, target: CategoryCoding, declared_by: str | None) -> 
     codes = np.column_stack([number[codes[:, j]] for j, number in enumerate(numbers)]).astype(np.int8)
     if data.missing is not None:
         codes[data.missing] = 0
-    return data.with_cells(Cells(codes, data.missing, target, data.names))
+    return data.with_cells(Cells(as_cells(codes, target), data.missing, target, data.names))
 
 
 def _as_reals(data: Data) -> Data:

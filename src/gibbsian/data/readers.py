@@ -138,7 +138,7 @@ def _pandas_column(column: Any, name: str) -> np.ndarray | Factor:
 
     dtype = column.dtype
     if isinstance(dtype, types.CategoricalDtype):
-        return as_factor(list(dtype.categories), column.cat.codes.to_numpy(), name, declared=True)
+        return as_factor(list(dtype.categories), column.cat.codes.to_numpy(), name, True, bool(dtype.ordered))
     if types.is_complex_dtype(dtype):
         raise DataError("Complex data not supported", f"column {name!r} holds complex numbers")
     if types.is_bool_dtype(dtype):

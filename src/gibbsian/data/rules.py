@@ -1,4 +1,4 @@
-"""What `coding=` can say besides the name of a coding: a threshold, the labels, the numbers, dummy columns, units.
+"""What `coding=` can say besides the name of a coding: each column's own, a threshold, labels, numbers, dummies, units.
 
 A coding that was made by a rule keeps it, so that a fitted model reads new data as it read those of its fit: cells that
 are labels already (samples, filled rows) are taken as they are, all others by the rule.
@@ -54,8 +54,8 @@ class Labels:
 
     Parameters
     ----------
-    categories : sequence, or mapping from column to sequence, optional
-        Labels of all columns, or of some; those of the other columns are recognised.
+    categories : sequence, optional
+        Labels of all columns; by default each column has those that it shows.
 
     Examples
     --------
@@ -64,7 +64,62 @@ class Labels:
     [[0], [2]]
     """
 
-    categories: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None
+    categories: Sequence[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Ordinal:
+    """Levels in an order, whose scores enter products: numbers themselves, words by their place, less the mean.
+
+    Parameters
+    ----------
+    categories : sequence, optional
+        The levels of all columns, the lowest first; by default those that a column shows, where these are numbers, two
+        values, or categories that the table itself has ordered.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> gb.Dataset.read([["mid"], ["low"]], coding=gb.data.Ordinal(["low", "mid", "high"])).states.tolist()
+    [[0], [1]]
+    """
+
+    categories: Sequence[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Each column in a coding of its own; ``coding={"sex": ["F", "M"]}`` is short for it.
+
+    Parameters
+    ----------
+    declared : mapping from column to coding
+        Labels in their order, a `Threshold`, `Ordinal` or `Labels`, the name of a coding (``"yes/no"``,
+        ``"ordinal"``, ``"categorical"``: then the labels are recognised), or ``"drop"``.
+    rest : default="auto"
+        How the other columns are read, and what all are: ``"auto"`` (two values each), ``"categorical"`` or
+        ``"ordinal"``.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [["M", "no"], ["F", "yes"]]
+    >>> gb.Dataset.read(rows, names=["sex", "smokes"], coding={"sex": ["M", "F"]}).labels
+    (('M', 'F'), ('no', 'yes'))
+    """
+
+    declared: Mapping[str, Any]
+    rest: Any = "auto"
+
+    @property
+    def dropped(self) -> list[str]:
+        """The columns that are to be left out."""
+        return [name for name, coding in self.declared.items() if isinstance(coding, str) and coding == "drop"]
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What the others are declared to be."""
+        return {name: coding for name, coding in self.declared.items() if name not in self.dropped}
 
 
 @dataclass(frozen=True)
@@ -152,15 +207,19 @@ class Units:
             raise ArgumentError("is not known", f"use one of {known}", argument="visible", value=self.kind)
 
 
-Rule = Threshold | Labels | Values | OneHot | Shares | Units
-ManyValued = CategoryCoding | Labels | Values | OneHot
+Rule = Threshold | Labels | Ordinal | Values | OneHot | Shares | Units | Columns
+ManyValued = CategoryCoding | Labels | Ordinal | Values | OneHot
 # Words that leave it to the data how they are written.
 AUTOMATIC = ("auto", "auto-categorical", "auto-visible")
-_RULES = {"real": RealCoding(), "categorical": Labels(), "values": Values(), "auto-visible": Units()}
+_RULES = {
+    "real": RealCoding(), "categorical": Labels(), "ordinal": Ordinal(), "values": Values(), "auto-visible": Units(),
+}  # fmt: skip
 
 
 def as_rule(coding: Any) -> Any:
-    """Return the rule or coding that a word or a pair stands for; "auto" and "auto-categorical" stay words."""
+    """Return the rule or coding that a word, pair or mapping stands for; "auto" and "auto-categorical" stay words."""
     if isinstance(coding, str):
         return _RULES[coding] if coding in _RULES else coding if coding in AUTOMATIC else as_coding(coding)
+    if isinstance(coding, Mapping):
+        return Columns(coding)
     return coding if isinstance(coding, Rule | AnyCoding) else as_coding(coding)

@@ -142,6 +142,7 @@ class DataStream:
 
     # -- sizes --------------------------------------------------------------------------------------------------------
     has_missing: ClassVar[bool] = False
+    dropped: ClassVar[tuple[str, ...]] = ()
     on_disk: ClassVar[bool] = True
 
     @property

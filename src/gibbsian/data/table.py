@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -107,12 +107,15 @@ class Factor:
         For each cell its place in `written`, -1 where missing.
     declared : bool
         Whether the table itself gave `written` and its order, as a category column does.
+    ordered : bool
+        Whether it said that this order means something.
     """
 
     written: tuple[Any, ...]
     tokens: Sequence[Token | None]
     places: np.ndarray
     declared: bool = False
+    ordered: bool = False
 
     @cached_property
     def used(self) -> list[int]:
@@ -164,6 +167,10 @@ class Table:
             return self.cells[place]
         return factorise(np.ascontiguousarray(self.cells[:, place]), self.names[place], sort=True)
 
+    def factors(self) -> Table:
+        """Return the table with every column as a `Factor`."""
+        return Table(self.names, [self.column(place) for place in range(len(self.names))])
+
     def select(self, names: Sequence[str], needed_by: str | None = None) -> Table:
         """Return the columns called `names`, in that order; `needed_by` says who cannot do without them."""
         if tuple(names) == self.names:
@@ -176,7 +183,7 @@ class Table:
         """Return the rows from `start` to before `stop`."""
         if not isinstance(self.cells, list):
             return Table(self.names, self.cells[start:stop])
-        return Table(self.names, [Factor(c.written, c.tokens, c.places[start:stop], c.declared) for c in self.cells])
+        return Table(self.names, [replace(c, places=c.places[start:stop]) for c in self.cells])
 
     def without(self, names: Iterable[str], argument: str = "drop") -> Table:
         """Return the table without the columns called `names`."""
@@ -198,8 +205,7 @@ class Table:
         """Return the table with an empty column for each of these names that it does not have."""
         absent = [name for name in names if name not in self.names]
         blank = Factor((), (), np.full(self.shape[0], -1))
-        columns = [self.column(place) for place in range(len(self.names))]
-        return Table((*self.names, *absent), [*columns, *[blank] * len(absent)]) if absent else self
+        return Table((*self.names, *absent), [*self.factors().cells, *[blank] * len(absent)]) if absent else self
 
     def renamed(self, names: Iterable[Hashable] | None) -> Table:
         """Return the table with other names of its columns, where they are given."""
@@ -244,10 +250,12 @@ def factorise(values: Any, name: str = "", sort: bool = False) -> Factor:
     return as_factor(distinct.tolist(), places, name)
 
 
-def as_factor(written: Sequence[Any], places: np.ndarray, name: str = "", declared: bool = False) -> Factor:
+def as_factor(
+    written: Sequence[Any], places: np.ndarray, name: str = "", declared: bool = False, ordered: bool = False
+) -> Factor:
     """Build a `Factor` from values as they were written and the place of each cell among them."""
     narrow = np.int8 if len(written) <= MOST_NARROW else np.int64
-    return Factor(tuple(written), Tokens(name, tuple(written)), np.asarray(places, dtype=narrow), declared)
+    return Factor(tuple(written), Tokens(name, tuple(written)), np.asarray(places, dtype=narrow), declared, ordered)
 
 
 def _canonical_in(name: str, value: Any) -> Token | None:

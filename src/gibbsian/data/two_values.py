@@ -1,4 +1,4 @@
-"""Which coding a table is written in: recognised over all columns together, or declared and checked.
+"""Which two values a table is written in: recognised, over all columns together or in each, or declared and checked.
 
 A declared coding never reinterprets a value and a recognised one never guesses: what does not fit is refused with the
 column, the value and the remedy.
@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gibbsian.data.table import Factor, Table, Token, canonical, label_key
+from gibbsian.data.table import Factor, Table, Token, as_label, canonical, label_key
 from gibbsian.domain import CODINGS, AnyCoding, CategoryCoding, Coding
-from gibbsian.errors import CodingError, DataError
+from gibbsian.errors import CodingError, ConstantColumnError, DataError
 
 # Most tables show in their first rows which coding is not theirs; of wide ones a row says enough.
 FIRST_ROWS, FIRST_CELLS = 64, 2**16
@@ -21,13 +21,31 @@ PREFERENCE = ("binary", "spin", "yes/no", "y/n", "true/false")
 
 
 def encode_two_values(
-    table: Table, declared: Coding | None = None, declared_by: str | None = None
+    table: Table, declared: Coding, declared_by: str | None = None
 ) -> tuple[np.ndarray, np.ndarray | None, Coding]:
     """Return where the upper value stands, where nothing does (None if nowhere), and the coding."""
-    found = recognised(table) if declared is None else _read_in(table, declared)
+    found = _read_in(table, declared)
     if found is None:
-        raise _unrecognised(table) if declared is None else _foreign(table, declared, declared_by)
+        raise _foreign(table, declared, declared_by)
     return found
+
+
+def two_labels(name: str, column: Factor) -> tuple[Any, Any]:
+    """Return the two values of a column, lower first: those of a known coding, two words, or two whole numbers."""
+    shown = {token: as_label(spelling, token) for token, spelling in column.spellings.items()}
+    pairs = zip(column.written, column.tokens, strict=True)
+    listed = [as_label(value, token) for value, token in pairs if token is not None] if column.declared else []
+    if len(listed) == 2:
+        return listed[0], listed[1]
+    if fitting := [CODINGS[name] for name in PREFERENCE if name in _fitting(column)]:
+        low, high = label_tokens(fitting[0])
+        return shown.get(low, fitting[0].low), shown.get(high, fitting[0].high)
+    words = all(isinstance(token, str) for token in shown)
+    whole = all(isinstance(token, float) and token.is_integer() for token in shown)
+    if len(shown) != 2 or not (words or whole):
+        raise _unusable(name, column)
+    low, high = sorted(shown)
+    return shown[low], shown[high]
 
 
 def recognised(table: Table) -> tuple[np.ndarray, np.ndarray | None, Coding] | None:
@@ -143,23 +161,6 @@ def _numbers_of(names: tuple[str, ...], columns: list[Factor]) -> np.ndarray:
 
 
 # -- sentences --------------------------------------------------------------------------------------------------------
-def _unrecognised(table: Table) -> DataError:
-    """Say which column fits no coding, or which two have none in common."""
-    seen: list[tuple[set[str], str]] = []
-    for j, name in enumerate(table.names):
-        column = table.column(j)
-        fitting = _fitting(column)
-        if not fitting:
-            return _unusable(name, column)
-        seen.append((fitting, f"{name!r} holds {_shown(column)}"))
-    # without such a pair all columns would share a coding
-    one, other = next((i, j) for j in range(len(seen)) for i in range(j) if not seen[i][0] & seen[j][0])
-    return CodingError(
-        "columns use different codings",
-        f"{seen[one][1]} but {seen[other][1]}: write all columns in one coding, or drop some (drop=[...])",
-    )
-
-
 def _fitting(column: Factor) -> set[str]:
     return {name for name in PREFERENCE if column.spellings.keys() <= set(label_tokens(CODINGS[name]))}
 
@@ -169,16 +170,22 @@ def _unusable(name: str, column: Factor) -> DataError:
     tokens = list(column.spellings)
     if any(map(_is_infinite, tokens)):
         return infinite_column(name)
+    if len(tokens) == 1:
+        return ConstantColumnError(
+            f"column {name!r} holds one value only ({_shown(column)})",
+            f"drop the column (`drop=[{name!r}]`), or declare both values (`coding={{{name!r}: [low, high]}}`)",
+        )
     if any(isinstance(token, str) for token in tokens):
         return _text(name, column)
     if len(tokens) > 2:
         return DataError(
             f"column {name!r} holds {len(tokens)} different values ({_shown(column)}), but a variable has two",
             f"declare `coding=Threshold(t)`, drop the column (`drop=[{name!r}]`), or keep all values with "
-            "`PottsMachine` (categories) or `HigherOrderBoltzmannMachine` with `coding='values'` (numbers)",
+            "`OrdinalMachine` (ordered levels), `PottsMachine` (categories) or `HigherOrderBoltzmannMachine` with "
+            "`coding='values'` (numbers)",
         )
     labels = [int(token) if token.is_integer() else token for token in sorted(map(float, tokens))]
-    pair = f"coding={tuple(labels)}" if len(labels) == 2 else "coding=(low, high)"
+    pair = f"coding={{{name!r}: {labels}}}"
     return CodingError(
         f"column {name!r} holds {_shown(column)}, which is no known coding",
         f"declare `{pair}` or `coding=Threshold(t)`, or drop the column (`drop=[{name!r}]`)",

@@ -1,5 +1,6 @@
 from gibbsian.estimators.base import ESTIMATORS as ESTIMATORS, Estimator as Estimator, load as load
 from gibbsian.estimators.boltzmann_machine import BoltzmannMachine as BoltzmannMachine
+from gibbsian.estimators.choice import choose_model as choose_model, fit as fit
 from gibbsian.estimators.classifier import GibbsClassifier as GibbsClassifier
 from gibbsian.estimators.clustering import HardKMeans as HardKMeans, OnlineKMeans as OnlineKMeans
 from gibbsian.estimators.deep import (
@@ -16,6 +17,7 @@ from gibbsian.estimators.mixtures import (
     SoftKMeans as SoftKMeans,
     VonMisesFisherMixture as VonMisesFisherMixture,
 )
+from gibbsian.estimators.ordinal import OrdinalMachine as OrdinalMachine
 from gibbsian.estimators.potts import PottsMachine as PottsMachine
 from gibbsian.estimators.random_field import MarkovRandomFieldMachine as MarkovRandomFieldMachine
 from gibbsian.estimators.restricted import RestrictedBoltzmannMachine as RestrictedBoltzmannMachine

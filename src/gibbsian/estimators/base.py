@@ -17,6 +17,8 @@ from gibbsian.answers.decisions import column_probabilities, decided_codes, join
 from gibbsian.data import Dataset, OneHot, drop_empty_rows
 from gibbsian.data.fitted import read_for
 from gibbsian.data.hidden_columns import hidden_names
+from gibbsian.data.readers import read_table
+from gibbsian.data.table import Table
 from gibbsian.display import facts_in_html
 from gibbsian.errors import (
     ArgumentError,
@@ -328,6 +330,7 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
             "learner": getattr(learner, "registered_name", repr(learner)),
             "rows": data.n_rows,
             "missing_cells": int(data.missing[data.row_of].sum()) if data.has_missing else 0,
+            **({"dropped": list(data.dropped)} if data.dropped else {}),
             "l1": getattr(learner, "l1", 0.0),
             "l2": getattr(learner, "l2", 0.0),
             **({} if prior is None else {"log_prior": prior if isinstance(prior, str) else repr(prior)}),
@@ -379,10 +382,24 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
             data = Dataset.read(X, coding=self._coding(), sample_weight=sample_weight)
         else:
             check_is_fitted(self)
+            X = self._modelled(X)
             self._check_width(X)
             data = Dataset.read(X, coding=self.coding_, sample_weight=sample_weight, declared_by="the model")
         self._check_columns(X, data, fitting)
         return data
+
+    @property
+    def dropped_(self) -> tuple[str, ...]:
+        """Columns of the fit's table that are no part of the model: identifiers, and those that were to be left out."""
+        return tuple(self.result_.provenance.get("dropped", ()))
+
+    def _modelled(self, X: Any) -> Any:
+        """Return a table without the columns that the fit left out, where it has them."""
+        if not self.dropped_ or isinstance(X, Dataset):
+            return X
+        table = read_table(X)
+        others = [name for name in self.dropped_ if name in table.names]
+        return table.without(others) if len(table.names) == len(self.names_) + len(others) and others else X
 
     def read(
         self, source: Any, *, drop: Any = (), weights: str | None = None, convert: bool = False, unseen: Any = ()
@@ -433,7 +450,7 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
         regrouped = hasattr(X, "shape") and len(X.shape) > 1 and X.shape[1] != data.n_variables
         if fitting and type(X) is np.ndarray and not regrouped:  # nothing that scikit-learn would look at
             self._set_columns(data.names)
-        elif not isinstance(X, Dataset | str | os.PathLike) and not regrouped:
+        elif not isinstance(X, Dataset | Table | str | os.PathLike) and not regrouped:
             validate_data(self, X if hasattr(X, "shape") else data.states, reset=fitting, skip_check_array=True)
         elif fitting:
             self._set_columns(data.names)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from gibbsian.data import Columns
 from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.penalty import l2_setting
 from gibbsian.learners import as_learner
@@ -28,13 +29,15 @@ class LearnedMachine(Estimator):
     coding: Any = free(
         "auto",
         "How values are written: recognised from the data, or declared by name ('spin', 'binary', 'categorical', "
-        "'values'), as a pair of labels, or as Threshold, Labels, Values or OneHot. Parameters belong to the coding.",
-        doc="str, pair of labels or Coding",
+        "'values'), as a pair of labels, as Threshold, Labels, Values or OneHot, or by a mapping from columns to their "
+        "own. Parameters belong to the coding.",
+        doc="str, pair of labels, mapping or Coding",
     )
     temperature: float = number(1.0, "T in `P(x) = exp(-E(x)/T) / Z` (YK15).", above=0)
 
     def _coding(self) -> Any:
-        return self.coding
+        """Return the coding; where some columns have their own, the others are read as they are by default."""
+        return Columns(self.coding, type(self).coding) if isinstance(self.coding, Mapping) else self.coding
 
     def _learner_named(self, name: Any, **settings: Any) -> Any:
         """Return a learner by its name, with the penalties, or the learner itself."""

@@ -77,6 +77,15 @@ def distinct_labels(labels: Sequence[Sequence[Any]]) -> list[list[Any]]:
     return [[str(label) if mixed and isinstance(label, bool) else label for label in column] for column in labels]
 
 
+def labels_of_columns(names: Sequence[str], labels: Sequence[Sequence[Any]]) -> Any:
+    """Return every value of every column, as an index."""
+    import pandas
+
+    listed = zip(names, distinct_labels(labels), strict=True)
+    pairs = [(name, label) for name, column in listed for label in column]
+    return pandas.MultiIndex.from_tuples(pairs, names=["column", "value"])
+
+
 def are_chosen(names: tuple[str, ...]) -> bool:
     """Whether the names are the user's, not the x0, x1, ... that unnamed columns get."""
     return names != default_names(len(names))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from gibbsian.data import Dataset
-from gibbsian.domain import BINARY, SPIN, Coding
+from gibbsian.data import Columns, Dataset
+from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
 from gibbsian.estimators.base import ESTIMATORS, Estimator
 from gibbsian.estimators.penalty import l2_setting, one_over
@@ -144,12 +145,14 @@ class FullSpan(SpanQuestions, Estimator):
 
     # -- learning -----------------------------------------------------------------------------------------------------
     def _coding(self) -> Any:
+        if isinstance(self.coding, Mapping):
+            return Columns(self.coding, "auto-categorical")
         return "auto-categorical" if isinstance(self.coding, str) and self.coding == "auto" else self.coding
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
         data = super()._read(X, fitting, sample_weight)
         if hidden_values(self) and data.domain == SPIN:  # hidden variables are numbered from 0, and so are the others
-            data = data.convert(Coding(data.coding.name, data.coding.low, data.coding.high, BINARY))
+            data = data.in_coding(replace(data.coding, domain=BINARY))
         return data
 
     def _start(self, data: Dataset, rng: np.random.Generator) -> FullSpanModel:

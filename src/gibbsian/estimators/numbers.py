@@ -9,6 +9,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.numbers import check_squares
+from gibbsian.data.table import Table
 from gibbsian.errors import DataError
 from gibbsian.scikit import check_is_fitted, validate_data
 
@@ -22,7 +23,8 @@ class NumberTables:
         return "real"
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
-        if not isinstance(X, Dataset | str | os.PathLike) and not getattr(X, "on_disk", False):
+        X = X if fitting else self._modelled(X)  # type: ignore[attr-defined]
+        if not isinstance(X, Dataset | Table | str | os.PathLike) and not getattr(X, "on_disk", False):
             X = self._table(X, fitting)
         return self._prepared(super()._read(X, fitting, sample_weight))  # type: ignore[misc]
 

@@ -12,7 +12,7 @@ from gibbsian.data import Dataset, Threshold
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.boltzmann_machine import GRAPH
-from gibbsian.estimators.frames import distinct_labels
+from gibbsian.estimators.frames import labels_of_columns
 from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
 from gibbsian.models import PottsModel
@@ -69,7 +69,7 @@ class PottsMachine(Machine):
     def _coding(self) -> Any:
         """Return the coding, in which a threshold makes categories."""
         cut = isinstance(self.coding, Threshold) and self.coding.coding == "binary"
-        return replace(self.coding, coding="categorical") if cut else self.coding
+        return replace(self.coding, coding="categorical") if cut else super()._coding()
 
     def _zeros(self, data: Dataset) -> PottsModel:
         if data.domain.two_valued:
@@ -85,12 +85,7 @@ class PottsMachine(Machine):
 
     # -- parameters ---------------------------------------------------------------------------------------------------
     def _columns_and_values(self) -> Any:
-        """Every value of every column, as an index."""
-        import pandas
-
-        labels = distinct_labels(self._column_labels)
-        pairs = [(name, label) for name, column in zip(self.names_, labels, strict=True) for label in column]
-        return pandas.MultiIndex.from_tuples(pairs, names=["column", "value"])
+        return labels_of_columns(self.names_, self._column_labels)
 
     @property
     def biases_(self) -> Any:
@@ -148,8 +143,7 @@ class PottsMachine(Machine):
         check_is_fitted(self)
         n = self.model_.n_variables
         require_memory(8.0 * n**2, f"the matrix of norms of {n:,} columns", "use strongest_couplings()")
-        matrix, (i, j) = np.zeros((n, n)), self.model_.graph.edges.T
-        matrix[i, j] = matrix[j, i] = self.model_.coupling_norms(apc=apc)
+        matrix = self.model_.graph.matrix(self.model_.coupling_norms(apc=apc))
         return pandas.DataFrame(matrix, index=list(self.names_), columns=list(self.names_))
 
     def figures(self) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class MarkovRandomFieldMachine(Machine):
     _welcome = ("categorical",)
 
     def _coding(self) -> Any:
-        return self.coding if self.support is None else RealCoding(_continuum(self.support, self.n_nodes))
+        return super()._coding() if self.support is None else RealCoding(_continuum(self.support, self.n_nodes))
 
     def _zeros(self, data: Dataset) -> PotentialField:
         names = data.names

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from gibbsian.domain import SPIN, CategoryCoding, Coding, as_coding
+from gibbsian.domain import SPIN, CategoryCoding
 from gibbsian.errors import CodingError
 from gibbsian.estimators.frames import shorten
 from gibbsian.estimators.queries import Variables
@@ -102,8 +102,7 @@ class SpanQuestions:
     def to_higher_order(self) -> Any:
         """Return the same distribution of two-valued columns as a `HigherOrderBoltzmannMachine` of spins.
 
-        The upper value is +1 and the lower -1; log Z is the same. The machine reads the labels of this one where all
-        columns share them, and -1/+1 where they do not.
+        The upper value is +1 and the lower -1; log Z is the same. The machine reads the labels of this one.
         """
         check_is_fitted(self)
         for name, q in zip(self.names_, self._visible.cardinalities, strict=True):
@@ -113,7 +112,7 @@ class SpanQuestions:
                     "fit without it, or keep the full-span model",
                 )
         model = HigherOrderModel.build(dict(self._visible.to_cliques()), len(self.names_), SPIN)
-        coding = self._spin_coding()
+        coding = CategoryCoding(tuple(map(tuple, self._column_labels)), SPIN)
         story = {**self.result_.provenance, "converted_from": "full-span"}
         result = FitResult(model, Trace(), self.result_.converged, self.result_.reason, story, penalised=True)
         from gibbsian.estimators.higher_order import HigherOrderBoltzmannMachine
@@ -128,11 +127,3 @@ class SpanQuestions:
     def _visible(self) -> FullSpanModel:
         """The distribution of the columns, a hidden variable summed out."""
         return self.model_.without_hidden()
-
-    def _spin_coding(self) -> Coding:
-        pairs = {tuple(labels) for labels in self._column_labels}
-        if len(pairs) > 1:
-            return as_coding("spin")
-        low, high = pairs.pop()
-        known = as_coding((low, high))
-        return known if known.domain is SPIN else Coding(f"{known.name} as spins", low, high, SPIN)

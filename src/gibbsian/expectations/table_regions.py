@@ -43,11 +43,14 @@ class Contraction:
         For each target, the places in theta of its statistics.
     coefficients : tuple of ndarray
         For each target, one row for each of its statistics: what each cell of the table counts for.
+    n_statistics : int
+        Number of all statistics; some may need no target.
     """
 
     targets: tuple[Target, ...]
     statistics: tuple[np.ndarray, ...]
     coefficients: tuple[np.ndarray, ...]
+    n_statistics: int
 
     @property
     def shared(self) -> bool:
@@ -83,7 +86,7 @@ class TablePlan:
     @property
     def n_statistics(self) -> int:
         """Number of statistics."""
-        return 1 + max(int(places.max()) for places in self.contraction.statistics)
+        return self.contraction.n_statistics
 
     @classmethod
     def of(cls, model: Model, rules: Iterable[RegionRule], contraction: Contraction | None = None) -> Self:
@@ -143,7 +146,8 @@ def _codes_by_variable(model: Model, samples: Samples) -> np.ndarray:
 def contraction_of(model: Model) -> Contraction:
     """Find out which joint distributions a model's statistics need, and how they depend on them."""
     if (shared := model.shared_statistics()) is not None:
-        return Contraction(*zip(*shared, strict=True))
+        targets, places, tables = zip(*shared, strict=True)
+        return Contraction(targets, places, tables, model.theta.size)
     probe = _Probe(model)
     targets = probe.targets
     largest = max(probe.sizes.values())
@@ -158,7 +162,7 @@ def contraction_of(model: Model) -> Contraction:
     coefficients = _coefficients(probe, answers, irregular)
     places = [np.flatnonzero(owners == t) for t in range(len(targets))]
     tables = [coefficients[own][:, : probe.sizes[target]] for own, target in zip(places, targets, strict=True)]
-    return Contraction(targets, tuple(places), tuple(tables))
+    return Contraction(targets, tuple(places), tuple(tables), model.theta.size)
 
 
 def _coefficients(probe: _Probe, answers: np.ndarray, irregular: np.ndarray) -> np.ndarray:

@@ -60,7 +60,7 @@ def expect_of(
     taken.check(model)
     table = _evaluated(model, function, target)
     rows = table.reshape(len(table), -1)
-    contraction = Contraction((target,), (np.arange(rows.shape[1]),), (rows.T,))
+    contraction = Contraction((target,), (np.arange(rows.shape[1]),), (rows.T,), rows.shape[1])
     estimate = TablePlan.of(model, as_rules(region), contraction).statistics(model, taken)
     shape = table.shape[1:]
     return Estimate(estimate.mean.reshape(shape), estimate.stderr.reshape(shape))

@@ -14,6 +14,7 @@ from gibbsian.models.layers import (
 )
 from gibbsian.models.local_states import LocalStates as LocalStates
 from gibbsian.models.machine_mixture import MachineMixtureModel as MachineMixtureModel
+from gibbsian.models.ordinal import OrdinalModel as OrdinalModel
 from gibbsian.models.pairwise import PairwiseModel as PairwiseModel
 from gibbsian.models.potential_field import ContinuousField as ContinuousField, PotentialField as PotentialField
 from gibbsian.models.potentials import POTENTIALS as POTENTIALS, Potential as Potential

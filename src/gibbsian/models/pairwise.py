@@ -178,10 +178,7 @@ class PairwiseModel(ExponentialFamily):
     @cached_property
     def coupling_matrix(self) -> np.ndarray:
         """The symmetric matrix of couplings with a zero diagonal."""
-        matrix = np.zeros((self.n_variables, self.n_variables))
-        i, j = self.graph.edges.T
-        matrix[i, j] = matrix[j, i] = self.couplings
-        return matrix
+        return self.graph.matrix(self.couplings)
 
     # -- what learners and expectations ask ---------------------------------------------------------------------------
     is_pairwise: ClassVar[bool] = True

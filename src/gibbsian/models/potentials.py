@@ -116,11 +116,19 @@ def _table(domain: AnyDomain, levels: Sequence[np.ndarray], argument: str) -> Fu
     return partial(_one_hot, levels=levels)
 
 
+def _itself(x: np.ndarray) -> np.ndarray:
+    return x
+
+
 def _bias(domain: AnyDomain, levels: Sequence[np.ndarray], argument: str) -> Function:
     """The value itself; of categories an indicator of each but the first."""
-    if isinstance(domain, Categories) and domain.values is None:
-        return partial(_one_hot, levels=levels, first=1)
-    return lambda x: x
+    return _levels(domain, levels, argument) if isinstance(domain, Categories) and domain.values is None else _itself
+
+
+def _levels(domain: AnyDomain, levels: Sequence[np.ndarray], argument: str) -> Function:
+    """An indicator of each value but the first."""
+    _table(domain, levels, argument)
+    return partial(_one_hot, levels=levels, first=1)
 
 
 def _indicator(domain: AnyDomain, levels: Sequence[np.ndarray], argument: str) -> Function:
@@ -133,6 +141,7 @@ def _indicator(domain: AnyDomain, levels: Sequence[np.ndarray], argument: str) -
 
 POTENTIALS = {
     "bias": _Named(1, _bias),
+    "levels": _Named(1, _levels),
     "square": _Named(1, _of_numbers(lambda x: x * x)),
     "indicator": _Named(1, _indicator),
     "product": _Named(None, _of_numbers(lambda *x: reduce(np.multiply, x))),

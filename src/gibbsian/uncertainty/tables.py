@@ -40,9 +40,7 @@ def couplings_table(model: Any, names: tuple[str, ...], values: np.ndarray) -> A
 
     _require_couplings(model)
 
-    matrix = np.zeros((model.n_variables, model.n_variables))
-    i, j = model.graph.edges.T
-    matrix[i, j] = matrix[j, i] = values[model.n_biases :]
+    matrix = model.graph.matrix(values[model.n_biases :])
     return pandas.DataFrame(matrix, index=list(names), columns=list(names))
 
 

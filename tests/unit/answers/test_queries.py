@@ -186,7 +186,7 @@ def test_hidden_units_have_names_that_no_column_has():
 def test_other_tables_and_labels_in_another_order(rng):
     rows = np.array([["a", "x"], ["a", "y"], ["b", "y"], ["b", "x"], ["a", "x"], *[["c", "y"]] * 12] * 4)
     one = gb.PottsMachine(l2=0.1).fit(rows)
-    other = gb.FullSpan(coding=Labels({"x0": ["b", "c", "a"], "x1": ["x", "y"]})).fit(rows)
+    other = gb.FullSpan(coding={"x0": ["b", "c", "a"], "x1": ["x", "y"]}).fit(rows)
     p, q = (machine.marginal(["x0", "x1"]).probability.sort_index().to_numpy() for machine in (one, other))
     found = one.divergence(other)
     assert found[:2] == pytest.approx([(p * np.log(p / q)).sum(), (q * np.log(q / p)).sum()], abs=1e-12)

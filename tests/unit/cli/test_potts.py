@@ -126,19 +126,17 @@ def test_an_unseen_value_is_named_with_those_that_are_known(folder, model, surve
     for command in ("score", "impute"):
         sentence = refused(command, model, folder / "new.csv")
         assert "column 'staff' holds 'awful', which the model has not seen (it knows 'bad', 'fair', 'good')" in sentence
-        assert "--categories" in sentence
+        assert "--column staff=" in sentence
 
 
 def test_declared_categories_keep_their_order_and_may_be_unseen(folder):
-    flags = ("--categories", "staff=awful,bad,fair,good", "--categories", "food=good,fair,bad")
+    flags = ("--column", "staff=awful,bad,fair,good", "--column", "food=good,fair,bad")
     assert answer(*fit(folder, *flags))["coding"]["labels"] == [
         ["good", "fair", "bad"], ["bad", "fair", "good"], ["awful", "bad", "fair", "good"],
     ]  # fmt: skip
     assert answer(*fit(folder, "--categories", "bad,fair,good,best"))["coding"]["labels"][0][-1] == "best"
-    assert "--categories a,b must be A,B,... once" in refused(
-        *fit(folder, "--categories", "a,b", "--categories", "c=d")
-    )
-    assert "--categories names the column 'zz'" in refused(*fit(folder, "--categories", "zz=a,b"))
+    assert "leave out what is said of all" in refused(*fit(folder, "--categories", "a,b", "--column", "food=d,e"))
+    assert "--coding names the column 'zz'" in refused(*fit(folder, "--column", "zz=a,b"))
 
 
 def test_dummy_columns_are_put_together_and_later_data_too(folder, survey):
@@ -176,7 +174,7 @@ def test_wrong_flags_write_nothing(folder, flags, words):
 
 
 def test_pairwise_points_to_potts(folder):
-    data = (folder / "survey.csv", "--out", folder / "new.gibbs", "--drop", "id")
+    data = (folder / "survey.csv", "--out", folder / "new.gibbs", "--drop", "id", "--model", "pairwise")
     assert "--model potts" in refused("fit", *data)
     assert "--model potts" in refused("fit", *data, "--coding", "categorical")
 

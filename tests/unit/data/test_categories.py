@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import gibbsian as gb
-from gibbsian.data import Labels, Threshold
+from gibbsian.data import Columns, Labels, Threshold
 from gibbsian.data.distinct import distinct_codes
 from gibbsian.data.two_values import same_coding
 from gibbsian.domain import Categories, CategoryCoding, as_coding
@@ -132,11 +132,11 @@ class TestRecognition:
 
     def test_categories_can_be_declared_for_all_columns_or_some(self):
         rows = [["b", 0], ["a", 1]]
-        assert read(rows, Labels({"x0": ["c", "b", "a"]})).labels == (("c", "b", "a"), (0, 1))
+        assert read(rows, Columns({"x0": ["c", "b", "a"]}, "categorical")).labels == (("c", "b", "a"), (0, 1))
         data = gb.Dataset.read([[0, 2], [1, 1]], coding=Labels(range(4)))
         assert data.domain.sizes == (4, 4)
-        with pytest.raises(DataError, match="categories names the column 'z'"):
-            read(rows, Labels({"z": ["a"]}))
+        with pytest.raises(DataError, match="coding names the column 'z'"):
+            read(rows, Columns({"z": ["a"]}, "categorical"))
         with pytest.raises(ArgumentError, match=r"'\?', which stands for a missing cell"):
             read(rows, Labels(["a", "?"]))
 
@@ -249,7 +249,7 @@ class TestDataset:
 def test_codings_are_compared_and_described():
     coding = CategoryCoding.of_labels([("a", "b"), (1, 2, 3)])
     assert coding == CategoryCoding.of_labels([["a", "b"], [1, 2, 3]])
-    assert coding.describe() == "categorical (2 to 3 values)"
+    assert coding.describe() == "categorical (a/b, 1/2/3)"
     assert CategoryCoding.of_labels([("a", "b")] * 3).describe() == "categorical (a/b)"
     assert CategoryCoding.of_labels([range(20)] * 3).describe() == "categorical (20 values each)"
     assert same_coding(coding, CategoryCoding.of_labels([("a", "b"), (1.0, 2.0, 3.0)]))

@@ -58,7 +58,7 @@ def test_a_column_with_one_value_is_idle():
 
 
 def test_one_of_several_declared_values_has_no_finite_bias():
-    data = read(np.hstack([FULL, np.ones((18, 1), int)]), coding=gb.data.Labels({"x3": [0, 1]}))
+    data = read(np.hstack([FULL, np.ones((18, 1), int)]), coding=gb.data.Columns({"x3": [0, 1]}, "categorical"))
     for l1 in (0.0, 1.0):
         with pytest.raises(ConstantColumnError, match="column 'x3' has one value only, so no finite bias"):
             preflight_graph(data, complete(data), l1=l1)
@@ -67,7 +67,7 @@ def test_one_of_several_declared_values_has_no_finite_bias():
 
 
 def test_values_that_never_occur_are_named():
-    data = read(FULL, coding=gb.data.Labels({"x0": [0, 1, 2, 7]}))
+    data = read(FULL, coding=gb.data.Columns({"x0": [0, 1, 2, 7]}, "categorical"))
     with pytest.raises(MaximumDoesNotExistError, match=r"'x0'=7 never occurs.*l2='auto'"):
         preflight_graph(data, complete(data), l1=0.5)
     (note,) = preflight_graph(data, complete(data), l2=0.1).notes

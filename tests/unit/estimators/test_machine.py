@@ -314,9 +314,7 @@ class TestPotts:
             CodingError, match=r"column 'hair' holds 'green', which the model has not seen .*'blond', 'brown', 'red'"
         ):
             machine.score(frame.assign(hair="green"))
-        declared = gb.PottsMachine(l2=0.01, coding=gb.data.Labels({"hair": ["blond", "brown", "red", "green"]})).fit(
-            frame
-        )
+        declared = gb.PottsMachine(l2=0.01, coding={"hair": ["blond", "brown", "red", "green"]}).fit(frame)
         assert np.isfinite(declared.score(frame.assign(hair="green")))
         kind = pd.CategoricalDtype(["red", "green", "brown", "blond"])
         by_dtype = gb.PottsMachine(l2=0.01).fit(frame.assign(hair=frame["hair"].astype(kind)))
@@ -340,7 +338,7 @@ class TestPotts:
         with pytest.raises(ArgumentError, match="PottsMachine learns categories"):
             gb.PottsMachine(coding="auto").fit([[0, 1], [1, 0]])
         with pytest.raises(ConstantColumnError, match="'hair'"):
-            gb.PottsMachine(l2=0.0, coding=gb.data.Labels({"hair": ["red", "blond"]})).fit(frame.assign(hair="red"))
+            gb.PottsMachine(l2=0.0, coding={"hair": ["red", "blond"]}).fit(frame.assign(hair="red"))
         with pytest.raises(MaximumDoesNotExistError, match=r"never occurs together.*l2"):
             gb.PottsMachine(l2=0.0).fit([["a", 1], ["b", 2], ["c", 1]])
         with pytest.raises(DataError, match="different values"):

@@ -1,0 +1,90 @@
+"""The machine of ordered levels as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.errors import ArgumentError
+from gibbsian.estimators.base import ESTIMATORS
+from gibbsian.estimators.boltzmann_machine import GRAPH
+from gibbsian.estimators.frames import labels_of_columns
+from gibbsian.estimators.machine import Machine
+from gibbsian.estimators.pairwise_tables import PairwiseTables
+from gibbsian.graphs import as_graph
+from gibbsian.models import OrdinalModel
+from gibbsian.scikit import check_is_fitted
+from gibbsian.settings import declared, free, positional
+
+
+@ESTIMATORS.register("ordinal", about="ordered levels (0-4, low<mid<high) and two values, a coupling for each pair")
+@declared
+class OrdinalMachine(PairwiseTables, Machine):
+    """A pairwise machine of ordered levels: free levels for each column, one coupling of scores for each pair.
+
+    ``P(x) = exp((sum_i h_i(x_i) + sum_ij w_ij s_i(x_i) s_j(x_j)) / T) / Z``. Scores are the numbers in the table, or
+    0, 1, ... for words in their order, less the mean of the column's levels. A coupling is a log odds ratio by unit of
+    score: with x_j a unit higher, the odds of a level against the next lower one (a unit below) grow by the factor
+    ``exp(w_ij / T)``, whatever the levels. Columns with two values are the special case of two levels, so both kinds
+    may stand in one table.
+
+    Attributes
+    ----------
+    biases_ : pandas.Series
+        h_i(a) by column and level, zero at the lowest.
+    couplings_ : pandas.DataFrame
+        The symmetric matrix of couplings by column name, by unit of both scores.
+    result_, model_, coding_
+        As in `BoltzmannMachine`; the model is an `OrdinalModel`, and ``coding_.domain.values`` are the scores.
+
+    Examples
+    --------
+    >>> import pandas, gibbsian as gb
+    >>> mood, sex = [0, 1, 2, 2, 1, 0, 0, 2, 1, 1], list("FMMMFFMMFM")
+    >>> machine = gb.OrdinalMachine().fit(pandas.DataFrame({"mood": mood, "sex": sex}))
+    >>> machine.coding_.labels
+    ((0, 1, 2), ('F', 'M'))
+    >>> machine.couplings_.loc["mood", "sex"].round(3)
+    np.float64(1.443)
+    """
+
+    coding: Any = free(
+        "ordinal",
+        "Levels of each column from the lowest on: numbers and two values are recognised, the order of words is "
+        "declared by a mapping from columns to their levels, or by Ordinal for all.",
+        doc="str, mapping, Ordinal or CategoryCoding",
+    )
+    graph: Any = positional(
+        kw_only=False, default=free("complete", GRAPH, doc="str, Graph, networkx graph or list of pairs")
+    )
+
+    _welcome = ("categorical",)
+
+    def _zeros(self, data: Dataset) -> OrdinalModel:
+        if getattr(data.domain, "values", None) is None:
+            raise ArgumentError(
+                f"an OrdinalMachine learns ordered levels, but the coding is {data.coding.describe()}",
+                "convert the data with `Dataset.convert('ordinal')`",
+            )
+        return OrdinalModel.zeros(as_graph(self.graph, data.names), data.domain, self.temperature)
+
+    # -- parameters ---------------------------------------------------------------------------------------------------
+    @property
+    def biases_(self) -> Any:
+        """The parameters of the levels by column and level, zero at the lowest."""
+        import pandas
+
+        check_is_fitted(self)
+        index = labels_of_columns(self.names_, self._column_labels)
+        return pandas.Series(np.concatenate(self.model_.biases), index=index, name="bias")
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the levels of columns above the lowest, and the pairs that interact."""
+        levels = labels_of_columns(self.names_, self._column_labels).to_frame(index=False)
+        return {"levels": levels[levels["column"].duplicated()], "pairs": super().statistics()["pairs"]}
+
+    def tables(self, n: int = 10) -> dict[str, Any]:
+        """Return the parameters of the levels and the strongest couplings."""
+        return {"biases": self.biases_.reset_index(), "strongest couplings": self.strongest_couplings(n)}
