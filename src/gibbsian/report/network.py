@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.plots import layouts
 from gibbsian.report.html import Markup, join, number, paragraph, phrase, sentence, short, tag, template
-from gibbsian.report.layout import circle, force
 from gibbsian.report.subject import LEVEL, SECTIONS, Subject
 
 WIDTH, HEIGHT = 1000, 760
@@ -15,6 +15,7 @@ MOST_NODES = 300
 MOST_EDGES = 1500
 SHOWN_PER_NODE, MOST_SHOWN = 1.5, 150
 LONGEST = 22
+BOX = (110.0, 36.0)  # a node with its name
 EDGE = (
     '<path class="edge$kinds" d="M$points" stroke-width="$width" data-of="$of" data-size="$size">'
     "<title>$said</title></path>"
@@ -40,9 +41,8 @@ def network(subject: Subject) -> Markup | None:
     if not kept:
         return paragraph("No columns interact.")
     scopes = [tuple(place[i] for i in edges.scopes[k]) for k in kept]
-    at = force(len(nodes), scopes, np.abs(edges.strengths[kept]))
-    around = circle(at) * 0.74  # which leaves room for names
     shown = min(len(kept), MOST_SHOWN, max(12, round(SHOWN_PER_NODE * len(nodes))))
+    at, around = _places(len(nodes), scopes[:shown], edges.strengths[kept[:shown]])
     lines = [
         _edge(subject, edges, k, at[list(scope)], scope, rank < shown)
         for rank, (k, scope) in enumerate(zip(kept, scopes, strict=True))
@@ -57,6 +57,16 @@ def network(subject: Subject) -> Markup | None:
         edges=join(reversed(lines)),  # the strongest on top
         nodes=join(dots[k] for k in np.argsort(strong[nodes], kind="stable")),
     )
+
+
+def _places(n: int, scopes: list[tuple[int, ...]], strengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where nodes stand in both layouts, in the square from -1 to 1."""
+    boxes = np.tile(BOX, (n, 1))
+    at, _ = layouts.force(boxes, scopes, strengths)
+    around, _ = layouts.circle(boxes, scopes, strengths, lambda places: True)
+    at = (at - (at.max(axis=0) + at.min(axis=0)) / 2) * (1.0, -1.0)  # a page counts from its top
+    reach = [np.maximum(np.abs(places).max(axis=0, initial=0.0), 1e-9) for places in (at, around)]
+    return at / reach[0], 0.74 * around / reach[1]  # a circle leaves room for names
 
 
 def _weights(n: int, edges: Any) -> np.ndarray:
