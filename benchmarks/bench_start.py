@@ -1,7 +1,7 @@
 """First use in a new process: seconds with kernels in the cache, and with an empty cache.
 
-Run with ``python benchmarks/bench_start.py``. Every number is of a process of its own, from its start to its end, the
-better of a few; processor seconds are told beside them, because other work on the machine does not count in them.
+Run with ``python benchmarks/run.py start``. Every number is of a process of its own, from its start to its end, the
+best of a few; they are seconds of the processor, because other work on the machine does not count in them.
 """
 
 from __future__ import annotations
@@ -11,26 +11,31 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
-from typing import NamedTuple
 
+from timing import asked
+
+# Seconds of the processor for a first fit, kernels in the cache and none there.
+MOST_WARM, MOST_COLD = 1.0, 5.0
 BITS = "x = np.random.default_rng(0).integers(0, 2, (200, 6)); "
 NUMBERS = "x = np.random.default_rng(0).normal(size=(200, 3)); "
 WORKS = {
     "import numpy, numba": "import numpy, numba",
-    "import gibbsian": "import gibbsian",
     "gibbsian fit --help": "from gibbsian.cli.main import main; main(['fit', '--help'])",
     "BoltzmannMachine": BITS + "gb.BoltzmannMachine().fit(x)",
     "  fit and sample": BITS + "gb.BoltzmannMachine().fit(x).sample(10)",
     "  mple": BITS + "gb.BoltzmannMachine(learner='mple').fit(x)",
+    "  rm": BITS + "gb.BoltzmannMachine(learner='rm').fit(x)",
+    "  mpf": BITS + "gb.BoltzmannMachine(learner='mpf').fit(x)",
     "  1-smci": BITS + "gb.BoltzmannMachine(learner='1-smci').fit(x)",
     "  s2-smci": BITS + "gb.BoltzmannMachine(learner='s2-smci').fit(x)",
+    "  pcd": BITS + "gb.BoltzmannMachine(learner='pcd').fit(x)",
     "HiddenBoltzmannMachine": BITS + "gb.HiddenBoltzmannMachine().fit(x)",
     "HigherOrderBoltzmannMachine": BITS + "gb.HigherOrderBoltzmannMachine().fit(x)",
     "PottsMachine": "gb.PottsMachine().fit(np.random.default_rng(0).integers(0, 3, (200, 6)))",
     "MarkovRandomFieldMachine": BITS + "gb.MarkovRandomFieldMachine().fit(x)",
     "RestrictedBoltzmannMachine": BITS + "gb.RestrictedBoltzmannMachine(max_iter=3).fit(x)",
     "FullSpan": BITS + "gb.FullSpan().fit(x)",
+    "  span-newton": BITS + "gb.FullSpan(learner='span-newton').fit(x)",
     "MachineMixture": BITS + "gb.MachineMixture().fit(x)",
     "GibbsClassifier": BITS + "gb.GibbsClassifier().fit(x[:, 1:], x[:, 0])",
     "GaussianMachine": NUMBERS + "gb.GaussianMachine().fit(x)",
@@ -41,42 +46,38 @@ WORKS = {
 }
 
 
-class Spent(NamedTuple):
-    """What a process took."""
-
-    seconds: float
-    processor: float
-
-    def __str__(self) -> str:
-        return f"{self.seconds:8.2f} s ({self.processor:5.2f})"
-
-
-def once(work: str, **variables: str) -> Spent:
+def once(work: str, **variables: str) -> float:
+    """Seconds of the processor for one process."""
     code = work if work.startswith(("import", "from")) else f"import numpy as np, gibbsian as gb; {work}"
     env = {**os.environ, **variables, "PYTHONWARNINGS": "ignore"}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its byte code
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", code], env=env, stdout=subprocess.DEVNULL, check=True)
-    seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Spent(seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def warm(work: str, repeats: int = 4) -> Spent:
-    return Spent(*map(min, zip(*[once(work) for _ in range(repeats + 1)][1:], strict=True)))
+def warm(work: str, repeats: int = 4) -> float:
+    """The best of some processes that find every kernel in the cache."""
+    once(work)
+    return min(once(work) for _ in range(repeats))
 
 
-def cold(work: str, repeats: int = 2) -> Spent:
+def cold(work: str, repeats: int = 2) -> float:
+    """The better of two processes, each with an empty cache."""
     spent = []
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as folder:
             spent.append(once(work, NUMBA_CACHE_DIR=folder))
-    return Spent(*map(min, zip(*spent, strict=True)))
+    return min(spent)
 
 
 def main() -> None:
-    print(f"{'first use in a new process':30s}{'kernels kept (processor)':>26s}{'none kept (processor)':>26s}")
+    print("First use in a new process, seconds of the processor: kernels in the cache, and none there")
     for name, work in WORKS.items():
-        print(f"{name:30s}{warm(work)!s:>26s}{cold(work)!s:>26s}")
+        words = asked(f"{name.strip()}, kernels in the cache", warm(work), MOST_WARM, kind="seconds")
+        words_cold = asked(f"{name.strip()}, no kernels", cold(work), MOST_COLD, kind="seconds")
+        print(f"  {name:30s}{words:32s}{words_cold}", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from collections.abc import Callable
 MISSED: list[str] = []
 
 
-def asked(what: str, ratio: float, at_most: float, digits: int = 2) -> str:
-    """Say a ratio and what is asked of it; what is missed is noted."""
-    words = f"ratio {ratio:.{digits}f} (at most {at_most:g})"
+def asked(what: str, ratio: float, at_most: float, digits: int = 2, kind: str = "ratio") -> str:
+    """Say a ratio, or a number of another kind, and what is asked of it; what is missed is noted."""
+    words = f"{kind} {ratio:.{digits}f} (at most {at_most:g})"
     if ratio <= at_most:
         return words
     MISSED.append(f"{what}: {words}")

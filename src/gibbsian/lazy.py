@@ -58,7 +58,10 @@ def put_off(*names: str) -> Iterator[None]:
     (0.0, 0.0, 1.0)
     """
     stand_ins = {name: _stand_in(name) for name in names if name not in sys.modules}
-    sys.modules.update(stand_ins)
+    for name, stand_in in stand_ins.items():
+        sys.modules[name] = stand_in
+        if "." in name:  # an import makes it an attribute of its package too
+            setattr(importlib.import_module(name.rpartition(".")[0]), name.rpartition(".")[2], stand_in)
     try:
         yield
     finally:
@@ -80,5 +83,8 @@ def _stand_in(name: str) -> ModuleType:
 
 def _leave(stand_in: ModuleType) -> None:
     """Make way for the true module, unless it is there."""
-    if sys.modules.get(stand_in.__name__) is stand_in:
-        del sys.modules[stand_in.__name__]
+    name = stand_in.__name__
+    if sys.modules.get(name) is stand_in:
+        del sys.modules[name]
+        if "." in name:
+            delattr(sys.modules[name.rpartition(".")[0]], name.rpartition(".")[2])

@@ -1,11 +1,11 @@
-"""What the library takes from scikit-learn, without two packages that its base loads and hardly needs.
+"""What the library takes from scikit-learn, without packages that its base loads and hardly needs.
 
 They are half of the time of a first fit in a new process, and are loaded when something in them is asked for.
 """
 
 from gibbsian.lazy import put_off
 
-with put_off("scipy.stats", "pandas"):
+with put_off("scipy.stats", "scipy.special", "pandas", "numpy.f2py"):
     from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, DensityMixin, TransformerMixin, clone
     from sklearn.utils import TransformerTags
     from sklearn.utils.metaestimators import available_if

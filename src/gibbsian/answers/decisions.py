@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
+from gibbsian import special
 from gibbsian.data import Dataset
 from gibbsian.domain import Reals
 from gibbsian.errors import ArgumentError, TooExpensiveError
@@ -45,7 +45,7 @@ def joint_probabilities(answers: Any, data: Dataset, columns: np.ndarray) -> np.
         states = data.states.copy()
         states[:, columns] = values
         logs[:, number] = answers.log_evidence(replace(data, states=states, missing=shown if shown.any() else None))
-    return softmax(logs, axis=1)
+    return special.softmax(logs, axis=1)
 
 
 def decided_codes(

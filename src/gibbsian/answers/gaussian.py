@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
 from gibbsian.answers.modes import Modes, Search
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import Estimate
 from gibbsian.models.gaussian import LOG_TWO_PI, GaussianModel, conditional, patterns
+from gibbsian.special import ndtr
 
 
 class GaussianAnswers:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
 
 from gibbsian.answers.base import Answers, annealing_of, rows_like, values_of
 from gibbsian.answers.modes import Modes, Search, climbed
@@ -32,6 +31,7 @@ from gibbsian.samplers import BlockGibbs, draw_layers, layer_path
 from gibbsian.samplers.cooling import cooled_states
 from gibbsian.samplers.layer_paths import IndependentUnits, filled_values
 from gibbsian.settings import Setting, check_value
+from gibbsian.special import log_softmax
 
 # "auto" samples exactly where listing a layer takes no longer.
 QUICK_SECONDS = 2.0

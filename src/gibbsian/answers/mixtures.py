@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from gibbsian.answers import answers_about
 from gibbsian.answers.base import Answers
@@ -21,6 +20,7 @@ from gibbsian.models import PottsModel
 from gibbsian.models.class_shares import posterior
 from gibbsian.models.mixture import Rows
 from gibbsian.models.tables import MarkovRandomField
+from gibbsian.special import logsumexp
 
 
 class MixtureAnswers:

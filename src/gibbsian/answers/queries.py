@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
-from scipy.special import entr
 
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
@@ -25,6 +24,7 @@ from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.inference.missing import clamped_seconds, log_evidence
 from gibbsian.samplers import Annealing, draw
+from gibbsian.special import entr
 
 # Combinations of values that a table lists, and that an entropy or a divergence sums over.
 MOST_CELLS, MOST_TERMS = 2.0**20, 2.0**24

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from gibbsian.answers.base import Answers
 from gibbsian.blocks import row_blocks
@@ -20,6 +19,7 @@ from gibbsian.models.span_completions import (
     table_for,
     with_hidden_cells,
 )
+from gibbsian.special import logsumexp
 
 # States of a table looked at together.
 STATES_AT_ONCE = 2**18

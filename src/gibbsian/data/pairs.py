@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.backends.numba.pair_tables import count_differences, empty_triangle, mark_cells, pack_columns
+from gibbsian.backends.numba.pair_tables import count_differences, empty_triangle, mark_cells
 from gibbsian.blocks import row_blocks
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.distinct import distinct_rows
@@ -138,8 +138,7 @@ class _PairTable:
     def add(self, low: np.ndarray, high: np.ndarray) -> None:
         """Fill what some state shows; `low` and `high` say where each value stands (or may stand)."""
         if len(self.open_edges):
-            bits = pack_columns(low), pack_columns(high)
-            self.open_edges = self.open_edges[: mark_cells(*bits, self.edges, self.open_edges, self.filled)]
+            self.open_edges = mark_cells(low, high, self.edges, self.open_edges, self.filled)
 
 
 @dataclass(eq=False)
@@ -188,7 +187,7 @@ def count_pairs(data: Any, edges: np.ndarray, differences: bool = False) -> Pair
                 missing_rows += count @ missing
                 possible.add(low | missing, high | missing)
             if differences:
-                count_differences(pack_columns(high), edges, differ)
+                count_differences(high, edges, differ)
         n_states += len(used)
     return PairCounts(
         n_rows - high_rows - missing_rows,

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logsumexp
 
 from gibbsian.display import Shown
 from gibbsian.errors import MixingWarning, notify
@@ -19,6 +18,7 @@ from gibbsian.models.parameters import check_whole_number
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.annealing import AnnealedRun, Annealing
 from gibbsian.samplers.paths import as_path
+from gibbsian.special import expit, logsumexp
 
 # Standard errors that two estimates of one number may be apart.
 MOST_ERRORS_APART = 4.0

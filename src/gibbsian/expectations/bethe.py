@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.data import Dataset
@@ -15,6 +14,7 @@ from gibbsian.expectations.convergence import START_SCALE, ending, sweep, views
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.models.factors import FactorGraph
 from gibbsian.settings import check, declared, flag, number, whole
+from gibbsian.special import logsumexp, softmax
 
 
 @EXPECTATIONS.register("bethe", consistent=False, sampled=False)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
@@ -23,6 +22,7 @@ from gibbsian.models.deep import DeepModel
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.rng import RandomState, as_generator
+from gibbsian.special import logsumexp
 
 # Steps of the chains that fill what is out of reach: as many again are left aside before, and rows share the chains.
 N_STEPS = 200

@@ -10,7 +10,6 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
 from gibbsian.backends.numba import clamped as kernels
 from gibbsian.backends.parallel import in_slices
@@ -26,6 +25,7 @@ from gibbsian.models import Model, PairwiseModel
 from gibbsian.models.factors import FactorGraph
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import check, declared, flag, number, whole
+from gibbsian.special import logsumexp, softmax
 
 
 class FreeCells(NamedTuple):

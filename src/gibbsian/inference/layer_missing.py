@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import logsumexp
 
 from gibbsian.data import Dataset
 from gibbsian.errors import MissingValuesError, TooExpensiveError
 from gibbsian.models.layers import Layer
 from gibbsian.models.restricted import RestrictedModel
+from gibbsian.special import logsumexp
 
 # States of missing cells or hidden units that are summed for one row.
 MOST_STATES = 2**16

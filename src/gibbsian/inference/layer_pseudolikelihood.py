@@ -7,12 +7,12 @@ the weights with a minibatch.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import log_softmax
 
 from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.models.layers import CategoricalLayer
 from gibbsian.models.restricted import RestrictedModel
+from gibbsian.special import log_softmax
 
 
 def log_pseudolikelihood(model: RestrictedModel, states: np.ndarray) -> np.ndarray:

@@ -9,16 +9,18 @@ network is that of the machine at its top: a model says so by `folded`.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.inference.base import ENGINES, Cost, Engine, Moments, check_n_samples
-from gibbsian.inference.layer_tables import TwoValuedTable
-from gibbsian.models.layers import Layer
-from gibbsian.models.restricted import RestrictedModel
+
+if TYPE_CHECKING:  # every model asks this engine for its price, and few have layers
+    from gibbsian.inference.layer_tables import TwoValuedTable
+    from gibbsian.models.layers import Layer
+    from gibbsian.models.restricted import RestrictedModel
 
 # 25 two-valued units.
 MOST_STATES = 2.0**25
@@ -143,6 +145,8 @@ class LayerSums(Engine):
     def _compiled(self) -> TwoValuedTable | None:
         oriented = self._oriented
         if oriented.hidden.kind in TWO_VALUED and oriented.visible.kind in TWO_VALUED:
+            from gibbsian.inference.layer_tables import TwoValuedTable
+
             return TwoValuedTable.of(oriented)
         return None
 

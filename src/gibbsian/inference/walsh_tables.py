@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gibbsian.inference.base import ENGINES, Cost, Moments, has_fast_transform
 from gibbsian.inference.factor_enumeration import FactorEnumeration, log_n_states
 from gibbsian.inference.log_tables import LogTables
-from gibbsian.models import FullSpanModel, HigherOrderModel
+
+if TYPE_CHECKING:  # every model asks this engine for its price
+    from gibbsian.models import FullSpanModel, HigherOrderModel
 
 SECONDS_PER_STATE = 4e-8
 SECONDS_PER_PARAMETER = 1e-7

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
@@ -20,6 +19,7 @@ from gibbsian.models.span_basis import SpanBasis
 from gibbsian.models.span_completions import log_evidence
 from gibbsian.optimizers import StepInfo
 from gibbsian.settings import check, choice, declared, free, non_defaults, number, positional, whole
+from gibbsian.special import logsumexp, softmax
 
 # Rounds of EM over the shares of a mixture, whose likelihood is concave: no start matters, and nor does the end.
 _MOST_ROUNDS = 500

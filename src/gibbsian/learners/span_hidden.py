@@ -25,6 +25,7 @@ from gibbsian.learners.base import LEARNERS, LearnerState, as_learner
 from gibbsian.learners.span_base import Change, SpanLearner, refreshed, step_info
 from gibbsian.learners.span_filling import SpreadRows
 from gibbsian.learners.span_problem import negative_entropy
+from gibbsian.models.far_points import far_points
 from gibbsian.models.full_span import FullSpanModel, fill_probabilities
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.optimizers import StepInfo
@@ -214,8 +215,6 @@ def _apart(
     Each looks at the columns that depend on one column, drawn rather not among those that earlier ones look at, and has
     rows that differ there (k-means++).
     """
-    from sklearn.cluster import kmeans_plusplus
-
     values = np.column_stack([states[:, i] == value for i, q in enumerate(shown) for value in range(q)]).astype(float)
     related = _dependence(values, shares, shown)
     chances = related.sum(axis=0)
@@ -225,7 +224,7 @@ def _apart(
         look = len(shown) * own / own.sum()
         points, seed = values * np.repeat(np.sqrt(look), shown), int(rng.integers(2**31 - 1))
         n_centres = min(n_values, len(states))
-        yield states[kmeans_plusplus(points, n_centres, sample_weight=shares, random_state=seed)[1]], look
+        yield states[far_points(points, shares, n_centres, seed)], look
 
 
 def _dependence(values: np.ndarray, shares: np.ndarray, shown: tuple[int, ...]) -> np.ndarray:

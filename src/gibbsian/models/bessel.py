@@ -27,10 +27,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from gibbsian.backends.numba.bessel import bessel_values, newton_concentrations
 from gibbsian.errors import ArgumentError
+from gibbsian.special import gammaln
 
 LEAST_ORDER = 30.0  # of the uniform expansion
 TERMS = 13  # of the uniform expansion: the first left out is below 1e-17 at the least order

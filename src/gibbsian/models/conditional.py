@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import softmax
 
 from gibbsian.models.joined_layer import JoinedLayer
 from gibbsian.models.layer_stack import LayeredModel, glorot_spread, split_parts
 from gibbsian.models.layers import GaussianLayer, Layer
+from gibbsian.special import softmax
 
 
 @dataclass(frozen=True, eq=False)

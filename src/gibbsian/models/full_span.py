@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import logsumexp
 
 from gibbsian.backends.numba.axes import exponentiate, scale, transform
 from gibbsian.backends.numba.walsh import aligned_zeros
@@ -25,6 +24,7 @@ from gibbsian.models.scopes import triangles
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes
 from gibbsian.resources import memory_limit, require_memory
+from gibbsian.special import logsumexp
 
 # A table of all states up to this size (2^23 states) is kept between two questions; a larger one is made for each
 # question that needs it, and let go: 2^27 states take 1 GiB.

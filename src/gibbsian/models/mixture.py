@@ -14,7 +14,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.special import logsumexp
 
 from gibbsian.errors import ArgumentError, DataError, MissingValuesError
 from gibbsian.models.class_shares import (
@@ -26,8 +25,10 @@ from gibbsian.models.class_shares import (
     share,
     sums_of_labels,
 )
+from gibbsian.models.far_points import far_points
 from gibbsian.models.file_parts import Tensor
 from gibbsian.models.interactions import Interactions, of_classes
+from gibbsian.special import logsumexp
 
 # How classes are placed before the first step (YK15, "K-means (2)": "randomly partition the datapoints, or use K++").
 FAR_APART, PARTITION = "k-means++", "partition"
@@ -330,15 +331,12 @@ def mean_of_columns(rows: Rows) -> np.ndarray:
 
 
 def spread_points(points: Any, weights: np.ndarray, n_components: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw points far apart by k-means++ (scikit-learn's), as a dense array.
+    """Draw points far apart by k-means++, as a dense array.
 
     Between unit vectors ``|x - m|^2 = 2 (1 - x.m)``, so that on the sphere this is k-means++ on the sphere.
     """
-    from sklearn.cluster import kmeans_plusplus
-
     rows = sparse.csr_matrix(points) if sparse.issparse(points) else points
     seed = int(rng.integers(2**31 - 1))
     scaled = weights / weights.max()  # so that sums of squares stay finite, whatever the unit of the weights
-    _, places = kmeans_plusplus(rows, n_components, sample_weight=scaled, random_state=seed)
-    chosen = points[np.sort(places)]
+    chosen = points[np.sort(far_points(rows, scaled, n_components, seed))]
     return chosen.toarray() if sparse.issparse(chosen) else np.array(chosen)

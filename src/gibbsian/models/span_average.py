@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from gibbsian.errors import ArgumentError
 from gibbsian.models.full_span import FullSpanModel
+from gibbsian.special import logsumexp
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,13 +14,13 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import logsumexp
 
 from gibbsian.errors import ArgumentError
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.paths import as_path
+from gibbsian.special import logsumexp
 
 # Weights are trusted while a generalised Pareto distribution fitted to the largest has a shape below this (Vehtari,
 # Simpson, Gelman, Yao and Gabry, "Pareto smoothed importance sampling", JMLR 25, 2024).

@@ -95,7 +95,7 @@ class StandardErrors(Shown):
 
     def intervals(self, level: float = 0.95) -> ConfidenceIntervals:
         """Return ``theta`` plus and minus the normal quantile times the standard error."""
-        from scipy.special import ndtri
+        from gibbsian.special import ndtri
 
         check_level(level)
         reach = ndtri(0.5 + level / 2) * self.theta_se

@@ -1,4 +1,4 @@
-"""Compiled kernels are kept where site-packages cannot be written, and work where nothing can be."""
+"""Compiled kernels are few, are kept where site-packages cannot be written, and work where nothing can be."""
 
 import os
 import shutil
@@ -47,3 +47,21 @@ def test_kernels_work_where_no_folder_can_be_written(installed, tmp_path):
     env = {"XDG_CACHE_HOME": tmp_path / "file" / "cache", "TMPDIR": tmp_path / "temporary"}
     assert run(installed, **env) == "[1.0, 2.0, 0.0] 0 True\n"
     assert not list((tmp_path / "temporary").iterdir())
+
+
+COUNT = """
+import numpy, gibbsian
+from numba.core import event
+with event.install_recorder("numba:compile") as compiled:
+    gibbsian.BoltzmannMachine().fit(numpy.random.default_rng(0).integers(0, 2, (200, 6)))
+names = [entry.data["dispatcher"].py_func.__name__ for _, entry in compiled.buffer if entry.is_start]
+print(len(names), *names)
+"""
+
+
+def test_a_first_small_fit_compiles_little(tmp_path):
+    """What six columns need is compiled, in seconds: the exact engine, and not what many columns need beside it."""
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    number, *names = subprocess.check_output([sys.executable, "-c", COUNT], text=True, env=env).split()
+    assert "_fill_sums" in names
+    assert int(number) <= 20, names

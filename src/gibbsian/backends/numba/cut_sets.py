@@ -96,8 +96,8 @@ def _sum_row(field, weight, mean, both):
     `field` holds what the present cells do to the missing ones, and is used up.
     """
     k, m = weight.shape
-    spin, energy, top, total = np.full(m, -1.0), 0.0, -np.inf, 0.0
-    mean[:], both[:] = 0.0, 0.0
+    spin, energy, top, total = np.empty(m), 0.0, -np.inf, 0.0
+    spin[:], mean[:], both[:] = -1.0, 0.0, 0.0
     for c in range(k):
         energy -= 0.5 * field[c]
     for c in range(k):
@@ -167,7 +167,7 @@ def sum_rows(means, fields, shares, pointers, cells, n_cut, indptr, heads, ids, 
             free, k = cells[pointers[r] : pointers[r + 1]], n_cut[r]
             field, mean = fields[r][free], np.empty(free.size)
             if k == 0:
-                log_sums[r] = _sum_independent(mean, field, 0)
+                log_sums[r] = _sum_independent(mean, field, k)  # a literal 0 would compile it again
                 _scatter(means[r], free, mean)
                 continue
             weight, edge = np.empty((k, free.size)), np.empty((k, free.size), np.int64)

@@ -293,7 +293,7 @@ def _look_closer(dual, data, low, high, z, top, limit, shrinkage, axes, taken, b
 @njit(cache=True, nogil=True)
 def _pass_over(dual, data, low, high, z, top, keep, mix, limit, shrinkage, axes, taken, best, first, last):
     """Update and scan pairs `first` to `last` of vectors."""
-    best_y = -1
+    best_y = np.int64(-1)  # a literal would compile what it is handed to twice
     for start in range(first, last, _GRAIN):
         stop = min(start + _GRAIN, last)
         margin = _update_pairs(dual, data, low, high, z, top, keep, mix, best, start, stop)  # type: ignore

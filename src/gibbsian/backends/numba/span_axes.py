@@ -105,7 +105,7 @@ def _update_columns(dual, data, touched, free, rows, keep, mix, limit, shrinkage
     for i in range(digits.size - 1, -1, -1):
         digits[i] = rest % free[0][i]
         rest //= free[0][i]
-    best_y = -1
+    best_y = np.int64(-1)  # as in `_pass_over`
     for start in range(first, last, width):
         count = min(width, last - start)
         offsets, penalties = all_offsets[:count], all_penalties[:count]

@@ -1,0 +1,40 @@
+"""Points far apart by k-means++ (Arthur and Vassilvitskii, 2007), of dense or sparse rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+
+def far_points(points: Any, weights: np.ndarray, n_points: int, seed: int) -> np.ndarray:
+    """Return the places of points: each the best of a few drawn in proportion to weight and squared distance.
+
+    The best leaves the least weighted sum of squared distances to the nearest chosen point. Numbers are drawn as
+    scikit-learn's ``kmeans_plusplus`` draws them, so that a seed chooses the same points: loading it takes longer than
+    most fits.
+    """
+    rng, points = np.random.RandomState(seed), points.astype(float)
+    products = points.multiply(points) if sparse.issparse(points) else points * points
+    squares = np.asarray(products.sum(axis=1)).ravel()
+    places = [rng.choice(len(weights), p=weights / weights.sum())]
+    nearest = _squared_distances(points, squares, places)[0]
+    left = nearest @ weights
+    for _ in range(1, n_points):
+        draws = rng.uniform(size=2 + int(math.log(n_points))) * left
+        drawn = np.minimum(np.searchsorted(np.cumsum(weights * nearest), draws), len(weights) - 1)
+        distances = np.minimum(nearest, _squared_distances(points, squares, drawn))
+        sums = distances @ weights[:, None]
+        best = np.argmin(sums)
+        nearest, left = distances[best], sums[best]
+        places.append(drawn[best])
+    return np.array(places)
+
+
+def _squared_distances(points: Any, squares: np.ndarray, places: Any) -> np.ndarray:
+    """Squared distances of all points to those at some places, a row for each of these."""
+    products = points[places] @ points.T
+    products = products.toarray() if sparse.issparse(products) else products
+    return np.maximum(-2.0 * products + squares[places][:, None] + squares, 0.0)
