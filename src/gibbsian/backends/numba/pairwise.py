@@ -46,26 +46,33 @@ def gather_couplings(vector, edges, mean):
     """Add ``sum_j w_ij mean_j`` to each bias of a vector of biases and couplings; return a copy."""
     moved = vector.copy()
     if len(edges) > FEW_EDGES:
-        _gather_couplings(moved, edges, mean)
+        _shift(moved, edges, mean, False)
     else:
         np.add.at(moved, edges.ravel(), (vector[len(mean) :, None] * mean[edges[:, ::-1]]).ravel())
     return moved
 
 
-@njit(cache=True, nogil=True)
-def _gather_couplings(moved, edges, mean):
-    n = len(mean)
-    for e in range(len(edges)):
-        i, j = edges[e]
-        moved[i] += moved[n + e] * mean[j]
-        moved[j] += moved[n + e] * mean[i]
-
-
 def spread_biases(vector, edges, mean):
     """Add ``b_i mean_j + b_j mean_i`` to each coupling, which is the transpose of `gather_couplings`; return a copy."""
     moved, (i, j) = vector.copy(), edges.T
-    moved[len(mean) :] += vector[i] * mean[j] + vector[j] * mean[i]
+    if len(edges) > FEW_EDGES:
+        _shift(moved, edges, mean, True)
+    else:
+        moved[len(mean) :] += vector[i] * mean[j] + vector[j] * mean[i]
     return moved
+
+
+@njit(cache=True, nogil=True)
+def _shift(moved, edges, mean, transposed):
+    """Do what either of the two above does, in place."""
+    n = len(mean)
+    for e in range(len(edges)):
+        i, j = edges[e]
+        if transposed:
+            moved[n + e] += moved[i] * mean[j] + moved[j] * mean[i]
+        else:
+            moved[i] += moved[n + e] * mean[j]
+            moved[j] += moved[n + e] * mean[i]
 
 
 @njit(cache=True, inline="always")
