@@ -526,8 +526,6 @@ def asked_exactly(exactly: Any, n_samples: int | None, betas: int | None) -> boo
 
 def by_value(layer: Layer, values: np.ndarray) -> np.ndarray:
     """Return expected values as probabilities: of the upper of two values, or of each, on an axis of their own."""
-    if layer.kind == "gaussian":
-        raise ArgumentError("real numbers have no probabilities of single values", "ask for this of discrete columns")
     if not isinstance(layer, CategoricalLayer):
         return shares_of(layer, values)
     shaped = np.zeros((len(values), layer.n_units, max(layer.sizes)))

@@ -365,7 +365,7 @@ def log_weights_of(model: Any, codes: np.ndarray, shown: Sequence[int]) -> np.nd
     if data.has_missing and (seconds := clamped_seconds(model, data)) > MOST_SECONDS:
         raise TooExpensiveError(
             f"what {len(rows)} states weigh, summed over what they do not show, would take about {seconds:.2g} s",
-            "ask about fewer columns, or lower `n_samples`",
+            "ask about fewer columns" + ", or lower `n_samples`" * (seconds < MOST_SECONDS * len(rows) / 2),
         )
     return log_evidence(model, data)[row_of.ravel()].reshape(codes.shape[:-1])
 

@@ -266,7 +266,7 @@ def table_from_arrow(table: Any, declared: Collection[str] = ()) -> Table:
             columns.append(_arrow_column(table.column(name), name, name in declared))
         except ArrowException:
             raise DataError(
-                f"column {name!r} holds {table.column(name).type}, not numbers or labels", "drop the column"
+                f"column {name!r} holds {table.column(name).type}, not numbers or labels", "leave it out of the file"
             ) from None
     return table_of_columns(kept, columns)
 
@@ -395,7 +395,7 @@ def _array_key(path: Path, arrays: Any, wanted: str | None) -> str:
     if len(flat) != 1:
         raise DataError(
             f"file '{path}' holds {len(flat)} two-dimensional arrays ({listed})",
-            f"name one of them as {path.name}:{flat[0] if flat else 'x'}, or save the data under the key 'x'",
+            (f"name one of them as {path.name}:{flat[0]}, or " if flat else "") + "save the data under the key 'x'",
         )
     return flat[0]
 

@@ -480,7 +480,7 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
         found = getattr(self._answers, question, None)
         if found is None:
             kind = getattr(self, "registered_name", type(self).__name__)
-            raise ArgumentError(f"{question} is not known for a {kind} model", "ask it of another kind")
+            raise ArgumentError(f"{question} is not known for a {kind} model", "`score` and `log_partition` are exact")
         return found
 
     # -- likelihoods --------------------------------------------------------------------------------------------------

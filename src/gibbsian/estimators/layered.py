@@ -152,8 +152,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
 
     def _judged(self, result: Any, data: Dataset, learner: Learner) -> Any:
         if not np.isfinite(result.trace.column("gradient_norm")[-1]):
-            reason, _, remedy = result.reason.partition(": ")
-            raise ArgumentError(reason, remedy)
+            raise ArgumentError(result.reason.partition(": ")[0], result.remedy)
         return result
 
     # -- missing cells ------------------------------------------------------------------------------------------------

@@ -156,7 +156,7 @@ class FactorAnswers(Engine):
         """Return a state of largest probability and its log-probability."""
         if isinstance(self.model.domain, Continuum):
             raise ArgumentError(
-                "the nodes of continuous variables are weighted, so none of them is a mode", "climb from a draw"
+                "nodes of continuous variables are weighted, so none is a mode", "ask `most_probable` of a machine"
             )
         codes, log_probability = self._most_probable()
         return self._states(codes[None, :])[0], float(log_probability)

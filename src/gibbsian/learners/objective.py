@@ -133,7 +133,7 @@ class ObjectiveLearner(WithPrior):
         """Return the smooth part of what is minimised, as a function of theta."""
         objective, smooth = for_model(self.objective, model), self._smooth_of(model, rows)
         function = smooth.added_to(objective.bind(model, rows))
-        if not getattr(self.optimizer, "needs_hessian", False):
+        if not getattr(self.optimizer, "needs_hessian", False) or not hasattr(objective, "curvature"):
             return function
 
         def hessian(theta: np.ndarray) -> np.ndarray:

@@ -11,8 +11,9 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.around import Around
-from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.run import run
+from gibbsian.learners.span_base import as_span_learner
 from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.span_average import SpanAverage
 from gibbsian.models.span_basis import SpanBasis
@@ -131,7 +132,7 @@ class SpanBagging(Around):
 
     def __post_init__(self) -> None:
         check(self)
-        object.__setattr__(self, "learner", as_learner(self.learner))
+        object.__setattr__(self, "learner", as_span_learner(self.learner))
 
     def start(self, model: Any, data: Dataset, rng: np.random.Generator) -> Any:
         """Return the model itself: hidden values differ by the rows around which they start."""
@@ -282,9 +283,9 @@ def as_candidates(given: Any) -> tuple[Any, ...]:
 
 def _candidate(given: Any) -> Learner:
     if not isinstance(given, str):
-        return as_learner(given)
+        return as_span_learner(given)
     name, *settings = given.strip().split(":")
-    return as_learner(name, **dict(_setting(text) for text in settings))
+    return as_span_learner(name, **dict(_setting(text) for text in settings))
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gibbsian.backends.numba.mixtures import hard_assignment, soft_assignment
-from gibbsian.errors import ArgumentError, DataError
+from gibbsian.errors import ArgumentError, DataError, FileFormatError
 from gibbsian.models.base import MODELS
 from gibbsian.models.class_shares import class_weights, emptied, is_empty, log_weights, nearest
 from gibbsian.models.file_parts import MOST, Plain, Tensor
@@ -122,11 +122,9 @@ class MachineMixtureModel(Mixture):
         for machine in self.machines:
             own = _theta(machine)
             if own is None:
-                raise ArgumentError(
-                    "has no vector of parameters, so that a mixture of it cannot be put together from one",
-                    "leave `checkpoint` out",
-                    argument="machine",
-                    value=type(machine).__name__,
+                kind = type(machine).__name__
+                raise FileFormatError(
+                    f"a checkpoint holds vectors of parameters, and a {kind} has none", "leave `checkpoint` out"
                 )
             machines.append(_moved(machine, theta[start : start + own.size]))
             start += own.size

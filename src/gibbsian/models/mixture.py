@@ -45,8 +45,6 @@ class Rows(NamedTuple):
     def of(cls, data: Any) -> Rows:
         """Take the rows of a data set that have a weight."""
         kept = data.weights > 0
-        if not kept.any():
-            raise DataError("no row has a weight above zero", "there is nothing to learn from or to score")
         if kept.all():
             return cls(data.states, data.weights, data.missing)
         return cls(data.states[kept], data.weights[kept], None if data.missing is None else data.missing[kept])

@@ -122,7 +122,7 @@ class PairwiseModel(ExponentialFamily):
             return RestrictedModel(*layers, self.theta, self.temperature)
         raise ArgumentError(
             "learning by layers needs biases, and every column to couple to every hidden unit and to nothing else",
-            "set `graph='restricted'`, or learn otherwise",
+            "set `graph='restricted'`, or learn otherwise" if self.n_hidden else "use `learner='online'`",
         )
 
     def from_layers(self, model: RestrictedModel) -> Self:

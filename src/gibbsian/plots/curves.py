@@ -81,9 +81,9 @@ def training_curves(machine: Any, *, ax: Axes | None = None) -> Axes:
     figure = next((name for name in FIGURES if name in history), None)
     if figure is None:
         raise ArgumentError(
-            "the machine has no curve to draw, because its layers never learned together (fine_tune=0, "
+            "the machine has no curve to draw, because its layers never learned together (`together=None`, "
             "or a fit that was stopped before)",
-            "result_.trace has the epochs of each layer alone",
+            "draw `convergence`, which has the epochs of each layer alone, or let them learn together",
         )
     words = figure.replace("log_", "log-").replace("_", " ")
     ax = chart(ax, "epoch", f"{words}, nats a row" if figure.startswith("log_") else words)

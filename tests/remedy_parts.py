@@ -1,0 +1,1831 @@
+"""Situations with a remedy: what users of models, samplers, engines and other parts by themselves run into."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import gibbsian as gb
+from gibbsian import domain, models
+from gibbsian.data import DataStream
+from gibbsian.expectations import regions
+from gibbsian.expectations.block_chains import as_free_phase, spatial_moments
+from gibbsian.expectations.clamped_layers import ClampedLayers
+from gibbsian.inference.layer_missing import layer_evidence
+from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
+from gibbsian.learners.mean_field import warm_start
+from gibbsian.models import BinaryLayer, CategoricalLayer, GaussianLayer, RestrictedModel, SpinLayer, concentration
+from gibbsian.models.layers import as_layer
+from gibbsian.models.scopes import Scopes
+from gibbsian.models.states import check_values, real_numbers
+from gibbsian.papers.docs import write_docs
+from gibbsian.papers.report import read_records
+from gibbsian.samplers.base import start_chains
+from gibbsian.samplers.layer_paths import IndependentUnits
+from remedies import OUT, Later, Row
+from remedy_rows import (
+    BITS,
+    CATEGORIES,
+    HOLES,
+    NUMBERS,
+    QUICK,
+    WIDE,
+    deep,
+    field,
+    fit,
+    fitted,
+    folder,
+    rbm,
+    span,
+    stream,
+)
+
+THREE = gb.graphs.complete(3)
+SPINS = gb.PairwiseModel.build(THREE, np.zeros(3), [0.5, 0.0, 0.2])
+LAYERS = RestrictedModel.build(BinaryLayer(3), BinaryLayer(2), weights=np.full((3, 2), 0.3))
+REAL_LAYERS = RestrictedModel.build(GaussianLayer(3), BinaryLayer(2))
+POTTS = models.PottsModel.zeros(THREE, domain.Categories((3, 3, 3)))
+CONTINUUM = domain.Continuum("gaussian", -1.0, 1.0)
+
+
+def chain(n):
+    return gb.graphs.grid(1, n)
+
+
+def swap(name, call, wrong, *right, says, but=()):
+    """A row about one argument: its wrong value, and those that the remedy leads to."""
+    return Row(name, lambda x: call(x), {"x": wrong}, tuple({"x": value} for value in right), says, but=but)
+
+
+@cache
+def network(sizes=(3, 2, 2)):
+    return models.BeliefNetwork.zeros([BinaryLayer(size) for size in sizes])
+
+
+def folder_path():
+    return Path(folder().name)
+
+
+def saved(machine, name="kept-part.gibbs"):
+    machine.save(folder_path() / name)
+    return folder_path() / name
+
+
+def saved_model():
+    path = folder_path() / "bare.gibbs"
+    gb.storage.write_model(path, gb.storage.StoredModel(SPINS, domain.as_coding("spin"), ("a", "b", "c")))
+    return path
+
+
+def kernel_density():
+    from sklearn.neighbors import KernelDensity
+
+    return KernelDensity()
+
+
+@cache
+def of_own_learner():
+    machine = gb.load(saved(gb.BoltzmannMachine(learner="mple", l2=0.1).fit(BITS)))
+    machine.result_.provenance["learner"] = "Mine"
+    return machine
+
+
+def results(content=None):
+    where = folder_path() / ("broken" if content else "results")
+    where.mkdir(exist_ok=True)
+    words = dict.fromkeys(("experiment", "paper", "item", "title", "scale", "command"), "x")
+    record = {**words, "trials": 1, "seconds": 1.0, "tables": [], "claims": [], "pictures": []}
+    (where / "x.json").write_bytes(content or json.dumps(record).encode())
+    return where
+
+
+@cache
+def mixture_of(kind):
+    if kind == "own":
+        return gb.MachineMixture(2, machine=gb.BoltzmannMachine(l2=0.1), random_state=0).fit(BITS)
+    return gb.MachineMixture(2, machine=kernel_density(), random_state=0).fit(NUMBERS)
+
+
+def saved_mixture(kind):
+    return saved(mixture_of(kind))
+
+
+MAJORITY = pd.DataFrame([[*bits, int(sum(bits) >= 2)] for bits in np.ndindex(2, 2, 2)] * 4, columns=list("abcd"))
+MAJORITY_HOLE = MAJORITY.astype(float).mask(np.arange(128).reshape(32, 4) == 0)
+
+
+@cache
+def strong_rows():
+    """Rows of couplings that are too strong for TAP."""
+    rng = np.random.default_rng(1)
+    couplings, biases = rng.normal(size=(4, 4)) * 2, rng.normal(size=4) * 2
+    model = gb.PairwiseModel.build(gb.graphs.complete(4), biases, couplings[np.triu_indices(4, 1)])
+    return gb.Dataset.read(gb.inference.exact(model).sample(400, rng), coding="spin")
+
+
+def learned_and_judged(rows, **settings):
+    return gb.BoltzmannMachine(**{"learner": "mple", "max_iter": 500, **settings}).fit(rows)
+
+
+# -- models -----------------------------------------------------------------------------------------------------------
+MODELS = [
+    swap(
+        "moments of a belief network's layout",
+        lambda model: model.unfold(np.zeros(model.theta.size)),
+        Later(network),
+        Later(lambda: network().top),
+        says="`network.top`",
+    ),
+    swap(
+        "the joint form of a belief network",
+        lambda model: model.joint(),
+        Later(network),
+        Later(lambda: network().top),
+        says="its `top` machine",
+    ),
+    swap(
+        "a temperature of a belief network",
+        lambda model: model.at_temperature(2.0),
+        Later(network),
+        Later(lambda: network().top),
+        Later(lambda: gb.models.DeepModel.build([BinaryLayer(2)] * 3)),
+        says="`model_.top`, or a deep machine",
+    ),
+    swap("a stack of nothing", models.BeliefNetwork.stack, [], [LAYERS], says="at least one"),
+    swap(
+        "a stack of several temperatures",
+        models.BeliefNetwork.stack,
+        [LAYERS, RestrictedModel.build(BinaryLayer(2), BinaryLayer(2), temperature=2.0)],
+        [LAYERS, RestrictedModel.build(BinaryLayer(2), BinaryLayer(2))],
+        says="one for all",
+    ),
+    swap(
+        "weights of a wide belief network",
+        lambda sizes: network(sizes).value_log_weights(np.zeros((1, sizes[0]))),
+        (2, 40, 40, 2),
+        (2, 3, 3, 2),
+        says="which bounds it",
+    ),
+    swap(
+        "a table of a long clique",
+        lambda n: gb.models.HigherOrderModel.build({tuple(range(n)): 0.1}, n).factors(),
+        30,
+        5,
+        says="Monte Carlo",
+    ),
+    swap(
+        "an unknown way to a concentration",
+        lambda method: concentration.concentration(0.5, 3, method),
+        "guess",
+        "banerjee",
+        "sra",
+        "song",
+        "newton",
+        says="banerjee",
+    ),
+    swap(
+        "mean lengths beyond one",
+        lambda length: concentration.concentration(length, 3),
+        2.0,
+        0.5,
+        says="unit norm",
+    ),
+    swap(
+        "log Z of wide layers",
+        lambda n: models.DeepModel.build([BinaryLayer(n)] * 3).log_partition(),
+        40,
+        3,
+        says="log_partition_interval",
+    ),
+    swap(
+        "functions and parameters that do not match",
+        lambda theta: models.FullSpanModel.build((2, 2), indices=[1, 2], theta=theta),
+        [0.1],
+        [0.1, 0.2],
+        says="one each",
+    ),
+    swap(
+        "the constant function",
+        lambda indices: models.FullSpanModel.build((2, 2), indices=indices, theta=[0.1, 0.2]),
+        [0, 2],
+        [1, 2],
+        says="constant",
+    ),
+    swap(
+        "a function twice",
+        lambda indices: models.FullSpanModel.build((2, 2), indices=indices, theta=[0.1] * len(indices)),
+        [1, 1],
+        [1],
+        says="add up",
+    ),
+    swap(
+        "a domain of another size",
+        lambda sizes: models.FullSpanModel.build((2, 2), [1], [0.1], domain=domain.Categories(sizes)),
+        (3, 2),
+        (2, 2),
+        says="the same to both",
+    ),
+    swap(
+        "spins of three values",
+        lambda sizes: models.FullSpanModel.build(sizes, [1], [0.1]).to_cliques(),
+        (3, 2),
+        (2, 2),
+        says="binary",
+    ),
+    swap(
+        "a function of too many variables",
+        lambda n: models.FullSpanModel.build((2,) * n, [2**n - 1], [0.1]).factors(),
+        30,
+        5,
+        says="can be listed",
+    ),
+    swap(
+        "a clique in two orders",
+        lambda cliques: gb.models.HigherOrderModel.build(cliques, 3),
+        {(0, 1): 1.0, (1, 0): 2.0},
+        {(0, 1): 3.0},
+        says="each clique once",
+    ),
+    swap(
+        "too few biases of layers",
+        lambda biases: models.DeepModel.build([BinaryLayer(2)] * 3, biases=biases),
+        [None],
+        [None] * 3,
+        says="give 3",
+    ),
+    swap(
+        "biases of another shape",
+        lambda biases: RestrictedModel.build(BinaryLayer(3), BinaryLayer(2), biases),
+        [0.1],
+        [0.1, 0.2, 0.3],
+        says="(3,)",
+    ),
+    swap(
+        "hidden Gaussian units",
+        lambda hidden: models.DeepModel.build([BinaryLayer(2), hidden, BinaryLayer(2)]),
+        GaussianLayer(2),
+        BinaryLayer(2),
+        SpinLayer(2),
+        CategoricalLayer((3, 3)),
+        says="binary, spin or categorical",
+    ),
+    swap(
+        "layers without a hidden one",
+        lambda layers: models.DeepModel.build(layers),
+        [BinaryLayer(2)],
+        [BinaryLayer(2)] * 2,
+        says="at least one hidden",
+    ),
+    swap(
+        "a list of real states",
+        lambda layer: layer.features,
+        Later(lambda: REAL_LAYERS.visible),
+        Later(lambda: REAL_LAYERS.hidden),
+        says="the other layer",
+    ),
+    swap(
+        "real states in order",
+        lambda layer: layer.enumerate(0, 2),
+        Later(lambda: REAL_LAYERS.visible),
+        Later(lambda: REAL_LAYERS.hidden),
+        says="the other layer",
+    ),
+    swap(
+        "an unknown layer",
+        lambda kind: as_layer(kind, 2, **({"sizes": (2, 2)} if kind == "categorical" else {})),
+        "ternary",
+        "binary",
+        "spin",
+        "gaussian",
+        "categorical",
+        says="binary, spin, gaussian, categorical",
+    ),
+    swap(
+        "a temperature of a mixture",
+        lambda how: fitted("mixture").model_.at_temperature(**how) if how else fitted("mixture").model_,
+        {"temperature": 2.0},
+        {},
+        says="leave `temperature` out",
+    ),
+    Row(
+        "potentials of no known number of variables",
+        lambda **how: models.PotentialField.build(["bias"], domain=domain.BINARY, **how),
+        {},
+        ({"graph": THREE}, {"n_variables": 3}),
+        "`n_variables`",
+    ),
+    Row(
+        "a potential of several sizes",
+        lambda **how: models.PotentialField.build(["table"], graph=THREE, domain=domain.Categories((2, 3, 4)), **how),
+        {"tied": True},
+        says="`tied=False`",
+    ),
+    swap(
+        "too few tables",
+        lambda tables: models.PottsModel.build(THREE, None, tables, domain.Categories((2, 2, 2))),
+        [np.zeros((2, 2))],
+        [np.zeros((2, 2))] * 3,
+        says="3 variables and the 3 edges",
+    ),
+    swap(
+        "cliques out of order",
+        lambda cliques: Scopes(cliques, 3),
+        [(0, 1), (0,)],
+        [(0,), (0, 1)],
+        says="smaller ones first",
+    ),
+    swap("an average of nothing", models.SpanAverage, (), (models.FullSpanModel.build((2, 2)),), says="at least one"),
+    swap(
+        "an average of unlike models",
+        models.SpanAverage,
+        (models.FullSpanModel.build((2, 2)), models.FullSpanModel.build((3, 2))),
+        (models.FullSpanModel.build((2, 2)),) * 2,
+        says="the same variables",
+    ),
+    swap(
+        "an average with too few weights",
+        lambda weights: models.SpanAverage((models.FullSpanModel.build((2, 2)),) * 2, weights),
+        (1.0,),
+        (0.5, 0.5),
+        says="one each",
+    ),
+    swap("a basis of nothing", models.SpanBasis, (), (2, 2), says="each variable"),
+    swap("a basis that is too large", models.SpanBasis, (2,) * 63, (2,) * 20, says="fewer"),
+    swap(
+        "codes of another width",
+        models.SpanBasis((2, 3)).indices,
+        np.array([[1, 0, 1]]),
+        np.array([[1, 0]]),
+        says="2 columns",
+    ),
+    swap(
+        "codes that are no integers",
+        models.SpanBasis((2, 3)).indices,
+        np.array([[1.0, 0.0]]),
+        np.array([[1, 0]]),
+        says="integer codes",
+    ),
+    swap(
+        "codes beyond the last",
+        models.SpanBasis((2, 3)).indices,
+        np.array([[2, 0]]),
+        np.array([[1, 0]]),
+        says="from 0",
+    ),
+    swap("states in one dimension", SPINS.log_weights, [1, 1, -1], [[1, 1, -1]], says="(n_states, 3)"),
+    swap(
+        "real states with holes",
+        lambda x: real_numbers(x, "x"),
+        [[0.5, np.nan]],
+        [[0.5, 0.1]],
+        says="fill them",
+    ),
+    swap("real states of words", lambda x: real_numbers(x, "x"), [["x"]], [[0.5]], says="`Dataset.read`"),
+    swap(
+        "the mean of no state",
+        lambda x: SPINS.mean_statistics(x),
+        np.ones((0, 3), int),
+        np.ones((1, 3), int),
+        says="at least one state",
+    ),
+    swap(
+        "weights of other states",
+        lambda weights: SPINS.mean_statistics(np.ones((2, 3), int), weights),
+        [1.0],
+        [1.0, 2.0],
+        says="2 states",
+    ),
+    swap("too few fixed values", lambda values: SPINS.condition([0, 1], values), [1], [1, -1], says="each of 2 nodes"),
+    swap("a fixed value that is none", lambda values: SPINS.condition([0], values), [3], [1], says="-1 or 1"),
+    swap(
+        "values beyond a support",
+        lambda x: check_values(domain.Continuum("interval", 0.0, 1.0), np.asarray(x), "x"),
+        [[2.0]],
+        [[0.5]],
+        says="from 0 to 1",
+    ),
+    swap(
+        "tables of the same variables",
+        lambda tables: models.MarkovRandomField.build(tables, 2, domain.Categories((2, 2))),
+        {(0, 1): np.zeros((2, 2)), (1, 0): np.zeros((2, 2))},
+        {(0, 1): np.zeros((2, 2))},
+        says="once",
+    ),
+]
+
+# -- domains ----------------------------------------------------------------------------------------------------------
+DOMAINS = [
+    swap(
+        "how many real numbers there are",
+        lambda values: values.cardinalities(2),
+        domain.REALS,
+        domain.Categories((2, 2)),
+        says="Threshold",
+    ),
+    swap(
+        "an unknown support",
+        lambda name: domain.Continuum(name),
+        "circle",
+        "interval",
+        "gaussian",
+        says="'interval' or 'gaussian'",
+    ),
+    swap("codes of continuous values", CONTINUUM.to_codes, [0.123], CONTINUUM.nodes[:2], says="Threshold"),
+    swap("a variable without a value", domain.Categories, (2, 0), (2, 2), says="are possible"),
+]
+
+# -- expectations -----------------------------------------------------------------------------------------------------
+EXPECTED = [
+    swap(
+        "settings of a free phase object",
+        lambda given: as_free_phase(*given[:1], **given[1]),
+        (gb.expectations.RestartedBlockChains(), {"n_steps": 2}),
+        (gb.expectations.RestartedBlockChains(n_steps=2), {}),
+        says="give them there",
+    ),
+    swap(
+        "an unknown region of layers",
+        lambda region: spatial_moments(LAYERS, np.zeros((2, 3)), np.zeros((2, 2)), region),
+        "whole",
+        "pair",
+        "layer",
+        says="'pair' or 'layer'",
+    ),
+    swap(
+        "a pair without hidden values",
+        lambda hidden: spatial_moments(LAYERS, np.zeros((2, 3)), hidden, "pair"),
+        None,
+        np.zeros((2, 2)),
+        says="`hidden=`",
+    ),
+    swap(
+        "an unknown region",
+        regions.as_rule,
+        "circle",
+        0,
+        "2",
+        "s2",
+        "forest",
+        "planar",
+        lambda graph, target: target,
+        {0: (0, 1)},
+        says="'s2', 'forest', 'planar'",
+    ),
+    swap("no region", regions.as_rules, [], ["s2"], says="at least one"),
+    swap(
+        "a region without its target",
+        lambda region: regions.check_region(region, (0, 1), 3),
+        (0, 2),
+        (0, 1, 2),
+        says="add the target",
+    ),
+    swap(
+        "a region of names",
+        lambda region: regions.check_region(region, (0, 1), 3),
+        ("a", "b"),
+        (0, 1),
+        says="numbers of variables",
+    ),
+    swap(
+        "regions of no target",
+        lambda given: gb.expectations.plan_regions(gb.PairwiseModel.zeros(chain(3)), given),
+        {(0, 2): (0, 1, 2), 0: (0, 1), 1: (1,), 2: (2,), (0, 1): (0, 1), (1, 2): (1, 2)},
+        {0: (0, 1), 1: (1,), 2: (2,), (0, 1): (0, 1), (1, 2): (1, 2)},
+        says="interact",
+    ),
+    swap(
+        "two regions of a target",
+        lambda given: gb.expectations.plan_regions(gb.PairwiseModel.zeros(chain(2)), given),
+        {0: (0,), 1: (1,), (0, 1): (0, 1), (1, 0): (0, 1)},
+        {0: (0,), 1: (1,), (0, 1): (0, 1)},
+        says="once",
+    ),
+    swap(
+        "a region that is too large to sum over",
+        lambda region: gb.expectations.plan_regions(gb.PairwiseModel.zeros(gb.graphs.complete(40)), region),
+        2,
+        "s2",
+        says="'s2'",
+    ),
+    swap("samples of one dimension", gb.expectations.Samples, [1, 1, -1], [[1, 1, -1]], says="one row"),
+    Row(
+        "groups and repeats",
+        lambda **how: gb.expectations.Samples(np.ones((4, 3), int), **how),
+        {"groups": [0, 0, 1, 1], "repeats": [1, 1, 1, 1]},
+        ({"repeats": OUT},),
+        "each draw",
+    ),
+    Row(
+        "a row that stands for no draw",
+        lambda states, repeats: gb.expectations.Samples(states, repeats=repeats),
+        {"states": np.ones((2, 3), int), "repeats": [1, 0]},
+        ({"states": np.ones((1, 3), int), "repeats": [1]},),
+        "leave out",
+    ),
+    swap(
+        "weights of other samples",
+        lambda weights: gb.expectations.Samples(np.ones((2, 3), int), weights),
+        [1.0],
+        [1.0, 2.0],
+        says="2 samples",
+    ),
+    swap(
+        "samples with holes",
+        gb.expectations.Samples.of,
+        Later(lambda: gb.Dataset.read(HOLES)),
+        Later(lambda: gb.Dataset.read(HOLES).complete_rows()),
+        says="drop those rows",
+    ),
+    swap(
+        "walkers that are worth few",
+        lambda log_weights: gb.expectations.Samples.of_walkers(np.ones((100, 3), int), log_weights),
+        np.r_[100.0, np.zeros(99)],
+        np.zeros(100),
+        says="temperatures or of walkers",
+    ),
+    swap(
+        "a plan of another model",
+        lambda plan: gb.expectations.spatial_statistics(SPINS, np.ones((2, 3), int), plan=plan),
+        Later(lambda: gb.expectations.plan_regions(gb.PairwiseModel.zeros(chain(3)))),
+        Later(lambda: gb.expectations.plan_regions(SPINS)),
+        says="plan_regions(model, region)",
+    ),
+    swap(
+        "a function of too many variables' values",
+        lambda n: gb.expectations.expect_of(
+            gb.PairwiseModel.zeros(chain(30)), lambda *x: sum(x), range(n), np.ones((4, 30), int)
+        ),
+        30,
+        3,
+        says="at most",
+    ),
+    swap(
+        "a function of no number",
+        lambda function: gb.expectations.expect_of(SPINS, function, [0], np.ones((4, 3), int)),
+        lambda x: "x",
+        lambda x: x,
+        says="a number",
+    ),
+    swap(
+        "a function that is none",
+        lambda function: gb.expectations.expect_of(SPINS, function, [0], np.ones((4, 3), int)),
+        "x",
+        lambda x: x,
+        says="a function",
+    ),
+    swap(
+        "a function of no node",
+        lambda nodes: gb.expectations.expect_of(SPINS, lambda *x: 1.0, nodes, np.ones((4, 3), int)),
+        [],
+        [0],
+        says="at least one",
+    ),
+    swap(
+        "a function of another number of nodes",
+        lambda function: gb.expectations.expect_of(SPINS, function, [0, 1], np.ones((4, 3), int)),
+        lambda x: x,
+        lambda x, y: x * y,
+        says="one value of each",
+    ),
+]
+
+# -- exact inference --------------------------------------------------------------------------------------------------
+ENGINES = [
+    swap(
+        "too few values to condition on",
+        lambda values: gb.inference.conditional(SPINS, [0, 1], values),
+        [1],
+        [1, -1],
+        says="one value for each",
+    ),
+    swap(
+        "everything conditioned on",
+        lambda nodes: gb.inference.conditional(SPINS, nodes, [1] * len(nodes)),
+        [0, 1, 2],
+        [0, 1],
+        says="at least one free",
+    ),
+    swap(
+        "a code beyond the last one",
+        lambda values: gb.inference.conditional(POTTS, [0], values),
+        [3],
+        [2],
+        says="0 to 2",
+    ),
+    swap(
+        "elimination of everything",
+        lambda graph: gb.inference.Elimination(gb.PairwiseModel.zeros(graph)).log_partition(),
+        Later(lambda: gb.graphs.complete(60)),
+        Later(lambda: chain(60)),
+        says="sampling",
+    ),
+    swap(
+        "tables of everything",
+        lambda graph: gb.inference.FactorElimination(
+            models.PottsModel.zeros(graph, domain.Categories((3,) * 40))
+        ).log_partition(),
+        Later(lambda: gb.graphs.complete(40)),
+        Later(lambda: chain(40)),
+        says="sampling",
+    ),
+    swap(
+        "means of categories",
+        lambda ask: getattr(gb.inference.exact(POTTS), ask[0])(*ask[1:]),
+        ("means",),
+        ("marginal", (0,)),
+        says="marginal(nodes)",
+    ),
+    swap(
+        "missing Gaussian cells of layers",
+        lambda rows: rbm(NUMBERS, visible="gaussian").score(rows),
+        NUMBERS.mask(NUMBERS > 1.5),
+        NUMBERS,
+        says="fill",
+    ),
+    swap(
+        "pseudolikelihood of real layers",
+        lambda model: log_pseudolikelihood(model, np.zeros((1, 3), int)),
+        REAL_LAYERS,
+        LAYERS,
+        says="discrete",
+    ),
+    swap(
+        "an unknown side of layers",
+        lambda side: gb.inference.LayerSums(LAYERS, side=side),
+        "left",
+        "auto",
+        "visible",
+        "hidden",
+        says="'auto', 'visible' or 'hidden'",
+    ),
+    swap(
+        "sums over real layers",
+        lambda side: gb.inference.LayerSums(REAL_LAYERS, side=side),
+        "visible",
+        "hidden",
+        says="the other",
+    ),
+    Row(
+        "Pfaffians of a graph that is not planar",
+        lambda engine, model: engine(model).log_partition(),
+        {"engine": gb.inference.Planar, "model": gb.PairwiseModel.zeros(gb.graphs.complete(5))},
+        ({"engine": gb.inference.exact},),
+        "gb.inference.exact(model)",
+    ),
+]
+
+# -- samplers ---------------------------------------------------------------------------------------------------------
+SAMPLERS = [
+    swap(
+        "one walker on the way back",
+        lambda states: gb.samplers.Annealing(betas=20).reverse(SPINS, states, rng=0),
+        [[1, 1, 1]],
+        [[1, 1, 1], [1, 1, -1]],
+        says="two or more",
+    ),
+    swap(
+        "clamped variables of another shape",
+        lambda clamped: start_chains(SPINS, 2, np.random.default_rng(0), np.ones((1, 3), int), clamped),
+        [True],
+        [True, False, False],
+        np.zeros((2, 3), bool),
+        says="(3,) or (2, 3)",
+    ),
+    swap(
+        "states of other chains",
+        lambda states: start_chains(SPINS, 2, np.random.default_rng(0), states),
+        np.ones((3, 3), int),
+        np.ones((2, 3), int),
+        np.ones((1, 3), int),
+        says="2 chains, or one for all",
+    ),
+    swap(
+        "values of other chains",
+        lambda values: gb.samplers.BlockGibbs().init(LAYERS, 2, np.random.default_rng(0), values),
+        np.ones((2, 2)),
+        np.ones((2, 3)),
+        says="(2, 3)",
+    ),
+    swap(
+        "an unknown base",
+        lambda base: gb.samplers.variable_path(SPINS, base),
+        "zeros",
+        "uniform",
+        "biases",
+        Later(lambda: gb.Dataset.read(BITS).convert("spin")),
+        Later(lambda: gb.samplers.IndependentVariables.of_biases(SPINS)),
+        says="'uniform', 'biases', a Dataset or IndependentVariables",
+    ),
+    swap(
+        "a base of other variables",
+        lambda base: gb.samplers.variable_path(SPINS, base),
+        Later(lambda: gb.samplers.IndependentVariables.of_biases(gb.PairwiseModel.zeros(chain(4)))),
+        Later(lambda: gb.samplers.IndependentVariables.of_biases(SPINS)),
+        says="anew",
+    ),
+    swap(
+        "an unknown base of layers",
+        lambda base: gb.samplers.layer_path(LAYERS, base, rng=0),
+        "zeros",
+        "chains",
+        "biases",
+        Later(lambda: gb.Dataset.read(BITS)),
+        Later(lambda: IndependentUnits.biases(LAYERS)),
+        says="'chains', 'biases', a Dataset or IndependentUnits",
+    ),
+    swap(
+        "an unknown layer that is summed",
+        lambda summed: gb.samplers.layer_path(LAYERS, summed=summed, rng=0),
+        "both",
+        "auto",
+        "hidden",
+        "visible",
+        says="'auto', 'hidden' or 'visible'",
+    ),
+    swap(
+        "a base of other layers",
+        lambda base: gb.samplers.layer_path(LAYERS, base, rng=0),
+        Later(lambda: IndependentUnits.biases(RestrictedModel.build(BinaryLayer(4), BinaryLayer(2)))),
+        Later(lambda: IndependentUnits.biases(LAYERS)),
+        says="3 and 2",
+    ),
+    swap(
+        "walkers of another width",
+        lambda states: gb.samplers.Annealing(betas=20).reverse(LAYERS, states, rng=0),
+        np.ones((3, 2), int),
+        np.ones((3, 3), int),
+        says="3 visible units",
+    ),
+    swap(
+        "walkers at no value",
+        lambda states: gb.samplers.Annealing(betas=20).reverse(LAYERS, states, rng=0),
+        np.full((3, 3), 7),
+        np.ones((3, 3), int),
+        says="units take",
+    ),
+    swap(
+        "an unknown start of the way back",
+        lambda start: gb.diagnostics.log_partition_interval(
+            LAYERS, samples=start, annealing=gb.samplers.Annealing(10, 20), rng=0
+        ),
+        "zeros",
+        Later(lambda: gb.Dataset.read(BITS)),
+        np.ones((10, 3), int),
+        says="states or a Dataset",
+    ),
+    swap(
+        "a ladder that does not rise", gb.samplers.Tempering, [0.5, 0.2, 1.0], [0.2, 0.5, 1.0], 5, says="their number"
+    ),
+]
+
+
+# -- learners ---------------------------------------------------------------------------------------------------------
+def learned(rows=BITS, learner="mple", model=None, how=None, max_iter=20, **settings):
+    """Run a learner by itself, without the checks of an estimator."""
+    data = rows if isinstance(rows, gb.Dataset) else gb.Dataset.read(rows)
+    start = gb.PairwiseModel.zeros(gb.graphs.complete(data.n_variables), data.domain) if model is None else model
+    made = gb.learners.LEARNERS.create(learner, **settings)
+    return gb.learners.run(made, start, data, np.random.default_rng(0), max_iter=max_iter)
+
+
+def potts_learned(rows, **settings):
+    data = gb.Dataset.read(rows, coding="categorical")
+    return learned(data, model=models.PottsModel.zeros(gb.graphs.complete(data.n_variables), data.domain), **settings)
+
+
+def full_span(rows, drop=()):
+    return models.FullSpanModel.build((2,) * (rows.shape[1] - len(drop)))
+
+
+LEARNED = [
+    swap(
+        "hidden units of another kind than the columns",
+        lambda how: rbm(CATEGORIES, visible="categorical", max_iter=2, **how),
+        {"learner": "mle"},
+        {"learner": "minibatch"},
+        says="`learner='minibatch'`",
+    ),
+    swap(
+        "a prior of classes",
+        lambda how: gb.learners.run(
+            gb.learners.LEARNERS.create("em", **how),
+            models.GaussianMixtureModel.unplaced(2, 3),
+            gb.Dataset.read(NUMBERS, coding="real"),
+            np.random.default_rng(0),
+        ),
+        {"log_prior": "cauchy:2.5"},
+        {},
+        says="leave it out",
+    ),
+    swap(
+        "an unknown warm start",
+        lambda name: warm_start(name, gb.PairwiseModel.zeros(THREE, domain.BINARY), gb.Dataset.read(BITS)),
+        "guess",
+        "mean-field",
+        "tap",
+        "bethe",
+        "independent-pair",
+        "sessak-monasson",
+        says="mean-field, tap, bethe",
+    ),
+    Row(
+        "mean field of one value",
+        learned,
+        {"rows": BITS.assign(c=1), "learner": "mean-field"},
+        ({"rows": BITS}, {"l2": 0.01}),
+        "`l2=0.01`",
+    ),
+    Row(
+        "mean field of what others determine",
+        learned,
+        {"rows": BITS.assign(c=BITS["a"]), "learner": "mean-field"},
+        ({"rows": BITS}, {"l2": 0.01}),
+        "`l2=0.01`",
+    ),
+    Row(
+        "pairs of which a combination never occurs",
+        learned,
+        {"rows": BITS.assign(c=BITS["a"]), "learner": "independent-pair"},
+        ({"rows": BITS}, {"l2": 0.01}),
+        "`l2=0.01`",
+    ),
+    Row(
+        "couplings too strong for a closed form",
+        learned,
+        {"rows": Later(strong_rows), "learner": "tap", "l2": 0.01},
+        ({"l2": 1.0}, {"learner": "mple"}),
+        "raise `l2=` or use 'mple'",
+    ),
+    Row(
+        "minibatches of what has no layers",
+        potts_learned,
+        {"rows": CATEGORIES, "learner": "minibatch", "batch_size": 10, "max_iter": 3},
+        ({"learner": "online"},),
+        "`learner='online'`",
+    ),
+    swap(
+        "errors of logRISE with a penalty",
+        lambda errors: errors(gb.BoltzmannMachine(learner="logrise", l2=0.1).fit(BITS), BITS),
+        gb.uncertainty.standard_errors,
+        lambda machine, rows: gb.uncertainty.bootstrap(machine, rows, 3, random_state=0),
+        says="bootstrap",
+    ),
+    Row(
+        "a model of another coding than the rows",
+        lambda **how: learned(learner="online", max_iter=2, model=gb.PairwiseModel.zeros(THREE, **how)),
+        {"domain": domain.SPIN},
+        code={"BINARY": domain.BINARY},
+        says="`domain=BINARY`",
+    ),
+    Row(
+        "a value that never occurs",
+        potts_learned,
+        {
+            "rows": Later(lambda: gb.Dataset.read(CATEGORIES, coding=gb.data.Labels(["low", "mid", "top", "no"]))),
+            "learner": "mean-field",
+        },
+        says="`l2=1`",
+    ),
+    Row(
+        "categories never together",
+        potts_learned,
+        {
+            "rows": CATEGORIES.assign(
+                a=CATEGORIES["a"].where(np.arange(60) < 30), b=CATEGORIES["b"].where(np.arange(60) >= 30)
+            ),
+            "learner": "mean-field",
+            "l2": 1.0,
+        },
+        ({"rows": CATEGORIES[["a", "c"]]}, {"learner": "mple"}),
+        "`learner='mple'`",
+    ),
+    Row(
+        "categories that determine each other",
+        potts_learned,
+        {"rows": CATEGORIES.assign(c=CATEGORIES["a"]), "learner": "mean-field"},
+        says="`l2=1`",
+    ),
+    Row(
+        "a prior that a learner does not know",
+        lambda **how: gb.learners.LEARNERS.create("mcl", **how),
+        {"log_prior": "cauchy:2.5"},
+        ({"log_prior": OUT, "l2": 0.1},),
+        "`l2`",
+    ),
+    Row(
+        "parameters that ran away, perhaps",
+        fit,
+        {"rows": MAJORITY_HOLE, "learner": "mple", "max_iter": 2000},
+        ({"drop": ["d"], "l2": OUT},),
+        "`l2=0.01`",
+    ),
+    swap(
+        "no candidates of a full span", lambda given: span(candidates=given), [], ["span-greedy"], says="at least one"
+    ),
+    swap(
+        "a candidate's setting without a value",
+        lambda given: span(candidates=given),
+        "span-dense:l2",
+        "span-dense:l2=0.01",
+        says="`l2=0.01`",
+    ),
+    swap(
+        "rows in fractions that are held back",
+        lambda weights: gb.FullSpan(candidates="span-greedy, span-newton", random_state=0).fit(
+            BITS, sample_weight=weights
+        ),
+        np.full(40, 1.5),
+        np.full(40, 2.0),
+        says="whole rows",
+    ),
+    Row(
+        "hidden values of a model without any",
+        span,
+        {"learner": "span-hidden"},
+        ({"n_components": 2, "random_state": 0}, {"learner": "span-greedy"}),
+        "`n_components` above 1",
+    ),
+    swap(
+        "variables of one value",
+        lambda rows: span(rows, coding="categorical"),
+        pd.DataFrame({"a": ["x"] * 5, "b": ["y"] * 5}),
+        CATEGORIES,
+        says="nothing to learn",
+    ),
+    swap(
+        "less than a row",
+        lambda weights: gb.FullSpan().fit(BITS, sample_weight=weights),
+        np.full(40, 0.01),
+        np.ones(40),
+        says="scale them",
+    ),
+    Row(
+        "means of spins carried up",
+        lambda carried: gb.DeepBeliefNetwork(
+            (2, 2), hidden="spin", learner=gb.learners.LEARNERS.create("stacking", carried=carried), random_state=0
+        ).fit(BITS.replace({0: -1})),
+        {"carried": "means"},
+        ({"carried": "samples"},),
+        "use 'samples'",
+    ),
+    Row(
+        "wake and sleep with holes",
+        lambda **how: deep(model=gb.DeepBeliefNetwork, **how),
+        {"rows": HOLES, "learner": "minibatch"},
+        ({"rows": BITS},),
+        "`learner='stacking'`",
+    ),
+    *(
+        Row(
+            f"newton without a Hessian: {name}",
+            lambda name=name, **how: fit(learner=gb.learners.LEARNERS.create(name, **how), max_iter=3, tol=1.0),
+            {"optimizer": "newton"},
+            says="`optimizer='lbfgs'`",
+        )
+        for name in ("rise", "mcl")
+    ),
+    Row(
+        "a column that no row shows",
+        lambda rows, drop=(): learned(
+            gb.Dataset.read(rows, coding="binary", drop=drop), "span-greedy", full_span(rows, drop)
+        ),
+        {"rows": HOLES.assign(c=np.nan)},
+        ({"drop": ["c"]},),
+        "drop it",
+    ),
+    swap(
+        "numbers too large for a variance",
+        lambda rows: gb.SoftKMeans(2, variance=1e-130, random_state=0).fit(rows),
+        NUMBERS * 1e95,
+        NUMBERS,
+        says="scale the columns",
+    ),
+    Row(
+        "a column that is never seen",
+        learned,
+        {"rows": Later(lambda: gb.Dataset.read(HOLES.assign(c=np.nan), coding="binary")), "learner": "mple"},
+        ({"learner": "mle"}, {"learner": "em"}, {"learner": "pcd"}),
+        "`learner='mle'`, 'em' or 'pcd'",
+    ),
+]
+
+
+# -- questions of one kind --------------------------------------------------------------------------------------------
+@cache
+def asked(kind):
+    makers = {
+        "field": lambda: field(potentials="bias,product", graph="chain", support="gaussian"),
+        "interval": lambda: field(
+            (NUMBERS - NUMBERS.min()) / (NUMBERS.max() - NUMBERS.min()),
+            potentials="bias,product",
+            graph="chain",
+            support=(0, 1),
+        ),
+        "real-dbm": lambda: deep(NUMBERS, visible="gaussian"),
+        "real-rbm": lambda: rbm(NUMBERS, visible="gaussian"),
+        "dbm": deep,
+        "wide-dbn": lambda: deep(WIDE, model=gb.DeepBeliefNetwork),
+        "wide-dbm": lambda: deep(WIDE),
+        "tall-dbn": lambda: deep(model=gb.DeepBeliefNetwork, n_components=(30, 3)),
+        "tall-dbm": lambda: deep(n_components=(30, 3)),
+        "wide-rbm": lambda: rbm(WIDE, n_components=30),
+        "potts-span": lambda: span(CATEGORIES),
+        "span": span,
+        "hidden": lambda: gb.HiddenBoltzmannMachine(n_components=1, **QUICK).fit(BITS),
+        "tiny": lambda: gb.SoftKMeans(2, variance=1e-130, random_state=0).fit(
+            np.repeat([[1e80] * 3, [-1e80] * 3], 10, axis=0)
+        ),
+        "categories": lambda: gb.MachineMixture(n_components=2, random_state=0).fit(CATEGORIES),
+    }
+    return makers[kind]() if kind in makers else fitted(kind)
+
+
+def ask(kind, question, **how):
+    return getattr(asked(kind), question)(**how)
+
+
+WIDE_GAPS = WIDE.astype(float).mask(np.tile(np.arange(40) < 20, (60, 1)))
+
+
+def listed(n, how="P({})"):
+    return how.format(", ".join(f"x{j}=1" if how == "P({})" else f"x{j}" for j in range(n)))
+
+
+ANSWERS = [
+    Row(
+        "the probability of many values of many columns",
+        ask,
+        {"kind": "dense", "question": "query", "query": listed(21), "n_samples": 50},
+        ({"query": listed(3), "n_samples": OUT},),
+        "ask about fewer columns",
+    ),
+    Row(
+        "probabilities of continuous cells",
+        ask,
+        {"kind": "field", "question": "predict_proba", "X": NUMBERS},
+        ({"question": "impute"}, {"question": "sample", "X": OUT}, {"question": "score"}),
+        "`impute` for means, `sample` for draws, or `score`",
+    ),
+    Row(
+        "a query to continuous values",
+        ask,
+        {"kind": "field", "question": "query", "query": "P(a)"},
+        ({"question": "expect", "query": OUT}, {"question": "score_samples", "query": OUT, "X": NUMBERS}),
+        "`expect` for moments, and `score_samples`",
+    ),
+    Row(
+        "the peak of real rows under several layers",
+        ask,
+        {"kind": "real-dbm", "question": "most_probable"},
+        ({"kind": "real-rbm"}, {"kind": "dbm"}),
+        "a restricted machine, or discrete columns",
+    ),
+    Row(
+        "a belief network with many missing cells",
+        ask,
+        {"kind": "wide-dbn", "question": "score_samples", "X": WIDE_GAPS},
+        ({"X": WIDE}, {"kind": "wide-dbm"}),
+        "a DeepBoltzmannMachine",
+    ),
+    Row(
+        "queries to a tall belief network",
+        ask,
+        {"kind": "tall-dbn", "question": "query", "query": "P(a)"},
+        ({"question": "sample", "query": OUT}, {"kind": "tall-dbm"}),
+        "`sample`",
+    ),
+    Row(
+        "a row too far from all classes",
+        ask,
+        {"kind": "tiny", "question": "score", "X": np.full((1, 3), 1e99)},
+        ({"X": np.full((1, 3), 1e80)},),
+        "scale the rows",
+    ),
+    Row(
+        "probabilities of real cells of classes",
+        ask,
+        {"kind": "mixture", "question": "cell_probabilities", "X": NUMBERS},
+        ({"question": "impute"},),
+        "`impute`",
+    ),
+    Row(
+        "chains of a query that do not mix",
+        ask,
+        {"kind": "pairwise", "question": "query", "query": "P(a)", "method": "gibbs", "n_samples": 20},
+        ({"n_samples": 20_000}, {"method": "exact", "n_samples": OUT}),
+        "draw more with `n_samples`",
+    ),
+    Row(
+        "everything given at once",
+        ask,
+        {"kind": "pairwise", "question": "conditional", "given": {"a": 1, "b": 1, "c": 1}},
+        ({"given": {"a": 1, "b": 1}},),
+        "at least one free",
+    ),
+    Row(
+        "an unknown free energy",
+        ask,
+        {"kind": "hidden", "question": "free_energy", "X": BITS, "method": "guess"},
+        ({"method": "exact"}, {"method": "mean-field"}),
+        "exact, mean-field",
+    ),
+    Row(
+        "an exact likelihood of wide layers",
+        ask,
+        {"kind": "wide-rbm", "question": "log_likelihood", "X": WIDE, "exact": True, "n_samples": OUT},
+        ({"exact": False, "n_samples": 10, "betas": 20},),
+        "`exact=False`",
+        but=("exact",),
+    ),
+    Row(
+        "a divergence from what has no density",
+        ask,
+        {
+            "kind": "pairwise",
+            "question": "divergence",
+            "other": Later(lambda: gb.GibbsClassifier(machine="pairwise", l2=0.1).fit(BITS[["b", "c"]], BITS["a"])),
+        },
+        ({"other": Later(fitted)},),
+        "another model",
+    ),
+    Row(
+        "spins of three values in a full span",
+        ask,
+        {"kind": "potts-span", "question": "to_higher_order"},
+        ({"kind": "span"},),
+        "fit without it",
+    ),
+    Row(
+        "annealing of a Gaussian",
+        ask,
+        {"kind": "gaussian", "question": "log_partition", "method": "ais"},
+        ({"method": OUT}, {"question": "score", "method": OUT, "X": NUMBERS}),
+        "exact",
+    ),
+    Row(
+        "a support of one number",
+        field,
+        {"support": "interval:x", "potentials": "bias,product", "graph": "chain"},
+        ({"support": "gaussian"}, {"support": "gaussian:0:1"}),
+        "'gaussian' or 'gaussian:0:1'",
+    ),
+    Row(
+        "a machine that a file cannot hold",
+        saved_mixture,
+        {"kind": "sklearn"},
+        ({"kind": "own"},),
+        "by its own means",
+    ),
+    Row(
+        "rows of norm zero",
+        lambda rows: gb.VonMisesFisherMixture(2, random_state=0).fit(rows),
+        {"rows": np.vstack([NUMBERS, np.zeros((1, 3))])},
+        ({"rows": NUMBERS},),
+        "nothing about the classes",
+    ),
+    Row(
+        "a classifier that did not converge",
+        lambda **how: gb.GibbsClassifier(**{"n_hidden": 2, "random_state": 0, **how}).fit(
+            NUMBERS, (NUMBERS["a"] > 0).astype(int)
+        ),
+        {"max_iter": 1},
+        ({"max_iter": 1000, "l2": 0.1},),
+        "max_iter",
+    ),
+    Row(
+        "moments that were not kept",
+        lambda rows: gb.PottsMachine(l2=0.1).fit(rows).result_.training,
+        {"rows": CATEGORIES.mask(CATEGORIES == "top")},
+        ({"rows": CATEGORIES},),
+        "complete rows",
+    ),
+    Row(
+        "tables of couplings of more than couplings",
+        lambda what: getattr(gb.uncertainty.standard_errors(fitted("potts"), CATEGORIES), what),
+        {"what": "couplings"},
+        ({"what": "table"},),
+        "`table`",
+    ),
+]
+
+# -- tables and files -------------------------------------------------------------------------------------------------
+DATA = [
+    swap(
+        "states without a row",
+        lambda states: gb.Dataset.of_states(states, "binary"),
+        np.zeros((0, 2), np.int8),
+        np.zeros((1, 2), np.int8),
+        says="at least one row",
+    ),
+    Row(
+        "sparse categories",
+        lambda rows: gb.PottsMachine(l2=0.1).fit(rows),
+        {"rows": Later(lambda: sparse.csr_matrix(BITS.to_numpy()))},
+        ({"rows": Later(lambda: sparse.csr_matrix(BITS.to_numpy()).toarray())},),
+        "X.toarray()",
+    ),
+    Row(
+        "words where numbers are wanted",
+        lambda rows: gb.GaussianMachine().fit(rows),
+        {"rows": Later(lambda: gb.Dataset.read(CATEGORIES, coding="categorical"))},
+        ({"rows": NUMBERS},),
+        "the table",
+    ),
+    swap(
+        "an unknown kind of visible unit",
+        lambda visible: rbm(visible=visible),
+        "ternary",
+        "binary",
+        "auto",
+        says="binary",
+    ),
+    swap(
+        "a one-hot array without values",
+        lambda rows: gb.Dataset.read(rows, coding="categorical"),
+        np.zeros((3, 2, 0)),
+        np.eye(2)[[[0, 1], [1, 0]]],
+        says="are possible",
+    ),
+    swap(
+        "a coding of many values where two are needed",
+        domain.as_coding,
+        "categorical",
+        "binary",
+        says="`PottsMachine`",
+    ),
+    swap(
+        "a file of a bare model",
+        lambda load: load(saved_model()),
+        gb.load,
+        gb.storage.read_model,
+        says="gibbsian.storage.read_model",
+    ),
+    swap(
+        "a model that is not registered",
+        lambda model: gb.storage.write_model(
+            folder_path() / "n.gibbs", gb.storage.StoredModel(model, domain.as_coding("spin"), ("a", "b", "c"))
+        ),
+        Later(lambda: models.SpanAverage((models.FullSpanModel.build((2, 2)),))),
+        Later(lambda: SPINS),
+        says="register",
+    ),
+    swap(
+        "an unknown end of a likelihood",
+        lambda end: rbm().log_likelihood(BITS).per_row(end),
+        "middle",
+        "lower",
+        "upper",
+        "optimistic",
+        "pessimistic",
+        says="lower, upper",
+    ),
+    swap(
+        "draws of one chain without an axis",
+        gb.diagnostics.r_hat,
+        np.zeros(10),
+        np.random.default_rng(0).normal(size=(2, 100)),
+        says="(`n_chains`, n_draws)",
+    ),
+]
+
+# -- where costs are foreseen -----------------------------------------------------------------------------------------
+GRID = gb.graphs.grid(4, 4)
+FERRO = gb.PairwiseModel.build(GRID, None, np.full(24, 0.3))
+GLASS = gb.PairwiseModel.build(gb.graphs.grid(6, 6), None, np.where(np.arange(60) % 3, 200.0, -200.0))
+CHAIN = gb.PairwiseModel.zeros(chain(200))
+POTTS_CHAIN = models.PottsModel.zeros(chain(20), domain.Categories((3,) * 20))
+COSTS = [
+    Row(
+        "second moments in no time",
+        lambda question, max_seconds: getattr(gb.inference.Elimination(CHAIN, max_seconds), question)(),
+        {"question": "second_moments", "max_seconds": 1e-4},
+        ({"question": "moments"}, {"max_seconds": 10.0}),
+        "ask for moments() over the edges, or raise `max_seconds`",
+    ),
+    Row(
+        "a joint marginal in no time",
+        lambda nodes, max_seconds: gb.inference.FactorElimination(POTTS_CHAIN, max_seconds).marginal(nodes),
+        {"nodes": [0, 10, 19], "max_seconds": 1e-3},
+        ({"nodes": [0]}, {"max_seconds": 10.0}),
+        "ask for fewer, or raise `max_seconds`",
+    ),
+    Row(
+        "a ground state in no time",
+        lambda question, max_seconds: getattr(gb.inference.Planar(FERRO, max_seconds), question)(),
+        {"question": "most_probable", "max_seconds": 1e-9},
+        ({"question": "moments"}, {"max_seconds": 10.0}),
+        "ask for less, or raise `max_seconds`",
+    ),
+    Row(
+        "fields that a plan does not know",
+        lambda how: how(gb.PairwiseModel.build(gb.graphs.grid(20, 20), np.ones(400), np.full(760, 0.3))),
+        {
+            "how": Later(
+                lambda: (
+                    lambda model: gb.inference.plan_exact(
+                        gb.PairwiseModel.build(gb.graphs.grid(20, 20), None, np.full(760, 0.3))
+                    )(model).log_partition()
+                )
+            )
+        },
+        ({"how": gb.inference.exact},),
+        "build an engine for it",
+    ),
+    Row(
+        "Pfaffians of a glass",
+        lambda engine, model: engine(model),
+        {"engine": lambda model: gb.inference.Planar(model).log_partition(), "model": GLASS},
+        (
+            {"engine": lambda model: gb.inference.Elimination(model).log_partition()},
+            {"engine": lambda model: gb.samplers.draw(model, 10, np.random.default_rng(0))},
+            {"model": gb.PairwiseModel.build(gb.graphs.grid(6, 6), None, np.where(np.arange(60) % 3, 1.0, -1.0))},
+        ),
+        "elimination, sampling or a higher temperature",
+    ),
+    Row(
+        "the mode of continuous values",
+        lambda how: how(asked("field")),
+        {"how": lambda machine: gb.inference.exact(machine.model_).most_probable()},
+        ({"how": lambda machine: machine.most_probable()},),
+        "most_probable",
+    ),
+    Row(
+        "mean field of continuous values",
+        ask,
+        {"kind": "field", "question": "expect", "method": "mean-field"},
+        ({"method": "exact"}, {"method": Later(lambda: gb.expectations.MonteCarlo(n_steps=2000, n_chains=20))}),
+        "'exact' or 'monte-carlo'",
+    ),
+    Row(
+        "mean field that does not settle",
+        lambda max_iter: fitted().expect(gb.expectations.MeanField(max_iter=max_iter, tol=1e-9)),
+        {"max_iter": 1},
+        ({"max_iter": 1000},),
+        "raise `max_iter`",
+    ),
+    Row(
+        "few walkers in few steps",
+        lambda **how: asked("dense").expect(gb.expectations.AnnealedImportance(**how)),
+        {"n_walkers": 50, "betas": 2},
+        ({"betas": 500},),
+        "raise `betas=2`",
+    ),
+    Row(
+        "missing Gaussian cells of a deep machine",
+        lambda missing: gb.expectations.DeepMeanField()(
+            models.DeepModel.build([GaussianLayer(2), BinaryLayer(2), BinaryLayer(2)]), np.zeros((1, 2)), missing
+        ),
+        {"missing": np.ones((1, 2), bool)},
+        ({"missing": None},),
+        "fill them",
+    ),
+    Row(
+        "missing Gaussian cells of two layers",
+        lambda rows: layer_evidence(REAL_LAYERS, gb.Dataset.read(rows, coding="real")),
+        {"rows": NUMBERS.mask(NUMBERS > 1.5)},
+        ({"rows": NUMBERS},),
+        "fill them",
+    ),
+    Row(
+        "many missing cells beside many hidden units",
+        lambda rows: layer_evidence(asked("wide-rbm").model_, gb.Dataset.read(rows, coding="binary")),
+        {"rows": WIDE_GAPS},
+        ({"rows": WIDE},),
+        "leave the row out, or fill its cells",
+    ),
+    Row(
+        "a score beside many hidden units",
+        ask,
+        {"kind": "wide-rbm", "question": "score", "X": WIDE_GAPS},
+        ({"question": "score_interval", "X": WIDE, "n_samples": 10, "betas": 20},),
+        "score_interval",
+    ),
+    Row(
+        "clamped layers in no time",
+        lambda max_seconds: ClampedLayers(max_seconds).init(LAYERS, gb.Dataset.read(BITS), np.random.default_rng(0)),
+        {"max_seconds": 1e-12},
+        ({"max_seconds": 10.0},),
+        "raise it",
+    ),
+    Row(
+        "information by differences in no time",
+        lambda max_seconds: gb.uncertainty.standard_errors(holes_machine(), HOLES, max_seconds=max_seconds),
+        {"max_seconds": 1e-3},
+        ({"max_seconds": 60.0},),
+        "raise `max_seconds`",
+    ),
+    *(
+        swap(
+            f"all fixed in a {name}", lambda nodes, make=make: condition(make(), nodes), [0, 1, 2], [0], says="one free"
+        )
+        for name, make in (
+            ("full span", lambda: models.FullSpanModel.build((2, 2, 2), [1], [0.1])),
+            ("model of cliques", lambda: models.HigherOrderModel.build({(0, 1): 0.1}, 3, domain.BINARY)),
+            ("field", lambda: asked("field").model_),
+        )
+    ),
+    swap(
+        "rows of one layer as a start",
+        lambda samples: gb.diagnostics.log_partition_interval(
+            models.DeepModel.build([BinaryLayer(3)] * 3),
+            samples=samples,
+            annealing=gb.samplers.Annealing(10, 20),
+            rng=0,
+        ),
+        Later(lambda: gb.Dataset.read(BITS)),
+        "gibbs",
+        says="start from chains",
+    ),
+]
+
+
+# -- errors of estimates, pictures, classes ---------------------------------------------------------------------------
+@cache
+def holes_machine():
+    return gb.BoltzmannMachine(learner="mple", l2=0.1).fit(HOLES)
+
+
+def condition(model, nodes):
+    return model.condition(nodes, [0] * len(nodes))
+
+
+@cache
+def stacked(together):
+    learner = gb.learners.Stacking(
+        alone=gb.learners.Minibatch(max_iter=2), together=gb.learners.Minibatch(max_iter=2) if together else None
+    )
+    return gb.DeepBeliefNetwork((2, 2), learner=learner, random_state=0).fit(BITS)
+
+
+OTHERS = [
+    Row(
+        "errors of hidden units",
+        lambda how: how(asked("rbm")),
+        {"how": lambda machine: gb.uncertainty.standard_errors(machine, BITS)},
+        ({"how": lambda machine: rbm(BITS.sample(frac=1.0, replace=True, random_state=0)).score(BITS)},),
+        "compare scores",
+    ),
+    Row(
+        "replicates that fail",
+        lambda rows: gb.uncertainty.bootstrap(fit(rows), rows, 10, random_state=0),
+        {"rows": BITS.head(14)},
+        ({"rows": BITS},),
+        "drop or merge columns",
+    ),
+    Row(
+        "no row in all weights",
+        lambda weights: gb.uncertainty.bootstrap(fitted(), BITS, 3, sample_weight=weights, random_state=0),
+        {"weights": np.full(40, 0.01)},
+        ({"weights": np.ones(40)},),
+        "scale them",
+    ),
+    Row(
+        "moments of hidden units",
+        lambda picture: picture(asked("rbm")),
+        {"picture": lambda machine: gb.plots.moment_scatter(machine, BITS)},
+        (
+            {"picture": lambda machine: gb.plots.free_energies(machine, {"fit": BITS})},
+            {"picture": lambda machine: gb.plots.convergence(machine)},
+        ),
+        "`free_energies` or `convergence`",
+    ),
+    Row(
+        "moments of rows with holes",
+        lambda rows: gb.plots.moment_scatter(fitted("potts"), rows),
+        {"rows": CATEGORIES.mask(CATEGORIES == "top")},
+        ({"rows": CATEGORIES},),
+        "complete rows",
+    ),
+    Row(
+        "filters of categories",
+        lambda draw: draw(rbm(CATEGORIES, visible="categorical")),
+        {"draw": gb.plots.filters},
+        ({"draw": lambda machine: machine.components_},),
+        "machine.components_",
+    ),
+    Row(
+        "curves of layers that never learned together",
+        lambda together, draw=gb.plots.training_curves: draw(stacked(together)),
+        {"together": False},
+        ({"together": True}, {"draw": gb.plots.convergence}),
+        "draw `convergence`",
+    ),
+    Row(
+        "free energies of nothing",
+        lambda **how: gb.plots.free_energies(fitted("rbm"), **{"data": {}, **how}),
+        {"sampled": False},
+        ({"data": {"fit": BITS}},),
+        "`sampled=True`",
+    ),
+    Row(
+        "what interacts in a density of another library",
+        lambda kind: mixture_of(kind).interactions(),
+        {"kind": "sklearn"},
+        ({"kind": "own"},),
+        "this library's machines",
+    ),
+    Row(
+        "a class that cannot be fitted",
+        lambda machine, **how: gb.MachineMixture(
+            **{"n_components": 2, "machine": machine, "random_state": 0, **how}
+        ).fit(BITS),
+        {"machine": Later(lambda: gb.BoltzmannMachine()), "assignment": "hard"},
+        ({"machine": Later(lambda: gb.BoltzmannMachine(l2=0.1))},),
+        "a penalty in the machine",
+        but=("l2",),
+    ),
+    swap(
+        "numbers too small to square",
+        lambda rows: gb.GaussianMixture(2, random_state=0).fit(rows),
+        NUMBERS * 1e-160,
+        NUMBERS,
+        says="scale the columns",
+    ),
+    swap(
+        "functions of continuous values in a file",
+        lambda potentials: saved(field(potentials=potentials, graph="chain", support="gaussian")),
+        ["bias", models.Potential("closeness", lambda x, y: np.exp(-((x - y) ** 2)))],
+        ["bias", "product"],
+        says="named potentials",
+    ),
+    swap(
+        "no row with a direction",
+        lambda rows: gb.VonMisesFisherMixture(1, random_state=0).fit(rows),
+        np.zeros((3, 3)),
+        NUMBERS,
+        says="nothing to learn from",
+    ),
+    swap(
+        "shares as spins",
+        lambda rows: gb.Dataset.read(rows, coding=gb.data.Shares()).convert("spin"),
+        BITS * 0.5,
+        BITS,
+        says="0 and 1 only",
+    ),
+    swap(
+        "a complex cell",
+        gb.Dataset.read,
+        pd.DataFrame({"a": [1, 1j], "b": [0, 1]}, dtype=object),
+        BITS,
+        says="real numbers or labels",
+    ),
+    Row(
+        "rows in another coding than declared",
+        lambda rows, coding: gb.Dataset.read(rows, coding=coding),
+        {"rows": BITS, "coding": "spin"},
+        says="`coding='binary'`",
+    ),
+]
+
+
+# -- files that are damaged, packages that are not there --------------------------------------------------------------
+PENTAGON = pd.DataFrame([state for state in np.ndindex((2,) * 5) if sum(state) in (2, 3)], columns=list("abcde"))
+
+
+def written(name, content):
+    (folder_path() / name).write_bytes(content)
+    return folder_path() / name
+
+
+def npz(name="flat.npz", **arrays):
+    np.savez(folder_path() / name, **arrays)
+    return folder_path() / name
+
+
+def arrow(columns, change=lambda content: content):
+    pq = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    pq.write_table(pyarrow.table(columns), folder_path() / "arrow.parquet", use_dictionary=False)
+    return written("arrow.parquet", change((folder_path() / "arrow.parquet").read_bytes()))
+
+
+def scrambled(content):
+    return content[:20] + bytes(byte ^ 0x5A for byte in content[20:200]) + content[200:]
+
+
+def with_header(change):
+    """Return a model's file whose header was changed."""
+    from safetensors import safe_open
+    from safetensors.numpy import load_file, save_file
+
+    path = saved(fitted(), "header.gibbs")
+    with safe_open(str(path), framework="numpy") as file:
+        metadata = file.metadata()
+    tensors = load_file(path)
+    header = json.loads(metadata["gibbsian"])
+    save_file(tensors, path, {**metadata, "gibbsian": change(header)})
+    return path
+
+
+def without(package, call):
+    """Make a call as if a package was not installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        if package:
+            patch.setitem(sys.modules, package, None)
+        return call()
+
+
+@cache
+def sheet():
+    BITS.to_excel(folder_path() / "bits.xlsx", index=False)
+    return folder_path() / "bits.xlsx"
+
+
+def resumed(machine, checkpoint=True):
+    how = {"n_components": 2, "machine": machine, "random_state": 0, "max_iter": 2}
+    path = str(folder_path() / f"{type(machine).__name__}.ck")
+    gb.MachineMixture(**how, checkpoint=gb.storage.Checkpoint(path, every=1)).fit(NUMBERS)
+    again = gb.storage.Checkpoint(path, resume=True) if checkpoint else None
+    return gb.MachineMixture(**how, checkpoint=again).fit(NUMBERS)
+
+
+def fast(rate, method="fit", **how):
+    learner = gb.learners.Minibatch(learning_rate=rate, max_iter=5)
+    return getattr(gb.RestrictedBoltzmannMachine(2, visible="gaussian", random_state=0, learner=learner), method)(
+        NUMBERS
+    )
+
+
+def rewritten(**changes):
+    """Return a model's file with other parts, sealed again."""
+    from safetensors import safe_open
+    from safetensors.numpy import load_file
+
+    path = saved(fitted(), "rewritten.gibbs")
+    with safe_open(str(path), framework="numpy") as file:
+        header = json.loads(file.metadata()["gibbsian"])
+    kept = {name: part for name, part in header.items() if name not in ("kind", "format_version")}
+    gb.storage.write_tensors(path, header["kind"], {**kept, **changes}, load_file(path))
+    return path
+
+
+FILES = [
+    Row(
+        "a file with a part that is wrong",
+        lambda **changes: gb.load(rewritten(**changes)),
+        {"settings": 3},
+        ({"settings": OUT},),
+        "save it again",
+    ),
+    *(
+        swap(
+            f"{given} for a full span",
+            lambda name: span(candidates=[name], random_state=0),
+            given,
+            "span-average",
+            "span-dense:l2=0.01",
+            "span-greedy",
+            "span-l1",
+            "span-newton",
+            says="span-average, span-dense, span-greedy",
+            but=("span-dense", "span-hidden"),
+        )
+        for given in ("l2", "mple")
+    ),
+    swap(
+        "an average of fits that choose no functions",
+        lambda name: span(learner=gb.learners.SpanBagging(name, n_averages=2), random_state=0),
+        "mple",
+        "span-greedy",
+        says="span-greedy",
+        but=("span-dense", "span-hidden"),
+    ),
+    swap(
+        "an npz file without a table",
+        gb.Dataset.read,
+        Later(lambda: npz(y=np.zeros(3))),
+        Later(lambda: npz(x=BITS.to_numpy())),
+        says="under the key 'x'",
+    ),
+    swap(
+        "an empty CSV file",
+        gb.Dataset.read,
+        Later(lambda: written("q.csv", b"\x00\x01")),
+        Later(lambda: written("q.csv", b"a,b\n0,1\n1,0\n")),
+        says="CSV",
+    ),
+    swap(
+        "lists in a column",
+        gb.Dataset.read,
+        Later(lambda: arrow({"a": [[1], [0]], "b": [0, 1]})),
+        Later(lambda: arrow({"b": [0, 1]})),
+        says="out of the file",
+    ),
+    swap(
+        "a damaged Parquet file",
+        lambda change: fit(
+            DataStream.open(arrow({"a": np.arange(500) % 2, "b": np.arange(500) // 2 % 2}, change), memory="50MB"),
+            **QUICK,
+        ),
+        scrambled,
+        lambda content: content,
+        says="page header",
+    ),
+    swap(
+        "a package that is not installed",
+        lambda package: without(package, partial(gb.Dataset.read, sheet())),
+        "openpyxl",
+        "",
+        says="pip install 'gibbsian[files]'",
+    ),
+    *(
+        swap(
+            f"a header with {what}",
+            lambda change: gb.load(with_header(change)),
+            change,
+            json.dumps,
+            says=says,
+        )
+        for what, change, says in (
+            ("a wrong version", lambda header: json.dumps({**header, "format_version": "x"}), "save the model again"),
+            (
+                "another version",
+                lambda header: json.dumps({**header, "format_version": 999}),
+                "the gibbsian that wrote it",
+            ),
+            ("no JSON", lambda header: "{", "save the model again"),
+        )
+    ),
+    swap("an unknown kind of unit in data", gb.data.Units, "ternary", "binary", "auto", says="binary"),
+    Row(
+        "parameters that run away",
+        fit,
+        {"rows": PENTAGON, "learner": "mle", "max_iter": 2000},
+        ({"drop": ["e"]},),
+        "`l2=0.01`",
+    ),
+    swap("a rate that is too high", fast, 1e300, 0.01, says="lower `learning_rate=1e+300`"),
+    Row(
+        "a rate that is too high for chunks",
+        fast,
+        {"rate": 1e300, "method": "partial_fit"},
+        ({"rate": 0.01},),
+        "lower `learning_rate=1e+300`",
+    ),
+    Row(
+        "a stream for a learner in memory",
+        fit,
+        {"rows": Later(stream), "learner": "pcd", **QUICK},
+        ({"rows": Later(lambda: stream().in_memory())},),
+        "`stream.in_memory()`",
+    ),
+    Row(
+        "a checkpoint of densities of another library",
+        resumed,
+        {"machine": Later(kernel_density)},
+        ({"checkpoint": False},),
+        "leave `checkpoint` out",
+    ),
+    Row(
+        "pictures of what a machine lacks",
+        gb.plots.filters,
+        {"machine": Later(fitted)},
+        ({"machine": Later(lambda: fitted("rbm")), "shape": (1, 3)},),
+        "draw this picture of a RestrictedBoltzmannMachine",
+    ),
+    Row(
+        "columns that say the same",
+        fit,
+        {"rows": BITS.assign(c=BITS["a"]), "l2": 0.01},
+        ({"drop": ["c"]},),
+        "do not distinguish",
+    ),
+    swap(
+        "no results of papers",
+        lambda where: write_docs(where, folder_path()),
+        Later(lambda: folder_path() / "sub"),
+        Later(lambda: results()),
+        says="gibbsian reproduce",
+    ),
+    swap(
+        "results that are no JSON",
+        read_records,
+        Later(lambda: results(b"{")),
+        Later(lambda: results()),
+        says="run gibbsian reproduce again",
+    ),
+    swap(
+        "errors on rows that say nothing of a column",
+        lambda rows: gb.uncertainty.standard_errors(gb.BoltzmannMachine(learner="mple").fit(BITS), rows),
+        BITS.head(1),
+        BITS,
+        says="`l2=0.01`",
+    ),
+    swap(
+        "errors of a learner that a file does not hold",
+        lambda learner: gb.uncertainty.standard_errors(of_own_learner().set_params(learner=learner), BITS),
+        "mine",
+        Later(lambda: gb.learners.LEARNERS.create("mple", l2=0.1)),
+        says="set machine.learner",
+    ),
+]
+
+PARTS = [*MODELS, *DOMAINS, *EXPECTED, *ENGINES, *SAMPLERS, *LEARNED, *ANSWERS, *DATA, *COSTS, *OTHERS, *FILES]
