@@ -922,9 +922,9 @@ LEARNED = [
     Row(
         "parameters that ran away, perhaps",
         fit,
-        {"rows": MAJORITY_HOLE, "learner": "mple", "max_iter": 2000},
+        {"rows": MAJORITY_HOLE, "learner": "mple", "max_iter": 2000, "l2": 0.0},
         ({"drop": ["d"], "l2": OUT},),
-        "`l2=0.01`",
+        "`l2='auto'`",
     ),
     swap(
         "no candidates of a full span", lambda given: span(candidates=given), [], ["span-greedy"], says="at least one"
@@ -1536,7 +1536,7 @@ OTHERS = [
         lambda machine, **how: gb.MachineMixture(
             **{"n_components": 2, "machine": machine, "random_state": 0, **how}
         ).fit(BITS),
-        {"machine": Later(lambda: gb.BoltzmannMachine()), "assignment": "hard"},
+        {"machine": Later(lambda: gb.BoltzmannMachine(l2=0.0)), "assignment": "hard"},
         ({"machine": Later(lambda: gb.BoltzmannMachine(l2=0.1))},),
         "a penalty in the machine",
         but=("l2",),
@@ -1758,9 +1758,9 @@ FILES = [
     Row(
         "parameters that run away",
         fit,
-        {"rows": PENTAGON, "learner": "mle", "max_iter": 2000},
+        {"rows": PENTAGON, "learner": "mle", "max_iter": 2000, "l2": 0.0},
         ({"drop": ["e"]},),
-        "`l2=0.01`",
+        "`l2='auto'`",
     ),
     swap("a rate that is too high", fast, 1e300, 0.01, says="lower `learning_rate=1e+300`"),
     Row(
@@ -1817,7 +1817,7 @@ FILES = [
         lambda rows: gb.uncertainty.standard_errors(gb.BoltzmannMachine(learner="mple").fit(BITS), rows),
         BITS.head(1),
         BITS,
-        says="`l2=0.01`",
+        says="fit with a penalty",
     ),
     swap(
         "errors of a learner that a file does not hold",

@@ -298,15 +298,15 @@ READING = [
 
 # -- fits -------------------------------------------------------------------------------------------------------------
 FITS = [
-    Row("a constant column", fit, {"rows": CONSTANT}, says="drop"),
-    Row("a constant column, dropped", fit, {"rows": CONSTANT}, ({"drop": ["c"]},), "drop it"),
+    Row("a constant column", fit, {"rows": CONSTANT, "l2": 0.0}, says="drop"),
+    Row("a constant column, dropped", fit, {"rows": CONSTANT, "l2": 0.0}, ({"drop": ["c"]},), "drop it"),
     Row("twins", fit, {"rows": TWINS}),
     Row("one implies the other", fit, {"rows": IMPLIED}),
-    Row("never together", fit, {"rows": DISJOINT}, says="leave the edge out"),
+    Row("never together", fit, {"rows": DISJOINT, "l2": 0.0}, says="leave the edge out"),
     Row(
         "never together, without the edge",
         fit,
-        {"rows": DISJOINT},
+        {"rows": DISJOINT, "l2": 0.0},
         ({"graph": [("a", "c"), ("b", "c")]},),
         "leave the edge out",
     ),
@@ -827,15 +827,15 @@ def command(args, more=()):
 
 FIT = "--out|new.gibbs"
 COMMANDS = [
-    Command("fit: a constant column", command, {"args": f"fit|constant.csv|{FIT}"}),
+    Command("fit: a constant column", command, {"args": f"fit|constant.csv|{FIT}|--l2|0"}),
     Command(
         "fit: a constant column, dropped",
         command,
-        {"args": f"fit|constant.csv|{FIT}"},
+        {"args": f"fit|constant.csv|{FIT}|--l2|0"},
         ({"more": ("--drop", "c")},),
         "drop it",
     ),
-    Command("fit: twins", command, {"args": f"fit|twins.csv|{FIT}"}),
+    Command("fit: twins", command, {"args": f"fit|twins.csv|{FIT}|--l2|0"}),
     Command(
         "structure: too exact",
         command,
@@ -982,7 +982,7 @@ COMMANDS = [
         command,
         {"args": f"fit|numbers.csv|{FIT}|--model|gaussian|--coding|spin"},
         ({"args": f"fit|numbers.csv|{FIT}|--model|gaussian"},),
-        "leave --coding",
+        "--coding, --binarize",
     ),
     Command(
         "fit: from the disk with weights",
@@ -1329,7 +1329,7 @@ DEEPER = [
         errors_of,
         {"rows": TWINS, "learner": "mple", "l2": 0.0},
         ({"l2": 0.01}, {"rows": BITS}),
-        "`l2=0.01`",
+        "`l2='auto'`",
     ),
     Row(
         "errors of a converted machine",
@@ -1353,7 +1353,7 @@ DEEPER = [
         lambda rows, n: gb.uncertainty.bootstrap(fit(rows), rows, n, random_state=0),
         {"rows": BITS.head(12), "n": 4},
         ({"rows": BITS},),
-        "add a penalty such as l2=0.01, or drop",
+        "add a penalty by l2='auto', or drop",
     ),
     # structure
     Row("an unknown way to a structure", structure, {"method": "magic"}, ({"method": "rise"},), "rise"),
@@ -1608,7 +1608,7 @@ DEEPER = [
         field,
         {"rows": BITS, "potentials": "triple", "graph": "chain"},
         ({"potentials": "bias,product"},),
-        "bias, square, indicator",
+        "square, indicator",
     ),
     # pictures
     Row(
@@ -2082,7 +2082,7 @@ KINDS = [
         lambda l2, rows: fit(rows, learner="mean-field", l2=l2),
         {"rows": CONSTANT, "l2": 0.0},
         ({"l2": 0.01}, {"rows": BITS}),
-        "`l2=0.01`",
+        "`l2='auto'`",
     ),
     # domains and states
     Row(
