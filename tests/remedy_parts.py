@@ -1088,13 +1088,6 @@ ANSWERS = [
         "a restricted machine, or discrete columns",
     ),
     Row(
-        "a belief network with many missing cells",
-        ask,
-        {"kind": "wide-dbn", "question": "score_samples", "X": WIDE_GAPS},
-        ({"X": WIDE}, {"kind": "wide-dbm"}),
-        "a DeepBoltzmannMachine",
-    ),
-    Row(
         "queries to a tall belief network",
         ask,
         {"kind": "tall-dbn", "question": "query", "query": "P(a)"},
@@ -1200,11 +1193,18 @@ ANSWERS = [
         "max_iter",
     ),
     Row(
-        "moments that were not kept",
-        lambda rows: gb.PottsMachine(l2=0.1).fit(rows).result_.training,
-        {"rows": CATEGORIES.mask(CATEGORIES == "top")},
-        ({"rows": CATEGORIES},),
-        "complete rows",
+        "moments of a model that is not learned by them",
+        lambda look: look(fitted("mixture")),
+        {"look": lambda machine: machine.result_.training},
+        ({"look": lambda machine: machine.score(NUMBERS)},),
+        "compare `score`",
+    ),
+    Row(
+        "too few rows to choose a penalty by",
+        fit,
+        {"rows": BITS.head(5), "l2": "cv"},
+        ({"l2": 0.1}, {"l2": "auto"}),
+        "a number, or 'auto'",
     ),
     Row(
         "tables of couplings of more than couplings",
@@ -1495,13 +1495,6 @@ OTHERS = [
             {"picture": lambda machine: gb.plots.convergence(machine)},
         ),
         "`free_energies` or `convergence`",
-    ),
-    Row(
-        "moments of rows with holes",
-        lambda rows: gb.plots.moment_scatter(fitted("potts"), rows),
-        {"rows": CATEGORIES.mask(CATEGORIES == "top")},
-        ({"rows": CATEGORIES},),
-        "complete rows",
     ),
     Row(
         "filters of categories",
