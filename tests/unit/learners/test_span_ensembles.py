@@ -184,10 +184,10 @@ def test_held_out_rows_are_drawn_without_replacement(rng):
     ("settings", "message"),
     [
         ({"candidates": []}, "is empty: give at least one learner"),
-        ({"candidates": ["span-greedy", "quick"]}, "learner='quick' is not known"),
+        ({"candidates": ["span-greedy", "quick"]}, "learner='quick' learns no full span"),
         ({"candidates": "span-greedy:l3=1"}, "learner='span-greedy' has no setting l3"),
         ({"candidates": "span-greedy:l2"}, "'l2' has no value: write it as in l2=0.01"),
-        ({"candidates": [{"l2": 1.0}]}, "a learner object"),
+        ({"candidates": [{"l2": 1.0}]}, "learns no full span"),
         ({"candidates": "span-greedy:l2=-1"}, r"l2=-1\.0 must be at least 0"),
         ({"combine": "mean"}, "combine='mean' is not known: use one of best, stack"),
         ({"unseen_fraction": np.nan}, "unseen_fraction=nan must be a finite number"),
