@@ -143,7 +143,8 @@ class Problem:
     def answer(self, kept: np.ndarray, path: Any, method: str) -> StructureResult:
         """Refit on the candidates where `kept` is true."""
         graph = Graph(self.candidates.n_nodes, self.candidates.edges[kept])
-        machine = BoltzmannMachine(graph, learner=self.learner, l2=self.l2, bias=self.bias)
+        penalty = self.l2 or "auto"  # the search has ended: a refit without a finite maximum falls back on 1 / rows
+        machine = BoltzmannMachine(graph, learner=self.learner, l2=penalty, bias=self.bias)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # its remedies are settings of a fit, not of a search
             machine.fit(self.data)
