@@ -237,7 +237,7 @@ class Answers:
         self, rng: np.random.Generator, method: str | Expectation = "auto", n_samples: int | None = None
     ) -> Estimate:
         """Return the expected statistics in the layout of theta, with standard errors."""
-        if method == "auto":
+        if isinstance(method, str) and method == "auto":
             if n_samples is not None:
                 return self.expect(rng, "monte-carlo", n_samples)
             try:
@@ -245,6 +245,10 @@ class Answers:
             except TooExpensiveError:
                 return self.expect(rng, "monte-carlo")
         expectation: Any = EXPECTATIONS.create(method) if isinstance(method, str) else method
+        if not hasattr(expectation, "init"):
+            raise ArgumentError(
+                f"must be one of auto, {', '.join(EXPECTATIONS)} or an expectation", argument="method", value=method
+            )
         if n_samples is not None:
             expectation = _with_samples(expectation, method, n_samples)
         return expectation(self.model, expectation.init(self.model, None, rng))[0]
