@@ -21,6 +21,9 @@ with put_off("scipy.stats", "scipy.special", "pandas", "numpy.f2py"):
     )
     from sklearn.utils.validation import validate_data as _validated
 
+# What a sentence repeats of an error at most: some print the table.
+MOST_WORDS = 600
+
 
 def validate_data(estimator: Any, *tables: Any, **how: Any) -> Any:
     """Check a table as scikit-learn does, in its words and with errors of the library."""
@@ -28,8 +31,8 @@ def validate_data(estimator: Any, *tables: Any, **how: Any) -> Any:
         return _validated(estimator, *tables, **how)
     except TypeError as error:  # the words of NumPy go on for long
         raise CellTypeError(" ".join(str(error).split()).partition(". ")[0], "give numbers") from None
-    except ValueError as error:
-        raise DataError(" ".join(str(error).split())) from None
+    except (ValueError, OverflowError) as error:
+        raise DataError(" ".join(str(error).split())[:MOST_WORDS]) from None
 
 
 __all__ = [

@@ -351,16 +351,26 @@ def check(owner: Any) -> None:
     gibbsian.errors.ArgumentError: steps=2.5 must be a whole number
     """
     for name, value, setting in _values(owner):
-        check_value(name, value, setting)
-        if setting.kind != "any" and (plain := as_plain(value)) is not value:
+        if (plain := check_value(name, value, setting)) is not value:
             object.__setattr__(owner, name, plain)  # some that declare settings are frozen
 
 
-def check_value(name: str, value: Any, setting: Setting) -> None:
-    """Raise `ArgumentError` unless a value is one that a setting may have."""
+def check_value(name: str, value: Any, setting: Setting) -> Any:
+    """Raise `ArgumentError` unless a value is one that a setting may have; return it, a number as Python's own."""
     refusal, _, remedy = setting.refusal(value).partition(": ")
     if refusal:
         raise ArgumentError(refusal, remedy, argument=name, value=value)
+    plain = value if setting.kind == "any" else as_plain(value)
+    endless = setting.kind == "number" and isinstance(plain, int) and abs(plain) > LARGEST_WHOLE
+    return float(plain) if endless else plain
+
+
+def check_method(method: Any) -> None:
+    """Raise unless a method is a name, or an object that can be started."""
+    if not isinstance(method, str) and (isinstance(method, type) or not hasattr(method, "init")):
+        raise ArgumentError(
+            "must be the name of a method or an object that is one", "leave it out", argument="method", value=method
+        )
 
 
 def _values(owner: Any) -> Iterator[tuple[str, Any, Setting]]:
@@ -381,4 +391,12 @@ def non_defaults(owner: Any) -> dict[str, Any]:
     {'steps': 3}
     """
     defaults = {part.name: part.default for part in dataclasses.fields(owner)}
-    return {name: value for name, value, _ in _values(owner) if value is not defaults[name] and value != defaults[name]}
+    return {name: value for name, value, _ in _values(owner) if not _same(value, defaults[name])}
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether a value is the default; arrays never are, and some things cannot be compared."""
+    try:
+        return value is default or bool(value == default)
+    except (TypeError, ValueError):
+        return False

@@ -106,7 +106,7 @@ class TestQuestions:
     @pytest.mark.parametrize("method", [3, None, [], np.array([1, 2])])
     def test_a_method_that_is_none(self, method):
         machine = gb.BoltzmannMachine().fit(X)
-        refused(lambda: machine.expect(method=method), "method=", "must be one of auto")
+        refused(lambda: machine.expect(method=method), "method=", "must be the name of a method")
 
     def test_holes_of_gaussian_units(self):
         rows = table("gaussian")

@@ -237,7 +237,7 @@ class Answers:
         self, rng: np.random.Generator, method: str | Expectation = "auto", n_samples: int | None = None
     ) -> Estimate:
         """Return the expected statistics in the layout of theta, with standard errors."""
-        if isinstance(method, str) and method == "auto":
+        if method == "auto":
             if n_samples is not None:
                 return self.expect(rng, "monte-carlo", n_samples)
             try:
@@ -245,10 +245,6 @@ class Answers:
             except TooExpensiveError:
                 return self.expect(rng, "monte-carlo")
         expectation: Any = EXPECTATIONS.create(method) if isinstance(method, str) else method
-        if not hasattr(expectation, "init"):
-            raise ArgumentError(
-                f"must be one of auto, {', '.join(EXPECTATIONS)} or an expectation", argument="method", value=method
-            )
         if n_samples is not None:
             expectation = _with_samples(expectation, method, n_samples)
         return expectation(self.model, expectation.init(self.model, None, rng))[0]
@@ -263,7 +259,7 @@ def rows_like(data: Dataset, states: np.ndarray) -> Dataset:
 def annealing_of(n_samples: int | None, betas: int | None) -> Annealing:
     """Return annealing with the numbers that are given and its own for the others."""
     if n_samples is not None:
-        check_value("n_samples", n_samples, Setting("Walkers.", "whole", low=2))
+        n_samples = check_value("n_samples", n_samples, Setting("Walkers.", "whole", low=2))
     settings: dict[str, Any] = {"n_walkers": n_samples, "betas": betas}
     return Annealing(**{name: value for name, value in settings.items() if value is not None})
 

@@ -67,7 +67,7 @@ def label_key(label: Any) -> Token | None:
 def as_label(value: Any, token: Token) -> Any:
     """Return a value as it is shown and stored: a number, a truth value, or a word in its own letter case."""
     if isinstance(token, float):
-        return int(token) if token.is_integer() else token
+        return int(token) if token.is_integer() and abs(token) < 2**53 else token
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, bytes):
