@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint docs dist bench bench-peers capabilities papers reproduce format clean setup
+.PHONY: demo test fuzz crash lint docs dist bench bench-peers capabilities papers reproduce format clean setup
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gibbsian needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -19,6 +19,12 @@ demo: $(READY)  ## fit the embedded house votes with both learners
 
 test: $(READY)  ## every test, doctests included
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+fuzz: $(READY)  ## hostile calls, command lines and files for a while: SECONDS=300 SEED=0
+	$(BIN)/python tests/fuzz.py --seconds $(or $(SECONDS),300) --seed $(or $(SEED),0)
+
+crash: $(READY)  ## processes killed at random, full disks, closed streams: SECONDS=300 SEED=0
+	$(BIN)/python tests/crash.py --seconds $(or $(SECONDS),300) --seed $(or $(SEED),0)
 
 lint: $(READY)  ## style, types, import layers
 	$(BIN)/ruff check src tests benchmarks

@@ -823,7 +823,6 @@ COMMANDS = [
         ({"more": ("--tol", "1e-6")},),
         "--tol 1e-30",
     ),
-    Command("structure: twins", command, {"args": "structure|twins.csv"}, ({"more": ("--l2", "0.01")},), "a penalty"),
     Command(
         "structure: a constant column",
         command,

@@ -16,6 +16,9 @@ from typing import Any
 # Frames of these packages are ours or run ours (pipelines, searches): a warning points at whoever called them.
 OUR_PACKAGES = ("gibbsian", "sklearn")
 _CODE = re.compile(r"`([^`]*)`")
+# A cell, a name or a number may have any length, a sentence has not.
+_LONG_WORD = re.compile(r"(\S{120})\S{160,}(\S{20})")
+MOST_OF_A_VALUE = 200
 _NOT_GIVEN: Any = object()
 
 
@@ -64,10 +67,10 @@ class Message:
 
     def sentence(self, spell: Callable[[str], str] = str) -> str:
         """Word the parts, with every piece of code spelled by `spell`."""
-        given = "" if self.value is _NOT_GIVEN else f"={self.value!r}"
+        given = "" if self.value is _NOT_GIVEN else f"={' '.join(_shown(self.value).split())}"
         subject = "" if self.argument is None else f"`{self.argument}{given}` "
         text = f"{subject}{self.reason}" + (f": {self.remedy}" if self.remedy else "")
-        return spelled(text, spell)
+        return _LONG_WORD.sub(lambda word: f"{word[1]}...{word[2]}", spelled(text, spell))
 
     def also(self, remedy: str) -> str:
         """Return the remedy with another one after it."""
@@ -81,6 +84,15 @@ class Message:
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self
+
+
+def _shown(value: Any) -> str:
+    """Write a value, what is long with its end left out."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        return f"a number of {value.bit_length()} bits"
+    return text if len(text) <= MOST_OF_A_VALUE else f"{text[:MOST_OF_A_VALUE]}..."
 
 
 def _rebuilt(kind: type, reason: str, remedy: str, argument: str | None, given: bool, value: Any) -> Any:
@@ -101,6 +113,10 @@ class GibbsianError(Message, Exception):
 
 class DataError(GibbsianError, ValueError):
     """The data cannot be used as it is (a bad column, row, value or weight)."""
+
+
+class CellTypeError(DataError, TypeError):
+    """A cell holds neither a number nor a label."""
 
 
 class CodingError(DataError):
@@ -137,6 +153,10 @@ class FileFormatError(GibbsianError, ValueError):
 
 class StorageError(GibbsianError, OSError):
     """A file could not be written; what stood there before is unchanged."""
+
+
+class WorkerLostError(GibbsianError, RuntimeError):
+    """A process that worked for this one has ended before its work."""
 
 
 class GibbsianWarning(Message, UserWarning):

@@ -19,6 +19,11 @@ from gibbsian.errors import GraphError
 from gibbsian.resources import memory_limit, require_memory
 from gibbsian.rng import RandomState, as_generator
 
+# Two candidate edges of each node, a mask, and the edges that are kept, sorted.
+BYTES_A_LATTICE_NODE = 120.0
+# Of 'RxC': more name no graph that a machine holds.
+MOST_DIGITS = 24
+
 if TYPE_CHECKING:
     import networkx
 
@@ -289,6 +294,11 @@ def grid(rows: int, columns: int) -> Graph:
     """
     _check_size(rows)
     _check_size(columns)
+    require_memory(
+        BYTES_A_LATTICE_NODE * rows * columns,
+        f"a grid of {rows} x {columns} nodes",
+        "a grid has a node for each column",
+    )
     node = np.arange(rows * columns)
     edges = np.stack([node, node + 1, node, node + columns], axis=1).reshape(-1, 2)  # to the right, then down
     inside = np.stack([node % columns < columns - 1, node < (rows - 1) * columns], axis=1)
@@ -405,7 +415,7 @@ def named_graph(word: str, n_nodes: int) -> Graph:
         return grid(1, n_nodes)
     kind, _, shape = word.partition(":")
     rows, _, columns = shape.partition("x")
-    if kind == "grid" and rows.isdigit() and columns.isdigit():
+    if kind == "grid" and rows.isdecimal() and columns.isdecimal() and len(shape) <= MOST_DIGITS:
         return grid(int(rows), int(columns))
     raise GraphError(
         "is not known",

@@ -3,6 +3,9 @@
 They are half of the time of a first fit in a new process, and are loaded when something in them is asked for.
 """
 
+from typing import Any
+
+from gibbsian.errors import CellTypeError, DataError
 from gibbsian.lazy import put_off
 
 with put_off("scipy.stats", "scipy.special", "pandas", "numpy.f2py"):
@@ -15,8 +18,22 @@ with put_off("scipy.stats", "scipy.special", "pandas", "numpy.f2py"):
         _check_sample_weight,
         check_is_fitted,
         column_or_1d,
-        validate_data,
     )
+    from sklearn.utils.validation import validate_data as _validated
+
+# What a sentence repeats of an error at most: some print the table.
+MOST_WORDS = 600
+
+
+def validate_data(estimator: Any, *tables: Any, **how: Any) -> Any:
+    """Check a table as scikit-learn does, in its words and with errors of the library."""
+    try:
+        return _validated(estimator, *tables, **how)
+    except TypeError as error:  # the words of NumPy go on for long
+        raise CellTypeError(" ".join(str(error).split()).partition(". ")[0], "give numbers") from None
+    except (ValueError, OverflowError) as error:
+        raise DataError(" ".join(str(error).split())[:MOST_WORDS]) from None
+
 
 __all__ = [
     "BaseEstimator",

@@ -18,6 +18,9 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 
+# Beyond these a square, or an index, is no number of the machine.
+LARGEST, LARGEST_WHOLE = 1e100, 2**53
+
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
@@ -64,7 +67,7 @@ class Setting:
         """Say what a value must be; the empty string where it is."""
         if self.kind == "any" or (value is None and self.optional):
             return ""
-        plain = value.item() if isinstance(value, np.generic) else value
+        plain = as_plain(value)
         if any(type(plain) is type(word) and plain == word for word in self.words):
             return ""
         if self.kind == "choice":
@@ -82,8 +85,15 @@ class Setting:
         if (number > self.low if self.open_low else number >= self.low) and (
             number < self.high if self.open_high else number <= self.high
         ):
-            return ""
+            return self._out_of_reach(number)
         return f"must be {self.range}"
+
+    def _out_of_reach(self, number: float) -> str:
+        """Say of a number that may be, but not be computed with, on which side it is."""
+        if abs(number) > (LARGEST_WHOLE if self.kind == "whole" else LARGEST):
+            return "is too large to compute with"
+        positive = self.open_low and self.low == 0
+        return "is too small to compute with" if positive and number < 1 / LARGEST else ""
 
     @property
     def range(self) -> str:
@@ -104,6 +114,15 @@ class Setting:
             return f"{{{words}}}"
         optional = " or None" if self.optional else ""
         return names[self.kind] + (f" or {words}" if words else "") + optional
+
+
+def as_plain(value: Any) -> Any:
+    """Return a number as Python's own: narrow ones of NumPy overflow in what follows, fractions stay objects."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, int | float) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def _finite(value: Any) -> float | None:
@@ -318,7 +337,7 @@ def _settings_of_class(cls: type) -> dict[str, Setting]:
 
 
 def check(owner: Any) -> None:
-    """Raise `ArgumentError` unless every declared setting has a value that it may have.
+    """Raise `ArgumentError` unless every declared setting has a value that it may have; leave numbers as Python's own.
 
     Examples
     --------
@@ -332,14 +351,26 @@ def check(owner: Any) -> None:
     gibbsian.errors.ArgumentError: steps=2.5 must be a whole number
     """
     for name, value, setting in _values(owner):
-        check_value(name, value, setting)
+        if (plain := check_value(name, value, setting)) is not value:
+            object.__setattr__(owner, name, plain)  # some that declare settings are frozen
 
 
-def check_value(name: str, value: Any, setting: Setting) -> None:
-    """Raise `ArgumentError` unless a value is one that a setting may have."""
+def check_value(name: str, value: Any, setting: Setting) -> Any:
+    """Raise `ArgumentError` unless a value is one that a setting may have; return it, a number as Python's own."""
     refusal, _, remedy = setting.refusal(value).partition(": ")
     if refusal:
         raise ArgumentError(refusal, remedy, argument=name, value=value)
+    plain = value if setting.kind == "any" else as_plain(value)
+    endless = setting.kind == "number" and isinstance(plain, int) and abs(plain) > LARGEST_WHOLE
+    return float(plain) if endless else plain
+
+
+def check_method(method: Any) -> None:
+    """Raise unless a method is a name, or an object that can be started."""
+    if not isinstance(method, str) and (isinstance(method, type) or not hasattr(method, "init")):
+        raise ArgumentError(
+            "must be the name of a method or an object that is one", "leave it out", argument="method", value=method
+        )
 
 
 def _values(owner: Any) -> Iterator[tuple[str, Any, Setting]]:
@@ -360,4 +391,12 @@ def non_defaults(owner: Any) -> dict[str, Any]:
     {'steps': 3}
     """
     defaults = {part.name: part.default for part in dataclasses.fields(owner)}
-    return {name: value for name, value, _ in _values(owner) if value is not defaults[name] and value != defaults[name]}
+    return {name: value for name, value, _ in _values(owner) if not _same(value, defaults[name])}
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether a value is the default; arrays never are, and some things cannot be compared."""
+    try:
+        return value is default or bool(value == default)
+    except (TypeError, ValueError):
+        return False

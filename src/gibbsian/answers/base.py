@@ -259,7 +259,7 @@ def rows_like(data: Dataset, states: np.ndarray) -> Dataset:
 def annealing_of(n_samples: int | None, betas: int | None) -> Annealing:
     """Return annealing with the numbers that are given and its own for the others."""
     if n_samples is not None:
-        check_value("n_samples", n_samples, Setting("Walkers.", "whole", low=2))
+        n_samples = check_value("n_samples", n_samples, Setting("Walkers.", "whole", low=2))
     settings: dict[str, Any] = {"n_walkers": n_samples, "betas": betas}
     return Annealing(**{name: value for name, value in settings.items() if value is not None})
 

@@ -216,7 +216,7 @@ class LayerAnswers(Answers):
         if method not in ("auto", "exact", "gibbs"):
             raise ArgumentError("is not known", "use one of auto, exact, gibbs", argument="method", value=method)
         if n_steps is not None:
-            check_value("n_steps", n_steps, _N_STEPS)
+            n_steps = check_value("n_steps", n_steps, _N_STEPS)
         chains_asked = n_steps is not None or start is not None
         if method == "exact" and chains_asked:
             raise ArgumentError("`n_steps` and `start` belong to `method='gibbs'`", "leave them out")
@@ -517,7 +517,7 @@ def asked_exactly(exactly: Any, n_samples: int | None, betas: int | None) -> boo
     if exactly is not None and not isinstance(exactly, bool | np.bool_):
         raise ArgumentError("must be True, False or None", argument="exact", value=exactly)
     if n_samples is not None:
-        check_value("n_samples", n_samples, _N_SAMPLES)
+        n_samples = check_value("n_samples", n_samples, _N_SAMPLES)
     asked = n_samples is not None or betas is not None
     if exactly and asked:
         raise ArgumentError("`n_samples` and `betas` belong to `exact=False`", "leave them out")

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import itertools
 import os
+import signal
 import sys
 from typing import Any, NoReturn
 
@@ -103,6 +104,9 @@ for command in itertools.chain(*GROUPS.values()):
 
 def run() -> NoReturn:
     """Run the command line and leave the process with its exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does: in order, with nothing left behind
+    for name in ("stdout", "stderr"):  # Python has None for one that was closed
+        setattr(sys, name, getattr(sys, name) or open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - to the end
     gc.set_threshold(100_000)  # a tenth of the start went into looking for cycles among what imports leave for good
     try:
         app.main()

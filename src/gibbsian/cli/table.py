@@ -78,11 +78,11 @@ def _other_arrays(path: Path) -> list[str]:
     """The tables of an .npz file besides the one that is read where none is named."""
     import numpy as np
 
-    from gibbsian.data.files import ARRAY_KEYS
+    from gibbsian.data.files import ARRAY_KEYS, readable
 
     if path.suffix.lower() != ".npz" or not path.is_file():
         return []
-    with np.load(path, allow_pickle=False) as arrays:
+    with readable(path, ".npz"), np.load(path, allow_pickle=False) as arrays:
         return [key for key in arrays.files if key not in ARRAY_KEYS and arrays[key].ndim == 2]
 
 

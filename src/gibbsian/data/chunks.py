@@ -27,6 +27,8 @@ def count_rows(source: Any) -> int | None:
             return None
         with readable(Path(source), "Parquet"), open_parquet(Path(source)) as file:
             return file.metadata.num_rows
+    if shape := getattr(source, "shape", None):  # sparse arrays have no length
+        return shape[0]
     return getattr(source, "n_rows", None) or (len(source) if hasattr(source, "__len__") else None)
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import lzma
+import os
+import stat
 import sys
 import zipfile
+import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
@@ -54,16 +57,24 @@ def read_file(path: Path, names: Sequence[str] | None = None) -> Table:
     if path == STDIN:
         return _with_rows(_read_text(path, names), path)
     path, key = _split_key(path)
-    if path.is_dir():
-        raise DataError(f"'{path}' is a folder", "name one of the files in it")
-    if not path.exists():
-        raise DataError(f"file '{path}' was not found", "check the path")
+    check_file(path)
     if (kind := format_of(path)[0]) not in readers:
         listed = f"{', '.join(readers)}, and text compressed as {', '.join(PACKINGS)}"
         raise DataError(f"file '{path}' has the unknown extension {path.suffix!r}", f"use one of {listed}")
     if path.stat().st_size == 0:
         raise DataError(f"file '{path}' is empty (0 bytes)")
     return _with_rows(readers[kind](path, names) if key is None else _read_npz(path, names, key), path)
+
+
+def check_file(path: Path) -> None:
+    """Raise unless a path leads to a file."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:  # also links in a circle, names that are too long or hold a zero
+        why = "" if isinstance(error, FileNotFoundError) else f" ({getattr(error, 'strerror', None) or error})"
+        raise DataError(f"file '{path}' was not found{why}", "check the path") from None
+    if stat.S_ISDIR(mode):
+        raise DataError(f"'{path}' is a folder", "name one of the files in it")
 
 
 def format_of(path: Path) -> tuple[str, str]:
@@ -83,6 +94,13 @@ def _too_large(path: Path, n_bytes: float) -> None:
     require_memory(n_bytes, f"reading '{path}'", INSTEAD)
 
 
+# What readers of damaged files raise.
+UNREADABLE = (
+    ArithmeticError, EOFError, LookupError, MemoryError, NotImplementedError, OSError, TypeError, ValueError,
+    lzma.LZMAError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+
+
 @contextmanager
 def readable(path: Path, kind: str) -> Iterator[None]:
     """Say of what cannot be read which file it is, and why."""
@@ -90,7 +108,7 @@ def readable(path: Path, kind: str) -> Iterator[None]:
         yield
     except GibbsianError:
         raise
-    except (ValueError, OSError, EOFError, NotImplementedError, KeyError, zipfile.BadZipFile, lzma.LZMAError) as error:
+    except UNREADABLE as error:
         why = str(error).strip().split("\n")[0][:200] or type(error).__name__
         raise DataError(f"file '{path}' is not a readable {kind} file", why) from None
 
@@ -221,6 +239,7 @@ def _delimiter(path: Path, lines: list[str]) -> str:
 
 
 def _fields(line: str, delimiter: str) -> list[str]:
+    csv.field_size_limit(max(csv.field_size_limit(), len(line)))
     return next(csv.reader([line], delimiter=delimiter))
 
 
@@ -366,7 +385,7 @@ def _read_npy(path: Path, names: Sequence[str] | None) -> Table:
 def _split_key(path: Path) -> tuple[Path, str | None]:
     """Part ``file.npz:key`` into the file and the name of an array in it."""
     file, found, key = path.name.rpartition(".npz:")
-    if not found or path.exists():
+    if not found or os.path.exists(path):
         return path, None
     return path.with_name(f"{file}.npz"), key
 

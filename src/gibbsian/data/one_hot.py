@@ -84,9 +84,14 @@ def _separated(names: Sequence[str], separator: str) -> dict[str, list[str]]:
 
 
 def _checked(table: Table, groups: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    if not isinstance(groups, Mapping) or not groups:
+        raise ArgumentError(
+            "must be a separator or map variables to their columns", "give '=' or {'colour': ['red', 'blue']}",
+            argument="one_hot", value=groups,
+        )  # fmt: skip
     owner: dict[str, str] = {}
     for name, columns in groups.items():
-        if isinstance(columns, str) or not len(columns):
+        if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
             raise ArgumentError(f"one_hot[{name!r}]={columns!r} must be a list of column names")
         for column in columns:
             table.place(column, f"one_hot[{name!r}]")

@@ -74,6 +74,8 @@ def table_from_array(source: Any) -> Table:
     names = default_names(array.shape[1])
     if array.dtype.kind == "c":
         raise DataError("Complex data not supported", "give real numbers or labels")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind in "biuf":
         require_memory(array.size * BYTES_PER_CELL, f"reading {array.shape[0]} x {array.shape[1]} cells", INSTEAD)
         return Table(names, array)

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from gibbsian.data.files import index_columns, open_npy, open_parquet, table_from_arrow
+from gibbsian.data.files import check_file, index_columns, open_npy, open_parquet, table_from_arrow
 from gibbsian.data.readers import table_from_array
 from gibbsian.data.table import Table, as_names, check_shape, default_names
 from gibbsian.errors import DataError
@@ -46,8 +46,7 @@ class RowFile:
 def open_row_file(path: Path) -> RowFile:
     """Open a file by its extension; nothing but its header is read."""
     kinds: dict[str, type[RowFile]] = {".npy": NpyRows, ".parquet": ParquetRows}
-    if not path.exists() or path.is_dir():
-        raise DataError(f"file '{path}' was not found", "check the path")
+    check_file(path)
     if path.suffix.lower() not in kinds:
         raise DataError(
             f"file '{path}' cannot be read in pieces",

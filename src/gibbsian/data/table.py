@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.errors import DataError
+from gibbsian.errors import CellTypeError, DataError
 
 # A value as it is compared: a number, or a word in lower case (a truth value is the word "true" or "false").
 Token = float | str
@@ -67,7 +67,7 @@ def label_key(label: Any) -> Token | None:
 def as_label(value: Any, token: Token) -> Any:
     """Return a value as it is shown and stored: a number, a truth value, or a word in its own letter case."""
     if isinstance(token, float):
-        return int(token) if token.is_integer() else token
+        return int(token) if token.is_integer() and abs(token) < 2**53 else token
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, bytes):
@@ -265,7 +265,9 @@ def _canonical_in(name: str, value: Any) -> Token | None:
         if isinstance(error, DataError):
             raise
         shown = f"{value!r}"[:80]
-        raise TypeError(f"column {name!r} holds {shown}, which is neither a number nor a label: {error}") from None
+        raise CellTypeError(
+            f"column {name!r} holds {shown}, which is neither a number nor a label: {error}", "convert or drop it"
+        ) from None
 
 
 def table_of_columns(names: Sequence[Hashable], columns: Sequence[np.ndarray | Factor]) -> Table:

@@ -44,7 +44,7 @@ from gibbsian.models.interactions import Interactions
 from gibbsian.registry import check_settings
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.scikit import BaseEstimator, DensityMixin, available_if, check_is_fitted, validate_data
-from gibbsian.settings import Setting, check, check_value, declared, free, number, whole
+from gibbsian.settings import Setting, check, check_method, check_value, declared, free, number, whole
 from gibbsian.storage import StoredModel, write_model
 from gibbsian.storage.checkpoints import as_checkpoint
 
@@ -62,6 +62,7 @@ ROW_WALKERS, ROW_BETAS = 20, 200
 # What a log-probability may be above zero by rounding, as a share of the log-weights.
 ROUNDING = 1e-9
 _N_SAMPLES = Setting("How many rows.", "whole", low=1)
+_TEMPERATURE = Setting("T.", "number", low=0, open_low=True)
 
 
 class ScoreInterval(NamedTuple):
@@ -679,10 +680,11 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
         1.3863
         """
         answers, asked = self._answers, n_samples is not None or betas is not None
+        check_method(method)
         if method not in ("auto", "exact", "ais"):
             raise ArgumentError("is not known", "use one of auto, exact, ais", argument="method", value=method)
         if n_samples is not None:
-            check_value("n_samples", n_samples, Setting("Walkers.", "whole", low=2))
+            n_samples = check_value("n_samples", n_samples, Setting("Walkers.", "whole", low=2))
         if method == "exact" and asked:
             raise ArgumentError("`n_samples` and `betas` belong to `method='ais'`", "leave them out")
         if method == "exact" or (method == "auto" and not asked):
@@ -712,6 +714,9 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
         >>> gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]).expect().mean.round(2).tolist()
         [0.2, 0.2, 0.2]
         """
+        check_method(method)
+        if n_samples is not None:
+            n_samples = check_value("n_samples", n_samples, _N_SAMPLES)
         return self._ask("expect")(self._rng(), method, n_samples)
 
     def sample(
@@ -750,8 +755,10 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
         (3, 2)
         """
         answers = self._answers
-        check_value("n_samples", n_samples, _N_SAMPLES)
+        n_samples = check_value("n_samples", n_samples, _N_SAMPLES)
+        check_method(method)
         if temperature is not None:
+            temperature = check_value("temperature", temperature, _TEMPERATURE)
             answers = answers_about(self.model_.at_temperature(temperature))
         states, hidden = answers.sample(n_samples, self._rng(random_state), method, **options)
         rows = self.coding_.decode(states)

@@ -12,6 +12,7 @@ from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.penalty import l2_setting
 from gibbsian.learners import as_learner
 from gibbsian.learners.recipe import LOG_PRIOR
+from gibbsian.objectives.priors import check_prior
 from gibbsian.scikit import TransformerMixin, _check_feature_names_in, check_is_fitted
 from gibbsian.settings import declared, free, number
 
@@ -41,6 +42,7 @@ class LearnedMachine(Estimator):
 
     def _learner_named(self, name: Any, **settings: Any) -> Any:
         """Return a learner by its name, with the penalties, or the learner itself."""
+        check_prior(self.log_prior)
         return as_learner(name, l1=self.l1, l2=self._l2, log_prior=self.log_prior, **settings)
 
 

@@ -16,7 +16,7 @@ from gibbsian.learners import HeldOut, Minibatch
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import Layer
-from gibbsian.settings import declared, free, positional
+from gibbsian.settings import LARGEST_WHOLE, declared, free, positional
 from gibbsian.storage import StoredModel
 
 
@@ -47,7 +47,9 @@ class DeepMachine(LayeredMachine):
         given = (self.n_components,) if isinstance(self.n_components, Integral) else self.n_components
         # sets and mappings have no lowest layer
         sizes = tuple(given) if isinstance(given, Sequence) or getattr(given, "ndim", 0) == 1 else ()
-        if not sizes or not all(isinstance(n, Integral) and not isinstance(n, bool) and int(n) >= 1 for n in sizes):
+        if not sizes or not all(
+            isinstance(n, Integral) and not isinstance(n, bool) and 1 <= int(n) <= LARGEST_WHOLE for n in sizes
+        ):
             raise ArgumentError(
                 "must be the numbers of units of the hidden layers from the lowest, such as (64, 32)",
                 argument="n_components",

@@ -174,11 +174,6 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
             _refuse_sparse(X)
         return super().predict(X, columns, losses)
 
-    @available_if(_has_values)
-    def impute(self, X: Any) -> Any:
-        """Return X with each missing cell set to its most probable value; frames come back as frames."""
-        return super().impute(X)
-
     def _feature_names(self) -> list[str]:
         prefix, n_units = type(self).__name__.lower(), self.model_.layers[-1].n_units
         return [f"{prefix}{k}" for k in range(n_units)]

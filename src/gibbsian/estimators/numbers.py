@@ -9,7 +9,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.numbers import check_squares
-from gibbsian.data.table import Table
+from gibbsian.data.table import Table, as_names
 from gibbsian.errors import DataError
 from gibbsian.scikit import check_is_fitted, validate_data
 
@@ -25,6 +25,7 @@ class NumberTables:
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
         X = X if fitting else self._modelled(X)  # type: ignore[attr-defined]
         if not isinstance(X, Dataset | Table | str | os.PathLike) and not getattr(X, "on_disk", False):
+            as_names(getattr(X, "columns", ()))
             X = self._table(X, fitting)
         return self._prepared(super()._read(X, fitting, sample_weight))  # type: ignore[misc]
 

@@ -145,7 +145,7 @@ def _continuum(support: Any, n_nodes: int) -> Continuum:
     word, *numbers = support.split(":") if isinstance(support, str) else ("interval", *np.ravel(support))
     try:
         low, high = (float(number) for number in (numbers or (0, 1)))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         word = ""
     if word not in ("interval", "gaussian"):
         raise ArgumentError(

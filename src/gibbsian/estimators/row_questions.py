@@ -11,6 +11,7 @@ from gibbsian.answers.unusual import shown_probabilities
 from gibbsian.data import Dataset
 from gibbsian.data.chunks import chunks, count_rows, is_streamed, names_of, values_of, with_cells
 from gibbsian.data.rules import OneHot
+from gibbsian.errors import DataError
 from gibbsian.progress import report
 
 
@@ -22,6 +23,8 @@ def parts(machine: Any, source: Any) -> Iterator[tuple[int, Any, Dataset]]:
         yield start, part, data
         start += data.n_rows
         report("rows", start, total)
+    if start == 0:
+        raise DataError("the table has no rows", "give 1 row or more")
     if total is None:
         report("rows", start, start)
 
@@ -29,7 +32,9 @@ def parts(machine: Any, source: Any) -> Iterator[tuple[int, Any, Dataset]]:
 def _read(machine: Any, part: Any) -> Dataset:
     """Read the model's columns; other named ones, such as ids, are left aside before they are looked at."""
     known = [name for name in names_of(part) if name in machine.names_]
-    if len(known) < len(machine.names_) or isinstance(machine.coding_.rule, OneHot):
+    labels = getattr(part, "columns", ())
+    plain = hasattr(part, "column_names") or all(isinstance(label, str) for label in labels)  # not numbers, nor levels
+    if len(known) < len(machine.names_) or not plain or isinstance(machine.coding_.rule, OneHot):
         return machine.read(part) if names_of(part) else machine._read(part)
     return machine.read(part.select(known) if hasattr(part, "column_names") else part[known])
 

@@ -168,7 +168,7 @@ def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settin
             settings["max_iter"] = epochs
         known = settings_of(LEARNERS.factory(learner))
         # a penalty of zero is none, also to a learner that has no penalties
-        return LEARNERS.create(learner, **{name: value for name, value in settings.items() if value or name in known})
+        return LEARNERS.create(learner, **{name: value for name, value in settings.items() if name in known or value})
     if not isinstance(learner, Learner) or isinstance(learner, type):
         raise ArgumentError(
             f"must be one of {', '.join(LEARNERS)} or a learner object", argument="learner", value=learner

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -275,9 +276,9 @@ class SpanSelection(Learner):
 
 def as_candidates(given: Any) -> tuple[Any, ...]:
     """Return learners, given as such, by name, or as text with a colon before each setting and commas between them."""
-    listed = given.split(",") if isinstance(given, str) else list(given)
+    listed = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
     if not listed:
-        raise ArgumentError("is empty", "give at least one learner", argument="candidates", value=given)
+        raise ArgumentError("names no learner", "give at least one learner", argument="candidates", value=given)
     return tuple(_candidate(one) for one in listed)
 
 

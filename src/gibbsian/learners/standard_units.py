@@ -116,7 +116,7 @@ def checked_deviations(deviations: Any, n_columns: int | None = None) -> np.ndar
         return None
     try:
         given = None if deviations is None or isinstance(deviations, str) else np.asarray(deviations, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         given = None
     fits = given is not None and given.ndim <= 1 and (n_columns is None or given.shape in ((), (n_columns,)))
     if given is None or not fits or not (np.isfinite(given) & (given > 0)).all():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -34,7 +36,7 @@ def change_of_domain(domain: AnyDomain, wanted: AnyDomain | str) -> tuple[Any, f
 
 def check_temperature(temperature: float) -> None:
     """Raise unless the temperature is a positive number."""
-    if not (np.isfinite(temperature) and temperature > 0):
+    if not (isinstance(temperature, Real) and math.isfinite(temperature) and temperature > 0):
         raise ArgumentError("must be a positive number", argument="temperature", value=temperature)
 
 

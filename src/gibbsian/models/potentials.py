@@ -7,7 +7,7 @@ one coupling for all edges. Named potentials are known to files; functions of di
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from typing import Any, NamedTuple, Self
@@ -234,8 +234,15 @@ class Structure:
         """Apply potentials to cliques, or to the scopes that they name."""
         levels, terms, size = levels_of(domain, len(names)), [], 0
         starts: dict[Any, tuple[int, int]] = {}
-        for each in potentials:
+        for each in potentials if isinstance(potentials, Iterable) else (potentials,):
             potential = Potential(each) if isinstance(each, str) else each
+            if not isinstance(potential, Potential):
+                raise ArgumentError(
+                    "must hold names or Potential objects",
+                    "write ['product', 'bias']",
+                    argument="potentials",
+                    value=each,
+                )
             given = potential.scopes
             scopes = [c for c in cliques if potential.fits(c)] if given is None else numbered(given, names)
             for scope in scopes:

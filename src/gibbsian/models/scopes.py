@@ -191,7 +191,8 @@ def numbered(cliques: Sequence[Sequence[Any]], names: Sequence[str]) -> list[tup
     """Turn cliques of column names or numbers into cliques of numbers."""
     place = {name: i for i, name in enumerate(names)}
     found = []
-    for clique in cliques:
+    listed: Any = cliques if isinstance(cliques, Iterable) and getattr(cliques, "ndim", None) != 0 else (cliques,)
+    for clique in listed:
         if isinstance(clique, str) or not isinstance(clique, Iterable):
             raise ArgumentError(f"cliques holds {clique!r}", "write each clique as a tuple of columns")
         for member in clique:

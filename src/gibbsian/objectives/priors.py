@@ -128,7 +128,13 @@ class SmoothPenalty:
         value, gradient = 0.5 * self.l2 * float(theta @ theta), self.l2 * theta
         if self.log_prior is None:
             return value, gradient
-        log_density, slope = self.log_prior(theta)
+        try:
+            log_density, slope = self.log_prior(theta)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(
+                "must return log P(theta) and its gradient", f"it ended in {error}", argument="log_prior",
+                value=self.log_prior,
+            ) from error  # fmt: skip
         return value - float(log_density) / self.n_rows, gradient - np.asarray(slope) / self.n_rows
 
     def bend(self, theta: np.ndarray) -> float:

@@ -11,12 +11,12 @@ import multiprocessing
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gibbsian.errors import ArgumentError
+from gibbsian.errors import ArgumentError, WorkerLostError
 from gibbsian.papers.experiment import EXPERIMENTS, Experiment, Results
 from gibbsian.papers.trial_files import TrialFile
 from gibbsian.papers.workers import Found, on_one_thread, run_trial, start_worker
@@ -194,6 +194,13 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     pool = ProcessPoolExecutor(workers, context, initializer=start_worker, initargs=(reader,))
     try:
         yield pool
+    except BrokenExecutor:  # the system ends processes that take its memory
+        writer.close()
+        pool.shutdown(cancel_futures=True)
+        raise WorkerLostError(
+            "a worker was ended from outside, finished trials are kept",
+            "the same command goes on from there, fewer `workers` need less memory",
+        ) from None
     except BaseException:  # also Ctrl-C, and a caller that wants no more: trials that nobody waits for are dropped
         writer.close()
         pool.shutdown(cancel_futures=True)

@@ -17,7 +17,7 @@ from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.result import Trace
 from gibbsian.learners.run import Run
 from gibbsian.models.file_parts import LARGEST, refuse
-from gibbsian.storage.container import read_tensors, reading, write_tensors
+from gibbsian.storage.container import read_tensors, reading, target_of, write_tensors
 from gibbsian.storage.schema import check_checkpoint
 
 
@@ -58,7 +58,7 @@ class Checkpoint(Callback):
 
     def on_start(self, run: Run) -> None:
         """Refuse a folder that is not there; go on from the file where that is asked for and it exists."""
-        folder = Path(self.path).resolve().parent
+        folder = target_of(self.path).parent
         if not folder.is_dir():
             raise StorageError(f"lies in {folder}, which is no folder", "create it first", argument="checkpoint")
         self._fingerprint = fingerprint(run.learner, run.model, run.data)

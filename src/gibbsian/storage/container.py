@@ -47,9 +47,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
 @contextlib.contextmanager
 def written_atomically(path: str | os.PathLike[str]) -> Iterator[Any]:
     """Give a file to write to that takes its place when the block has ended, and is gone where it has failed."""
-    path = Path(path).resolve()  # through a link, to the file it stands for
-    if path.exists() and not path.is_file():
-        raise StorageError(f"could not write {path}", "it is not a regular file; give another name")
+    path = target_of(path)
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
@@ -67,6 +65,19 @@ def written_atomically(path: str | os.PathLike[str]) -> Iterator[Any]:
         if temporary is not None:
             with contextlib.suppress(FileNotFoundError):  # gone is what we want: it was moved into place
                 os.unlink(temporary)
+
+
+def target_of(path: str | os.PathLike[str]) -> Path:
+    """Return the file that a path stands for, through links; it must be one that can be written."""
+    try:
+        target = Path(path).resolve()
+        foreign = target.exists() and not target.is_file()
+    except (OSError, RuntimeError, ValueError) as error:  # links in a circle, a name that is too long or holds a zero
+        why = getattr(error, "strerror", None) or error
+        raise StorageError(f"could not write {path}", f"{why}; give another name") from None
+    if foreign:
+        raise StorageError(f"could not write {path}", "it is not a regular file; give another name")
+    return target
 
 
 def _umask() -> int:
@@ -157,7 +168,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 def _opened(path: Path) -> Iterator[Any]:
     from safetensors import SafetensorError, safe_open
 
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise FileFormatError(f"{path} does not exist or is not a file")
     try:
         with safe_open(str(path), framework="numpy") as file:

@@ -183,7 +183,7 @@ def test_held_out_rows_are_drawn_without_replacement(rng):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"candidates": []}, "is empty: give at least one learner"),
+        ({"candidates": []}, "names no learner: give at least one learner"),
         ({"candidates": ["span-greedy", "quick"]}, "learner='quick' learns no full span"),
         ({"candidates": "span-greedy:l3=1"}, "learner='span-greedy' has no setting l3"),
         ({"candidates": "span-greedy:l2"}, "'l2' has no value: write it as in l2=0.01"),
