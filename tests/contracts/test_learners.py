@@ -66,9 +66,12 @@ def test_learns_in_both_codings_with_and_without_biases(name, domain, rng):
         data = sampled_data(truth, 500, rng)
         machine = fit(name, data, bias=bias)
         assert machine.model_.theta.size == truth.theta.size
-        # closer to the truth than knowing nothing
-        assert np.linalg.norm(machine.model_.theta - truth.theta) < np.linalg.norm(truth.theta)
-        if not LEARNERS.trait(name, "stochastic", False):
+        # in standard errors of maximum likelihood, the root of a mean of squares; one is what the rows leave open
+        stochastic = LEARNERS.trait(name, "stochastic", False)
+        far = 1.6 if LEARNERS.trait(name, "consistent", True) else 2.0 if stochastic else 3.5
+        away = (machine.model_.theta - truth.theta) / data_errors(truth, 500)
+        assert np.sqrt(np.mean(away**2)) < far
+        if not stochastic:
             assert machine.result_.converged, machine.result_.reason
 
 
