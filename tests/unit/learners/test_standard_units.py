@@ -8,9 +8,9 @@ from gibbsian.learners.standard_units import residual_deviations
 
 def test_a_row_of_weight_three_is_three_rows(rng):
     """The shrinkage sees the number of rows, not their weights, so many rows are needed for it to vanish."""
-    common = rng.normal(size=(20_000, 1))
-    rows = np.where(rng.random(20_000) < 0.25, 3.0, 1.0)[:, None] * (
-        common + [0.3, 0.6, 1.5] * rng.normal(size=(20_000, 3))
+    common = rng.normal(size=(8000, 1))
+    rows = np.where(rng.random(8000) < 0.25, 3.0, 1.0)[:, None] * (
+        common + [0.3, 0.6, 1.5] * rng.normal(size=(8000, 3))
     )
     weights = 1.0 + (np.abs(common[:, 0]) > 1.0) * 2.0
     weighted = residual_deviations(gb.Dataset.read(rows, coding="real", sample_weight=weights))
