@@ -83,7 +83,7 @@ class TestAnswers:
         assert drawn.shape == (n, 4)
         place = {tuple(state): k for k, state in enumerate(states)}
         counts = np.bincount([place[tuple(row)] for row in drawn], minlength=16)
-        # of 15 degrees of freedom, one in ten thousand is above 45; chains are thinned until they are as good
+        # of 15 degrees of freedom, one in ten thousand is above 45 where draws are independent
         chi_square = ((counts - n * probabilities) ** 2 / (n * probabilities)).sum()
         assert chi_square < 45
 
