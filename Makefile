@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test fuzz crash lint docs dist bench bench-peers capabilities papers reproduce format clean setup
+.PHONY: demo test fuzz crash lint docs dist bench bench-peers capabilities papers reproduce format clean setup claims mutants
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gibbsian needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -55,6 +55,13 @@ papers: $(READY)  ## docs/papers.md, where the library does what the papers desc
 reproduce: $(READY)  ## every figure and table of the papers, and docs/reproduce.md with them
 	$(BIN)/gibbsian reproduce all --out results
 	$(BIN)/python -m gibbsian.papers.docs results docs
+
+claims: $(READY)  ## every claim of the papers that docs/reproduce.md has as holding, with all its trials: 47 minutes of one core
+	$(BIN)/gibbsian reproduce all --out results --quiet
+	$(BIN)/python tests/claims.py results
+
+mutants: $(READY)  ## plant errors in the mathematics and see whether a test notices (hours; see tests/mutants.py --help)
+	nice -n 10 $(BIN)/python tests/mutants.py --number 150
 
 bench: $(READY)  ## speed, as ratios within one run
 	$(BIN)/python benchmarks/run.py

@@ -57,12 +57,13 @@ def test_mean_is_within_its_error_of_the_sum_over_completions(name, system):
     truth, evidence = by_enumeration(model, data)
     estimate, _ = phase(CLAMPED.create(name, **MANY.get(name, {})), model, data)
     assert estimate.mean.shape == estimate.stderr.shape == model.theta.shape
+    low, high = model.statistic_range
     if not CLAMPED.trait(name, "consistent", True):
-        assert np.abs(estimate.mean - truth).max() < 0.2
-        assert estimate.log_partition < evidence
+        gap = evidence - estimate.log_partition  # the divergence of the posteriors, which bounds means (Pinsker)
+        assert 0 < gap < 0.1
+        assert (np.abs(estimate.mean - truth) <= (high - low) * np.sqrt(gap / 2)).all()
         return
     assert np.all(np.abs(estimate.mean - truth) <= 4.5 * estimate.stderr + 1e-10)
-    low, high = model.statistic_range
     assert (estimate.stderr < 0.025 * (high - low)).all()
     if estimate.log_partition is not None:
         assert estimate.log_partition == pytest.approx(evidence, abs=1e-10)
@@ -139,9 +140,11 @@ def test_pair_regions_are_summed_exactly_however_strong_the_fields(domain, rng):
         estimate, _ = phase(CLAMPED.create("spatial", copies=2), model, data)
         truth, _ = by_enumeration(model, data)
         edge = model.graph.edges.tolist().index([0, 2]) + 3
-        if domain.name == "spin":
-            assert estimate.mean[edge] == pytest.approx(truth[edge], abs=1e-10)
-        assert np.isfinite(estimate.mean).all()
+        # the product of the two spins, which is summed exactly whatever the coding of the statistics
+        product = ([1.0, 0.0, 0.0] if domain.name == "spin" else [4.0, -2.0, -2.0]) @ np.array(
+            [(mean[edge], mean[0], mean[2]) for mean in (estimate.mean, truth)]
+        ).T
+        assert product[0] == pytest.approx(product[1], abs=1e-10)
 
 
 def test_chains_on_sparse_and_dense_graphs_take_the_same_path(rng):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import gibbsian as gb
@@ -24,15 +25,27 @@ def test_structure_refuses_unknown_methods(folder):
     assert "magic" in refused("structure", folder / "data.csv", *TABLE, "--method", "magic")
 
 
-@pytest.mark.parametrize("extra", [(), ("--bootstrap", "30", "--seed", "1")])
-def test_intervals_hold_the_estimates(folder, extra):
-    rows = answer("intervals", folder / "model.gibbs", folder / "data.csv", *extra)["intervals"]
-    assert len(rows) == 6
-    for row in rows:
-        assert row["low"] < row["high"]
-        assert 0 < row["error"] < 1
-    assert sum(row["low"] < row["estimate"] < row["high"] for row in rows) >= 5
-    assert "95% intervals" in run("intervals", folder / "model.gibbs", folder / "data.csv").stdout
+def test_intervals_are_those_of_the_library(folder):
+    files = folder / "model.gibbs", folder / "data.csv"
+    machine = gb.load(files[0])
+    errors = gb.uncertainty.standard_errors(machine, machine.read(files[1])).theta_se[-6:]
+    rows = answer("intervals", *files)["intervals"]
+    weights = machine.model_.couplings
+    strongest = np.argsort(-np.abs(weights))
+    for row, weight, error in zip(rows, weights[strongest], errors[strongest], strict=True):
+        expected = weight, error, weight - 1.959964 * error, weight + 1.959964 * error
+        assert [row[part] for part in ("estimate", "error", "low", "high")] == pytest.approx(expected, rel=1e-5)
+    assert "95% intervals" in run("intervals", *files).stdout
+
+
+def test_bootstrap_intervals_are_as_wide_as_the_normal_ones(folder):
+    """30 samples know an error to 13 percent (one standard error), and their ends to twice that."""
+    files = folder / "model.gibbs", folder / "data.csv"
+    normal = answer("intervals", *files)["intervals"]
+    drawn = answer("intervals", *files, "--bootstrap", "30", "--seed", "1")["intervals"]
+    for one, other in zip(normal, drawn, strict=True):
+        assert other["error"] == pytest.approx(one["error"], rel=0.5)
+        assert other["high"] - other["low"] == pytest.approx(one["high"] - one["low"], rel=0.5)
 
 
 def test_intervals_refuse_bad_numbers(folder):

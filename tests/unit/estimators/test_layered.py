@@ -53,7 +53,9 @@ class TestGaussianUnits:
     def test_given_deviations_need_no_warning(self):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            RBM(2, visible="gaussian", deviations=1.0, max_iter=1).fit(np.column_stack([self.X, np.ones(300)]))
+            machine = RBM(2, visible="gaussian", deviations=1.0, max_iter=1)
+            machine.fit(np.column_stack([self.X, np.ones(300)]))
+        assert np.isfinite(machine.model_.theta).all()
 
     def test_one_row_has_columns_that_never_vary(self):
         with pytest.warns(DegenerateDataWarning, match="'x0', 'x1'"):

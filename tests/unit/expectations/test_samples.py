@@ -112,6 +112,15 @@ def test_regions_are_combined_where_the_samples_are_worth_enough(rng):
     assert both[0] < 0.9 * np.sqrt(min(float(Samples(states).mean_and_covariance(each)[1][0, 0]) for each in values))
 
 
+def test_fitted_coefficients_do_not_make_the_error_look_smaller(rng):
+    """Three regions of independent errors: the inverse of the sum of precisions, of which two were spent on weights."""
+    values = rng.normal(size=(3, 60, 1))
+    _, stderr = combine(Samples(np.zeros((60, 1), np.int8)), values)
+    covariance = np.cov(values[:, :, 0]) / 60
+    least = 1.0 / np.linalg.inv(covariance).sum()
+    assert stderr[0] == pytest.approx(np.sqrt(least * 59 / 57))
+
+
 # -- regions ----------------------------------------------------------------------------------------------------------
 def test_keys_of_a_mapping_have_no_order():
     chain = gb.graphs.grid(1, 4)

@@ -306,3 +306,17 @@ def test_curves_score_every_unit_of_rows_seen_and_not_seen(rng):
     for name, rows in (("log_pseudolikelihood", states[:40]), ("held_out_log_pseudolikelihood", states[40:])):
         expected = log_pseudolikelihood(fit.model, rows).mean()
         assert fit.history[name][-1] == pytest.approx(expected, rel=1e-6)
+
+
+def test_momentum_lengthens_the_pull_of_l1_as_it_does_the_gradient(rng):
+    """A constant gradient g moves by rate g / (1 - momentum) in the long run, and l1 pulls as far back."""
+    learner = Minibatch(momentum=0.8, l1=0.3, l2=0.1)
+    theta, velocity, rate = np.array([0.5, -0.5, 0.001, 2.0]), np.array([0.1, 0.0, 0.0, -0.1]), 0.01
+    gradient = np.array([1.0, -1.0, 0.0, 0.5])
+    penalised = slice(0, 3)
+    expected = theta + 0.8 * velocity + rate * (gradient - np.where(np.arange(4) < 3, 0.1 * theta, 0.0))
+    threshold = rate * 0.3 / (1.0 - 0.8)
+    expected[:3] = np.sign(expected[:3]) * np.maximum(np.abs(expected[:3]) - threshold, 0.0)
+    learner._move(theta, velocity, gradient, rate, [(penalised, 0.3, 0.1), (slice(3, 4), 0.0, 0.0)])
+    np.testing.assert_allclose(theta, expected, rtol=1e-14)
+    assert theta[2] == 0.0

@@ -71,6 +71,19 @@ def test_average_is_closer_than_the_last_step(learned):
     assert errors[0] < 0.6 * errors[1]
 
 
+def test_the_average_weighs_step_s_by_its_cube(rng):
+    """The rule ``newest = 4 / (t + 3)`` gives step s the weight s (s + 1) (s + 2) over the sum of all."""
+    data = sampled_data(random_model(gb.graphs.complete(3), rng), 600, rng)
+    learner = Online(optimizer=Ascent(learning_rate=0.3), batch_size=100)
+    state, steps = learner.init(gb.PairwiseModel.zeros(gb.graphs.complete(3)), data, rng), []
+    for _ in range(8):
+        state, _ = learner.step(state)
+        steps.append(state.progress.iterate)
+    s = np.arange(1, 9)
+    expected = np.average(steps, axis=0, weights=s * (s + 1) * (s + 2))
+    np.testing.assert_allclose(state.progress.average, expected, atol=1e-14)
+
+
 def test_from_disk_as_from_memory(tmp_path, rng):
     truth = random_model(gb.graphs.complete(6), rng, scale=0.3)
     data = sampled_data(truth, 30_000, rng)

@@ -49,9 +49,10 @@ def test_arithmetic_mean_is_the_mean_of_probabilities(models):
 
 
 def test_geometric_mean_is_the_normalised_mean_of_logarithms(models):
-    logs = np.mean([np.log(model.probabilities()) for model in models], axis=0)
-    expected = np.exp(logs - logsumexp(logs))
-    assert np.allclose(SpanAverage(models).geometric_mean().probabilities(), expected, rtol=0, atol=1e-14)
+    for weights in ((), (0.2, 0.3, 0.5)):
+        logs = np.average([np.log(model.probabilities()) for model in models], axis=0, weights=weights or None)
+        found = SpanAverage(models, weights).geometric_mean().probabilities()
+        assert np.allclose(found, np.exp(logs - logsumexp(logs)), rtol=0, atol=1e-14)
 
 
 def test_an_average_of_one_is_that_one(models):

@@ -6,6 +6,8 @@ import pytest
 import gibbsian as gb
 from gibbsian.diagnostics import data_moments
 from gibbsian.errors import ArgumentError
+from gibbsian.expectations import Estimate
+from gibbsian.learners import trained
 from gibbsian.learners.trained import training_report
 from systems import exact_law, random_model, sampled_data
 
@@ -38,6 +40,31 @@ def test_z_scores_are_differences_in_standard_errors(data, rng):
         expected.extend((values.mean(axis=0) - mean) / (deviation / np.sqrt(len(x))))
     report = training_report(model, data_moments(model, data), 0.0, rng)
     np.testing.assert_allclose(report.z_scores, expected, rtol=1e-10)
+
+
+def test_z_scores_count_the_error_of_sampled_moments(data, rng, monkeypatch):
+    """A difference has the variance of the data's mean and that of the model's."""
+    model = random_model(gb.graphs.complete(4), rng, data.domain)
+    moments = data_moments(model, data)
+    exact = training_report(model, moments, 0.0, rng)
+    blur = 0.05
+    sampled = Estimate(exact.mean, np.full_like(exact.mean, blur), diagnostics={"r_hat": 1.0})
+    monkeypatch.setattr(trained, "_expect", lambda model, rng: sampled)
+    report = training_report(model, moments, 0.0, rng)
+    np.testing.assert_allclose(report.z_scores, exact.z_scores / np.sqrt(1.0 + (blur / exact.error) ** 2), rtol=1e-12)
+
+
+def test_z_scores_of_a_full_span_fit(rng):
+    """Functions of values -1 and +1: the variance of a mean is (1 - m^2) / N."""
+    rows = rng.integers(0, 2, (200, 3))
+    rows[:, 2] = np.where(rng.random(200) < 0.8, rows[:, 0], rows[:, 1])
+    result = gb.FullSpan().fit(rows).result_
+    model = result.model.replace(1.3 * result.model.theta)  # further from uniform than the data
+    report = training_report(model, result.moments, 0.0, rng)
+    mean = report.mean
+    expected = (result.moments.mean - mean) / np.sqrt((1.0 - mean) * (1.0 + mean) / 200)
+    assert np.abs(expected).max() > 1
+    np.testing.assert_allclose(report.z_scores, expected, rtol=1e-9)
 
 
 def test_a_wrong_model_is_not_trained(rng):
@@ -103,7 +130,8 @@ class TestComparison:
         assert [row.learner for row in rows] == ["mle", "mple"]
         mle, mple = rows
         assert mle.distance == 0.0
-        assert 0 < mple.distance < 0.1
+        apart = mple.machine.model_.theta - mle.machine.model_.theta
+        assert mple.distance == pytest.approx(np.sqrt(np.mean(apart**2)))
         assert mle.held_out.n_rows == 120
         assert mle.largest_z < 1e-3 < mple.largest_z
 

@@ -153,3 +153,12 @@ def test_mistakes_are_named():
         BeliefNetwork.zeros([BinaryLayer(3), BinaryLayer(30), BinaryLayer(3)]).value_log_weights(np.ones((1, 3)))
     with pytest.raises(ArgumentError, match="no exponential family"):
         BeliefNetwork.zeros([BinaryLayer(2), BinaryLayer(2), BinaryLayer(2)]).joint()
+
+
+def test_a_start_has_the_means_of_the_data_at_any_temperature(rng):
+    layers = [BinaryLayer(3), BinaryLayer(2), BinaryLayer(2)]
+    zeros = [np.zeros(layer.width) for layer in layers]
+    model = DeepModel.build(layers, zeros, [np.zeros((3, 2)), np.zeros((2, 2))], 1.7)
+    means = np.array([0.2, 0.5, 0.9])
+    start = model.started(means, rng, scale=0.0)
+    np.testing.assert_allclose(1.0 / (1.0 + np.exp(-start.biases[0] / 1.7)), means, rtol=1e-12)

@@ -123,3 +123,11 @@ def test_models_are_immutable():
 def test_bad_parameters_are_named(theta, temperature, words):
     with pytest.raises(ArgumentError, match=words):
         gb.PairwiseModel(gb.graphs.complete(3), theta, temperature=temperature)
+
+
+def test_log_odds_are_what_one_parameter_alone_can_change(domain, rng):
+    model = random_model(gb.graphs.complete(3), rng, domain, temperature=1.7)
+    spin, _ = model.to_domain(gb.domain.SPIN)
+    alone = [spin.replace(np.where(np.arange(6) == k, spin.theta, 0.0)) for k in range(6)]
+    expected = [np.ptp(each.log_weights(all_states(3))) for each in alone]
+    np.testing.assert_allclose(model.log_odds(), expected, rtol=1e-12)

@@ -14,6 +14,7 @@ from gibbsian.errors import (
 from gibbsian.objectives import OBJECTIVES, Likelihood, Pseudolikelihood, value_and_gradient
 from gibbsian.progress import reporting
 from gibbsian.uncertainty import bootstrap, confidence_intervals, standard_errors
+from gibbsian.uncertainty.standard_errors import fitted_learner
 from systems import all_states, exact_law, random_model, sampled_data
 
 FLIP_COST_LEARNERS = {"mple": "pseudolikelihood", "rm": "ratio-matching", "mpf": "probability-flow"}
@@ -32,8 +33,8 @@ def rows_of(data):
     return data.states[data.row_of].astype(float)
 
 
-def sandwich_by_hand(objective, machine, x):
-    """Scores row by row and the Hessian by differences of the whole objective's gradient."""
+def sandwich_by_hand(objective, machine, x, left=slice(None)):
+    """Scores row by row and the Hessian by differences of the whole objective's gradient, of the entries left."""
     model, coding = machine.model_, machine.coding_
     scores = np.array([value_and_gradient(objective, model, gb.Dataset.read(row[None], coding=coding))[1] for row in x])
     function = objective.bind(model, gb.Dataset.read(x, coding=coding))
@@ -42,8 +43,21 @@ def sandwich_by_hand(objective, machine, x):
         (function(model.theta + step * unit)[1] - function(model.theta - step * unit)[1]) / (2 * step)
         for unit in np.eye(model.theta.size)
     ]
-    inverse = np.linalg.inv(np.array(hessian) + machine.l2 * np.eye(model.theta.size))
-    return inverse @ np.cov(scores.T, bias=True) @ inverse / len(x)
+    bread = np.array(hessian) + fitted_learner(machine).l2 * np.eye(model.theta.size)
+    inverse = np.linalg.inv(bread[left][:, left])
+    return inverse @ np.cov(scores[:, left].T, bias=True) @ inverse / len(x)
+
+
+def test_what_an_l1_penalty_left_is_as_sure_as_under_the_l2_penalty_alone(data):
+    """The sandwich of the couplings that are left, with the ridge counted once."""
+    machine = fit(data, "mple", l1={"spin": 0.2, "binary": 0.05}[data.domain.name], l2=0.1)
+    errors = standard_errors(machine, data)
+    left = (machine.model_.theta != 0) | ~machine.model_.penalised
+    assert 0 < (~left).sum() < left.size
+    free = np.ix_(left, left)
+    expected = sandwich_by_hand(Pseudolikelihood(), machine, rows_of(data), left)
+    np.testing.assert_allclose(errors.covariance[free], expected, rtol=1e-5, atol=1e-9)
+    assert np.isnan(errors.covariance[~left]).all()
 
 
 # -- covariances ------------------------------------------------------------------------------------------------------

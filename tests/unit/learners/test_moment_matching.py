@@ -1,0 +1,40 @@
+"""Moment matching at a temperature: its fixed point under a penalty, and the error of its gradient."""
+
+import numpy as np
+
+import gibbsian as gb
+from gibbsian.expectations import Estimate, Exact
+from gibbsian.learners import MomentMatching, as_learner, run
+from gibbsian.optimizers import Ascent
+from systems import random_model, sampled_data
+
+
+class Blurred:
+    """The exact expectation, said to be of samples."""
+
+    stderr = 0.03
+
+    def init(self, model, data, rng):
+        return None
+
+    def __call__(self, model, state):
+        mean = Exact()(model)[0].mean
+        return Estimate(mean, np.full_like(mean, self.stderr)), state
+
+
+def test_a_penalty_weighs_the_same_at_any_temperature(domain, rng):
+    """The gradient of the likelihood has 1/T, that of the penalty has not: the fixed point is the penalised maximum."""
+    truth = random_model(gb.graphs.complete(3), rng, domain, temperature=2.0)
+    data, start = sampled_data(truth, 300, rng), truth.replace(np.zeros_like(truth.theta))
+    best = run(as_learner("mle", l2=0.1), start, data, rng, tol=1e-9).model.theta
+    learner = MomentMatching("exact", Ascent(learning_rate=1.5), l2=0.1)
+    found = run(learner, start, data, rng, tol=1e-8, max_iter=2000)
+    assert found.converged
+    np.testing.assert_allclose(found.model.theta, best, atol=1e-6)
+
+
+def test_the_error_of_the_gradient_is_that_of_the_moments_over_the_temperature(rng):
+    model = random_model(gb.graphs.complete(3), rng, temperature=2.0)
+    learner = MomentMatching(Blurred(), average=True)
+    state, _ = learner.step(learner.init(model, sampled_data(model, 50, rng), rng))
+    np.testing.assert_allclose(state.progress.walk.variance, (Blurred.stderr / 2.0) ** 2)
