@@ -65,8 +65,7 @@ def read_file(path: Path, names: Sequence[str] | None = None) -> Table:
         raise DataError(f"file '{path}' is empty (0 bytes)")
     table = _with_rows(readers[kind](path, names) if key is None else _read_npz(path, names, key), path)
     if arrow := sys.modules.get("pyarrow"):  # which keeps what it has freed, several times the table
-        for pool in (arrow.default_memory_pool(), arrow.system_memory_pool()):
-            pool.release_unused()
+        arrow.default_memory_pool().release_unused()
     return table
 
 
@@ -102,7 +101,6 @@ def readable(path: Path, kind: str) -> Iterator[None]:
 # -- delimited text ---------------------------------------------------------------------------------------------------
 def _read_text(path: Path, names: Sequence[str] | None) -> Table:
     from pyarrow import csv as arrow_csv
-    from pyarrow import system_memory_pool
 
     if _is_plain(path):
         _too_large(path, path.stat().st_size * BYTES_PER_FILE_BYTE)
@@ -111,13 +109,7 @@ def _read_text(path: Path, names: Sequence[str] | None) -> Table:
     )
     plain = _unpacked(path)
     with _parsing(path, plain, names) as parsing:
-        # Arrow keeps the words of all rows until it is sure of the types; its own pool would hold a fifth more for that
-        table = arrow_csv.read_csv(
-            path if plain is None else io.BytesIO(plain),
-            convert_options=options,
-            memory_pool=system_memory_pool(),
-            **parsing,
-        )
+        table = arrow_csv.read_csv(path if plain is None else io.BytesIO(plain), convert_options=options, **parsing)
     return table_from_arrow(table.rename_columns([name.strip() for name in table.column_names]))
 
 
