@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=60)
     parser.add_argument("--holes", type=float, default=0.01)
     parser.add_argument("--kind", choices=("csv", "parquet"), default="csv")
-    parser.add_argument("--commands", default="fit,impute,unusual")
+    parser.add_argument("--commands", default="fit,impute,unusual,report")
     chosen = parser.parse_args()
     table = str(make(chosen.folder, chosen.rows, chosen.columns, chosen.holes)[chosen.kind])
     model, filled = str(chosen.folder / "large.gibbs"), str(chosen.folder / f"filled.{chosen.kind}")
@@ -82,6 +82,7 @@ def main() -> None:
         "fit": ("fit", table, "--drop", "id", "--out", model, "--quiet"),
         "impute": ("impute", model, table, "--out", filled),
         "unusual": ("unusual", model, table),
+        "report": ("report", model, "--data", table, "--out", str(chosen.folder / "report.html")),
     }
     for name in chosen.commands.split(","):
         seconds, peak = measured(*commands[name])

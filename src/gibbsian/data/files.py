@@ -63,7 +63,10 @@ def read_file(path: Path, names: Sequence[str] | None = None) -> Table:
         raise DataError(f"file '{path}' has the unknown extension {path.suffix!r}", f"use one of {listed}")
     if path.stat().st_size == 0:
         raise DataError(f"file '{path}' is empty (0 bytes)")
-    return _with_rows(readers[kind](path, names) if key is None else _read_npz(path, names, key), path)
+    table = _with_rows(readers[kind](path, names) if key is None else _read_npz(path, names, key), path)
+    if arrow := sys.modules.get("pyarrow"):  # which keeps what it has freed, several times the table
+        arrow.default_memory_pool().release_unused()
+    return table
 
 
 def check_file(path: Path) -> None:
@@ -302,9 +305,10 @@ def _arrow_column(column: Any, name: str, declared: bool) -> np.ndarray | Factor
         return column.to_numpy()  # nulls become NaN
     if types.is_boolean(kind) and column.null_count == 0:
         return column.to_numpy()
-    if not types.is_dictionary(kind):
-        column = compute.dictionary_encode(column)
-    whole = column.unify_dictionaries().combine_chunks()
+    if types.is_dictionary(kind):
+        whole = column.unify_dictionaries().combine_chunks()
+    else:  # in one piece: pieces would each be compared with the dictionary of all, which is quadratic for ids
+        whole = compute.dictionary_encode(column.combine_chunks())
     if hasattr(whole, "chunks"):  # an empty chunked array stays chunked in some versions
         return as_factor([], np.empty(0, np.int64), name)
     codes = whole.indices.cast("int64").fill_null(-1)  # polars counts categories by unsigned integers

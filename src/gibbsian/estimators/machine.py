@@ -30,7 +30,8 @@ class Machine(LearnedMachine):
         "auto",
         "How to learn: 'mle' (exact likelihood), 'mple' (pseudolikelihood), any registered name, or a learner object "
         "with its own settings. 'auto' takes the exact likelihood where one evaluation is quick, else "
-        "pseudolikelihood, or 'pcd' where cells are missing.",
+        "pseudolikelihood, or 'pcd' where cells are missing (of many millions of cells with few holes a row: "
+        "pseudolikelihood, averaged over all ways to fill them).",
         doc="str or Learner",
     )
     start: Any = free(

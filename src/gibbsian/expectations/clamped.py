@@ -152,12 +152,12 @@ def present_means(data: Dataset) -> np.ndarray:
     """Return the mean of the present cells of each column; the middle of the domain where a column has none."""
     if data.missing is None:
         return np.einsum("m,mi->i", data.weights / data.total_weight, data.states)
-    weights = data.weights[:, None] * ~data.missing
-    totals = weights.sum(axis=0)
+    present = ~data.missing
+    totals = np.einsum("m,mi->i", data.weights, present)
     sizes = data.domain.cardinalities(data.n_variables)
     ends = [data.domain.from_codes(np.array([code])) for code in (np.zeros_like(sizes), sizes - 1)]
     middle = (ends[0][0].astype(np.float64) + ends[1][0]) / 2
-    sums = (weights * data.states).sum(axis=0)
+    sums = np.einsum("m,mi,mi->i", data.weights, present, data.states)
     return np.where(totals > 0, sums / np.where(totals > 0, totals, 1.0), middle)
 
 

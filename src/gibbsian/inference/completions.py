@@ -93,7 +93,7 @@ def count_completions(data: Dataset) -> np.ndarray:
         return np.ones(data.n_states)
     if isinstance(data.domain, Continuum):  # no list of nodes is one of completions, which have no weights
         return np.where(data.missing.any(axis=1), np.inf, 1.0)
-    exponents = data.missing @ np.log2(data.domain.cardinalities(data.n_variables))
+    exponents = np.einsum("mi,i->m", data.missing, np.log2(data.domain.cardinalities(data.n_variables)))
     return np.rint(np.exp2(np.minimum(exponents, LARGEST_EXPONENT)))
 
 

@@ -1,15 +1,22 @@
-"""Which learner ``"auto"`` is: exact likelihood where quick, else pseudolikelihood, or chains for missing cells."""
+"""Which learner ``"auto"`` is: exact likelihood where quick, else pseudolikelihood, or chains for missing cells.
+
+Of very many cells pseudolikelihood again, where the missing ones are few in each row.
+"""
 
 from __future__ import annotations
 
 from gibbsian.data import Dataset
 from gibbsian.inference import predict_cost
 from gibbsian.inference.missing import PATIENT_SECONDS, clamped_seconds
+from gibbsian.learners.completing import are_few
 from gibbsian.models import Model
 
 # Exact likelihood is taken while one evaluation is predicted to take no longer; where cells are missing, when chains
 # are the only other way, no longer than PATIENT_SECONDS.
 QUICK_SECONDS = 0.05
+# Of more cells than this, chains would redraw the missing ones for minutes; where all completions of the rows can be
+# listed, pseudolikelihood averages over them, and with so many rows its larger errors are small.
+MANY_CELLS = 2**24
 
 
 def choose_learner(model: Model, data: Dataset) -> str:
@@ -17,4 +24,6 @@ def choose_learner(model: Model, data: Dataset) -> str:
     seconds = predict_cost(model).seconds
     if not data.has_missing:
         return "mle" if seconds <= QUICK_SECONDS else "mple"
-    return "mle" if seconds + clamped_seconds(model, data) <= PATIENT_SECONDS else "pcd"
+    if seconds <= PATIENT_SECONDS and seconds + clamped_seconds(model, data) <= PATIENT_SECONDS:
+        return "mle"
+    return "mple" if data.states.size > MANY_CELLS and are_few(data) else "pcd"

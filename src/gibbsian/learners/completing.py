@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.data.distinct import distinct_codes
+from gibbsian.data.distinct import distinct
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.expectations.base import Estimate, Rebuilt
 from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
@@ -25,7 +25,7 @@ from gibbsian.learners.noisy_steps import NoisySteps, OnWalk
 from gibbsian.models import Model
 from gibbsian.objectives import Function
 from gibbsian.objectives.base import Scores
-from gibbsian.optimizers import Optimizer, StepInfo
+from gibbsian.optimizers import StepInfo
 from gibbsian.optimizers.anderson import LastRounds
 from gibbsian.optimizers.base import gradient_norm, with_memory_of
 
@@ -37,14 +37,31 @@ TIMES_THE_ROWS = 2.0
 MOST_AT_ONCE = 2**14
 # Steps of the optimiser on completed rows before these are completed anew.
 STEPS_A_ROUND = 3
+# Rounds are extrapolated where completing the rows anew makes the gradient so many times larger.
+RAISED = 2.0
 
 
 # -- complete rows ----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class AllCompletions:
-    """Every way to complete the rows: the distinct complete states, and which completion of which row is which."""
+    """Every way to complete the rows: the distinct complete states, and which completion of which row is which.
+
+    Parameters
+    ----------
+    rows : Dataset
+        The distinct complete states; each has the weight of the rows that are complete already.
+    whole : ndarray of int
+        The states of the data, of positive weight, without missing cells.
+    listed : Completions
+        The ways to complete the others.
+    weights : ndarray
+        For each of these the weight of the state that it completes.
+    place : ndarray of int
+        The place in `rows` of each of the whole states, then of each completion.
+    """
 
     rows: Dataset
+    whole: np.ndarray
     listed: Completions
     weights: np.ndarray
     place: np.ndarray
@@ -52,20 +69,20 @@ class AllCompletions:
     @classmethod
     def of(cls, data: Dataset) -> AllCompletions:
         """List the completions of all rows with a weight."""
-        listed = complete_in_all_ways(data, np.flatnonzero(data.weights > 0))
-        domain, n = data.domain, data.n_variables
-        first, place = distinct_codes(domain.to_codes(listed.states), domain.cardinalities(n).tolist())
-        return cls(
-            _rows_like(data, listed.states[first], np.ones(len(first))),
-            listed,
-            data.weights[listed.which][listed.row],
-            place,
-        )
+        holed = np.zeros(data.n_states, bool) if data.missing is None else data.missing.any(axis=1)
+        whole, open_states = (np.flatnonzero(kind & (data.weights > 0)) for kind in (~holed, holed))
+        listed = complete_in_all_ways(data, open_states)
+        states = np.concatenate([data.states[whole], listed.states])
+        first, place = distinct(data.domain.to_codes(states), data.domain)
+        fixed = np.bincount(place[: len(whole)], data.weights[whole], minlength=len(first))
+        return cls(_rows_like(data, states[first], fixed), whole, listed, data.weights[listed.which][listed.row], place)
 
     def under(self, model: Model) -> Dataset:
         """Return the completed rows, each with its weight times its probability given the present cells."""
         _, posterior = self.listed.posterior(model)
-        weights = np.bincount(self.place, posterior * self.weights, minlength=self.rows.n_states)
+        posterior *= self.weights
+        weights = np.bincount(self.place[len(self.whole) :], posterior, minlength=self.rows.n_states)
+        weights += self.rows.weights
         return replace(self.rows, weights=weights, row_weights=weights)
 
     def expected_scores(self, objective: Any, model: Model) -> Scores:
@@ -73,11 +90,14 @@ class AllCompletions:
         scores = np.zeros((self.rows.n_states, model.theta.size))
         for block, values in objective.scores(model, self.under(model)):
             scores[block] = values
+        whole, places = np.split(self.place, [len(self.whole)])
+        for state, place in zip(self.whole, whole, strict=True):
+            yield slice(state, state + 1), scores[place][None]
         _, posterior = self.listed.posterior(model)
-        starts = np.append(self.listed.starts, len(self.place))
+        starts = np.append(self.listed.starts, len(places))
         for number, state in enumerate(self.listed.which):
             run = slice(starts[number], starts[number + 1])
-            yield slice(state, state + 1), posterior[None, run] @ scores[self.place[run]]
+            yield slice(state, state + 1), posterior[None, run] @ scores[places[run]]
 
 
 class CompletedState(NamedTuple):
@@ -164,32 +184,34 @@ class RoundProgress:
 class Rounds:
     """Alternate between completing the rows in all ways and steps of an optimiser on the completed rows.
 
-    `bind` makes the function of theta from complete rows, `model_of` the model under which they are completed.
+    `bind` makes what is minimised (see `Minimisation`) from complete rows, `model_of` the model under which they are
+    completed.
     """
 
     completions: AllCompletions
-    bind: Callable[[Dataset], Function]
+    bind: Callable[[Dataset], Any]
     model_of: Callable[[np.ndarray], Model]
-    optimizer: Optimizer
     l1: np.ndarray
-    _ready: tuple[bytes, Function] | None = None
+    _ready: tuple[bytes, Any] | None = None
 
-    def start(self, theta: np.ndarray) -> RoundProgress:
-        """Complete the rows and evaluate the start."""
-        search = self.optimizer.init(self._function(theta), theta, self.l1)
+    def start(self, theta: np.ndarray, memory: Any = None) -> RoundProgress:
+        """Complete the rows and evaluate the start; `memory` is of an optimiser that came here on other rows."""
+        search = self._minimised(theta).start(theta)
+        search = search if memory is None else with_memory_of(memory, search)
         return RoundProgress(theta, search, LastRounds.none(theta))
 
     def step(self, progress: RoundProgress) -> tuple[RoundProgress, StepInfo]:
         """Take one round, and go where the last rounds would end where that is nearer a solution."""
         search = progress.search
-        function = self._function(progress.theta)
+        minimised = self._minimised(progress.theta)
         for _ in range(STEPS_A_ROUND):
-            search, inner = self.optimizer.step(function, search, self.l1)
+            search, inner = minimised.step(search)
             if inner.stalled:
                 break
         rounds = progress.rounds.added(progress.theta, search.theta)
         after = RoundProgress(search.theta, self._renewed(search, search.theta), rounds)
-        if not rounds.is_first:
+        # what is left of the gradient is the optimiser's to lower, unless completing the rows anew has raised it
+        if not rounds.is_first and self._norm(after.search) > RAISED * self._norm(search):
             after = self._extrapolated(after)
         moved = float(np.abs(after.theta - progress.theta).max(initial=0.0))
         state = after.search
@@ -206,14 +228,14 @@ class Rounds:
 
     def _renewed(self, before: Any, theta: np.ndarray) -> Any:
         """Evaluate a point with the rows as they are completed there; the optimiser keeps its memory."""
-        fresh = self.optimizer.init(self._function(theta), theta, self.l1)
+        fresh = self._minimised(theta).start(theta)
         return replace(with_memory_of(before, fresh), evaluations=before.evaluations + fresh.evaluations)
 
     def _norm(self, state: Any) -> float:
         return gradient_norm(state.theta, state.gradient, self.l1)
 
-    def _function(self, theta: np.ndarray) -> Function:
-        """Return the loss of the rows as they are completed at theta."""
+    def _minimised(self, theta: np.ndarray) -> Any:
+        """Return the loss of the rows as they are completed at theta, with what minimises it."""
         key = theta.tobytes()
         if self._ready is None or self._ready[0] != key:
             self._ready = key, self.bind(self.completions.under(self.model_of(theta)))

@@ -284,11 +284,11 @@ class Nodewise(Penalised):
         directed = DirectedModel(model)
         l1 = np.where(directed.penalised, self.penalty(model, data), 0.0)
 
-        def bind(rows: Dataset) -> Function:
-            return ridge(LOSSES[self.loss](directed, rows), self.l2)
+        def bind(rows: Dataset) -> Minimisation:
+            return Minimisation(ridge(LOSSES[self.loss](directed, rows), self.l2), self.optimizer, l1)
 
         if not data.has_missing:
-            problem: Any = Minimisation(bind(data), self.optimizer, l1)
+            problem: Any = bind(data)
         else:
             require_shown(data)
             if not are_few(data):
@@ -296,7 +296,7 @@ class Nodewise(Penalised):
                     "the regressions need every way to complete the rows, and there are too many",
                     "use `learner='mple'` or 'pcd', which sample them, or drop the rows with the most missing cells",
                 )
-            problem = Rounds(AllCompletions.of(data), bind, directed.symmetric, self.optimizer, l1)  # type: ignore[arg-type]
+            problem = Rounds(AllCompletions.of(data), bind, directed.symmetric, l1)
         return LearnerState((directed, problem), _Progress(model.theta, problem.start(directed.start())))
 
     def equations(self, model: PairwiseModel, data: Dataset, max_seconds: float = 60.0) -> Equations:

@@ -37,6 +37,10 @@ COMPLETIONS = (
 )
 # Steps before a fit with sampled completions may end within their noise.
 FEWEST_SAMPLED = 100
+# More distinct states with missing cells than this are learned from a tenth of the rows first.
+MANY_STATES = 2**17
+# Entries of the gradient of a row vary by about so much.
+NOISE = 2.0
 
 
 @declared(frozen=True)
@@ -82,43 +86,69 @@ class ObjectiveLearner(WithPrior):
             return LearnerState(plain, plain.start(theta))
         return self._completing(model, data, rng)
 
-    def _minimisation(self, model: Model, data: Dataset) -> tuple[Minimisation, np.ndarray]:
-        """Return the function with what minimises it, and where to start: independent columns rather than zero."""
-        l1 = self._l1_of(model, data)
-        plain = Minimisation(self._bind(model, data), self.optimizer, l1)
+    def _minimisation(
+        self, model: Model, data: Dataset, completed: Callable[[Model], Any] | None = None
+    ) -> tuple[Minimisation, np.ndarray]:
+        """Return the function with what minimises it, and where to start: independent columns rather than zero.
+
+        `completed` gives the rows as they are completed under a model, where an objective needs complete ones.
+        """
+        l1, rows_under = self._l1_of(model, data), completed or (lambda model: data)
+        plain = Minimisation(self._bind(model, rows_under(model)), self.optimizer, l1)
         metric_of = getattr(for_model(self.objective, model), "metric", None)
         if metric_of is None or not getattr(self.optimizer, "takes_metric", False):
             return plain, model.theta
         origin, near = present_means(data), None
         centred = replace(plain, centring=model.centred(origin, l1=bool(l1.any())))
-        if not (data.has_missing or model.n_hidden or l1.any()):
+        if not ((data.has_missing and completed is None) or model.n_hidden or l1.any()):
             mean = shrunk_means(model, data)
             near = model.independent(mean)
         if near is None:
             return centred, model.theta
         bend = self._smooth_of(model, data).bend(near.theta)
-        centred = replace(centred, metric=metric_of(near, data, mean, bend))
+        centred = replace(centred, metric=metric_of(near, rows_under(near), mean, bend))
         return centred, model.theta if model.theta.any() else near.theta
 
     def _completing(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Prepare to complete the rows again and again under the model."""
-        from gibbsian.learners.completing import AllCompletions, Rounds, SampledRounds, as_completing
+        from gibbsian.learners.completing import AllCompletions, SampledRounds, as_completing
 
         expected = getattr(model, "completions", None)  # of real numbers: their moments, in closed form
-        chains = None if expected is not None else as_completing(self.completions, data)
+        if expected is not None:
+            return self._rounds(model, data, expected)
+        chains = as_completing(self.completions, data)
         if chains is None:
-            rounds = Rounds(
-                (expected or AllCompletions.of)(data),
-                lambda rows: self._bind(model, rows),
-                model.replace,
-                self.optimizer,  # type: ignore[arg-type]  # __post_init__ made it one
-                self._l1_of(model, data),
-            )
-            return LearnerState(rounds, rounds.start(model.theta))
+            return self._rounds(model, data, AllCompletions.of, rng)
         sampled = SampledRounds(
             data, chains, lambda rows: self._bind(model, rows), model.replace, self._steps(model, data)
         )
         return LearnerState(sampled, sampled.start(model.theta, rng))
+
+    def _rounds(
+        self, model: Model, data: Dataset, complete: Callable[[Dataset], Any], rng: np.random.Generator | None = None
+    ) -> LearnerState:
+        """Prepare to complete the rows in all ways; of many rows, where a random tenth of them leads."""
+        from gibbsian.learners.completing import Rounds
+
+        before = None
+        if rng is not None and data.n_states > MANY_STATES:
+            few = data.take(np.sort(rng.choice(data.n_rows, data.n_rows // 10, replace=False)))
+            before = self._within_noise(self._rounds(model, few, complete, rng), few.n_rows)
+        listed = complete(data)
+        first, theta = self._minimisation(model, data, listed.under)
+
+        def bind(rows: Dataset) -> Minimisation:
+            return replace(first, function=self._bind(model, rows))
+
+        rounds = Rounds(listed, bind, model.replace, first.l1)
+        return LearnerState(rounds, rounds.start(theta) if before is None else rounds.start(before.theta, before))
+
+    def _within_noise(self, state: LearnerState, n_rows: int) -> Any:
+        """Take rounds until the gradient is as small as the noise of so few rows, and return where the search is."""
+        info = None
+        while info is None or not (info.stalled or info.gradient_norm <= NOISE / n_rows**0.5):
+            state, info = self.step(state)
+        return state.progress.search
 
     def _steps(self, model: Model, data: Dataset) -> NoisySteps:
         """Return how the parameters move along noisy gradients, which have no value to search along."""

@@ -69,6 +69,17 @@ def test_auto_counts_what_rows_with_many_missing_cells_cost(rng):
         assert choose_learner(model, gb.Dataset.read(states, coding="spin")) == expected
 
 
+def test_auto_completes_the_few_holes_of_very_many_cells(rows, monkeypatch):
+    model, whole, _ = rows
+    holed = np.where(np.random.default_rng(0).random(whole.shape) < 0.01, np.nan, whole)
+    data = gb.Dataset.read(holed, coding="spin")
+    assert choose_learner(model, data) == "pcd"
+    monkeypatch.setattr("gibbsian.learners.auto.MANY_CELLS", data.states.size - 1)
+    assert choose_learner(model, data) == "mple"
+    monkeypatch.setattr("gibbsian.learners.auto.are_few", lambda data: False)
+    assert choose_learner(model, data) == "pcd"
+
+
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.ConvergenceWarning")
 @pytest.mark.parametrize("machine", [gb.PottsMachine, gb.HigherOrderBoltzmannMachine], ids=lambda kind: kind.__name__)
 def test_other_machines_learn_by_chains_what_they_learn_exactly(machine, monkeypatch):

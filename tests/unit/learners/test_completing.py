@@ -1,5 +1,6 @@
 """Missing cells in learners that need complete rows: the equations that are solved, and what they give."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -182,3 +183,44 @@ def test_completions_keep_the_weight_of_their_row(rng):
     completed = AllCompletions.of(data).under(model)
     assert completed.total_weight == pytest.approx(data.total_weight)
     assert len(np.unique(completed.states, axis=0)) == completed.n_states
+
+
+def many_rows(n_rows, rng, n=20):
+    """Rows of spins that follow one another, nearly all different, with one cell in a hundred missing."""
+    states = np.where(rng.random((n_rows, n)) < 0.5, 1, -1).astype(np.int8)
+    for i in range(1, n):
+        states[:, i] = np.where(rng.random(n_rows) < 0.4, states[:, i - 1], states[:, i])
+    holes = rng.random(states.shape) < 0.01
+    return gb.Dataset.of_states(states, "spin", missing=holes)
+
+
+def test_a_tenth_of_many_rows_leads_to_the_same_answer(rng, monkeypatch):
+    data, model = many_rows(4000, rng, n=12), gb.PairwiseModel.zeros(gb.graphs.complete(12))
+    plain = learn(as_learner("mple"), model, data, tol=1e-8)
+    monkeypatch.setattr("gibbsian.learners.objective.MANY_STATES", 1000)
+    led = learn(as_learner("mple"), model, data, tol=1e-8)
+    assert plain.converged
+    assert led.converged
+    np.testing.assert_allclose(led.model.theta, plain.model.theta, atol=1e-6)
+    assert led.trace.rows[0][2] < plain.trace.rows[0][2] / 2  # the gradient after the first round
+
+
+def test_few_holes_take_no_more_than_three_times_the_evaluations_of_whole_rows(rng):
+    """Completing the rows anew costs an evaluation or two a round; the metric of independent columns serves both."""
+    data, model = many_rows(3000, rng), gb.PairwiseModel.zeros(gb.graphs.complete(20))
+    counts = [learn(as_learner("mple"), model, rows).trace.rows[-1][4] for rows in (data, data.complete_rows())]
+    assert counts[0] <= 3 * counts[1]
+
+
+def test_listed_completions_take_fewer_bytes_than_floats_would(rng):
+    """By how the peak grows with the rows: eight bytes for each cell would be one array of floats."""
+    model, peaks, cells = gb.PairwiseModel.zeros(gb.graphs.complete(60)), [], []
+    for n_rows in (10_000, 40_000):
+        data = many_rows(n_rows, rng, n=60)
+        tracemalloc.start()
+        listed = AllCompletions.of(data)
+        listed.under(model)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        cells.append(listed.rows.states.size)
+    assert np.diff(peaks)[0] < 8 * np.diff(cells)[0]
