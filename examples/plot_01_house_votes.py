@@ -24,6 +24,13 @@ gb.plots.network(machine, ax=ax, n_strongest=25)
 fig.tight_layout()
 
 # %%
+# Near what they interact with, or round: the circle has the same lines.
+
+fig, ax = plt.subplots(figsize=(8, 6.5))
+gb.plots.network(machine, ax=ax, n_strongest=25, layout="circle")
+fig.tight_layout()
+
+# %%
 # The matrix has all pairs.
 
 fig, ax = plt.subplots(figsize=(8, 7))

@@ -16,7 +16,18 @@ truth = gb.PairwiseModel.build(gb.graphs.complete(6), rng.normal(size=6) / 3, rn
 rows = gb.inference.exact(truth).sample(500, rng)
 machine = gb.BoltzmannMachine(learner="mple").fit(rows)
 intervals = gb.uncertainty.confidence_intervals(machine, rows)
-again = gb.uncertainty.bootstrap(machine, rows, n_replicates=100, random_state=0).intervals()
+refits = gb.uncertainty.bootstrap(machine, rows, n_replicates=100, random_state=0)
+again = refits.intervals()
+
+# %%
+# A forest plot: the strongest first, those whose interval holds zero hollow and grey.
+
+gb.plots.intervals(intervals).figure.tight_layout()
+
+# %%
+# What the refits agree about: how many of them have the sign of the estimate.
+
+gb.plots.stability(refits).figure.tight_layout()
 
 # %%
 # The couplings in the order of their size, with intervals by sandwich (left of each pair) and by the bootstrap.

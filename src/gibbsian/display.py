@@ -7,6 +7,15 @@ from html import escape
 from typing import Any
 
 
+def short(name: Any, longest: int = 60) -> str:
+    """Return a name, a long one by its beginning and its end: names of questions often begin alike."""
+    whole = str(name)
+    if len(whole) <= longest:
+        return whole
+    head = (longest - 1) // 2
+    return f"{whole[:head].rstrip()}\N{HORIZONTAL ELLIPSIS}{whole[head + 1 - longest :].lstrip()}"
+
+
 class Shown:
     """What says a few facts of itself instead of all it holds.
 

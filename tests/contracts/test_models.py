@@ -93,6 +93,14 @@ def test_statistics_follow_from_marginals(model):
     np.testing.assert_allclose(model.statistics_from(marginal), expected, atol=1e-12)
 
 
+def test_moments_of_what_rows_show_are_those_of_the_rows_that_show_it(model, states, rng):
+    weights = rng.random(len(states))
+    shown = rng.random(len(states)) < 0.4
+    sums, shares = model.present_sums(states, np.repeat(shown[:, None], model.n_variables, axis=1), weights)
+    np.testing.assert_allclose(shares, weights[shown].sum() / weights.sum())
+    np.testing.assert_allclose(sums / shares, model.mean_statistics(states[shown], weights[shown]), atol=1e-12)
+
+
 def test_conditioning_gives_the_conditional_law_and_its_statistics(model):
     states, probabilities, _ = exact_law(model)
     nodes, values = [1, 4], states[-2, [1, 4]]

@@ -12,6 +12,7 @@ from gibbsian.cli.output import SAFE_CSV, STANDARD
 from gibbsian.estimators.known import ESTIMATORS
 
 TABLE_FORMATS = (".csv", ".tsv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zst", ".parquet", ".feather", ".npy", ".xlsx")
+PICTURES = (".png", ".svg", ".pdf")
 PATH = click.Path(path_type=Path)
 
 model_file = click.argument("model", type=PATH, metavar="MODEL")
@@ -50,6 +51,7 @@ def out_table(command: Any) -> Any:
     return _out_file(_safe_csv(command))
 
 
+picture = click.option("--picture", type=PATH, metavar="FILE", help=f"Draw it too: {', '.join(PICTURES)} by extension.")
 samples = click.option("--samples", "-n", "n_samples", type=int, metavar="N", help="How many samples a method draws.")
 kind_of_model = click.option(
     "--model",

@@ -13,7 +13,6 @@ from gibbsian.cli.guard import Command, speller
 from gibbsian.cli.output import check_distinct, check_target, print_facts, print_json, print_tables, table_record
 from gibbsian.errors import ArgumentError, spelled
 
-PICTURES = (".png", ".svg", ".pdf")
 # What can be drawn of models that have this attribute.
 DRAWINGS = {
     "network": "interactions",
@@ -30,7 +29,7 @@ LAYOUTS = ("force", "circle")
 @options.model_file
 @options.top(10)
 @click.option("--method", help="Print log Z too: exact, or between two sides by annealed importance sampling (ais).")
-@click.option("--picture", type=options.PATH, metavar="FILE", help=f"Draw it too: {', '.join(PICTURES)} by extension.")
+@options.picture
 @click.option("--draw", help=f"What: {', '.join(DRAWINGS)}; the network, or with --shape the filters of hidden units.")
 @click.option("--layout", type=click.Choice(LAYOUTS), help="Of the network: near what they interact with, or round.")
 @click.option("--shape", metavar="HxW", help="Of images, where the columns are no square one.")
@@ -52,7 +51,7 @@ def show(
 
     if picture is None and (draw or shape or layout):
         raise ArgumentError("--draw, --layout and --shape belong to a picture", "add --picture FILE")
-    check_target(picture, PICTURES, "--picture")
+    check_target(picture, options.PICTURES, "--picture")
     check_distinct(model=model, picture=picture)
     machine = load(model).set_params(random_state=seed)
     kind = machine.registered_name

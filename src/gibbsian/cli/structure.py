@@ -85,12 +85,24 @@ def _counted(found: StructureResult) -> str:
     help="Resample the rows N times instead of using the curvature; 0 does not.",
 )
 @options.top(20)
+@options.picture
 @options.seed
 @options.json
-def intervals(model: Path, data: Path, level: float, bootstrap: int, top: int, seed: int | None, json: bool) -> None:
+def intervals(
+    model: Path,
+    data: Path,
+    level: float,
+    bootstrap: int,
+    top: int,
+    picture: Path | None,
+    seed: int | None,
+    json: bool,
+) -> None:
     """Print confidence intervals of the parameters, from the data that the model was fitted to."""
-    from gibbsian import uncertainty
+    from gibbsian import plots, uncertainty
 
+    check_target(picture, options.PICTURES, "--picture")
+    check_distinct(model=model, data=data, picture=picture)
     if not 0 < level < 1:
         raise ArgumentError(f"--level {level} must be between 0 and 1")
     if bootstrap < 0:
@@ -104,6 +116,8 @@ def intervals(model: Path, data: Path, level: float, bootstrap: int, top: int, s
         else:
             errors = uncertainty.standard_errors(machine, table)
     listed = _strongest(machine, errors, level, top)
+    if picture is not None:
+        plots.save_figure(plots.intervals(errors, n=top, level=level), picture)
     if json:
         rows = [row for rows in table_record(listed).values() for row in rows]
         print_json({"level": level, "intervals": rows})

@@ -325,9 +325,9 @@ class ExponentialFamily:
             return np.bincount(places, shares[rows], minlength=int(np.prod(shape))).reshape(shape)
 
         def uneven(nodes: Sequence[int], share: float = 1.0) -> np.ndarray:
-            # over an even one a function may have mean zero
-            table = np.arange(1.0, sizes[list(nodes)].prod() + 1).reshape(sizes[list(nodes)])
-            return share * table / table.sum()
+            # geometric: over an even or a linear one a product of centred scores has mean zero
+            size = sizes[list(nodes)].prod()
+            return share * _normalised(np.exp(np.linspace(0.0, len(nodes), size))).reshape(sizes[list(nodes)])
 
         means = self.statistics_from(lambda nodes: _normalised(shown(nodes)))
         parts = self.statistics_from(lambda nodes: uneven(nodes, float(shown(nodes).sum())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -65,6 +66,12 @@ class OrdinalModel(PotentialField):
         sizes = self.domain.cardinalities(self.n_variables) - 1
         parts = np.split(self.theta[: self.n_biases], np.cumsum(sizes)[:-1])
         return [np.append(0.0, levels) for levels in parts]
+
+    def parameter_names(self, names: Sequence[str]) -> list[str]:
+        """Return the variable and the code of each level above the lowest, and the pairs."""
+        sizes = self.domain.cardinalities(self.n_variables)
+        levels = [f"{name}[{code}]" for name, size in zip(names, sizes, strict=True) for code in range(1, size)]
+        return levels + [f"{names[i]}*{names[j]}" for i, j in self.graph.edges.tolist()]
 
     @property
     def couplings(self) -> np.ndarray:

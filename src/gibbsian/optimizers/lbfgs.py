@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from gibbsian.backends.parallel import one_blas_thread
 from gibbsian.optimizers.base import (
     OPTIMIZERS,
     Function,
@@ -76,6 +77,10 @@ class LBFGS:
 
     def step(self, function: Function, state: LBFGSState, l1: np.ndarray) -> tuple[LBFGSState, StepInfo]:
         """Search along one quasi-Newton direction; where that fails, along simpler ones down to the gradient itself."""
+        with one_blas_thread():  # of long vectors: threads would wait for each other a hundred times a step
+            return self._step(function, state, l1)
+
+    def _step(self, function: Function, state: LBFGSState, l1: np.ndarray) -> tuple[LBFGSState, StepInfo]:
         steepest = -subgradient(state.theta, state.gradient, l1)
         metric, evaluations, moves = getattr(function, "metric", None), state.evaluations, state.moves
         for moves, shape in self._shapes(state.moves, metric):

@@ -161,11 +161,6 @@ def _other_fonts() -> list[tuple[str, str]]:
     return [(name, fonts[name]) for name in order if "Last Resort" not in name]  # which draws boxes for all letters
 
 
-def shortened(name: str, most: int = LONGEST) -> str:
-    """Return a name that fits beside an axis."""
-    return name if len(name) <= most else f"{name[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
-
-
 @functools.lru_cache(4096)
 def text_size(text: str, size: float, fonts: tuple[str, ...]) -> tuple[float, float]:
     """Return width and height of one line in points."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gibbsian.plots.canvas import COLOURS, LONGEST, chart, fonts_for, shortened
+from gibbsian.display import short
+from gibbsian.plots.canvas import COLOURS, LONGEST, chart, fonts_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,7 +81,7 @@ def stability(result: BootstrapResult, *, ax: Axes | None = None, n: int = 30) -
 
 def _short(result: Any) -> Any:
     """The same with names of columns of which several fit beside an axis."""
-    return replace(result, names=tuple(shortened(name, LONGEST // 2) for name in result.names))
+    return replace(result, names=tuple(short(name, LONGEST * 3 // 4) for name in result.names))
 
 
 def _forest(ax: Axes | None, table: Any, colours: np.ndarray, what: str, title: str) -> Axes:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gibbsian.plots.canvas import SIGNED, UNSIGNED, axes, colour_bar, fonts_for, interactions_of, shortened
+from gibbsian.display import short
+from gibbsian.plots.canvas import LONGEST, SIGNED, UNSIGNED, axes, colour_bar, fonts_for, interactions_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,5 +59,5 @@ def couplings(machine: Any, *, ax: Axes | None = None) -> Axes:
 def _name(set_ticks: Any, names: list[str], **settings: Any) -> None:
     """Label an axis with names, of very many with some."""
     ticks = range(0, len(names), max(1, -(-len(names) // MOST_LABELS)))
-    chosen = [shortened(names[tick]) for tick in ticks]
+    chosen = [short(names[tick], LONGEST) for tick in ticks]
     set_ticks(ticks, chosen, fontsize=8, family=list(fonts_for(chosen)), parse_math=False, **settings)

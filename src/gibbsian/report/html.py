@@ -9,9 +9,10 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from gibbsian.display import short
+
 # Joiners, which scripts and emoji need, are kept among the characters that do not print.
 JOINERS = "\u200c\u200d"
-LONGEST = 60
 
 
 class Markup(str):
@@ -53,16 +54,10 @@ def sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}{'' if words[-1:] in ('', '.') else '.'}"
 
 
-def short(name: Any, longest: int = LONGEST) -> str:
-    """Return a name, a long one cut off."""
-    whole = str(name)
-    return whole if len(whole) <= longest else f"{whole[: longest - 1]}\u2026"
-
-
 def label(name: Any) -> Markup:
     """Return a name of the user's that keeps its direction to itself; where it is long the whole of it is a title."""
-    whole = str(name)
-    return tag("bdi", short(whole), title=whole if len(whole) > LONGEST else None)
+    whole, shown = str(name), short(name)
+    return tag("bdi", shown, title=whole if shown != whole else None)
 
 
 def number(value: Any) -> str:

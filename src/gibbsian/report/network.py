@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.display import short
 from gibbsian.plots import layouts
-from gibbsian.report.html import Markup, join, number, paragraph, phrase, sentence, short, tag, template
+from gibbsian.report.html import Markup, join, number, paragraph, phrase, sentence, tag, template
 from gibbsian.report.subject import LEVEL, SECTIONS, Subject
 
 WIDTH, HEIGHT = 1000, 760

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.report.html import Markup, number, short, tag
+from gibbsian.display import short
+from gibbsian.report.html import Markup, number, tag
 
 # Distinguishable also without colour vision (Okabe and Ito), on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

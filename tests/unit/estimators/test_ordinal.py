@@ -110,7 +110,7 @@ def test_the_table_with_holes_and_an_identifier_from_fit_to_file(survey, tmp_pat
 
 
 def test_refusals():
-    with pytest.raises(MaximumDoesNotExistError, match=r"levels\(x0\)\[2\] has its least value in every row"):
-        gb.OrdinalMachine(coding={"x0": [0, 1, 2, 3]}).fit([[0, 1], [1, 0], [2, 0], [2, 1], [0, 0]])
+    with pytest.raises(MaximumDoesNotExistError, match=r"x0\[3\] has its least value in every row"):
+        gb.OrdinalMachine(l2=0, coding={"x0": [0, 1, 2, 3]}).fit([[0, 1], [1, 0], [2, 0], [2, 1], [0, 0]])
     with pytest.raises(ArgumentError, match=r"learns ordered levels, but the coding is categorical"):
         gb.OrdinalMachine(coding="categorical").fit([[0, 1], [1, 0], [2, 0]])
