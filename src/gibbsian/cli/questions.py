@@ -183,13 +183,16 @@ def beside(rows: Any, hidden: Any) -> Any:
 )
 def impute(machine: Any, data: Path, probabilities: bool, convert: bool, out: Path | None, json: bool) -> None:
     """Fill the missing cells given the present ones of their row; all columns and rows stay where they are."""
+    from gibbsian.data.chunks import rereadable
     from gibbsian.data.files import STREAMED, format_of
     from gibbsian.estimators.row_questions import fills_file
 
     in_parts = not json if out is None else format_of(out)[0] in STREAMED
-    if in_parts and not (probabilities or convert) and fills_file(machine, data):
-        _fill_file(machine, data, out, json)
-        return
+    if in_parts and not (probabilities or convert):
+        data = rereadable(data)
+        if fills_file(machine, data):
+            _fill_file(machine, data, out, json)
+            return
     rows, names = machine.read(data, convert=convert), machine.names_
     if probabilities and rows.domain.name == "real":
         raise ArgumentError("real numbers have densities and no --probabilities", "leave it out")
@@ -213,7 +216,7 @@ def _fill_file(machine: Any, data: Path, out: Path | None, json: bool) -> None:
             n_rows, n_filled = n_rows + len(part), n_filled + filled
             yield part
 
-    write_parts(out, written(), as_text=data.suffix.lower() != ".parquet")
+    write_parts(out, written(), as_text=getattr(data, "suffix", "").lower() != ".parquet")
     if json:
         print_json({"rows": n_rows, "filled_cells": n_filled, "out": out})
     elif out is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.data.files import STREAMED, format_of, open_parquet, read_file, readable, text_batches
+from gibbsian.data.files import STDIN, STREAMED, format_of, open_parquet, read_file, readable, text_batches
 from gibbsian.data.table import canonical, label_key
 from gibbsian.errors import DataError
 
@@ -30,6 +30,13 @@ def count_rows(source: Any) -> int | None:
     if shape := getattr(source, "shape", None):  # sparse arrays have no length
         return shape[0]
     return getattr(source, "n_rows", None) or (len(source) if hasattr(source, "__len__") else None)
+
+
+def rereadable(source: Any) -> Any:
+    """Return what can be read more than once: stdin as the Arrow table of its words, all else as it is."""
+    from pyarrow import Table
+
+    return Table.from_batches(list(text_batches(STDIN))) if source == STDIN else source
 
 
 def chunks(source: Any, rows: int = ROWS_AT_ONCE) -> Iterator[Any]:

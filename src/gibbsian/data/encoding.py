@@ -252,7 +252,8 @@ def _alike(table: Table) -> Cells:
     """Read a table whose columns have the same two values."""
     found = recognised(table)
     if found is None:
-        raise DataError("columns do not have the same two values")
+        odd = next((name for j, name in enumerate(table.names) if len(table.column(j).used) > 2), table.names[-1])
+        raise DataError(f"column {odd!r} holds other values than the same two as all columns", "use `coding` by column")
     return Cells(*found, table.names)
 
 

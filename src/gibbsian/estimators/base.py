@@ -392,6 +392,7 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
     @property
     def dropped_(self) -> tuple[str, ...]:
         """Columns of the fit's table that are no part of the model: identifiers, and those that were to be left out."""
+        check_is_fitted(self)
         return tuple(self.result_.provenance.get("dropped", ()))
 
     def _modelled(self, X: Any) -> Any:

@@ -47,7 +47,7 @@ class OrdinalMachine(PairwiseTables, Machine):
     >>> machine.coding_.labels
     ((0, 1, 2), ('F', 'M'))
     >>> machine.couplings_.loc["mood", "sex"].round(3)
-    np.float64(1.443)
+    np.float64(1.716)
     """
 
     coding: Any = free(

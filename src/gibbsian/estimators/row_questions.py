@@ -46,8 +46,10 @@ def keeps_columns(machine: Any, names: list[str]) -> bool:
 
 
 def fills_file(machine: Any, path: Any) -> bool:
-    """Whether the cells of a file can be filled in place, a part at a time."""
-    return is_streamed(path) and keeps_columns(machine, names_of(next(chunks(path), None)))
+    """Whether the cells of a file, or of the Arrow table of stdin, can be filled in place, a part at a time."""
+    return (is_streamed(path) or hasattr(path, "column_names")) and keeps_columns(
+        machine, names_of(next(chunks(path), None))
+    )
 
 
 def filled_parts(machine: Any, source: Any) -> Iterator[tuple[Any, int]]:

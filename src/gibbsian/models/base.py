@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkab
 
 import numpy as np
 
-from gibbsian.domain import AnyDomain
+from gibbsian.domain import AnyDomain, Reals
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.centring import Centring
@@ -314,7 +314,7 @@ class ExponentialFamily:
         They come from the tables of what the states show of each factor; the share of a parameter of several factors is
         the mean of theirs. None where the values of variables cannot be listed.
         """
-        if not hasattr(self, "statistics_from") or self.of_numbers or not hasattr(self.domain, "to_codes"):
+        if not hasattr(self, "statistics_from") or self.of_numbers or isinstance(self.domain, Reals):
             return None
         shares, codes = checked_shares(weights, len(x)), self.domain.to_codes(x).astype(np.intp)
         sizes = self.domain.cardinalities(self.n_variables)

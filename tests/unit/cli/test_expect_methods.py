@@ -134,8 +134,7 @@ def test_disagreement_of_the_two_sides_is_said(tmp_path):
     [
         (["--method", "magic"], "--method magic is not known: use one of exact, ais"),
         (["--method", "ais", "--pseudo"], "--pseudo needs no log Z: leave --method out"),
-        (["--method", "ais", "--per-row"], "--per-row gives one number for each row: leave --method out"),
-        (["--pseudo", "--per-row"], "--per-row gives one number for each row: leave --pseudo out"),
+        (["--pseudo", "--per-row"], "leave --pseudo out"),
         (["--samples", "5"], "--samples and --betas belong to --method ais"),
         (["--out", "rows.csv"], "--out writes the log-likelihood of each row: add --per-row"),
         (["--method", "ais", "--betas", "0"], "--betas 0"),

@@ -140,7 +140,7 @@ def test_every_penalty_reaches_the_fit(folder, table):
 
 
 def test_dense_needs_l2(folder, table):
-    assert "--l2" in refused(*fit(folder, "--learner", "span-dense"))
+    assert "--l2" in refused(*fit(folder, "--learner", "span-dense", "--l2", "0"))
     answer(*fit(folder, "--learner", "span-dense", "--l2", "0.01", "--l2-growth", "3"))
     expected = gb.FullSpan("span-dense", l2=0.01, l2_growth=3.0).fit(table)
     assert np.array_equal(gb.load(folder / "new.gibbs").model_.theta, expected.model_.theta)

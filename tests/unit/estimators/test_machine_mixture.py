@@ -199,6 +199,6 @@ class TestMachinesOfOthers:
         rng = np.random.default_rng(0)
         first = np.repeat([-1, 1], 30)
         rows = np.column_stack([first, np.roll(first, 1), np.roll(first, -1), rng.choice([-1, 1], 60)])
-        machine = gb.BoltzmannMachine("empty", learner="mle")
+        machine = gb.BoltzmannMachine("empty", learner="mle", l2=0.0)
         with pytest.raises(DataError, match=r"the machine of class \d cannot be fitted to the rows of this class: "):
             MachineMixture(2, machine=machine, assignment="hard", random_state=0).fit(rows)

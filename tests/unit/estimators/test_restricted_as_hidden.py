@@ -41,7 +41,9 @@ def test_the_same_learner_gives_the_same_numbers(name, spin):
     X = rows(spin)
     restricted, hidden = both(X, learner=LEARNERS[name], max_iter=20, temperature=1.3, **penalty)
     np.testing.assert_array_equal(restricted.model_.theta, hidden.model_.theta)
-    assert restricted.result_.reason == hidden.result_.reason
+    # how to slow down is an argument of the learner itself, which the one has inside another
+    reasons = [machine.result_.reason.partition(" (")[0] for machine in (restricted, hidden)]
+    assert reasons[0] == reasons[1]
     np.testing.assert_allclose(restricted.score_samples(X), hidden.score_samples(X), rtol=1e-10)
     np.testing.assert_allclose(restricted.transform(X), hidden.transform(X), rtol=1e-10)
     assert restricted.log_partition() == pytest.approx(hidden.log_partition(), rel=1e-12)

@@ -89,10 +89,10 @@ def test_missing_cells_are_filled_for_the_layers_above():
     layers = [SpinLayer(4), SpinLayer(3), SpinLayer(2)]
     for model, joint in (
         (BeliefNetwork.zeros(layers), Minibatch(max_iter=3, batch_size=20)),
-        (DeepModel.build(layers), Minibatch(max_iter=3, batch_size=20)),
+        (DeepModel.build(layers), Minibatch(max_iter=3, batch_size=20, n_chains=100)),
     ):
         fit = trained(
-            Stacking(alone=Minibatch(max_iter=20, batch_size=20, learning_rate=0.2), together=joint),
+            Stacking(alone=Minibatch(max_iter=20, batch_size=20, learning_rate=0.2, n_chains=100), together=joint),
             model,
             rows,
             rng_of(0),
