@@ -58,14 +58,20 @@ def without_identifiers(table: Table, coding: Any) -> tuple[Table, list[str]]:
 
 
 def _candidates(table: Table) -> list[int]:
-    """The columns whose first rows differ, as those of an identifier do."""
+    """The columns whose first rows differ, as those of an identifier do, and are no fractions."""
     n_rows = min(table.shape[0], FIRST_ROWS)
     if n_rows < FEW_NAMED_ROWS or is_sparse(table.cells):
         return []
     if isinstance(table.cells, list):
-        return [j for j, column in enumerate(table.cells) if len(column.written) >= NEARLY_ALL * n_rows]
+        differ = [j for j, column in enumerate(table.cells) if len(column.written) >= NEARLY_ALL * n_rows]
+        return [j for j in differ if not any(map(_is_fraction, table.cells[j].written[:FIRST_ROWS]))]
     first = np.sort(table.cells[:n_rows], axis=0)
-    return np.flatnonzero((first[1:] != first[:-1]).all(axis=0)).tolist()
+    whole = (first == np.floor(first)).all(axis=0)
+    return np.flatnonzero(whole & (first[1:] != first[:-1]).all(axis=0)).tolist()
+
+
+def _is_fraction(value: Any) -> bool:
+    return isinstance(value, float) and not value.is_integer()
 
 
 def _is_identifier(table: Table, place: int) -> bool:
