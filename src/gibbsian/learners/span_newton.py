@@ -31,8 +31,6 @@ _MOST_STEPS = 50
 _MOST_HALVINGS = 30
 # Functions appended at once: those that gain this share of the best, at most so many or this share of the active set.
 _GAIN_SHARE, _LEAST_POOL, _POOL_SHARE = 0.5, 4, 0.5
-# States up to which greedy moves from nothing are a second path: larger tables make them dearer than all the rest.
-GREEDY_TOO = 2**18
 
 # What a fit does next.
 POOL, MOVES, REFIT, PRUNE, DONE = range(5)
@@ -241,12 +239,12 @@ Task = tuple[Change | None, NewtonProgress]
 @LEARNERS.register("span-newton", models=("full-span",))
 @declared(frozen=True)
 class SpanNewton(SelectingLearner):
-    """Functions appended together and re-fitted by Newton's method; up to 2^18 states never a higher cost than greedy.
+    """Two paths with Newton re-fits, and the better of their ends: never a higher cost than `SpanGreedy`.
 
-    Each round appends all functions that gain nearly as much as the best of them, re-fits all parameters, and removes
-    functions that do not pay; then come greedy moves and re-fits until nothing gains. Functions are so judged when the
-    parameters of the others are right, which usually ends lower than one move at a time, and in a twentieth of the
-    passes. Where tables are small, greedy moves from nothing are a second path, and the better end is kept.
+    Each round of the first appends all functions that gain nearly as much as the best of them, re-fits all parameters,
+    and removes functions that do not pay; then come greedy moves and re-fits until nothing gains. Functions are so
+    judged when the parameters of the others are right, which usually ends lower than one move at a time, but not
+    always: so the second path takes greedy moves from nothing to their end, with re-fits after them.
 
     Examples
     --------
@@ -259,7 +257,7 @@ class SpanNewton(SelectingLearner):
 
     def fresh(self, problem: SpanProblem, point: SpanPoint) -> NewtonProgress:
         """Return the progress that starts from nothing, with functions appended together."""
-        return NewtonProgress.at(point, POOL, 0 if problem.basis.size <= GREEDY_TOO else 1)
+        return NewtonProgress.at(point, POOL, 0)
 
     def begin(self, problem: SpanProblem, point: SpanPoint, once: bool = False) -> NewtonProgress:
         """Return the progress that starts at a point, with a re-fit."""
