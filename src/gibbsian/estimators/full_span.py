@@ -89,8 +89,8 @@ class FullSpan(SpanQuestions, Estimator):
         default=free(
             "auto",
             "TA22's algorithm ('span-greedy', which 'auto' is); the one that also re-fits all parameters at once, "
-            "whose cost is never higher ('span-newton'); or all at once under L2, none selected ('span-dense'), which often "
-            "predicts new rows better, but needs `l2` and seven times the memory; or all under L1 alone "
+            "whose cost is never higher ('span-newton'); or all at once under L2, none selected ('span-dense'), which "
+            "often predicts new rows better, but needs `l2` and seven times the memory; or all under L1 alone "
             "('span-l1'), with the conditions of its minimum held to `tol`. Or a learner object with its own settings.",
             doc="str or Learner",
         ),
