@@ -27,7 +27,7 @@ def test_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "votes.csv").write_bytes(gb.datasets.house_votes_path().read_bytes())
     monkeypatch.chdir(tmp_path)
     commands = re.findall(r"^gibbsian (.*)$", README, flags=re.MULTILINE)
-    assert len(commands) == 3
+    assert len(commands) == 4
     for command in commands:
         assert run(*shlex.split(command, comments=True)).exit_code == 0, command
 

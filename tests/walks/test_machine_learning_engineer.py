@@ -18,7 +18,7 @@ def images(rng: np.random.Generator, n: int = 300) -> tuple[np.ndarray, np.ndarr
 
 def test_features_of_a_restricted_machine_in_a_pipeline_and_a_search(tmp_path, rng):
     x, y = images(rng)
-    machine = gb.RestrictedBoltzmannMachine(24, max_iter=300, random_state=0)
+    machine = gb.RestrictedBoltzmannMachine(24, max_iter=60, random_state=0)
     pipeline = make_pipeline(machine, LogisticRegression(max_iter=500))
     search = GridSearchCV(pipeline, {"restrictedboltzmannmachine__n_components": [4, 24]}, cv=2).fit(x[:200], y[:200])
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

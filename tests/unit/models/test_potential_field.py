@@ -300,7 +300,7 @@ def test_other_questions_are_refused_in_words(rng):
         field.energy(np.full((1, 3), 2.5))
     with pytest.raises(ArgumentError, match="no formula for continuous"):
         gb.expectations.MeanField().init(field, None, rng)
-    with pytest.raises(ArgumentError, match="none of them is a mode"):
+    with pytest.raises(ArgumentError, match="none is a mode"):
         exact(field).most_probable()
     with pytest.raises(ArgumentError, match="have no tables"):
         PotentialField.build(["table"], gb.graphs.complete(2), BOX)
