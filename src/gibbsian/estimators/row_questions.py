@@ -89,13 +89,13 @@ def unusual_rows(machine: Any, source: Any, n: int) -> Any:
         logs = machine._log_weights(data)[data.row_of]
         total, count = total + float(logs.sum()), count + logs.size
         rows = _least(logs, n)
-        told = {"row": start + rows, **_others(machine, part, rows), "log_weight": logs[rows]}
+        listed = {"row": start + rows, **_others(machine, part, rows), "log_weight": logs[rows]}
         if data.states.dtype.kind == "i":
             some = data.take(rows)
             own, likelier = (of_state[some.row_of] for of_state in _shown(machine, some))
             columns = np.nan_to_num(own, nan=np.inf).argmin(axis=1)
-            told |= _cells(machine, data, rows, columns, own[np.arange(rows.size), columns], likelier)
-        found = pandas.concat([found, pandas.DataFrame(told)]).sort_values("log_weight", kind="stable").head(n)
+            listed |= _cells(machine, data, rows, columns, own[np.arange(rows.size), columns], likelier)
+        found = pandas.concat([found, pandas.DataFrame(listed)]).sort_values("log_weight", kind="stable").head(n)
     place = found.columns.get_loc("log_weight") + 1
     found.insert(place, "below_mean", total / count - found["log_weight"])
     return found.reset_index(drop=True)
@@ -110,9 +110,9 @@ def unusual_cells(machine: Any, source: Any, n: int) -> Any:
         own, likelier = _shown(machine, data)
         rows, columns = np.divmod(_least(own[data.row_of].ravel(), n), data.n_variables)
         states = data.row_of[rows]
-        told = {"row": start + rows, **_others(machine, part, rows)}
-        told |= _cells(machine, data, rows, columns, own[states, columns], likelier[states])
-        found = pandas.concat([found, pandas.DataFrame(told)]).sort_values("probability", kind="stable").head(n)
+        listed = {"row": start + rows, **_others(machine, part, rows)}
+        listed |= _cells(machine, data, rows, columns, own[states, columns], likelier[states])
+        found = pandas.concat([found, pandas.DataFrame(listed)]).sort_values("probability", kind="stable").head(n)
     found = found[found["probability"].notna()]  # a missing cell is none
     return found.reset_index(drop=True)
 
