@@ -186,6 +186,10 @@ class PenaltyWarning(GibbsianWarning):
     """Without a penalty the data have no finite maximum, so that one was added."""
 
 
+class EstimatedScoreWarning(GibbsianWarning):
+    """A score rests on a sum that is estimated, because it is out of reach of exact ones."""
+
+
 class MixingWarning(GibbsianWarning):
     """Monte Carlo chains disagree or are too short for the error they report."""
 

@@ -31,7 +31,7 @@ def question(of_rows: bool, whole: bool = True) -> Callable[[Callable[..., None]
     """Make a command that asks a fitted model, about rows of a table or without any.
 
     The function gets the model and the rows; files are checked and read before. Where the table need not be `whole` in
-    memory the function gets its path, and how to read it.
+    memory the function gets its path (or the words of stdin), and how to read it.
     """
     common = [options.out_table, options.seed, options.json]
     common = [options.model_file, *([options.data_file, options.convert] if of_rows else []), *common]
@@ -39,6 +39,8 @@ def question(of_rows: bool, whole: bool = True) -> Callable[[Callable[..., None]
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
         def ask(model: Path, out: Path | None, seed: int | None, data: Path | None = None, **own: Any) -> None:
+            from gibbsian.data.chunks import rereadable
+
             check_target(out, TABLE_FORMATS)
             check_distinct(model=model, out=out)
             check_distinct(data=data, out=out)
@@ -46,7 +48,7 @@ def question(of_rows: bool, whole: bool = True) -> Callable[[Callable[..., None]
             how = {name: own.pop(name) for name in reading if name in own}
             if "columns" in own:  # which are to be predicted, so the table need not have them
                 own["columns"] = how["unseen"] = _names_in(own["columns"], machine.names_)
-            rows = [] if data is None else [data if not whole else machine.read(data, **how)]
+            rows = [] if data is None else [machine.read(data, **how) if whole else rereadable(data)]
             with watched():
                 function(machine, *rows, out=out, **own, **({} if whole else how))
 
@@ -183,16 +185,13 @@ def beside(rows: Any, hidden: Any) -> Any:
 )
 def impute(machine: Any, data: Path, probabilities: bool, convert: bool, out: Path | None, json: bool) -> None:
     """Fill the missing cells given the present ones of their row; all columns and rows stay where they are."""
-    from gibbsian.data.chunks import rereadable
     from gibbsian.data.files import STREAMED, format_of
     from gibbsian.estimators.row_questions import fills_file
 
     in_parts = not json if out is None else format_of(out)[0] in STREAMED
-    if in_parts and not (probabilities or convert):
-        data = rereadable(data)
-        if fills_file(machine, data):
-            _fill_file(machine, data, out, json)
-            return
+    if in_parts and not (probabilities or convert) and fills_file(machine, data):
+        _fill_file(machine, data, out, json)
+        return
     rows, names = machine.read(data, convert=convert), machine.names_
     if probabilities and rows.domain.name == "real":
         raise ArgumentError("real numbers have densities and no --probabilities", "leave it out")

@@ -34,9 +34,11 @@ def count_rows(source: Any) -> int | None:
 
 def rereadable(source: Any) -> Any:
     """Return what can be read more than once: stdin as the Arrow table of its words, all else as it is."""
+    if source != STDIN:
+        return source
     from pyarrow import Table
 
-    return Table.from_batches(list(text_batches(STDIN))) if source == STDIN else source
+    return Table.from_batches(list(text_batches(STDIN)))
 
 
 def chunks(source: Any, rows: int = ROWS_AT_ONCE) -> Iterator[Any]:

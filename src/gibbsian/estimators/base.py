@@ -24,15 +24,15 @@ from gibbsian.errors import (
     ArgumentError,
     ConvergenceWarning,
     DataError,
+    EstimatedScoreWarning,
     FileFormatError,
-    GibbsianWarning,
     MissingValuesError,
     TooExpensiveError,
     notify,
 )
 from gibbsian.estimators.frames import are_chosen, is_list, like_frame, shorten, stacked
 from gibbsian.estimators.known import ESTIMATORS
-from gibbsian.estimators.penalty import Penalised
+from gibbsian.estimators.penalty import ChoosesPenalty
 from gibbsian.estimators.queries import Asking
 from gibbsian.estimators.reported import Reported
 from gibbsian.estimators.row_questions import filled_frame, keeps_columns, unusual_cells, unusual_rows
@@ -82,7 +82,7 @@ class ScoreInterval(NamedTuple):
 
 
 @declared
-class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
+class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
     """A model with a learner as a scikit-learn estimator; the estimators are its subclasses."""
 
     max_iter: int = whole(1000, "Most steps of the learner; epochs where it learns by minibatches.", least=1)
@@ -547,7 +547,7 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
             sides = self._ask("log_evidence_interval")(data, self._rng(), ROW_WALKERS, ROW_BETAS)
         apart = float(np.subtract(*sides).min()) / -2.0
         reason = f"rows with many missing cells are annealed, their scores are known to {apart:.2g} only"
-        notify(GibbsianWarning(reason, "`score_interval` has both sides"))
+        notify(EstimatedScoreWarning(reason, "`score_interval` has both sides"))
         return np.mean(sides, axis=0)
 
     def _log_partition_estimate(self) -> float:
@@ -557,7 +557,7 @@ class Estimator(Penalised, Reported, Asking, DensityMixin, BaseEstimator):
             if not isinstance(found, float):
                 interval, (found, error) = found, found.combined()
                 notify(
-                    GibbsianWarning(
+                    EstimatedScoreWarning(
                         f"log Z is estimated, {found:.6g} with a standard error of {error:.2g} (between "
                         f"{interval.lower:.6g} and {interval.upper:.6g}), so all scores are off by the same amount",
                         "`score_interval` has both sides",

@@ -29,7 +29,7 @@ DEFAULTS = (FAR_APART, "soft")
 _RELATIVE_TO = Setting("What densities are relative to.", "choice", words=("area", "uniform"))
 
 
-class Shown:
+class ClassAttributes:
     """What fitted estimators show of their classes, each what its model lists (``model.shown``)."""
 
     weights_: np.ndarray
@@ -42,7 +42,7 @@ class Shown:
 
 
 @declared
-class ClassEstimator(Shown, TransformerMixin, NumberTables, Estimator):
+class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator):
     """What all estimators with a hidden class share: numbers as data, and questions about classes."""
 
     n_components: int = positional(kw_only=False, default=whole(2, "k, the number of classes.", least=1))

@@ -34,7 +34,7 @@ def l2_setting(help: str, default: Any = "auto") -> Any:
     return number(default, help + _CHOICES, least=0, words=("auto", "cv"))
 
 
-class Penalised:
+class ChoosesPenalty:
     """An estimator whose L2 penalty may be a word; `_l2` is the number that it stands for in this fit."""
 
     l2: Any = 0.0

@@ -77,14 +77,11 @@ class LBFGS:
 
     def step(self, function: Function, state: LBFGSState, l1: np.ndarray) -> tuple[LBFGSState, StepInfo]:
         """Search along one quasi-Newton direction; where that fails, along simpler ones down to the gradient itself."""
-        with one_blas_thread():  # of long vectors: threads would wait for each other a hundred times a step
-            return self._step(function, state, l1)
-
-    def _step(self, function: Function, state: LBFGSState, l1: np.ndarray) -> tuple[LBFGSState, StepInfo]:
         steepest = -subgradient(state.theta, state.gradient, l1)
         metric, evaluations, moves = getattr(function, "metric", None), state.evaluations, state.moves
         for moves, shape in self._shapes(state.moves, metric):
-            direction = _quasi_newton(steepest, moves, state.changes[: len(moves)], shape)
+            with one_blas_thread():  # of long vectors: threads would wait for each other a hundred times
+                direction = _quasi_newton(steepest, moves, state.changes[: len(moves)], shape)
             if l1.any():
                 direction = np.where((direction * steepest > 0) | (l1 == 0), direction, 0.0)
             found = _line_search(function, state, direction, steepest, l1)

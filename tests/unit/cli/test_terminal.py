@@ -75,6 +75,14 @@ def test_tables_come_from_stdin_and_go_to_stdout(folder):
     assert piped.stdout == printed("impute", folder / "p.gibbs", folder / "data.csv")
 
 
+def test_stdin_is_asked_more_than_one_question(folder):
+    text = (folder / "data.csv").read_text()
+    assert run("fit", folder / "data.csv", "--out", folder / "p.gibbs", "--drop", "id", "--drop", "w").exit_code == 0
+    piped = CliRunner().invoke(app, ["unusual", str(folder / "p.gibbs"), "-"], text)
+    assert piped.exit_code == 0, piped.stderr
+    assert piped.stdout == printed("unusual", folder / "p.gibbs", folder / "data.csv")
+
+
 def test_a_model_does_not_go_to_stdout(folder):
     result = run("fit", folder / "data.csv", "--out", "-")
     assert result.exit_code == 1
