@@ -87,12 +87,12 @@ def nearest(rows: Any, means: np.ndarray, present: np.ndarray | None = None) -> 
     if present is not None:
         rows = np.column_stack([rows, present])
         theta, offsets = np.column_stack([means, -np.square(means) / 2.0]), np.zeros(len(means))
-    labels = np.empty(rows.shape[0], dtype=np.int64)
+    labels, columns = np.empty(rows.shape[0], dtype=np.int64), np.ascontiguousarray(theta.T)
 
     def some(blocks: list[slice]) -> None:
-        memory = np.empty(len(means) * max(block.stop - block.start for block in blocks))
+        memory = np.empty((max(block.stop - block.start for block in blocks), len(means)))
         for block in blocks:
-            best_classes(_products(rows[block], theta, memory), offsets, labels[block])
+            best_classes(_products_by_row(rows[block], columns, memory), offsets, labels[block])
 
     _in_threads(some, _cuts(rows), len(means) * _n_cells(rows))
     return labels
@@ -170,6 +170,13 @@ def _products(features: Any, theta: np.ndarray, memory: np.ndarray | None = None
         return theta @ features.T
     shape = (len(theta), features.shape[0])
     return np.matmul(theta, features.T, out=memory[: shape[0] * shape[1]].reshape(shape))
+
+
+def _products_by_row(features: Any, columns: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    """The same with rows first, which takes half the time where classes are few."""
+    if sparse.issparse(features):
+        return features @ columns
+    return np.matmul(features, columns, out=memory[: features.shape[0]])
 
 
 def _class_sums(features: Any, shares: np.ndarray) -> np.ndarray:

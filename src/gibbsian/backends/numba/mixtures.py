@@ -125,28 +125,17 @@ def winner_take_all(rows, weights, order, means, wins, cells, first_rate, consta
                 means[best, j] /= math.sqrt(square)
 
 
-@njit(cache=True, fastmath=VECTOR_MATH)
-def _better(row, offset, highest, labels, a):
-    for i in range(row.size):
-        score = row[i] + offset
-        better = score > highest[i]
-        highest[i] = score if better else highest[i]
-        labels[i] = a if better else labels[i]
-
-
 @njit(cache=True, nogil=True)
 def best_classes(products, offsets, labels):
-    """Write the class of the highest product plus offset of each row (the first of equals); classes come first."""
-    k, n_rows = products.shape
-    highest = np.empty(_CHUNK)
-    for start in range(0, n_rows, _CHUNK):
-        end = min(start + _CHUNK, n_rows)
-        top, label = highest[: end - start], labels[start:end]
-        for i in range(end - start):
-            top[i] = -np.inf
-            label[i] = 0
+    """Write the class of the highest product plus offset of each row (the first of equals); rows come first."""
+    n_rows, k = products.shape
+    for i in range(n_rows):
+        highest, label = -np.inf, 0
         for a in range(k):
-            _better(products[a, start:end], offsets[a], top, label, a)
+            score = products[i, a] + offsets[a]
+            if score > highest:
+                highest, label = score, a
+        labels[i] = label
 
 
 @njit(cache=True, fastmath=VECTOR_MATH | {"reassoc"})  # a sum in several lanes
