@@ -4,7 +4,7 @@ A piece mixes BLAS products and compiled loops. Letting each of those start thre
 spin against each other on the same cores; giving each piece to one thread, with BLAS kept to that thread, does not.
 Results come back in order, so that sums over pieces do not depend on the number of threads. Kernels release the lock
 and know nothing of threads: Numba's own thread layers kill or hang forked processes, or abort when two threads fit.
-The threads of a pool live as long as one call, so that a fork finds none to miss.
+The threads of a pool live as long as one call, or one block of `kept_threads`, so that a fork finds none to miss.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
 _MOST: ContextVar[int | None] = ContextVar("_MOST", default=None)
+_KEPT: ContextVar[ThreadPoolExecutor | None] = ContextVar("_KEPT", default=None)
 
 
 def n_threads() -> int:
@@ -58,8 +59,30 @@ def map_in_order(function: Callable[[Piece], Result], pieces: Iterable[Piece]) -
         if threads <= 1:
             yield from map(function, waiting)
             return
-        with ThreadPoolExecutor(threads, initializer=_MOST.set, initargs=(1,)) as pool:
+        kept = _KEPT.get()
+        if kept is not None:
+            yield from kept.map(function, waiting)
+            return
+        with _pool(threads) as pool:
             yield from pool.map(function, waiting)
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, initializer=_MOST.set, initargs=(1,))
+
+
+@contextmanager
+def kept_threads() -> Iterator[None]:
+    """Keep one pool for all calls in a block: to start threads takes as long as a millisecond of work gains."""
+    if n_threads() == 1 or _KEPT.get() is not None:
+        yield
+        return
+    with _pool(n_threads()) as pool:
+        token = _KEPT.set(pool)
+        try:
+            yield
+        finally:
+            _KEPT.reset(token)
 
 
 def sum_in_order(function: Callable[[Piece], np.ndarray], pieces: Iterable[Piece], size: int) -> np.ndarray:
@@ -115,6 +138,7 @@ def _after_fork() -> None:
     """Let go of what threads held that the child does not have."""
     global _BLAS_LOCK
     _BLAS_LOCK = Lock()
+    _KEPT.set(None)
     _leave(len(_BLAS_LIMITS))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from gibbsian.backends.numba import gibbs as kernels
 from gibbsian.backends.numba.spin_lanes import LANES, LOG2_SCALE, MARGIN
-from gibbsian.backends.parallel import in_slices
+from gibbsian.backends.parallel import in_slices, kept_threads
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
@@ -427,13 +427,14 @@ def _blockwise(masks: np.ndarray, streams: np.ndarray, *graph: Any) -> int:
     """Sweep one chain as `kernels.stencil_sweeps` does, the blocks of a colour on threads."""
     *system, holds, n_sweeps = graph
     kernel: Any = kernels.stencil_blocks
-    flips = 0
-    for _ in range(n_sweeps):
-        for k, (first, last) in enumerate(pairwise(system[1].tolist())):
+    flips, colours = 0, list(enumerate(pairwise(system[1].tolist())))
+    with kept_threads():
+        for _ in range(n_sweeps):
+            for k, (first, last) in colours:
 
-            def run(part: slice, first: int = first, k: int = k) -> int:
-                return kernel(masks[0], streams[0], first + part.start, first + part.stop, k, *system, holds[0])
+                def run(part: slice, first: int = first, k: int = k) -> int:
+                    return kernel(masks[0], streams[0], first + part.start, first + part.stop, k, *system, holds[0])
 
-            flips += sum(in_slices(run, last - first, np.inf, grain=kernels.BLOCKS))
-        kernels.next_sweep(streams[0])
+                flips += sum(in_slices(run, last - first, np.inf, grain=kernels.BLOCKS))
+            kernels.next_sweep(streams[0])
     return flips
