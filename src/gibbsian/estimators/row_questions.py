@@ -140,7 +140,7 @@ def other_columns(machine: Any, source: Any, leave_out: Any = ()) -> dict[str, l
     """Return the columns of a table that the model does not know, such as identifiers of rows."""
     found: dict[str, list[Any]] = {}
     for part in chunks(source):
-        for name, values in _others(machine, part, np.arange(len(part))).items():
+        for name, values in _others(machine, part, np.arange(part.shape[0])).items():
             found.setdefault(name, []).extend(values)
     return {name: values for name, values in found.items() if name not in leave_out}
 
