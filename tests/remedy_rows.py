@@ -102,6 +102,31 @@ READING = [
         ({"drop": ["d"]}, {"rows": (np.arange(120) % 3).reshape(40, 3), "coding": Threshold(1)}),
         "Threshold",
     ),
+    Row(
+        "columns to drop from data that have been read",
+        lambda rows, drop: gb.fit(rows, drop=drop),
+        {"rows": Later(lambda: gb.Dataset.read(BITS)), "drop": "a"},
+        ({"rows": Later(lambda: gb.Dataset.read(BITS, drop="a")), "drop": ()},),
+        "give it to `Dataset.read`",
+    ),
+    Row(
+        "a level of its own",
+        fit,
+        {"rows": Later(lambda: read(CATEGORIES.assign(c="x"), coding="categorical")), "model": gb.OrdinalMachine},
+        ({"rows": Later(lambda: read(CATEGORIES.assign(c="x"), coding="categorical", drop="c"))},),
+        "drop it",
+    ),
+    Row(
+        "a rare value",
+        potts,
+        {
+            "rows": CATEGORIES.assign(a=np.where(np.arange(60) < 2, "rare", CATEGORIES["a"])),
+            "l2": 0.0,
+            "graph": "empty",
+        },
+        ({"rows": CATEGORIES},),
+        "one over the number of rows",
+    ),
     Row("infinity", read, {"rows": BITS.assign(c=np.where(np.arange(40) == 3, np.inf, BITS["c"]))}),
     Row("words where numbers are declared", read, {"rows": CATEGORIES, "coding": "values"}),
     Row(

@@ -25,7 +25,7 @@ STANDARD = Path("-")
 # What a cell of text begins with that a spreadsheet takes for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 SAFE_CSV = "gibbsian.safe-csv"
-_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?|-")
+_NUMBER = re.compile(r"[-+]?\d+\.?\d*(e[-+]\d+)?|-")
 
 
 # -- to the screen ----------------------------------------------------------------------------------------------------
@@ -47,8 +47,8 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table under its title, numbers to the right; floats get four decimals, None and NaN are a dash.
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], digits: str = ".4f") -> None:
+    """Print a table under its title, numbers to the right; floats get `digits`, None and NaN are a dash.
 
     Text is never read as markup."""
     from rich import box
@@ -56,7 +56,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     from rich.table import Table
     from rich.text import Text
 
-    cells = [[_cell(cell) for cell in row] for row in rows]
+    cells = [[_cell(cell, digits) for cell in row] for row in rows]
     table = Table(box=box.SIMPLE_HEAD)
     for place, column in enumerate(columns):
         numbers = all(_NUMBER.fullmatch(row[place]) for row in cells)
@@ -68,12 +68,12 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     console.print(Text(printable(title)), table, sep="\n")
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, digits: str) -> str:
     if isinstance(value, tuple):
-        return ", ".join(map(_cell, value))
+        return ", ".join(_cell(part, digits) for part in value)
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
-    return f"{value:.4f}" if isinstance(value, float) else printable(str(value))
+    return format(value, digits) if isinstance(value, float) else printable(str(value))
 
 
 def print_tables(tables: Mapping[str, Any]) -> None:

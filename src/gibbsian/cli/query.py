@@ -65,7 +65,7 @@ def _give(frames: dict[str, Any], out: Path | None, json: bool) -> None:
         tell(f"{sum(map(len, frames.values()))} numbers: written to {out}")
     else:
         for title, (names, rows) in tables.items():
-            print_table(title, names, rows)
+            print_table(title, names, rows, digits="#.6g")
 
 
 def _columns_and_rows(frame: Any) -> tuple[list[str], list[tuple[Any, ...]]]:

@@ -60,8 +60,8 @@ def question(of_rows: bool, whole: bool = True) -> Callable[[Callable[..., None]
 
 
 # -- score ------------------------------------------------------------------------------------------------------------
-@question(of_rows=True)
-@click.option("--per-row", is_flag=True, help="Give the log-likelihood of each row.")
+@question(of_rows=True, whole=False)
+@click.option("--per-row", is_flag=True, help="Give the log-likelihood of each row, beside its identifiers.")
 @click.option("--pseudo", is_flag=True, help="Log-pseudolikelihood instead, which suits a model of any size.")
 @click.option("--method", help="exact, or ais (between two sides by annealed importance sampling); exact if in reach.")
 @options.samples
@@ -69,7 +69,7 @@ def question(of_rows: bool, whole: bool = True) -> Callable[[Callable[..., None]
 @options.weights
 def score(
     machine: Any,
-    rows: Any,
+    data: Any,
     per_row: bool,
     pseudo: bool,
     method: str | None,
@@ -77,9 +77,13 @@ def score(
     betas: int | None,
     out: Path | None,
     json: bool,
+    **how: Any,
 ) -> None:
     """Print the mean log-likelihood per row, in nats; missing cells are summed out."""
+    from gibbsian.estimators.row_questions import other_columns
+
     _check_score(per_row, pseudo, method, n_samples, betas, out)
+    rows = machine.read(data, **how)
     if pseudo:
         _print_mean("log_pseudolikelihood", machine.pseudo_score(rows), rows.n_rows, json)
         return
@@ -98,7 +102,9 @@ def score(
     own = {} if log_partition is None else {"log_partition": log_partition}
     each = sign * machine.score_samples(rows, **own) if found is None else found.per_row()
     mean = float((rows.shares * each).sum())
-    _print_each(kind, each, mean, out, json, partition_record(log_partition) if own else None)
+    numbers_only = out is not None and out.suffix.lower() == ".npy"
+    names = {} if numbers_only else other_columns(machine, data, [how["weights"]])
+    _print_each(kind, each, mean, names, out, json, partition_record(log_partition) if own else None)
 
 
 def _kind_of_score(machine: Any, annealed: bool) -> tuple[str, int]:
@@ -133,11 +139,18 @@ def _print_mean(kind: str, mean: float, n_rows: int, json: bool) -> None:
         tell(f"mean {kind.replace('_', '-')} per row: {mean:.6f}{unit} over {n_rows} rows")
 
 
-def _print_each(kind: str, each: Any, mean: float, out: Path | None, json: bool, partition: Any) -> None:
+def _print_each(
+    kind: str, each: Any, mean: float, names: dict[str, list[Any]], out: Path | None, json: bool, partition: Any
+) -> None:
+    """Print or write the scores of rows, after what names the rows."""
+    import numpy as np
+
     if out is not None or not json:
-        write_table(out, [kind], each[:, None])
+        table = np.array([*names.values(), each], dtype=object).T if names else each[:, None]
+        write_table(out, [*names, kind], table)
     if json:
         known = {} if partition is None else {"log_partition": partition}
+        known |= {"identifiers": names} if names else {}
         print_json({f"mean_{kind}": mean, "rows": len(each), "per_row": each, **known})
     elif out is not None:
         _print_mean(kind, mean, len(each), json)

@@ -84,7 +84,8 @@ def _judge_rare(found: Findings, shown: list[np.ndarray]) -> None:
         return
     found.notes.append(f"{listed(rare, 'other value', 'other values')}: their parameters are poorly determined")
     if found.l2 == 0:
-        warn(found.notes[-1], "merge them or add a penalty by `l2='auto'`")
+        weight = 1.0 / max(found.data.total_weight, 1.0)
+        warn(found.notes[-1], f"merge them, or add a penalty such as `l2={weight:.2g}`, one over the number of rows")
 
 
 def _note_spelled_alike(found: Findings) -> None:

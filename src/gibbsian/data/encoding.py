@@ -150,7 +150,7 @@ def _labelled(table: Table, rule: Any) -> Cells:
 def _by_column(table: Table, rule: Columns) -> Cells:
     """Read a table in which columns have codings of their own."""
     for name in rule.declared:
-        table.place(name, "coding")
+        table.place(name, f"coding={{{name!r}: ...}}")
     own, kind, table = rule.kept, as_rule(rule.rest), table.without(rule.dropped)
     if not own:
         return encode(table, kind)

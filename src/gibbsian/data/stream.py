@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from gibbsian.data.columns import columns_in, without_identifiers
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.encoding import Cells, encode
 from gibbsian.data.minibatches import Cuts, ShuffledPass, draw_seed, seeded
@@ -64,6 +65,8 @@ class DataStream:
         The files' own names of the variables.
     recognised : bool
         Whether the coding was recognised in the first rows, for messages.
+    dropped : tuple of str
+        Columns of the files that were left out: identifiers of rows, and those that were to be.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class DataStream:
     memory: int
     columns: tuple[str, ...]
     recognised: bool = False
+    dropped: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return (
@@ -110,8 +114,8 @@ class DataStream:
         source : path or sequence of paths
             ``.npy`` or ``.parquet`` files.
         coding : default="auto"
-            What the cells are, as for `Dataset.read`. What is recognised is recognised in the first rows only, and a
-            value that does not fit is an error when it comes.
+            What the cells are, of all columns or by column, as for `Dataset.read`. What is recognised is recognised in
+            the first rows only, identifiers too, and a value that does not fit is an error when it comes.
         names : sequence of str, optional
             Names of the chosen columns, instead of the files' own.
         columns, drop : str or sequence of str, optional
@@ -135,14 +139,20 @@ class DataStream:
         header = _header(files).chosen(columns, drop)
         chosen, named = header.names, header.renamed(names).names
         recognised = isinstance(coding, str) and coding in (*AUTOMATIC, *MANY_VALUED)
-        found = _scan(files[0], chosen, named, coding)
-        stream = cls(files, named, found, as_bytes(memory), chosen, recognised)
+        scanned, left_out = _scan(files[0], chosen, named), [drop] if isinstance(drop, str) else [*drop]
+        if columns is None:
+            scanned, identifiers = without_identifiers(scanned, coding)
+            left_out += [*identifiers, *columns_in(coding).dropped]
+        found = _recognised(files[0], scanned, coding)
+        own = dict(zip(named, chosen, strict=True))
+        named = tuple(name for name in scanned.names if name not in columns_in(coding).dropped)
+        chosen = tuple(own[name] for name in named)
+        stream = cls(files, named, found, as_bytes(memory), chosen, recognised, tuple(left_out))
         stream._pieces  # noqa: B018 - files that cannot be cut to fit are refused now, not in the middle of a fit
         return stream
 
     # -- sizes --------------------------------------------------------------------------------------------------------
     has_missing: ClassVar[bool] = False
-    dropped: ClassVar[tuple[str, ...]] = ()
     on_disk: ClassVar[bool] = True
 
     @property
@@ -368,13 +378,18 @@ def _header(files: Sequence[RowFile]) -> Table:
     return Table(first.names, np.empty((0, len(first.names))))
 
 
-def _scan(file: RowFile, columns: tuple[str, ...], names: tuple[str, ...], coding: Any) -> AnyCoding:
-    """Recognise or check the coding in the first rows."""
+def _scan(file: RowFile, columns: tuple[str, ...], names: tuple[str, ...]) -> Table:
+    """Read the first rows."""
     most = max(1, SCANNED_CELLS // len(columns))
     start, stop = file.pieces(most if file.path.suffix.lower() == ".npy" else file.n_rows)[0]
     _, table = next(iter(file.tables(start, stop, columns)))
+    return Table(names, table.cells)
+
+
+def _recognised(file: RowFile, table: Table, coding: Any) -> AnyCoding:
+    """Recognise or check the coding of the first rows."""
     try:
-        return encode(Table(names, table.cells), coding).coding
+        return encode(table, coding).coding
     except DataError as error:
         raise type(error)(f"file '{file.path}': {error.reason}", error.remedy) from None
 

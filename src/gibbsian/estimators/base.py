@@ -218,8 +218,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         """Make the start and the learner, and run it; return it with its result, of which something may be `said`."""
         start = self._start(data, rng)
         learner = self._learner(start, data)
-        if refusal := learner.refusal(start):
-            raise ArgumentError(refusal, argument="learner", value=getattr(learner, "registered_name", learner))
+        learner.require_able(start)
         self._preflight(data, start, learner)
         data = drop_empty_rows(data) if data.has_missing else data
         result = self._run(learner, start, data, rng, unseen)
@@ -401,7 +400,9 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             return X
         table = read_table(X)
         others = [name for name in self.dropped_ if name in table.names]
-        return table.without(others) if len(table.names) == len(self.names_) + len(others) and others else X
+        if others and len(table.names) == len(self.names_) + len(others):
+            return table.without(others)
+        return table if isinstance(X, str | os.PathLike) else X  # a file is read once
 
     def read(
         self, source: Any, *, drop: Any = (), weights: str | None = None, convert: bool = False, unseen: Any = ()

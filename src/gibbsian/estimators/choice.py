@@ -11,7 +11,7 @@ from gibbsian.data.readers import read_table
 from gibbsian.data.rules import Columns, Labels, OneHot, Ordinal, Values, as_rule
 from gibbsian.data.table import Table
 from gibbsian.domain import CategoryCoding, RealCoding
-from gibbsian.errors import DataError
+from gibbsian.errors import ArgumentError, DataError
 from gibbsian.estimators.known import ESTIMATORS
 
 
@@ -44,8 +44,8 @@ def choose_model(source: Any, coding: Any = None, drop: Any = ()) -> Choice:
 
     Parameters
     ----------
-    source : array, frame or path
-        The table.
+    source : array, frame, path, Dataset or DataStream
+        The table; data that have been read say by their coding what their columns hold.
     coding : default=None
         What is declared of the values, of all columns or by column; as in `Dataset.read`.
     drop : str or list of str, default=()
@@ -57,12 +57,18 @@ def choose_model(source: Any, coding: Any = None, drop: Any = ()) -> Choice:
     >>> gb.estimators.choose_model([["F", 0], ["M", 4], ["M", 2], ["F", 1]]).sentence
     "ordered levels ('x1') beside two values: an ordinal machine"
     """
+    if hasattr(source, "coding"):
+        coding = source.coding if coding is None else coding
     rule = None if coding is None else as_rule(coding)
     if rule is None or rule == "auto" or isinstance(coding, Mapping):
         return _by_kinds(read_table(source).chosen(drop=drop), columns_in("auto" if coding is None else coding))
     if isinstance(rule, RealCoding):
         return Choice("gaussian", "columns were declared to be real numbers", "rbm")
     if isinstance(rule, Ordinal | Values):
+        return Choice("ordinal", "columns were declared to be ordered", "potts")
+    if isinstance(rule, CategoryCoding) and rule.domain.two_valued:
+        return Choice("pairwise", "columns were declared to have two values", "higher-order")
+    if isinstance(rule, CategoryCoding) and getattr(rule.domain, "values", None) is not None:
         return Choice("ordinal", "columns were declared to be ordered", "potts")
     if isinstance(rule, Labels | OneHot | CategoryCoding):
         return Choice("potts", "columns were declared to be categories", "full-span")
@@ -105,8 +111,8 @@ def fit(source: Any, *, coding: Any = None, drop: Any = (), weights: str | None 
 
     Parameters
     ----------
-    source : array, frame or path
-        The table.
+    source : array, frame, path, Dataset or DataStream
+        The table; data that have been read say by their coding what their columns hold.
     coding : default=None
         What is declared of the values, of all columns or by column; as in `Dataset.read`.
     drop : str or list of str, default=()
@@ -128,6 +134,8 @@ def fit(source: Any, *, coding: Any = None, drop: Any = (), weights: str | None 
     >>> type(machine).__name__, machine.result_.provenance["chosen"]
     ('BoltzmannMachine', 'two values in every column: a pairwise machine')
     """
+    if hasattr(source, "coding"):
+        return _fit_data(source, {"coding": coding, "drop": drop, "weights": weights}, settings)
     table = read_table(source)
     left_out = [*([drop] if isinstance(drop, str) else drop), *columns_in(coding or "auto").dropped]
     coding = columns_in(coding).kept or None if isinstance(coding, Mapping) else coding
@@ -135,6 +143,19 @@ def fit(source: Any, *, coding: Any = None, drop: Any = (), weights: str | None 
     kind: Any = ESTIMATORS.factory(choice.name)
     machine = kind(**settings, **({} if coding is None or choice.name == "gaussian" else {"coding": coding}))
     return chosen_by(choice, machine.fit(machine.read(table, drop=left_out, weights=weights)))
+
+
+def _fit_data(data: Any, reading: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
+    """Learn data that have been read."""
+    for argument, value in reading.items():
+        if value:
+            raise ArgumentError(
+                "is for tables, and this one has been read", "give it to `Dataset.read`", argument=argument, value=value
+            )
+    choice = choose_model(data)
+    kind: Any = ESTIMATORS.factory(choice.name)
+    own = {} if choice.name == "gaussian" else {"coding": data.coding}
+    return chosen_by(choice, kind(**{**own, **settings}).fit(data))
 
 
 def chosen_by(choice: Choice, machine: Any) -> Any:

@@ -89,7 +89,9 @@ class Machine(LearnedMachine):
         batch_size = int(np.clip(data.n_rows // 500, 50, 50_000))
         if self._is_auto or self.learner == "online":
             return Online(l1=self.l1, l2=self._l2, log_prior=self.log_prior, batch_size=batch_size)
-        return self._learner_named(self.learner).by_chunks(batch_size)
+        whole = self._learner_named(self.learner)
+        whole.require_able(model)
+        return whole.by_chunks(batch_size)
 
     def _learns_by_chunks(self) -> bool:
         if not self._is_auto:
@@ -120,7 +122,7 @@ class Machine(LearnedMachine):
         stays = fitting and self._learns_from_disk and getattr(X, "on_disk", False)
         if not stays or sample_weight is not None:
             return super()._read(X, fitting, sample_weight)
-        if not isinstance(self.coding, str) or self.coding not in ("auto", X.coding.name):
+        if not self._suits(X):
             raise CodingError(
                 f"was declared but the stream is {X.coding.describe()}",
                 "open it in that coding",
@@ -129,6 +131,15 @@ class Machine(LearnedMachine):
             )
         self._set_columns(X.names)
         return X
+
+    def _suits(self, stream: Any) -> bool:
+        """Say whether rows of a stream would be read as they are: one of them is asked."""
+        codes = np.zeros((1, stream.n_variables), np.int8)
+        row = Dataset.of_states(stream.domain.from_codes(codes), stream.coding, names=stream.names)
+        try:
+            return Dataset.read(row, coding=self._coding()).coding == stream.coding
+        except CodingError:
+            return False
 
 
 class Convertible:

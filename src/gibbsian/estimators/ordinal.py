@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.errors import ArgumentError
+from gibbsian.errors import ArgumentError, ConstantColumnError
 from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.boltzmann_machine import GRAPH
 from gibbsian.estimators.frames import labels_of_columns
@@ -68,6 +68,9 @@ class OrdinalMachine(PairwiseTables, Machine):
                 f"an OrdinalMachine learns ordered levels, but the coding is {data.coding.describe()}",
                 "convert the data with `Dataset.convert('ordinal')`",
             )
+        for name, labels in zip(data.names, data.labels, strict=True):
+            if len(labels) == 1:
+                raise ConstantColumnError(f"column {name!r} holds one level only ({labels[0]!r})", "drop it")
         return OrdinalModel.zeros(as_graph(self.graph, data.names), data.domain, self.temperature)
 
     # -- parameters ---------------------------------------------------------------------------------------------------

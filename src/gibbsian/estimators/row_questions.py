@@ -136,6 +136,15 @@ def _others(machine: Any, part: Any, rows: np.ndarray) -> dict[str, list[Any]]:
     return {name: values_of(part, name, rows) for name in names_of(part) if name not in machine.names_}
 
 
+def other_columns(machine: Any, source: Any, leave_out: Any = ()) -> dict[str, list[Any]]:
+    """Return the columns of a table that the model does not know, such as identifiers of rows."""
+    found: dict[str, list[Any]] = {}
+    for part in chunks(source):
+        for name, values in _others(machine, part, np.arange(part.shape[0])).items():
+            found.setdefault(name, []).extend(values)
+    return {name: values for name, values in found.items() if name not in leave_out}
+
+
 def _cells(
     machine: Any, data: Dataset, rows: np.ndarray, columns: np.ndarray, own: np.ndarray, likelier: np.ndarray
 ) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.domain import SPIN, AnyDomain, Continuum
+from gibbsian.domain import SPIN, AnyDomain, Categories, Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import Expectation
 from gibbsian.inference.missing import PATIENT_SECONDS, is_quick
@@ -149,7 +149,12 @@ def fill_cells(
 
 
 def present_means(data: Dataset) -> np.ndarray:
-    """Return the mean of the present cells of each column; the middle of the domain where a column has none."""
+    """Return the mean of the present cells of each column; the middle of the domain where a column has none.
+
+    Of categories these are the frequencies of their values, column after column.
+    """
+    if isinstance(data.domain, Categories):
+        return np.concatenate(column_frequencies(data))
     if data.missing is None:
         return np.einsum("m,mi->i", data.weights / data.total_weight, data.states)
     present = ~data.missing
@@ -162,10 +167,13 @@ def present_means(data: Dataset) -> np.ndarray:
 
 
 def shrunk_means(model: Model, data: Dataset) -> np.ndarray:
-    """Return the means of the columns with one more row of each of two values, so that none has a single value."""
+    """Return the means of the columns with two more rows spread over all values, so that none has a single value."""
     domain: Any = model.domain
     total = data.total_weight
     middle = (domain.low + domain.high) / 2 if domain.two_valued else 0.0
+    if isinstance(domain, Categories):
+        sizes = domain.cardinalities(data.n_variables)
+        middle = np.repeat(1.0 / sizes, sizes)
     return (total * present_means(data) + 2.0 * middle) / (total + 2.0)
 
 

@@ -59,6 +59,11 @@ class Learner:
         """Say why the learner cannot learn a kind of model; the empty string where it can."""
         return "learns no hidden classes" if hasattr(model, "em_steps") and not self.learns_classes else ""
 
+    def require_able(self, model: Any) -> None:
+        """Raise `ArgumentError` where the learner cannot learn a kind of model."""
+        if refusal := self.refusal(model):
+            raise ArgumentError(refusal, argument="learner", value=getattr(self, "registered_name", self))
+
     def targets_in(self, data: Any) -> np.ndarray | None:
         """Return the numbers of the columns that are learned given the others; None where all are learned."""
         objective = getattr(self, "objective", None)

@@ -21,13 +21,10 @@ from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.expectations.base import Estimate, Rebuilt
 from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
 from gibbsian.inference.completions import Completions, complete_in_all_ways, count_completions
-from gibbsian.learners.noisy_steps import NoisySteps, OnWalk
 from gibbsian.models import Model
-from gibbsian.objectives import Function
 from gibbsian.objectives.base import Scores
 from gibbsian.optimizers import StepInfo
-from gibbsian.optimizers.anderson import LastRounds
-from gibbsian.optimizers.base import gradient_norm, with_memory_of
+from gibbsian.optimizers.base import penalty, subgradient
 
 # Completions that are listed with their probabilities; where there are more, chains draw some.
 MOST_COMPLETIONS = 2**18
@@ -35,10 +32,12 @@ MOST_COMPLETIONS = 2**18
 TIMES_THE_ROWS = 2.0
 # The same for rows that are completed once only, a minibatch.
 MOST_AT_ONCE = 2**14
-# Steps of the optimiser on completed rows before these are completed anew.
+# Where chains complete the rows: steps of the optimiser before they go on, rounds before the fit may end, and how many
+# times what their spread would leave of the gradient may be left of it. The last quarter of the rounds counts.
 STEPS_A_ROUND = 3
-# Rounds are extrapolated where completing the rows anew makes the gradient so many times larger.
-RAISED = 2.0
+FEWEST_ROUNDS = 20
+AT_REST = 1.5
+LATE = 4.0
 
 
 # -- complete rows ----------------------------------------------------------------------------------------------------
@@ -137,11 +136,18 @@ def are_few(data: Dataset, most: int = MOST_COMPLETIONS) -> bool:
     return float(count_completions(data)[data.weights > 0].sum()) <= max(most, TIMES_THE_ROWS * data.n_states)
 
 
+def never_shown(data: Dataset) -> np.ndarray:
+    """Which columns no row shows."""
+    if data.missing is None:
+        return np.zeros(data.n_variables, bool)
+    return np.asarray(data.missing[data.weights > 0].all(axis=0))
+
+
 def require_shown(data: Dataset) -> None:
     """Refuse columns that no row shows: given all others, the expected score of a variable's own bias is zero."""
-    if data.missing is None or not data.missing[data.weights > 0].all(axis=0).any():
+    if not never_shown(data).any():
         return
-    column = data.names[int(np.argmax(data.missing[data.weights > 0].all(axis=0)))]
+    column = data.names[int(np.argmax(never_shown(data)))]
     raise MissingValuesError(
         f"no row shows {column!r}, and conditional distributions of one variable given the others say nothing of one "
         "that is never seen: the equations of its bias hold whatever it is",
@@ -171,105 +177,106 @@ def as_completing(completions: str | ClampedChains | None, data: Dataset) -> Cla
 
 
 # -- all completions --------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class RoundProgress:
-    """The parameters, the optimiser at the rows as they are completed there, and the last rounds."""
-
-    theta: np.ndarray
-    search: Any
-    rounds: LastRounds
-
-
 @dataclass(eq=False)
 class Rounds:
-    """Alternate between completing the rows in all ways and steps of an optimiser on the completed rows.
+    """Steps of an optimiser along the gradient of the loss, the rows being completed anew wherever it is taken.
 
-    `bind` makes what is minimised (see `Minimisation`) from complete rows, `model_of` the model under which they are
-    completed.
+    That is the gradient of nothing, but nearly one: a search along a line integrates its slope (by the trapezoidal
+    rule) for the values to compare. `bind` makes what is minimised (see `Minimisation`) from complete rows, `model_of`
+    the model under which they are completed.
     """
 
     completions: AllCompletions
     bind: Callable[[Dataset], Any]
     model_of: Callable[[np.ndarray], Model]
     l1: np.ndarray
-    _ready: tuple[bytes, Any] | None = None
+    _ready: tuple[bytes, Any] | None = None  # what was made last: a step begins where the one before ended
 
-    def start(self, theta: np.ndarray, memory: Any = None) -> RoundProgress:
-        """Complete the rows and evaluate the start; `memory` is of an optimiser that came here on other rows."""
-        search = self._minimised(theta).start(theta)
-        search = search if memory is None else with_memory_of(memory, search)
-        return RoundProgress(theta, search, LastRounds.none(theta))
+    def start(self, theta: np.ndarray) -> Any:
+        """Complete the rows and evaluate the start."""
+        return self._minimised(theta).start(theta)
 
-    def step(self, progress: RoundProgress) -> tuple[RoundProgress, StepInfo]:
-        """Take one round, and go where the last rounds would end where that is nearer a solution."""
-        search = progress.search
-        minimised = self._minimised(progress.theta)
-        for _ in range(STEPS_A_ROUND):
-            search, inner = minimised.step(search)
-            if inner.stalled:
-                break
-        rounds = progress.rounds.added(progress.theta, search.theta)
-        after = RoundProgress(search.theta, self._renewed(search, search.theta), rounds)
-        # what is left of the gradient is the optimiser's to lower, unless completing the rows anew has raised it
-        if not rounds.is_first and self._norm(after.search) > RAISED * self._norm(search):
-            after = self._extrapolated(after)
-        moved = float(np.abs(after.theta - progress.theta).max(initial=0.0))
-        state = after.search
-        info = StepInfo(state.value, self._norm(state), moved, state.evaluations, stalled=moved == 0)
-        return after, info
+    def step(self, before: Any) -> tuple[Any, StepInfo]:
+        """Take one step of the optimiser; the value reported is that of the rows as they are completed there."""
+        values = {}
+        base = before.value - penalty(before.theta, self.l1)
 
-    def _extrapolated(self, plain: RoundProgress) -> RoundProgress:
-        theta = plain.rounds.end(plain.theta, self.l1)
-        leap = self._renewed(plain.search, theta)
-        if self._norm(leap) < self._norm(plain.search):
-            return replace(plain, theta=theta, search=leap)
-        search = replace(plain.search, evaluations=leap.evaluations)
-        return replace(plain, search=search, rounds=plain.rounds.last())
+        def along(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            values[theta.tobytes()], gradient = self._minimised(theta).function(theta)
+            return base + float((theta - before.theta) @ (before.gradient + gradient)) / 2, gradient
 
-    def _renewed(self, before: Any, theta: np.ndarray) -> Any:
-        """Evaluate a point with the rows as they are completed there; the optimiser keeps its memory."""
-        fresh = self._minimised(theta).start(theta)
-        return replace(with_memory_of(before, fresh), evaluations=before.evaluations + fresh.evaluations)
-
-    def _norm(self, state: Any) -> float:
-        return gradient_norm(state.theta, state.gradient, self.l1)
+        here = self._minimised(before.theta)
+        function = replace(here.function, value_and_gradient=along) if hasattr(here.function, "hessian") else along
+        after, info = replace(here, function=function).step(before)
+        if after.theta.tobytes() not in values:
+            return after, info
+        value = values[after.theta.tobytes()] + penalty(after.theta, self.l1)
+        return replace(after, value=value), info._replace(value=value)
 
     def _minimised(self, theta: np.ndarray) -> Any:
         """Return the loss of the rows as they are completed at theta, with what minimises it."""
-        key = theta.tobytes()
-        if self._ready is None or self._ready[0] != key:
-            self._ready = key, self.bind(self.completions.under(self.model_of(theta)))
+        if self._ready is None or self._ready[0] != theta.tobytes():
+            self._ready = theta.tobytes(), self.bind(self.completions.under(self.model_of(theta)))
         return self._ready[1]
 
 
 # -- some completions -------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class SampledProgress(OnWalk):
-    """The walk of the parameters and the chains of the missing cells."""
+class SampledProgress:
+    """The answer so far, the optimiser at the rows as they are completed now, and the chains that complete them."""
 
+    theta: np.ndarray
+    search: Any
     chains: ClampedState
+    n_rounds: int = 0
+    noise: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class SampledRounds:
-    """One sweep of the missing cells, one step along the mean gradient of the copies that they complete."""
+    """A few steps of the optimiser on the rows as chains have completed them, then the chains go on: see `Rounds`.
+
+    The answer is the mean over the rounds, late ones counting more. They end when what fresh completions leave of the
+    gradient is what their own spread would.
+    """
 
     data: Dataset
     chains: ClampedChains
-    bind: Callable[[Dataset], Function]
+    bind: Callable[[Dataset], Any]
     model_of: Callable[[np.ndarray], Model]
-    steps: NoisySteps
+    l1: np.ndarray
 
-    def start(self, theta: np.ndarray, rng: np.random.Generator) -> SampledProgress:
-        """Start the chains."""
-        return SampledProgress(self.steps.start(theta), self.chains.init(self.model_of(theta), self.data, rng))
+    def start(self, theta: np.ndarray, chains: ClampedState) -> SampledProgress:
+        """Evaluate the start on what chains have completed."""
+        return SampledProgress(theta, self.bind(in_all_copies(self.chains, chains, self.data)).start(theta), chains)
 
-    def step(self, progress: SampledProgress) -> tuple[SampledProgress, StepInfo]:
-        """Complete the rows anew and move."""
-        here = progress.walk.iterate
-        chains = self.chains.advance(self.model_of(here), progress.chains)
-        copies = range(self.chains.copies)
-        gradients = np.array([self.bind(self.chains.completions(self.data, chains, k))(here)[1] for k in copies])
-        stderr = gradients.std(axis=0, ddof=1) / np.sqrt(len(gradients))
-        walk, info = self.steps.step(progress.walk, gradients.mean(axis=0), stderr)
-        return SampledProgress(walk, chains), info
+    def step(self, before: SampledProgress) -> tuple[SampledProgress, StepInfo]:
+        """Take one round."""
+        minimised, search = self.bind(in_all_copies(self.chains, before.chains, self.data)), before.search
+        for _ in range(STEPS_A_ROUND):
+            search, inner = minimised.step(search)
+            if inner.stalled:
+                break
+        chains = self.chains.advance(self.model_of(search.theta), before.chains)
+        copies = [self.chains.completions(self.data, chains, k) for k in range(self.chains.copies)]
+        values, gradients = zip(*(self.bind(rows).function(search.theta) for rows in copies), strict=True)
+        value = float(np.mean(values)) + penalty(search.theta, self.l1)
+        search = replace(search, value=value, gradient=np.mean(gradients, axis=0))
+        rest = subgradient(search.theta, search.gradient, self.l1)
+        norm, n_rounds = float(np.abs(rest).max(initial=0.0)), before.n_rounds + 1
+        # these completions and those that the steps were taken on differ by the errors of both
+        error = AT_REST * np.sqrt(2.0 * np.var(gradients, axis=0, ddof=1).sum() / len(copies))
+        noise = float(norm * error / np.linalg.norm(rest)) if n_rounds >= FEWEST_ROUNDS and norm else 0.0
+        weight = LATE / (LATE + before.n_rounds)
+        theta = np.where((self.l1 > 0) & (search.theta == 0), 0.0, (1 - weight) * before.theta + weight * search.theta)
+        moved = float(np.abs(theta - before.theta).max(initial=0.0))
+        info = StepInfo(value, norm, moved, search.evaluations, noise=noise)
+        return SampledProgress(theta, search, chains, n_rounds, noise), info
+
+
+def in_all_copies(chains: ClampedChains, state: ClampedState, data: Dataset) -> Dataset:
+    """Return the rows as all copies of the chains complete them, sharing their weight."""
+    one, drawn = chains.completions(data, state), state.chains.states
+    weights = np.split(one.weights, [one.n_states - state.plan.value.n_chains])
+    states = np.vstack([one.states[: len(weights[0])], drawn])
+    return _rows_like(data, states, np.concatenate([weights[0], np.tile(weights[1] / chains.copies, chains.copies)]))

@@ -20,8 +20,10 @@ _FORGETTING = 3.0
 _MOST_REPEATS = 100.0
 # A fit has come to rest when no entry of its mean gradient, of hundreds, is more standard errors from zero.
 _AT_REST = 2.0
-# Slow chains come to rest late. After so many steps it is enough that no moment is further from the data's than this
-# part of the data's own standard error, which adds an eighth to the error of the answer at most.
+# Slow chains come to rest late, and thousands of parameters never all at once. After so many steps it is enough that
+# the largest of n entries is no larger than of n normal errors (sqrt(2 log n) standard errors), or that no moment is
+# further from the data's than this part of the data's own standard error, which adds an eighth to the error of the
+# answer at most.
 _PATIENCE = 500
 _OF_DATA_ERROR = 0.5
 # Parameters have unequal curvatures, and noise must fade: Adam with a Robbins-Monro rate.
@@ -130,7 +132,8 @@ class NoisySteps:
         known = variance > 0
         fresh = np.clip(roughness[known] / variance[known], 1 / _MOST_REPEATS, 1.0)
         weights = (_FORGETTING + 1) ** 2 / (2 * _FORGETTING + 1) / n_steps  # the sum of their squares
-        error = _AT_REST * np.sqrt(weights * variance[known] * (2 - fresh) / fresh)
+        largest = np.sqrt(2.0 * np.log(max(fresh.size, 1))) if n_steps >= _PATIENCE else 0.0
+        error = max(_AT_REST, largest) * np.sqrt(weights * variance[known] * (2 - fresh) / fresh)
         worst = (gradient[known] / error).max(initial=0.0)
         return float(gradient.max() / worst) if worst else 0.0
 

@@ -23,24 +23,17 @@ from gibbsian.objectives.base import for_model
 from gibbsian.objectives.curvature import differences
 from gibbsian.objectives.priors import SmoothPenalty, check_prior
 from gibbsian.objectives.probability_flow import SKIP_DATA
-from gibbsian.optimizers import GradientStep, Optimizer, StepInfo
+from gibbsian.optimizers import Optimizer, StepInfo
 from gibbsian.settings import check, declared, flag, free, number, positional
 
 if TYPE_CHECKING:
     from gibbsian.expectations.clamped_chains import ClampedChains
-    from gibbsian.learners.noisy_steps import NoisySteps
 
 COMPLETIONS = (
     "How missing cells are completed in every step: 'exact', in all ways with their probabilities, 'chains', by "
     "clamped Gibbs chains (or `ClampedChains` with its own settings); None is exact where there are few ways, else "
     "chains."
 )
-# Steps before a fit with sampled completions may end within their noise.
-FEWEST_SAMPLED = 100
-# More distinct states with missing cells than this are learned from a tenth of the rows first.
-MANY_STATES = 2**17
-# Entries of the gradient of a row vary by about so much.
-NOISE = 2.0
 
 
 @declared(frozen=True)
@@ -111,53 +104,32 @@ class ObjectiveLearner(WithPrior):
 
     def _completing(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Prepare to complete the rows again and again under the model."""
-        from gibbsian.learners.completing import AllCompletions, SampledRounds, as_completing
+        from gibbsian.learners.completing import AllCompletions, SampledRounds, as_completing, in_all_copies
 
         expected = getattr(model, "completions", None)  # of real numbers: their moments, in closed form
         if expected is not None:
             return self._rounds(model, data, expected)
         chains = as_completing(self.completions, data)
         if chains is None:
-            return self._rounds(model, data, AllCompletions.of, rng)
-        sampled = SampledRounds(
-            data, chains, lambda rows: self._bind(model, rows), model.replace, self._steps(model, data)
-        )
-        return LearnerState(sampled, sampled.start(model.theta, rng))
+            return self._rounds(model, data, AllCompletions.of)
+        state = chains.advance(model, chains.init(model, data, rng))
+        rows = in_all_copies(chains, state, data)
+        first, theta = self._minimisation(model, data, lambda _: rows)
+        sampled = SampledRounds(data, chains, self._binding(first, model), model.replace, first.l1)
+        return LearnerState(sampled, sampled.start(theta, state))
 
-    def _rounds(
-        self, model: Model, data: Dataset, complete: Callable[[Dataset], Any], rng: np.random.Generator | None = None
-    ) -> LearnerState:
-        """Prepare to complete the rows in all ways; of many rows, where a random tenth of them leads."""
+    def _rounds(self, model: Model, data: Dataset, complete: Callable[[Dataset], Any]) -> LearnerState:
+        """Prepare to complete the rows in all ways."""
         from gibbsian.learners.completing import Rounds
 
-        before = None
-        if rng is not None and data.n_states > MANY_STATES:
-            few = data.take(np.sort(rng.choice(data.n_rows, data.n_rows // 10, replace=False)))
-            before = self._within_noise(self._rounds(model, few, complete, rng), few.n_rows)
         listed = complete(data)
         first, theta = self._minimisation(model, data, listed.under)
+        rounds = Rounds(listed, self._binding(first, model), model.replace, first.l1)
+        return LearnerState(rounds, rounds.start(theta))
 
-        def bind(rows: Dataset) -> Minimisation:
-            return replace(first, function=self._bind(model, rows))
-
-        rounds = Rounds(listed, bind, model.replace, first.l1)
-        return LearnerState(rounds, rounds.start(theta) if before is None else rounds.start(before.theta, before))
-
-    def _within_noise(self, state: LearnerState, n_rows: int) -> Any:
-        """Take rounds until the gradient is as small as the noise of so few rows, and return where the search is."""
-        info = None
-        while info is None or not (info.stalled or info.gradient_norm <= NOISE / n_rows**0.5):
-            state, info = self.step(state)
-        return state.progress.search
-
-    def _steps(self, model: Model, data: Dataset) -> NoisySteps:
-        """Return how the parameters move along noisy gradients, which have no value to search along."""
-        from gibbsian.learners.noisy_steps import NoisySteps, paced_adam
-
-        optimizer = self.optimizer if isinstance(self.optimizer, GradientStep) else paced_adam(model)
-        l1 = self._l1_of(model, data)
-        centring = model.centred(present_means(data), l1=bool(l1.any()))
-        return NoisySteps(optimizer, l1, centring, average=True, min_iter=FEWEST_SAMPLED)
+    def _binding(self, first: Minimisation, model: Model) -> Callable[[Dataset], Minimisation]:
+        """Return the same minimisation for other complete rows."""
+        return lambda rows: replace(first, function=self._bind(model, rows))
 
     def _bind(self, model: Model, rows: Dataset) -> Function:
         """Return the smooth part of what is minimised, as a function of theta."""

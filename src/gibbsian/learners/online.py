@@ -177,7 +177,7 @@ class Online(WithPrior):
     def _begun(self, model: Model, batch: Dataset, seed: np.ndarray) -> OnlineProgress:
         """Return the progress before the first step, which will be on `batch`."""
         _check_fits(model, batch)
-        origin = present_means(batch) if batch.has_missing else batch.states.mean(axis=0)
+        origin = present_means(batch)
         nothing, start = np.zeros_like(model.theta), _centring(model, origin).inwards(model.theta)
         return OnlineProgress(
             theta=model.theta,

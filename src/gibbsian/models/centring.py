@@ -87,6 +87,37 @@ def pair_centring(graph: Graph, origin: np.ndarray, scales: np.ndarray) -> Centr
     return Centring(scales, _PairShift(graph, origin), _PairShift(graph, -origin))
 
 
+@dataclass(frozen=True, eq=False)
+class _TableShift:
+    """The matrix that adds to biases the mean of each table over the other variable's values, or its transpose.
+
+    `pairs` say which two values, counted over all variables, each entry of the tables is of.
+    """
+
+    pairs: np.ndarray
+    frequencies: np.ndarray
+    transposed: bool = False
+
+    @property
+    def T(self) -> _TableShift:
+        """The transpose."""
+        return _TableShift(self.pairs, self.frequencies, not self.transposed)
+
+    def __matmul__(self, vector: np.ndarray) -> np.ndarray:
+        shifted, n = vector.copy(), len(self.frequencies)
+        for own, other in (self.pairs, self.pairs[::-1]):
+            if self.transposed:
+                shifted[n:] += self.frequencies[other] * vector[own]
+            else:
+                shifted[:n] += np.bincount(own, self.frequencies[other] * vector[n:], minlength=n)
+        return shifted
+
+
+def table_centring(pairs: np.ndarray, frequencies: np.ndarray, scales: np.ndarray) -> Centring:
+    """Return the change for biases and tables of pairs of values (see `_TableShift`)."""
+    return Centring(scales, _TableShift(pairs, frequencies), _TableShift(pairs, -frequencies))
+
+
 def product_centring(products: Sequence[tuple[int, ...]], origin: np.ndarray, scales: np.ndarray) -> Centring | None:
     """Return the change for products of any size; None unless every part of a product is a product too."""
     known = set(products)

@@ -11,6 +11,7 @@ import numpy as np
 from gibbsian.domain import SPIN, AnyDomain
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS
+from gibbsian.models.interactions import Interactions
 from gibbsian.models.potential_field import PotentialField
 from gibbsian.models.potentials import Structure
 from gibbsian.models.scopes import Scopes
@@ -77,6 +78,10 @@ class OrdinalModel(PotentialField):
     def couplings(self) -> np.ndarray:
         """The coupling of each edge, in the order of ``graph.edges``."""
         return self.theta[self.n_biases :]
+
+    def interactions(self) -> Interactions:
+        """Return the couplings along the edges, by unit of both scores."""
+        return Interactions(tuple(map(tuple, self.graph.edges.tolist())), self.couplings, (self.n_variables,))
 
     @property
     def coupling_matrix(self) -> Any:

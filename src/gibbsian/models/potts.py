@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -16,11 +16,16 @@ from gibbsian.domain import SPIN, AnyDomain
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS
+from gibbsian.models.centring import Centring, table_centring
+from gibbsian.models.conditioning import Metric, diagonal_metric
 from gibbsian.models.parameters import check_temperature, checked_theta
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import checked_slopes
 from gibbsian.models.table_model import Layout, TableModel
 
+# With more parameters than this, steps are taken about the frequencies of the values. Fewer take few steps either way,
+# and keep the answers that they have always had, to the last digit.
+MANY_PARAMETERS = 2**12
 # Flip costs of one variable are made and used this many at a time, beside its tables in the second-level cache.
 COST_CELLS = 2**15
 
@@ -49,9 +54,8 @@ class PottsModel(TableModel):
     """``P(x) = exp((sum_i h_i(x_i) + sum_ij J_ij(x_i, x_j)) / T) / Z`` on a graph.
 
     Every pair of values has its own coupling (the model of direct coupling analysis). There are more parameters than
-    the distribution needs: a row of J_ij can be moved to h_i. Learners start at zeros and gradients have no part along
-    such directions; `zero_sum` gives the form in which each table sums to zero along each axis, and norms of couplings
-    are taken there.
+    the distribution needs: a row of J_ij can be moved to h_i. `zero_sum` gives the form where each table sums to zero
+    along each axis, and norms of couplings are taken there.
 
     Parameters
     ----------
@@ -261,6 +265,52 @@ class PottsModel(TableModel):
         return sum(value for value, _ in results), self._joined([slopes for _, slopes in results])
 
     has_pair_tables: ClassVar[bool] = True
+
+    # -- directions for steps -----------------------------------------------------------------------------------------
+    @property
+    def _is_large(self) -> bool:
+        return self.theta.size > MANY_PARAMETERS
+
+    def _frequencies(self, mean: np.ndarray) -> np.ndarray:
+        """How often each value occurs, which is what means of columns are unless these have two numbers."""
+        domain: Any = self.domain
+        if not domain.two_valued:
+            return mean
+        rates = (mean - domain.low) / domain.gap
+        return np.stack([1.0 - rates, rates], axis=1).ravel()
+
+    @cached_property
+    def _pairs_of_values(self) -> np.ndarray:
+        """Which two values, counted over all variables, each entry of the coupling tables is of."""
+        values = np.split(np.arange(self._n_biases), self.layout.offsets[1 : self.n_variables])
+        grids = [np.meshgrid(values[i], values[j], indexing="ij") for i, j in self.graph.edges.tolist()]
+        return np.hstack([np.zeros((2, 0), np.intp), *(np.reshape(grid, (2, -1)) for grid in grids)])
+
+    def centred(self, origin: np.ndarray, l1: bool = False) -> Centring:
+        """Return the change to parameters about the frequencies of values; couplings are only rescaled."""
+        if not self._is_large:
+            return super().centred(origin, l1)
+        scales = np.full(self.theta.size, 1.0 / self.temperature)
+        return table_centring(self._pairs_of_values, self._frequencies(origin), scales)
+
+    def independent(self, mean: np.ndarray) -> Self | None:
+        """Return the model of independent columns with these frequencies of values, none of them zero."""
+        if not self._is_large:
+            return None
+        theta = np.zeros_like(self.theta)
+        theta[: self._n_biases] = np.log(self._frequencies(mean)) * self.temperature
+        return self.replace(theta).zero_sum()
+
+    def metric(
+        self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
+    ) -> Metric | None:
+        """Return an approximate inverse Hessian where columns are independent: a curvature for each entry."""
+        if not self._is_large:
+            return None
+        frequencies, (first, second) = self._frequencies(mean), self._pairs_of_values
+        variances = frequencies * (1.0 - frequencies)
+        curvatures = np.concatenate([variances, variances[first] * variances[second]])
+        return diagonal_metric(curvatures, np.full(self.theta.size, l2 * self.temperature**2))
 
     # -- gauge --------------------------------------------------------------------------------------------------------
     def zero_sum(self) -> Self:

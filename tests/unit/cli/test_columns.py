@@ -96,7 +96,7 @@ def test_questions_about_a_mixed_table(folder):
     ("flags", "sentence"),
     [
         (["--column", "sex"], "--column sex must be COL=A,B,... or COL=CODING"),
-        (["--column", "zz=a,b"], "--coding names the column 'zz'"),
+        (["--column", "zz=a,b"], "--column zz=... names the column 'zz'"),
         (["--column", "sex=F,M", "--coding", "spin"], "--column says what one column is"),
         (["--column", "mood=>x"], "must give a number"),
         (["--column", "sex=ternary"], "--coding ternary is not known"),

@@ -136,7 +136,7 @@ def test_declared_categories_keep_their_order_and_may_be_unseen(folder):
     ]  # fmt: skip
     assert answer(*fit(folder, "--categories", "bad,fair,good,best"))["coding"]["labels"][0][-1] == "best"
     assert "leave out what is said of all" in refused(*fit(folder, "--categories", "a,b", "--column", "food=d,e"))
-    assert "--coding names the column 'zz'" in refused(*fit(folder, "--column", "zz=a,b"))
+    assert "--column zz=... names the column 'zz'" in refused(*fit(folder, "--column", "zz=a,b"))
 
 
 def test_dummy_columns_are_put_together_and_later_data_too(folder, survey):

@@ -32,6 +32,17 @@ def test_score(folder, table):
     assert f"{rows.mean():.6f} nats over 200 rows" in run("score", folder / "model.gibbs", folder / "data.csv").stdout
 
 
+def test_scores_stand_beside_what_names_the_rows(folder, table):
+    asked = "score", folder / "model.gibbs", folder / "data.csv", "--per-row"
+    scores = gb.load(folder / "model.gibbs").score_samples(table[NAMES])
+    assert answer(*asked, "--weights", "w")["identifiers"] == {"id": table["id"].tolist()}
+    assert run(*asked, "--out", folder / "scores.csv").exit_code == 0
+    written = pd.read_csv(folder / "scores.csv")
+    assert list(written) == ["id", "w", "log_likelihood"]
+    assert written["id"].tolist() == table["id"].tolist()
+    np.testing.assert_allclose(written["log_likelihood"], scores)
+
+
 def test_score_weighs_rows(folder, table):
     told = answer("score", folder / "model.gibbs", folder / "data.csv", "--weights", "w")
     rows = gb.load(folder / "model.gibbs").score_samples(table[NAMES])

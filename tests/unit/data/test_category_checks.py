@@ -78,8 +78,13 @@ def test_rare_values_are_named():
     cells = np.tile(FULL, (10, 1))
     cells[:2, 0] = 9
     data = read(cells)
-    with pytest.warns(DegenerateDataWarning, match="'x0'=9 occurs in 2 rows: their parameters are poorly determined"):
+    with pytest.warns(
+        DegenerateDataWarning, match="'x0'=9 occurs in 2 rows: their parameters are poorly determined"
+    ) as said:
         preflight_graph(data, gb.graphs.as_graph("empty", data.names))
+    # 'auto' is in use already, and is no penalty where a maximum exists
+    assert "auto" not in str(said[0].message)
+    assert f"l2={1 / data.n_rows:.2g}" in str(said[0].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert "'x0'=9 occurs in 2 rows" in preflight_graph(data, complete(data), l2=0.1).notes[0]

@@ -83,7 +83,7 @@ def test_declared_columns():
 @pytest.mark.parametrize(
     ("coding", "sentence"),
     [
-        ({"age": ["a", "b"]}, "`?coding`? names the column 'age'"),
+        ({"age": ["a", "b"]}, "coding={'age': ...} names the column 'age'"),
         ({"sex": 3}, r"coding\['sex'\]=3 must list the labels"),
         ({"sex": ["F", "X"], "mood": "drop"}, "'sex' holds 'M', which is not one of the declared values"),
         ({"mood": "categorical"}, "column 'mood' holds 5 different values"),

@@ -15,6 +15,7 @@ from gibbsian.errors import (
     ConstantColumnError,
     DataError,
     DegenerateDataWarning,
+    IdentifierWarning,
     MaximumDoesNotExistError,
 )
 from preflights import preflight_graph
@@ -302,3 +303,45 @@ def test_models_that_count_all_rows_learn_from_the_disk_too(tmp_path):
     np.save(tmp_path / "rows.npy", rows)
     on_disk = gb.FullSpan().fit(DataStream.open(tmp_path / "rows.npy"))
     np.testing.assert_allclose(on_disk.model_.theta, gb.FullSpan().fit(rows).model_.theta, rtol=1e-9)
+
+
+BY_COLUMN = {"sex": ("M", "F"), "age": gb.data.Threshold(0.5), "x": "drop"}
+
+
+class TestColumnsOfTheirOwn:
+    @pytest.fixture
+    def path(self, tmp_path, rng):
+        import pandas as pd
+
+        sex = np.array(["F", "M"])[rng.integers(0, 2, 3000)]
+        item = np.where(rng.random(3000) < 0.8, sex == "F", sex == "M").astype(int)
+        parts = {"id": np.arange(3000), "sex": sex, "item": item, "age": rng.normal(size=3000), "x": np.ones(3000)}
+        pd.DataFrame(parts).to_parquet(tmp_path / "rows.parquet", row_group_size=500)
+        return tmp_path / "rows.parquet"
+
+    def test_are_read_as_in_memory(self, path):
+        with pytest.warns(IdentifierWarning, match="column 'id'"):
+            stream = DataStream.open(path, coding=BY_COLUMN)
+        with pytest.warns(IdentifierWarning, match="column 'id'"):
+            data = gb.Dataset.read(path, coding=BY_COLUMN)
+        assert (stream.names, stream.coding, stream.dropped) == (data.names, data.coding, data.dropped)
+        whole = stream.in_memory()
+        np.testing.assert_array_equal(whole.states, data.states)
+        np.testing.assert_array_equal(whole.weights, data.weights)
+
+    @pytest.mark.filterwarnings("ignore::gibbsian.errors.IdentifierWarning")
+    def test_are_learned_in_the_coding_that_was_declared_and_in_no_other(self, path):
+        stream = DataStream.open(path, coding=BY_COLUMN)
+        machine = gb.BoltzmannMachine(coding=BY_COLUMN, random_state=0).fit(stream)
+        assert machine.dropped_ == ("id", "x")
+        assert machine.coding_.labels[0] == ("M", "F")
+        assert machine.couplings_.loc["sex", "item"] > 1
+        with pytest.raises(CodingError, match="was declared but the stream is"):
+            gb.BoltzmannMachine(coding={"sex": ("F", "M")}).fit(stream)
+
+    def test_a_learner_of_real_numbers_is_refused(self, tmp_path, rng):
+        np.save(tmp_path / "rows.npy", rng.integers(0, 2, (200, 3)))
+        machine, stream = gb.BoltzmannMachine(learner="score-matching"), DataStream.open(tmp_path / "rows.npy")
+        for learn in (lambda: machine.fit(stream), lambda: machine.partial_fit(stream.in_memory())):
+            with pytest.raises(ArgumentError, match="learner='score-matching' needs a density of real numbers"):
+                learn()

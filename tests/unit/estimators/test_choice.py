@@ -6,7 +6,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.data import Ordinal, Threshold
-from gibbsian.errors import DataError
+from gibbsian.errors import ArgumentError, DataError
 from gibbsian.estimators import choose_model
 
 RNG = np.random.default_rng(3)
@@ -94,3 +94,29 @@ def test_numbers_with_an_identifier():
     machine = gb.fit(frame)
     assert (type(machine).__name__, machine.names_, machine.dropped_) == ("GaussianMachine", ("age", "weight"), ("id",))
     assert machine.score(frame) == machine.score(frame[["age", "weight"]])
+
+
+@pytest.mark.parametrize(
+    ("names", "coding", "model"),
+    [
+        (("sex", "smokes"), "auto", "BoltzmannMachine"),
+        (("ill",), "spin", "BoltzmannMachine"),
+        (("hair", "sex"), "categorical", "PottsMachine"),
+        (("mood", "ill"), "ordinal", "OrdinalMachine"),
+        (("age", "weight"), "real", "GaussianMachine"),
+    ],
+)
+def test_data_that_have_been_read_say_what_they_hold(names, coding, model):
+    data = gb.Dataset.read(table(*names), coding="auto" if coding == "spin" else coding)
+    data = data.convert("spin") if coding == "spin" else data
+    machine = gb.fit(data, **({} if coding == "real" else {"l2": 0.1}))
+    assert type(machine).__name__ == model
+    assert machine.coding_ == data.coding
+    assert "were declared to" in machine.result_.provenance["chosen"]
+    with pytest.raises(ArgumentError, match="drop='sex' is for tables"):
+        gb.fit(data, drop="sex")
+
+
+def test_a_stream_is_learned_by_the_model_that_suits_it(tmp_path):
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).integers(0, 2, (500, 3)))
+    assert isinstance(gb.fit(gb.data.DataStream.open(tmp_path / "rows.npy"), random_state=0), gb.BoltzmannMachine)

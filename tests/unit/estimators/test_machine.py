@@ -382,3 +382,22 @@ def test_a_model_without_a_machine_is_read_by_storage(tmp_path):
     with pytest.raises(FileFormatError, match="MarkovRandomField, which no estimator learned"):
         gb.load(tmp_path / "m.gibbs")
     assert gb.storage.read_model(tmp_path / "m.gibbs").model.scopes == model.scopes
+
+
+@pytest.mark.filterwarnings("ignore::gibbsian.errors.IdentifierWarning")
+@pytest.mark.parametrize("kept", [["id", "a", "b"], ["a", "b"], ["id", "a", "b", "other"]])
+def test_a_file_is_read_once_whether_or_not_columns_were_dropped(kept, tmp_path, monkeypatch, rng):
+    from gibbsian.data import files
+
+    frame = pd.DataFrame(rng.integers(0, 2, (40, 3)), columns=["a", "b", "other"])
+    frame.insert(0, "id", [f"m{k}" for k in range(40)])
+    machine = gb.BoltzmannMachine(l2=0.1).fit(frame[["id", "a", "b"]])
+    path, opened, read = tmp_path / "t.csv", [], files.read_file
+    frame[kept].to_csv(path, index=False)
+    monkeypatch.setattr(files, "read_file", lambda *of: opened.append(of) or read(*of))
+    if "other" in kept:
+        with pytest.raises(gb.errors.DataError):
+            machine.score_samples(path)
+    else:
+        np.testing.assert_allclose(machine.score_samples(path), machine.score_samples(frame[["a", "b"]]))
+    assert len(opened) == 1

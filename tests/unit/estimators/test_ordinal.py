@@ -114,3 +114,17 @@ def test_refusals():
         gb.OrdinalMachine(l2=0, coding={"x0": [0, 1, 2, 3]}).fit([[0, 1], [1, 0], [2, 0], [2, 1], [0, 0]])
     with pytest.raises(ArgumentError, match=r"learns ordered levels, but the coding is categorical"):
         gb.OrdinalMachine(coding="categorical").fit([[0, 1], [1, 0], [2, 0]])
+
+
+def test_pictures_rank_pairs_as_tables_do(survey):
+    machine = gb.OrdinalMachine(coding=DECLARED).fit(survey)
+    drawn, listed = machine.interactions().strongest(), machine.strongest_couplings()
+    pairs = [tuple(drawn.names[i] for i in scope) for scope in drawn.scopes]
+    assert pairs == list(zip(listed["first"], listed["second"], strict=True))
+    np.testing.assert_array_equal(drawn.strengths, listed["coupling"])
+
+
+def test_a_level_of_its_own_is_refused_also_after_conversion():
+    data = gb.Dataset.read([["a", "b"], ["a", "c"], ["a", "d"]] * 5, coding="categorical").convert("ordinal")
+    with pytest.raises(gb.errors.ConstantColumnError, match=r"column 'x0' holds one level only \('a'\): drop it"):
+        gb.OrdinalMachine().fit(data)

@@ -80,6 +80,15 @@ def test_auto_completes_the_few_holes_of_very_many_cells(rows, monkeypatch):
     assert choose_learner(model, data) == "pcd"
 
 
+def test_auto_completes_the_holes_of_very_many_parameters(rng):
+    cells = rng.integers(0, 8, (50, 15)).astype(float)
+    cells[rng.random(cells.shape) < 0.1] = np.nan
+    data = gb.Dataset.read(cells, coding=gb.data.Labels(range(8)))
+    model = gb.models.PottsModel.zeros(gb.graphs.complete(15), data.domain)
+    assert choose_learner(model, data) == "mple"
+    assert choose_learner(gb.models.PottsModel.zeros(gb.graphs.grid(1, 15), data.domain), data) != "mple"
+
+
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.ConvergenceWarning")
 @pytest.mark.parametrize("machine", [gb.PottsMachine, gb.HigherOrderBoltzmannMachine], ids=lambda kind: kind.__name__)
 def test_other_machines_learn_by_chains_what_they_learn_exactly(machine, monkeypatch):
