@@ -10,7 +10,7 @@ import stat
 import sys
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from itertools import islice
@@ -39,6 +39,8 @@ TEXT_FORMATS = (".csv", ".tsv", ".txt")
 # The standard library, or Arrow, opens text that is compressed in these ways.
 PACKINGS = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma", ".zst": "zstd"}
 PIECE = 1 << 24
+# Numbers of a text are kept in the first of these that holds them.
+NARROW = ("int8", "int16", "int32")
 # Readers of pandas, what they are called with, and the package that each needs besides.
 FRAME_READERS: dict[str, tuple[str, dict[str, Any], str]] = {
     ".xlsx": ("read_excel", {}, "openpyxl"),
@@ -127,8 +129,33 @@ def _read_text(path: Path, names: Sequence[str] | None) -> Table:
     )
     plain = _unpacked(path)
     with _parsing(path, plain, names) as parsing:
-        table = arrow_csv.read_csv(path if plain is None else io.BytesIO(plain), convert_options=options, **parsing)
+        table = _narrow_table(lambda: path if plain is None else io.BytesIO(plain), convert_options=options, **parsing)
     return table_from_arrow(table.rename_columns([name.strip() for name in table.column_names]))
+
+
+def _narrow_table(opened: Callable[[], Any], **options: Any) -> Any:
+    """Read text a block at a time, each made narrow before the next; at once where later cells change a type."""
+    from pyarrow import ArrowInvalid, Table, concat_tables
+    from pyarrow import csv as arrow_csv
+
+    try:
+        with arrow_csv.open_csv(opened(), **options) as batches:
+            parts = [Table.from_arrays(list(map(_narrow, batch.columns)), batch.schema.names) for batch in batches]
+        return concat_tables(parts, promote_options="permissive") if parts else arrow_csv.read_csv(opened(), **options)
+    except ArrowInvalid:  # the first block has shown the types, and a later one holds something else
+        return arrow_csv.read_csv(opened(), **options)
+
+
+def _narrow(column: Any) -> Any:
+    """Return whole numbers, or the places of words, in the fewest bytes that hold them."""
+    from pyarrow import DictionaryArray, compute, types
+
+    if types.is_dictionary(column.type):
+        return DictionaryArray.from_arrays(column.indices.cast("int8"), column.dictionary)
+    if not types.is_integer(column.type):
+        return column
+    ends = [end or 0 for end in compute.min_max(column).as_py().values()]
+    return column.cast(next((name for name in NARROW if max(abs(end) for end in ends) <= np.iinfo(name).max), "int64"))
 
 
 def text_batches(path: Path) -> Iterator[Any]:
@@ -301,6 +328,8 @@ def _arrow_column(column: Any, name: str, declared: bool) -> np.ndarray | Factor
         return np.full(len(column), np.nan)
     if types.is_decimal(kind):
         column, kind = column.cast("float64"), None
+    if kind in ("int8", "int16") and column.null_count:  # which float32 holds exactly
+        column = column.cast("float32")
     if kind is None or types.is_integer(kind) or types.is_floating(kind):
         return column.to_numpy()  # nulls become NaN
     if types.is_boolean(kind) and column.null_count == 0:
