@@ -200,7 +200,7 @@ def _text(name: str, column: Factor) -> DataError:
         low, high = (_spelled(column, word) for word in sorted(words))
         return DataError(
             f"column {name!r} holds text ({low}, {high})",
-            f"declare `coding=({low}, {high})` or drop the column (`drop=[{name!r}]`)",
+            f"declare `coding={{{name!r}: [{low}, {high}]}}` or drop the column (`drop=[{name!r}]`)",
         )
     return DataError(
         f"column {name!r} holds text ({_spelled(column, words[0])}) instead of two values",

@@ -66,7 +66,7 @@ class OrdinalMachine(PairwiseTables, Machine):
         if getattr(data.domain, "values", None) is None:
             raise ArgumentError(
                 f"an OrdinalMachine learns ordered levels, but the coding is {data.coding.describe()}",
-                "convert the data with `Dataset.convert('ordinal')`",
+                "declare `coding='ordinal'`",
             )
         return OrdinalModel.zeros(as_graph(self.graph, data.names), data.domain, self.temperature)
 
