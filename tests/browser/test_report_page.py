@@ -14,7 +14,10 @@ from report_pages import HOSTILE, hostile_table
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium (apt-get install chromium)")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium (apt-get install chromium)"),
+    pytest.mark.filterwarnings("ignore::gibbsian.errors.GibbsianWarning"),
+]
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
 
@@ -68,7 +71,6 @@ def opened(browser, reports):
         page.close()
 
 
-@pytest.mark.filterwarnings("ignore::gibbsian.errors.GibbsianWarning")
 @pytest.mark.parametrize(("name", "nodes"), [("votes.html", 17), ("hostile.html", len(HOSTILE)), ("many.html", 300)])
 def test_pages_load_without_errors_or_requests(opened, name, nodes):
     page = opened(name)
