@@ -10,7 +10,7 @@ import stat
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from itertools import islice
@@ -25,8 +25,13 @@ from gibbsian.domain import CODINGS
 from gibbsian.errors import DataError, GibbsianError
 from gibbsian.resources import require_memory
 
-# A cell of two characters ("0,") becomes an int64, its share of the float block, and the masks and states.
+# Of text that is read at once: a cell of two characters ("0,") becomes an int64, its share of the float block, masks.
 BYTES_PER_FILE_BYTE = 12
+# Of compressed text: as it is unpacked, and a copy.
+BYTES_PER_UNPACKED_BYTE = 2
+# What a cell of text takes until it is one of the distinct rows, by what its column holds: words; whole numbers, also
+# with holes; and real numbers.
+BYTES_PER_WORD, BYTES_PER_WHOLE, BYTES_PER_HOLED, BYTES_PER_REAL = 6, 5, 10, 42
 BYTES_PER_PARQUET_CELL = 24
 ARRAY_KEYS = ("x", "X", "data")
 NAME_KEYS = ("names", "items")
@@ -122,28 +127,48 @@ def readable(path: Path, kind: str) -> Iterator[None]:
 def _read_text(path: Path, names: Sequence[str] | None) -> Table:
     from pyarrow import csv as arrow_csv
 
-    if _is_plain(path):
-        _too_large(path, path.stat().st_size * BYTES_PER_FILE_BYTE)
     options = arrow_csv.ConvertOptions(
         null_values=_spellings_of_missing(), strings_can_be_null=True, auto_dict_encode=True
     )
     plain = _unpacked(path)
     with _parsing(path, plain, names) as parsing:
-        table = _narrow_table(lambda: path if plain is None else io.BytesIO(plain), convert_options=options, **parsing)
+        table = _narrow_table(path, plain, convert_options=options, **parsing)
     return table_from_arrow(table.rename_columns([name.strip() for name in table.column_names]))
 
 
-def _narrow_table(opened: Callable[[], Any], **options: Any) -> Any:
+def _narrow_table(path: Path, plain: bytes | None, **options: Any) -> Any:
     """Read text a block at a time, each made narrow before the next; at once where later cells change a type."""
     from pyarrow import ArrowInvalid, Table, concat_tables
     from pyarrow import csv as arrow_csv
 
+    size = path.stat().st_size if plain is None else len(plain)
+    parts: list[Any] = []
     try:
-        with arrow_csv.open_csv(opened(), **options) as batches:
-            parts = [Table.from_arrays(list(map(_narrow, batch.columns)), batch.schema.names) for batch in batches]
-        return concat_tables(parts, promote_options="permissive") if parts else arrow_csv.read_csv(opened(), **options)
+        with arrow_csv.open_csv(path if plain is None else io.BytesIO(plain), **options) as batches:
+            for batch in batches:
+                if not parts:
+                    _too_large(path, max(1.0, size / options["read_options"].block_size) * _bytes_of(batch))
+                parts.append(Table.from_arrays(list(map(_narrow, batch.columns)), batch.schema.names))
+        if parts:
+            return concat_tables(parts, promote_options="permissive")
     except ArrowInvalid:  # the first block has shown the types, and a later one holds something else
-        return arrow_csv.read_csv(opened(), **options)
+        pass
+    _too_large(path, size * BYTES_PER_FILE_BYTE)
+    return arrow_csv.read_csv(path if plain is None else io.BytesIO(plain), **options)
+
+
+def _bytes_of(batch: Any) -> float:
+    """Predict what the rows of a block take, by the kinds of their columns; numbers alone become one block."""
+    from pyarrow import types
+
+    each = []
+    for column in batch.columns:
+        if types.is_integer(column.type):
+            each.append(BYTES_PER_HOLED if column.null_count else BYTES_PER_WHOLE)
+        else:
+            each.append(BYTES_PER_WORD if types.is_dictionary(column.type) else BYTES_PER_REAL)
+    alone = not any(types.is_dictionary(column.type) for column in batch.columns)
+    return float(batch.num_rows * (len(each) * max(each, default=0) if alone else sum(each)))
 
 
 def _narrow(column: Any) -> Any:
@@ -214,7 +239,7 @@ def _unpacked(path: Path) -> bytes | None:
     with readable(path, packing or "text"), _opened(path, packing) as source:
         while piece := source.read(PIECE):  # what is small on disk may be large
             held += piece
-            _too_large(path, len(held) * BYTES_PER_FILE_BYTE)
+            _too_large(path, len(held) * BYTES_PER_UNPACKED_BYTE)
     return bytes(held)
 
 

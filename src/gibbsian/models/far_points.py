@@ -16,9 +16,10 @@ def far_points(points: Any, weights: np.ndarray, n_points: int, seed: int) -> np
     scikit-learn's ``kmeans_plusplus`` draws them, so that a seed chooses the same points: loading it takes longer than
     most fits.
     """
-    rng, points = np.random.RandomState(seed), points.astype(float)
+    rng, points = np.random.RandomState(seed), points.astype(float, copy=False)
     products = points.multiply(points) if sparse.issparse(points) else points * points
     squares = np.asarray(products.sum(axis=1)).ravel()
+    del products  # as large as the points
     places = [rng.choice(len(weights), p=weights / weights.sum())]
     nearest = _squared_distances(points, squares, places)[0]
     left = nearest @ weights
