@@ -232,8 +232,8 @@ class Minibatch(Learner):
         phase: Any = self.phase(model)
         betas = getattr(phase, "betas", 1)
         n_copies = int(np.size(betas) if np.ndim(betas) else betas)
-        together = _COPIES_OF_ROWS * (getattr(phase, "n_chains", 0) * n_copies + self.batch_size)
-        together += _COPIES_OF_WATCHED * min(WATCHED_ROWS, n_rows)
+        treated = getattr(phase, "n_chains", 0) * n_copies + self.batch_size
+        together = _COPIES_OF_ROWS * treated + _COPIES_OF_WATCHED * min(WATCHED_ROWS, n_rows)
         widths = [layer.width for layer in model.layers]
         require_memory(
             8.0 * (COPIES_OF_WEIGHTS * model.theta.size + together * float(sum(widths))),
