@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test fuzz crash lint docs dist bench bench-peers capabilities papers reproduce format clean setup claims mutants
+.PHONY: demo test fuzz crash lint docs dist bench memory bench-peers capabilities papers reproduce format clean setup claims mutants
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gibbsian needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -65,6 +65,9 @@ mutants: $(READY)  ## plant errors in the mathematics and see whether a test not
 
 bench: $(READY)  ## speed, as ratios within one run
 	$(BIN)/python benchmarks/run.py
+
+memory: $(READY)  ## memory that is predicted beside what is taken
+	$(BIN)/python benchmarks/memory.py
 
 bench-peers: $(READY)  ## beside the peers, in a scratch environment, and how cost grows: docs/performance.md
 	$(BIN)/python benchmarks/peers.py

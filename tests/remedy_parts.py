@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from concurrent.futures import BrokenExecutor
 from functools import cache, partial
 from pathlib import Path
 
@@ -14,19 +15,21 @@ from scipy import sparse
 
 import gibbsian as gb
 from gibbsian import domain, models
-from gibbsian.data import DataStream
+from gibbsian.data import Columns, DataStream, OneHot, Threshold
 from gibbsian.expectations import regions
 from gibbsian.expectations.block_chains import as_free_phase, spatial_moments
 from gibbsian.expectations.clamped_layers import ClampedLayers
 from gibbsian.inference.layer_missing import layer_evidence
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.learners.mean_field import warm_start
+from gibbsian.learners.runaway import check_runaway
 from gibbsian.models import BinaryLayer, CategoricalLayer, GaussianLayer, RestrictedModel, SpinLayer, concentration
 from gibbsian.models.layers import as_layer
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import check_values, real_numbers
 from gibbsian.papers.docs import write_docs
 from gibbsian.papers.report import read_records
+from gibbsian.papers.runner import _pool
 from gibbsian.samplers.base import start_chains
 from gibbsian.samplers.layer_paths import IndependentUnits
 from remedies import OUT, Later, Row
@@ -36,6 +39,7 @@ from remedy_rows import (
     HOLES,
     NUMBERS,
     QUICK,
+    TWINS,
     WIDE,
     deep,
     field,
@@ -43,8 +47,10 @@ from remedy_rows import (
     fitted,
     folder,
     rbm,
+    read,
     span,
     stream,
+    structure,
 )
 
 THREE = gb.graphs.complete(3)
@@ -1821,4 +1827,152 @@ FILES = [
     ),
 ]
 
-PARTS = [*MODELS, *DOMAINS, *EXPECTED, *ENGINES, *SAMPLERS, *LEARNED, *ANSWERS, *DATA, *COSTS, *OTHERS, *FILES]
+
+PAIRS = pd.DataFrame({"sex": list("FM") * 20, "ill": ["no", "yes", "yes", "no"] * 10})
+LEVELS = pd.DataFrame(np.arange(60).reshape(20, 3) % 4, columns=list("abc"))
+
+
+def in_pool(lost):
+    with _pool(1):
+        if lost:
+            raise BrokenExecutor
+
+
+def judged(l2=None):
+    if l2 is not None:
+        return fit(HOLES, l2=l2)
+    wild = gb.PairwiseModel.build(THREE, np.zeros(3), [20.0, 0.0, 0.0])
+    return check_runaway(wild, read(HOLES), gb.learners.LEARNERS.create("mple"), certain=False)
+
+
+def columns(name, rows, *then, says, **how):
+    """A row about the reading of a table."""
+    coding = {"coding": how.pop("coding")} if "coding" in how else {}
+    return Row(name, read, {"rows": rows, **coding}, then, says, **how)
+
+
+TABLES = [
+    columns(
+        "codings of columns of real numbers",
+        NUMBERS,
+        {"coding": Columns({"a": "drop"}, "real")},
+        coding=Columns({"a": [0, 1]}, "real"),
+        says="'drop'",
+    ),
+    columns("two fractions", BITS.assign(d=np.arange(40) % 2 + 0.5), code={"t": 0.7}, says="Threshold"),
+    columns("a constant word", BITS.assign(d="x"), code={"low": "x", "high": "y"}, says="both values"),
+    columns("words cut at a number", BITS.assign(d=list("pq") * 20), coding=Threshold(0), says="drop=['d']"),
+    columns(
+        "no dummies",
+        BITS.assign(b=1 - BITS["a"]),
+        {"coding": OneHot({"a": ["a", "b"]})},
+        coding=OneHot([]),
+        says="or {'colour'",
+    ),
+    columns("objects", BITS.assign(d=object()), {"drop": ["d"]}, says="drop it"),
+    Row(
+        "words without order as levels",
+        fit,
+        {"rows": BITS.assign(d=CATEGORIES["a"]), "model": gb.OrdinalMachine, "l2": 0.01},
+        says="from the lowest on",
+    ),
+    Row(
+        "labels as levels",
+        fit,
+        {"rows": LEVELS, "model": gb.OrdinalMachine, "coding": "categorical", "l2": 0.01},
+        says="'ordinal'",
+    ),
+    Row(
+        "units with words of their own",
+        rbm,
+        {"rows": PAIRS, "visible": "spin"},
+        ({"coding": {"sex": ["F", "M"], "ill": ["no", "yes"]}},),
+        "`coding` by column",
+    ),
+    Row(
+        "numbers beside words",
+        lambda rows, **how: gb.fit(rows, l2=0.01, **how),
+        {"rows": CATEGORIES[:50].assign(d=NUMBERS["a"])},
+        code={"t": 0},
+        says="cut the numbers",
+    ),
+    swap(
+        "objects for a classifier",
+        lambda rows: gb.GibbsClassifier().fit(rows, BITS["a"]),
+        BITS.assign(d=object()).to_numpy(),
+        BITS.to_numpy(),
+        says="give numbers",
+    ),
+    swap("no rows to ask about", lambda rows: fitted().unusual(rows), BITS.head(0), BITS, says="1 row"),
+    swap(
+        "moments of rows with holes",
+        lambda rows: gb.plots.moment_scatter(asked("field"), rows),
+        NUMBERS.mask(NUMBERS > 1),
+        NUMBERS,
+        says="complete rows",
+    ),
+]
+CALLS = [
+    Row(
+        "a network and many missing cells",
+        lambda kind, rows: ask(kind, "score_samples", X=rows),
+        {"kind": "wide-dbn", "rows": WIDE_GAPS},
+        ({"rows": WIDE}, {"kind": "wide-dbm"}),
+        "in which they are hidden units",
+    ),
+    Row(
+        "too small a log Z",
+        lambda question="score_samples", **how: ask("pairwise", question, X=BITS, **how),
+        {"log_partition": -50.0},
+        tuple({"log_partition": OUT, "question": question} for question in ("score_interval", "pseudo_score")),
+        "needs no log Z",
+    ),
+    Row("a number for a method", lambda **how: fitted().expect(**how), {"method": 3}, ({"method": OUT},), "leave it"),
+    Row("parameters that ran away", judged, {}, says="by `l2='auto'`"),
+    Row("a search on twins", structure, {"rows": TWINS, "method": "decimation"}, says="such as"),
+    swap(
+        "a search whose refit does not end",
+        lambda learner: structure(BITS, learner=learner),
+        gb.learners.LEARNERS.create("mple", optimizer=gb.optimizers.Ascent(1e-9)),
+        "mple",
+        says="choose another `learner`",
+    ),
+    swap(
+        "a number for a potential",
+        lambda potentials: field(potentials=potentials, graph="chain", support="gaussian"),
+        [3],
+        ["product", "bias"],
+        says="['product', 'bias']",
+    ),
+    swap(
+        "a prior without its gradient",
+        lambda prior: fit(log_prior=prior),
+        lambda theta: 0.0,
+        lambda theta: (0.0, 0 * theta),
+        says="it ended in",
+    ),
+    swap("a lost worker", in_pool, True, False, says="goes on from there"),
+    swap(
+        "a name that no file has",
+        lambda path: fitted().save(path),
+        "a\0b.gibbs",
+        Later(lambda: folder_path() / "b.gibbs"),
+        says="another name",
+    ),
+]
+
+PARTS = [
+    *TABLES,
+    *CALLS,
+    *MODELS,
+    *DOMAINS,
+    *EXPECTED,
+    *ENGINES,
+    *SAMPLERS,
+    *LEARNED,
+    *ANSWERS,
+    *DATA,
+    *COSTS,
+    *OTHERS,
+    *FILES,
+]

@@ -1143,6 +1143,20 @@ COMMANDS = [
         ({"args": "reproduce|--list|--out|sub"},),
         "the name of a directory",
     ),
+    Command(
+        "fit: a flag of another model",
+        command,
+        {"args": f"fit|numbers.csv|{FIT}|--no-bias"},
+        ({"args": f"fit|numbers.csv|{FIT}"},),
+        "leave it out",
+    ),
+    Command(
+        "report: rows beside a table",
+        command,
+        {"args": "report|bits.csv|--out|r.html|--quiet|--data|spins.csv"},
+        ({"args": "report|bits.csv|--out|r.html|--quiet"},),
+        "leave --data out",
+    ),
 ]
 
 # -- learners, streams, files, errors of estimates --------------------------------------------------------------------

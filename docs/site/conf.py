@@ -8,6 +8,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from docutils.nodes import SkipNode
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.ext import autosummary
 
 import gibbsian
@@ -21,7 +23,6 @@ version = release = gibbsian.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "myst_parser",
@@ -53,6 +54,7 @@ sphinx_gallery_conf = {
     "capture_repr": ("_repr_html_", "__repr__"),
 }
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "gibbsian"
 html_static_path = ["_static"]
@@ -133,6 +135,15 @@ def _is_foreign(app: Any, what: str, name: str, thing: Any, skip: bool, options:
     return True if not module.startswith("gibbsian") or name.endswith("_request") else None
 
 
+def _as_mathml(translator: Any, node: Any) -> None:
+    """Write an equation in MathML, which browsers draw themselves: pages need no network for it."""
+    block = node.tagname == "math_block"
+    drawn = "".join(tex2mathml(node.astext(), as_block=block))
+    translator.body.append(f'<div class="equation">{drawn}</div>' if block else drawn)
+    raise SkipNode
+
+
 def setup(app: Any) -> None:
-    """Tell Sphinx which members are ours."""
+    """Tell Sphinx which members are ours, and how equations are written."""
     app.connect("autodoc-skip-member", _is_foreign)
+    app.add_html_math_renderer("mathml", (_as_mathml, None), (_as_mathml, None))

@@ -375,13 +375,12 @@ class Coding:
             if holes:
                 labels[missing] = None
             return labels
-        values = np.where(high, self.high, self.low)
+        small = all(isinstance(label, int) and abs(label) <= 127 for label in (self.low, self.high)) and not holes
+        values = np.where(high, *np.array([self.high, self.low], np.int8 if small else None))
         if holes:
             values = values.astype(np.float64)
             values[missing] = np.nan
-            return values
-        small = values.dtype.kind == "i" and max(abs(self.low), abs(self.high)) <= 127
-        return values.astype(np.int8) if small else values
+        return values
 
 
 @dataclass(frozen=True)

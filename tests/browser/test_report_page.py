@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,7 +14,10 @@ from report_pages import HOSTILE, hostile_table
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium (apt-get install chromium)")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium (apt-get install chromium)"),
+    pytest.mark.filterwarnings("ignore::gibbsian.errors.GibbsianWarning"),
+]
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
 
@@ -40,6 +44,9 @@ def reports(tmp_path_factory):
     many.fit(rng.integers(0, 2, (200, 300)))
     many.result_ = replace(many.result_, moments=None)  # which take chains of seconds
     many.report(folder / "many.html")
+    for name, width in (("image", 64), ("bars", 9)):
+        bits = rng.integers(0, 2, (100, width))
+        gb.RestrictedBoltzmannMachine(5, max_iter=2, random_state=0).fit(bits).report(folder / f"{name}.html")
     return folder
 
 
@@ -64,7 +71,6 @@ def opened(browser, reports):
         page.close()
 
 
-@pytest.mark.filterwarnings("ignore::gibbsian.errors.GibbsianWarning")
 @pytest.mark.parametrize(("name", "nodes"), [("votes.html", 17), ("hostile.html", len(HOSTILE)), ("many.html", 300)])
 def test_pages_load_without_errors_or_requests(opened, name, nodes):
     page = opened(name)
@@ -148,6 +154,19 @@ def test_hostile_names_are_shown_and_found(opened):
     page.locator("#said").click()
     assert page.evaluate("window.broken === undefined")
     assert page.locator("script").count() == 1
+
+
+@pytest.mark.parametrize(("name", "pieces"), [("image.html", "path"), ("bars.html", "rect:has(title)")])
+def test_hidden_units_show_their_weights(opened, name, pieces):
+    page = opened(name)
+    assert page.troubles == []
+    tiles = page.locator("#filters .filter")
+    assert tiles.count() == 5
+    boxes = [tiles.nth(k).bounding_box() for k in range(5)]
+    for one, two in pairwise(boxes):  # side by side, none over another
+        assert one["x"] + one["width"] <= two["x"] or one["y"] + one["height"] <= two["y"]
+    assert tiles.first.locator(pieces).count() >= 6
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
 def test_a_page_prints(opened):

@@ -44,37 +44,6 @@ def test_commands_have_the_flags_that_their_messages_name(row):
 # Remedies that a test cannot follow: file, words of the remedy, and why.
 UNFOLLOWED = {
     ("plots/canvas.py", "install one that has, such as Noto Sans CJK"): "a test cannot install fonts",
-    **dict.fromkeys(
-        (
-            ("answers/layers.py", "in which they are hidden units"),
-            ("cli/fit.py", "or name the model"),
-            ("cli/report.py", "leave --data out"),
-            ("data/categories.py", "from the lowest on"),
-            ("data/chunks.py", "cannot be read as a table"),
-            ("data/encoding.py", "leave out all but"),
-            ("data/two_values.py", "which is no known coding"),
-            ("data/two_values.py", "or declare both values"),
-            ("data/two_values.py", "declare `coding=({low}, {high})`"),
-            ("data/encoding.py", "`coding` by column"),
-            ("data/one_hot.py", "must be a separator or map variables"),
-            ("data/table.py", "convert or drop it"),
-            ("estimators/base.py", "which needs no log Z"),
-            ("estimators/choice.py", "cut the numbers in two"),
-            ("estimators/ordinal.py", "Dataset.convert('ordinal')"),
-            ("estimators/row_questions.py", "give 1 row or more"),
-            ("models/potentials.py", "write ['product', 'bias']"),
-            ("objectives/priors.py", "must return log P(theta)"),
-            ("papers/runner.py", "goes on from there"),
-            ("scikit.py", "give numbers"),
-            ("settings.py", "name of a method or an object"),
-            ("storage/container.py", "{why}; give another name"),
-            ("learners/runaway.py", "MaximumDoesNotExistError(reason"),
-            ("plots/moments.py", "draw complete rows"),
-            ("structure/problem.py", "the refit has"),
-            ("structure/problem.py", 'error.remedy.replace("by'),
-        ),
-        "came by a merge in the last hour: a row is still to be written",
-    ),
 }
 
 

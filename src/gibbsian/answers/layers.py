@@ -441,15 +441,19 @@ class NetworkAnswers(DeepAnswers):
 
     def _completions(self, data: Dataset) -> Completions:
         """All ways to fill the missing cells of each distinct row, where there are few."""
+        self._require_few(data)
+        return complete_in_all_ways(data)
+
+    def _require_few(self, data: Dataset) -> None:
         if (most := count_completions(data).max(initial=1.0)) > SCORE_STATES:
             raise TooExpensiveError(
                 f"a row lacks cells that {most:.2g} combinations of values fill, and a belief network has no other "
                 "sum over them",
                 "give rows with fewer missing cells, or use a DeepBoltzmannMachine, in which they are hidden units",
             )
-        return complete_in_all_ways(data)
 
     def _bounds(self, data: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, str]:
+        self._require_few(data)
         data.require_complete("the likelihood of a belief network", "ask for the score, which sums over them, or ")
         words = f"{SCORE_DRAWS} draws a row from the recognition weights"
         return *recognition_bounds(self.model, data.states, SCORE_DRAWS, rng), words

@@ -132,7 +132,7 @@ def prepared(
         if foreign:
             raise ArgumentError(
                 f"--{foreign[0].replace('_', '-')} belongs to --model {parts[0].name}, but there are {choice.sentence}",
-                f"leave it out, or name the model (--model {parts[0].name})",
+                "leave it out",
             )
         parts = [chosen, *parts[1:]]
     estimator = built(parts, settings, reading)

@@ -10,7 +10,6 @@ import numpy as np
 
 from gibbsian.data.files import STDIN, STREAMED, format_of, open_parquet, read_file, readable, text_batches
 from gibbsian.data.table import canonical, label_key
-from gibbsian.errors import DataError
 
 ROWS_AT_ONCE = 50_000
 
@@ -55,21 +54,18 @@ def chunks(source: Any, rows: int = ROWS_AT_ONCE) -> Iterator[Any]:
 
 
 def _file_chunks(path: Path, rows: int) -> Iterator[Any]:
-    from pyarrow import ArrowException, Table
+    from pyarrow import Table
 
     if not path.exists() or path.stat().st_size == 0:
         read_file(path)  # which says what is wrong
     waiting: list[Any] = []
-    try:
-        for batch in _batches(path, rows):
-            waiting.append(batch)
-            if sum(len(one) for one in waiting) >= rows:
-                yield Table.from_batches(waiting)
-                waiting = []
-        if waiting:
+    for batch in _batches(path, rows):
+        waiting.append(batch)
+        if sum(len(one) for one in waiting) >= rows:
             yield Table.from_batches(waiting)
-    except ArrowException as error:
-        raise DataError(f"file '{path}' cannot be read as a table", f"{error}") from None
+            waiting = []
+    if waiting:
+        yield Table.from_batches(waiting)
 
 
 def _batches(path: Path, rows: int) -> Iterator[Any]:

@@ -8,8 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.data.table import INSTEAD
 from gibbsian.domain import AnyDomain, Categories
+from gibbsian.resources import require_memory
 
+# What gathering takes with its table: of a number a copy, its bytes, those sorted and the distinct ones; of a code or a
+# hole itself, as it was compared and once more; and of a row its key and its places.
+BYTES_PER_NUMBER, BYTES_PER_CODE, BYTES_PER_HOLE, BYTES_PER_ROW = 32, 3, 2, 45
 # Bits of a number that holds several columns; one is left free against rounding in the sum of logarithms.
 BITS = 63
 
@@ -35,6 +40,12 @@ def distinct(codes: Any, domain: AnyDomain, missing: np.ndarray | None = None) -
     """
     if not isinstance(codes, np.ndarray):
         return _distinct_sparse(codes)
+    cell = BYTES_PER_NUMBER if codes.dtype.kind == "f" else BYTES_PER_CODE
+    cell += BYTES_PER_HOLE * (missing is not None)
+    n_rows, n = codes.shape
+    require_memory(
+        n_rows * (cell * n + BYTES_PER_ROW), f"gathering the equal rows of {n_rows:,} x {n:,} cells", INSTEAD
+    )
     if codes.dtype.kind == "f":
         return distinct_numbers(codes, missing)
     if isinstance(domain, Categories):

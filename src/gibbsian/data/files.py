@@ -25,8 +25,13 @@ from gibbsian.domain import CODINGS
 from gibbsian.errors import DataError, GibbsianError
 from gibbsian.resources import require_memory
 
-# A cell of two characters ("0,") becomes an int64, its share of the float block, and the masks and states.
+# Of text that is read at once: a cell of two characters ("0,") becomes an int64, its share of the float block, masks.
 BYTES_PER_FILE_BYTE = 12
+# Of compressed text: as it is unpacked, and a copy.
+BYTES_PER_UNPACKED_BYTE = 2
+# What a cell of text takes until it is one of the distinct rows, by what its column holds: words; whole numbers, also
+# with holes; and real numbers.
+BYTES_PER_WORD, BYTES_PER_WHOLE, BYTES_PER_HOLED, BYTES_PER_REAL = 6, 5, 10, 42
 BYTES_PER_PARQUET_CELL = 24
 ARRAY_KEYS = ("x", "X", "data")
 NAME_KEYS = ("names", "items")
@@ -39,6 +44,8 @@ TEXT_FORMATS = (".csv", ".tsv", ".txt")
 # The standard library, or Arrow, opens text that is compressed in these ways.
 PACKINGS = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma", ".zst": "zstd"}
 PIECE = 1 << 24
+# Numbers of a text are kept in the first of these that holds them.
+NARROW = ("int8", "int16", "int32")
 # Readers of pandas, what they are called with, and the package that each needs besides.
 FRAME_READERS: dict[str, tuple[str, dict[str, Any], str]] = {
     ".xlsx": ("read_excel", {}, "openpyxl"),
@@ -120,15 +127,60 @@ def readable(path: Path, kind: str) -> Iterator[None]:
 def _read_text(path: Path, names: Sequence[str] | None) -> Table:
     from pyarrow import csv as arrow_csv
 
-    if _is_plain(path):
-        _too_large(path, path.stat().st_size * BYTES_PER_FILE_BYTE)
     options = arrow_csv.ConvertOptions(
         null_values=_spellings_of_missing(), strings_can_be_null=True, auto_dict_encode=True
     )
     plain = _unpacked(path)
     with _parsing(path, plain, names) as parsing:
-        table = arrow_csv.read_csv(path if plain is None else io.BytesIO(plain), convert_options=options, **parsing)
+        table = _narrow_table(path, plain, convert_options=options, **parsing)
     return table_from_arrow(table.rename_columns([name.strip() for name in table.column_names]))
+
+
+def _narrow_table(path: Path, plain: bytes | None, **options: Any) -> Any:
+    """Read text a block at a time, each made narrow before the next; at once where later cells change a type."""
+    from pyarrow import ArrowInvalid, Table, concat_tables
+    from pyarrow import csv as arrow_csv
+
+    size = path.stat().st_size if plain is None else len(plain)
+    parts: list[Any] = []
+    try:
+        with arrow_csv.open_csv(path if plain is None else io.BytesIO(plain), **options) as batches:
+            for batch in batches:
+                if not parts:
+                    _too_large(path, max(1.0, size / options["read_options"].block_size) * _bytes_of(batch))
+                parts.append(Table.from_arrays(list(map(_narrow, batch.columns)), batch.schema.names))
+        if parts:
+            return concat_tables(parts, promote_options="permissive")
+    except ArrowInvalid:  # the first block has shown the types, and a later one holds something else
+        pass
+    _too_large(path, size * BYTES_PER_FILE_BYTE)
+    return arrow_csv.read_csv(path if plain is None else io.BytesIO(plain), **options)
+
+
+def _bytes_of(batch: Any) -> float:
+    """Predict what the rows of a block take, by the kinds of their columns; numbers alone become one block."""
+    from pyarrow import types
+
+    each = []
+    for column in batch.columns:
+        if types.is_integer(column.type):
+            each.append(BYTES_PER_HOLED if column.null_count else BYTES_PER_WHOLE)
+        else:
+            each.append(BYTES_PER_WORD if types.is_dictionary(column.type) else BYTES_PER_REAL)
+    alone = not any(types.is_dictionary(column.type) for column in batch.columns)
+    return float(batch.num_rows * (len(each) * max(each, default=0) if alone else sum(each)))
+
+
+def _narrow(column: Any) -> Any:
+    """Return whole numbers, or the places of words, in the fewest bytes that hold them."""
+    from pyarrow import DictionaryArray, compute, types
+
+    if types.is_dictionary(column.type):
+        return DictionaryArray.from_arrays(column.indices.cast("int8"), column.dictionary)
+    if not types.is_integer(column.type):
+        return column
+    ends = [end or 0 for end in compute.min_max(column).as_py().values()]
+    return column.cast(next((name for name in NARROW if max(abs(end) for end in ends) <= np.iinfo(name).max), "int64"))
 
 
 def text_batches(path: Path) -> Iterator[Any]:
@@ -187,7 +239,7 @@ def _unpacked(path: Path) -> bytes | None:
     with readable(path, packing or "text"), _opened(path, packing) as source:
         while piece := source.read(PIECE):  # what is small on disk may be large
             held += piece
-            _too_large(path, len(held) * BYTES_PER_FILE_BYTE)
+            _too_large(path, len(held) * BYTES_PER_UNPACKED_BYTE)
     return bytes(held)
 
 
@@ -301,6 +353,8 @@ def _arrow_column(column: Any, name: str, declared: bool) -> np.ndarray | Factor
         return np.full(len(column), np.nan)
     if types.is_decimal(kind):
         column, kind = column.cast("float64"), None
+    if kind in ("int8", "int16") and column.null_count:  # which float32 holds exactly
+        column = column.cast("float32")
     if kind is None or types.is_integer(kind) or types.is_floating(kind):
         return column.to_numpy()  # nulls become NaN
     if types.is_boolean(kind) and column.null_count == 0:

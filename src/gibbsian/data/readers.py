@@ -26,8 +26,8 @@ from gibbsian.data.table import (
 from gibbsian.errors import DataError
 from gibbsian.resources import require_memory
 
-# Codes, masks, packed rows and the distinct states: what reading takes per cell besides the source itself.
-BYTES_PER_CELL = 6
+# Comparisons with both values, and the mask: what reading takes per cell besides the source itself.
+BYTES_PER_CELL = 3
 # A cell of an object or text array passes through int64 codes: as it was written, as it is compared, and a copy.
 BYTES_PER_LABEL = 24
 

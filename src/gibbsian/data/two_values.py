@@ -140,6 +140,7 @@ def _declaration(coding: AnyCoding) -> str:
 def above(table: Table, threshold: float) -> tuple[np.ndarray, np.ndarray | None]:
     """Return where the numbers of a table are above a threshold, and where they are missing."""
     numbers = table.cells if isinstance(table.cells, np.ndarray) else _numbers_of(table.names, table.cells)
+    threshold = np.float64(threshold)  # else narrow numbers round it to their own kind
     if numbers.dtype.kind != "f":
         return numbers > threshold, None
     infinite = np.isinf(numbers).any(axis=0)
@@ -199,7 +200,7 @@ def _text(name: str, column: Factor) -> DataError:
         low, high = (_spelled(column, word) for word in sorted(words))
         return DataError(
             f"column {name!r} holds text ({low}, {high})",
-            f"declare `coding=({low}, {high})` or drop the column (`drop=[{name!r}]`)",
+            f"declare `coding={{{name!r}: [{low}, {high}]}}` or drop the column (`drop=[{name!r}]`)",
         )
     return DataError(
         f"column {name!r} holds text ({_spelled(column, words[0])}) instead of two values",

@@ -42,6 +42,7 @@ from gibbsian.learners.result import FitResult, HeldOut, Trace
 from gibbsian.learners.run import run
 from gibbsian.models.interactions import Interactions
 from gibbsian.registry import check_settings
+from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.scikit import BaseEstimator, DensityMixin, available_if, check_is_fitted, validate_data
 from gibbsian.settings import Setting, check, check_method, check_value, declared, free, number, whole
@@ -763,6 +764,8 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             temperature = check_value("temperature", temperature, _TEMPERATURE)
             answers = answers_about(self.model_.at_temperature(temperature))
         states, hidden = answers.sample(n_samples, self._rng(random_state), method, **options)
+        narrow = self.coding_.decode(states[:1]).dtype.itemsize == 1  # else codes and labels take eight bytes each
+        require_memory(states.size * (3.0 if narrow else 18.0), f"{n_samples:,} rows of labels", "draw fewer at a time")
         rows = self.coding_.decode(states)
         return (rows, hidden) if return_hidden else rows
 

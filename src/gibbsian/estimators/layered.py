@@ -228,7 +228,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         units = np.argsort(-norms, kind="stable")[:n]
         columns = np.argsort(-np.abs(weights[units]), axis=1, kind="stable")[:, :MOST_COLUMNS].ravel()
         repeated = np.repeat(units, min(MOST_COLUMNS, weights.shape[1]))
-        names = np.array(self._value_names(), dtype=object)
+        names = np.array(self.weight_names, dtype=object)
         return {
             "strongest hidden units": pandas.DataFrame(
                 {"unit": units, "bias": self.intercept_hidden_[units], "norm of weights": norms[units]}
@@ -238,8 +238,9 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
             ),
         }
 
-    def _value_names(self) -> list[str]:
-        """Return the names of the columns of weights: a column each, or for categories a value each."""
+    @property
+    def weight_names(self) -> list[str]:
+        """The names of the columns of weights: a column each, or for categories a value each."""
         if self.model_.layers[0].kind != "categorical":
             return list(self.names_)
         named = zip(self.names_, self._column_labels, strict=True)

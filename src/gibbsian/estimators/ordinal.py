@@ -66,7 +66,7 @@ class OrdinalMachine(PairwiseTables, Machine):
         if getattr(data.domain, "values", None) is None:
             raise ArgumentError(
                 f"an OrdinalMachine learns ordered levels, but the coding is {data.coding.describe()}",
-                "convert the data with `Dataset.convert('ordinal')`",
+                "declare `coding='ordinal'`",
             )
         for name, labels in zip(data.names, data.labels, strict=True):
             if len(labels) == 1:

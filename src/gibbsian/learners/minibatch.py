@@ -32,8 +32,8 @@ from gibbsian.settings import check, choice, declared, flag, free, number, whole
 
 # Numbers that tell the generators of one seed apart: the start, and the epochs from there on.
 _START = 0
-# Arrays of the size of the weights, and of the rows that are treated together, that a fit keeps.
-_COPIES_OF_WEIGHTS, _COPIES_OF_ROWS = 10, 6
+# Arrays of the size of the weights, of the rows whose curves are watched, and of those that are treated together.
+COPIES_OF_WEIGHTS, _COPIES_OF_WATCHED, _COPIES_OF_ROWS = 9, 1.3, 6
 
 
 @dataclass(frozen=True)
@@ -232,10 +232,11 @@ class Minibatch(Learner):
         phase: Any = self.phase(model)
         betas = getattr(phase, "betas", 1)
         n_copies = int(np.size(betas) if np.ndim(betas) else betas)
-        together = min(WATCHED_ROWS, n_rows) + getattr(phase, "n_chains", 0) * n_copies + self.batch_size
+        treated = getattr(phase, "n_chains", 0) * n_copies + self.batch_size
+        together = _COPIES_OF_ROWS * treated + _COPIES_OF_WATCHED * min(WATCHED_ROWS, n_rows)
         widths = [layer.width for layer in model.layers]
         require_memory(
-            8.0 * (_COPIES_OF_WEIGHTS * model.theta.size + _COPIES_OF_ROWS * together * float(sum(widths))),
+            8.0 * (COPIES_OF_WEIGHTS * model.theta.size + together * float(sum(widths))),
             f"fitting layers of {', '.join(f'{width:,}' for width in widths)} columns",
             "ask for fewer hidden units, or fewer chains (`n_chains`)",
         )

@@ -16,12 +16,13 @@ from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.callbacks import Callback, Monitor
 from gibbsian.learners.filling import EpochRows, check_states, plain_rows
-from gibbsian.learners.minibatch import Minibatch, MinibatchProgress, scale_of
+from gibbsian.learners.minibatch import COPIES_OF_WEIGHTS, Minibatch, MinibatchProgress, scale_of
 from gibbsian.learners.standard_units import ColumnScale
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.optimizers import StepInfo
+from gibbsian.resources import require_memory
 from gibbsian.settings import check, choice, declared, free
 
 DeepMachine = BeliefNetwork | DeepModel
@@ -29,6 +30,8 @@ DeepMachine = BeliefNetwork | DeepModel
 # Numbers that tell the generators of one seed apart, each with the place of a machine: its start and its chains, the
 # rows that go up from it, and learning together.
 _START, _UP, _TOGETHER = 0, 1, 2
+# Arrays of the size of the whole machine's weights: as it is learned so far, put together, and learning together.
+COPIES_OF_WHOLE = 6
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,7 @@ class Stacking(Learner):
         if scale is not None:
             model, data = scale.from_data(model), scale.standard(data)
         problem = _Problem(self, model, data, scale, draw_seed(rng))
+        problem.require_memory()
         machines = np.zeros(problem.span(problem.n_machines - 1).stop, dtype=self.alone.dtype)
         together = None if self.together is None else problem.joint_state(model, _any_rows(model)).progress
         progress = StackProgress(
@@ -248,6 +252,15 @@ class _Problem:
         """Where a machine's parameters lie among all."""
         ends = np.cumsum([0, *(self.model.machine_at(k).theta.size for k in range(self.n_machines))])
         return slice(int(ends[place]), int(ends[place + 1]))
+
+    def require_memory(self) -> None:
+        """Ask for the machine that is learned, all of them twice, the whole, and rows that are carried upwards."""
+        sizes = [self.model.machine_at(k).theta.size for k in range(self.n_machines)]
+        widths = [layer.width for layer in self.model.layers]
+        carried = (self._copies * widths[0] + 2 * max(widths[1:])) * float(self.data.n_rows) * (len(sizes) > 1)
+        kept = COPIES_OF_WEIGHTS * max(sizes) + 2 * sum(sizes) + COPIES_OF_WHOLE * self.model.theta.size
+        what = f"fitting layers of {', '.join(f'{width:,}' for width in widths)} columns to {self.data.n_rows:,} rows"
+        require_memory(8.0 * (kept + carried), what, "ask for fewer hidden units, or give fewer rows")
 
     def machine(self, place: int, machines: np.ndarray) -> RestrictedModel:
         return self.model.machine_at(place).replace(machines[self.span(place)])

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from gibbsian.resources import require_memory
+
 
 def far_points(points: Any, weights: np.ndarray, n_points: int, seed: int) -> np.ndarray:
     """Return the places of points: each the best of a few drawn in proportion to weight and squared distance.
@@ -16,9 +18,11 @@ def far_points(points: Any, weights: np.ndarray, n_points: int, seed: int) -> np
     scikit-learn's ``kmeans_plusplus`` draws them, so that a seed chooses the same points: loading it takes longer than
     most fits.
     """
-    rng, points = np.random.RandomState(seed), points.astype(float)
+    _require_memory(points, 2 + int(math.log(n_points)))
+    rng, points = np.random.RandomState(seed), points.astype(float, copy=False)
     products = points.multiply(points) if sparse.issparse(points) else points * points
     squares = np.asarray(products.sum(axis=1)).ravel()
+    del products  # as large as the points
     places = [rng.choice(len(weights), p=weights / weights.sum())]
     nearest = _squared_distances(points, squares, places)[0]
     left = nearest @ weights
@@ -31,6 +35,14 @@ def far_points(points: Any, weights: np.ndarray, n_points: int, seed: int) -> np
         nearest, left = distances[best], sums[best]
         places.append(drawn[best])
     return np.array(places)
+
+
+def _require_memory(points: Any, n_drawn: int) -> None:
+    """Ask for the points, the data and features that are kept beside them, and distances of a few in three forms."""
+    n, d = points.shape
+    kept = 45.0 * points.nnz if sparse.issparse(points) else 24.0 * n * d
+    what = f"classes around {n:,} rows of {d:,} numbers"
+    require_memory(kept + 8.0 * n * (4 * n_drawn + 6), what, "give fewer rows")
 
 
 def _squared_distances(points: Any, squares: np.ndarray, places: Any) -> np.ndarray:

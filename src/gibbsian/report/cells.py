@@ -11,7 +11,8 @@ from gibbsian.report.html import Markup, frame, join, paragraph, table
 from gibbsian.report.subject import SECTIONS, Subject
 
 N_UNUSUAL = 10
-HIDDEN_SHARE = 0.1
+# Of wide rows fewer cells are hidden: the sum over what is hidden together grows fast.
+HIDDEN_SHARE, MOST_HIDDEN_A_ROW = 0.1, 12
 MOST_HIDDEN_CELLS = 6000
 MOST_COLUMNS = 60
 
@@ -35,7 +36,8 @@ def imputation(subject: Subject) -> Markup | None:
     """Return how often hidden cells are filled rightly, or how far off, against the best single guess of the column."""
     if subject.data is None or hasattr(subject.data.states, "toarray"):  # sparse numbers have no missing cells
         return None
-    data, missing, hidden = _hidden_cells(subject)
+    share = min(HIDDEN_SHARE, MOST_HIDDEN_A_ROW / subject.data.n_variables)
+    data, missing, hidden = _hidden_cells(subject, share)
     true = data.rows()[0]
     holes = Dataset.of_states(true, data.coding, names=data.names, missing=missing | hidden)
     filled = subject.read(subject.machine.impute(holes)).rows()[0]
@@ -50,21 +52,21 @@ def imputation(subject: Subject) -> Markup | None:
     whole = np.average([row[2:] for row in rows], axis=0, weights=[row[1] for row in rows])
     titles = ["error", "error of the mean"] if real else ["filled rightly", "most frequent value"]
     about = (
-        f"{HIDDEN_SHARE:.0%} of the known cells of {data.n_rows:,} rows were hidden and filled from the others. "
+        f"{share:.0%} of the known cells of {data.n_rows:,} rows were hidden and filled from the others. "
         f"{titles[0].capitalize()}: {whole[0]:.3f}; {titles[1]} of the column by itself: {whole[1]:.3f}"
         f"{' (root mean squares)' * real}."
     )
     return join([paragraph(about), table("Hidden cells", ["column", "hidden", *titles], rows[:MOST_COLUMNS])])
 
 
-def _hidden_cells(subject: Subject) -> tuple[Dataset, np.ndarray, np.ndarray]:
+def _hidden_cells(subject: Subject, share: float) -> tuple[Dataset, np.ndarray, np.ndarray]:
     """Return some rows in their own order, which of their cells are missing, and which others are hidden."""
     data, rng = subject.rows, subject.rng
-    most = int(np.clip(MOST_HIDDEN_CELLS / (HIDDEN_SHARE * data.n_variables), 100, 2000))
+    most = int(np.clip(MOST_HIDDEN_CELLS / (share * data.n_variables), 100, 2000))
     if data.n_rows > most:
         data = data.take(rng.choice(data.n_rows, most, replace=False))
     states, missing = data.rows()
     missing = np.zeros(states.shape, bool) if missing is None else missing
-    hidden = ~missing & (rng.random(states.shape) < HIDDEN_SHARE)
+    hidden = ~missing & (rng.random(states.shape) < share)
     hidden[np.arange(len(hidden)), rng.integers(0, states.shape[1], len(hidden))] = False  # no row is hidden whole
     return data, missing, hidden

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import gibbsian as gb
+from gibbsian.data.readers import read_table
 from gibbsian.domain import CODINGS
 from gibbsian.errors import ArgumentError, DataError
 
@@ -316,3 +317,25 @@ def test_arrays_of_any_width_are_recognised_beyond_their_first_rows(n_columns):
     rows[1, 0] = 3
     with pytest.raises(DataError, match="column 'x0'"):
         gb.Dataset.read(rows)
+
+
+@pytest.mark.parametrize(
+    ("last", "values"),
+    [
+        ("1,,yes,300", [{0.0, 1.0}, {1.0}, {"no", "yes"}, {7.0, 300.0}]),
+        ("1.5,x,yes,3", [{0.0, 1.5}, {1.0, "x"}, {"no", "yes"}, {3.0, 7.0}]),
+    ],
+)
+def test_cells_of_later_blocks_decide_what_a_column_holds(tmp_path, last, values):
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,c,d", *["0,1,no,7"] * 200_000, last, ""]))
+    columns = read_table(tmp_path / "rows.csv").factors().cells
+    assert [set(column.spellings) for column in columns] == values
+    assert [column.places[-1] < 0 for column in columns] == [cell == "" for cell in last.split(",")]
+
+
+def test_narrow_numbers_are_cut_where_the_threshold_says(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b\n100,1\n101,2\n,3\n")
+    data = gb.Dataset.read(tmp_path / "rows.csv", coding=gb.data.Threshold(100.9999999))
+    states, missing = data.rows()
+    assert states[:2].tolist() == [[0, 0], [1, 0]]
+    assert missing[2].tolist() == [True, False]
