@@ -12,9 +12,10 @@ from gibbsian.data.table import INSTEAD
 from gibbsian.domain import AnyDomain, Categories
 from gibbsian.resources import require_memory
 
-# What gathering takes with its table: of a number a copy, its bytes, those sorted and the distinct ones; of a code or a
-# hole itself, as it was compared and once more; and of a row its key and its places.
-BYTES_PER_NUMBER, BYTES_PER_CODE, BYTES_PER_HOLE, BYTES_PER_ROW = 32, 3, 2, 45
+# What gathering takes with its table: of a number a copy, and where the first column does not tell rows apart bytes,
+# those sorted and the distinct ones; of a code or a hole itself, as it was compared and once more; and of a row its key
+# and its places.
+BYTES_PER_NUMBER, BYTES_PER_TIED, BYTES_PER_CODE, BYTES_PER_HOLE, BYTES_PER_ROW = 9, 32, 3, 2, 45
 # Bits of a number that holds several columns; one is left free against rounding in the sum of logarithms.
 BITS = 63
 
@@ -41,16 +42,18 @@ def distinct(codes: Any, domain: AnyDomain, missing: np.ndarray | None = None) -
     if not isinstance(codes, np.ndarray):
         return _distinct_sparse(codes)
     cell = BYTES_PER_NUMBER if codes.dtype.kind == "f" else BYTES_PER_CODE
-    cell += BYTES_PER_HOLE * (missing is not None)
-    n_rows, n = codes.shape
-    require_memory(
-        n_rows * (cell * n + BYTES_PER_ROW), f"gathering the equal rows of {n_rows:,} x {n:,} cells", INSTEAD
-    )
+    _require_memory(codes, cell + BYTES_PER_HOLE * (missing is not None))
     if codes.dtype.kind == "f":
         return distinct_numbers(codes, missing)
     if isinstance(domain, Categories):
         return distinct_codes(codes, domain.sizes, missing)
     return distinct_rows(codes, missing)
+
+
+def _require_memory(codes: np.ndarray, cell: float) -> None:
+    n_rows, n = codes.shape
+    needed, what = n_rows * (cell * n + BYTES_PER_ROW), f"gathering the equal rows of {n_rows:,} x {n:,} cells"
+    require_memory(needed, what, INSTEAD)
 
 
 def distinct_rows(high: np.ndarray, missing: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -91,6 +94,7 @@ def distinct_numbers(numbers: np.ndarray, missing: np.ndarray | None = None) -> 
         found = _by_first(plain[:, 0].view(">u8").astype(np.uint64))
         if found is not None:
             return found
+    _require_memory(numbers, BYTES_PER_TIED)
     if missing is not None:
         holes = np.packbits(missing, axis=1)
         plain = np.concatenate([plain.view(np.uint8), holes], axis=1)

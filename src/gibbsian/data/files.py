@@ -31,7 +31,7 @@ BYTES_PER_FILE_BYTE = 12
 BYTES_PER_UNPACKED_BYTE = 2
 # What a cell of text takes until it is one of the distinct rows, by what its column holds: words; whole numbers, also
 # with holes; and real numbers.
-BYTES_PER_WORD, BYTES_PER_WHOLE, BYTES_PER_HOLED, BYTES_PER_REAL = 6, 5, 10, 42
+BYTES_PER_WORD, BYTES_PER_WHOLE, BYTES_PER_HOLED, BYTES_PER_REAL = 6, 5, 10, 28
 BYTES_PER_PARQUET_CELL = 24
 ARRAY_KEYS = ("x", "X", "data")
 NAME_KEYS = ("names", "items")
