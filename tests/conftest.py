@@ -31,6 +31,22 @@ def x(rng: np.random.Generator) -> np.ndarray:
     return rng.integers(0, 2, (300, 4))
 
 
+def pytest_collection_modifyitems(items):
+    """Skip what needs a card where there is none, with a word."""
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked and not _has_card():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="this machine has no card that torch can use"))
+
+
+def _has_card() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available()
+
+
 @pytest.fixture(autouse=True)
 def heeded_interrupts() -> Iterator[None]:
     """Ctrl-C raises, as at a terminal: a run in the background inherits that it is ignored."""

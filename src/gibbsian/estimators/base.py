@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
 from gibbsian import __version__
 from gibbsian.answers import answers_about
 from gibbsian.answers.decisions import column_probabilities, decided_codes, joint_probabilities
+from gibbsian.backends.device import PRECISIONS, here, on_device
 from gibbsian.data import Dataset, OneHot, drop_empty_rows
 from gibbsian.data.fitted import read_for
 from gibbsian.data.hidden_columns import hidden_names
@@ -45,7 +47,7 @@ from gibbsian.registry import check_settings
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.scikit import BaseEstimator, DensityMixin, available_if, check_is_fitted, validate_data
-from gibbsian.settings import Setting, check, check_method, check_value, declared, free, number, whole
+from gibbsian.settings import Setting, check, check_method, check_value, choice, declared, free, number, whole
 from gibbsian.storage import StoredModel, write_model
 from gibbsian.storage.checkpoints import as_checkpoint
 
@@ -64,6 +66,19 @@ ROW_WALKERS, ROW_BETAS = 20, 200
 ROUNDING = 1e-9
 _N_SAMPLES = Setting("How many rows.", "whole", low=1)
 _TEMPERATURE = Setting("T.", "number", low=0, open_low=True)
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def on_own_device(method: Method) -> Method:
+    """Run the kernels of a method on the estimator's device."""
+
+    @wraps(method)
+    def run_there(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with on_device(self.device, self.precision):
+            return method(self, *args, **kwargs)
+
+    return cast(Method, run_there)
 
 
 class ScoreInterval(NamedTuple):
@@ -102,6 +117,18 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
     )
     verbose: int = whole(0, "Print a line after every step.", flag=False)
     random_state: RandomState = free(None, "Seed of all random numbers.", doc="int, Generator or None", flag=False)
+    device: str = free(
+        "cpu",
+        "Where kernels run: 'cpu'; a card by PyTorch, 'cuda' or 'cuda:1'; 'torch', PyTorch on the CPU; 'auto', a card "
+        "where there is one.",
+        doc="str",
+    )
+    precision: str = choice(
+        "auto",
+        "Numbers on a card: 'auto' is float32 with long sums in float64 ('torch': float64); 'tf32' multiplies matrices "
+        "by short numbers. Learners with a dtype of their own keep to it.",
+        *PRECISIONS,
+    )
 
     registered_name: ClassVar[str]
 
@@ -172,6 +199,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         return None
 
     # -- learning -----------------------------------------------------------------------------------------------------
+    @on_own_device
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the parameters.
 
@@ -250,6 +278,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         return True
 
     @available_if(lambda self: self._learns_by_chunks())
+    @on_own_device
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one chunk of rows, in one pass, keeping what was learned before (YK15).
 
@@ -335,6 +364,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             "l1": getattr(learner, "l1", 0.0),
             "l2": getattr(learner, "l2", 0.0),
             **({} if prior is None else {"log_prior": prior if isinstance(prior, str) else repr(prior)}),
+            **({} if (device := here()) is None else {"device": device.described(), "precision": device.precision}),
         }
 
     def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
@@ -488,6 +518,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         return found
 
     # -- likelihoods --------------------------------------------------------------------------------------------------
+    @on_own_device
     def score_samples(self, X: Any, *, log_partition: float | LogPartitionInterval | None = None) -> np.ndarray:
         """Return the log-probability of each row, in nats; missing cells and hidden units are summed out.
 
@@ -512,6 +543,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         data = self._read(X)
         return self._log_densities(data, log_partition)[data.row_of]
 
+    @on_own_device
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-likelihood per row, in nats: the mean of `score_samples`.
 
@@ -583,6 +615,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             return False
         return True
 
+    @on_own_device
     def score_interval(
         self, X: Any, sample_weight: Any = None, n_samples: int | None = None, betas: int | None = None
     ) -> ScoreInterval:
@@ -612,6 +645,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         lower, upper = (float(np.average(side, weights=data.weights)) for side in evidence)
         return ScoreInterval(lower - bracket.upper, upper - bracket.lower, bracket)
 
+    @on_own_device
     def pseudo_score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-pseudolikelihood per row, which needs no partition function and so suits any size.
 
@@ -624,6 +658,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         """
         return float(self._answers.log_pseudolikelihood(self._read(X, sample_weight=sample_weight)))
 
+    @on_own_device
     def conditional_score(self, X: Any, columns: Any, sample_weight: Any = None) -> float:
         """Return the mean of ``log P(columns | present cells of the others)`` per row (YK15): minus the log-loss.
 
@@ -641,6 +676,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         whole, free = (np.average(self._answers.log_evidence(rows), weights=rows.weights) for rows in parts)
         return float(whole - free)
 
+    @on_own_device
     def score_or_pseudo_score(self, X: Any) -> HeldOut:
         """Return the score where it is exact, else the pseudo-score, else the score's lower side; say which it is.
 
@@ -663,6 +699,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             lower = self.score_interval(data, betas=FEWER_BETAS).lower
             return HeldOut(lower, "lower side of the log-likelihood", data.n_rows)
 
+    @on_own_device
     def log_partition(
         self, method: str = "auto", n_samples: int | None = None, betas: int | None = None
     ) -> float | LogPartitionInterval:
@@ -700,6 +737,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         return self._ask("log_partition_interval")(self._rng(), n_samples, betas)
 
     # -- the distribution ---------------------------------------------------------------------------------------------
+    @on_own_device
     def expect(self, method: Any = "auto", n_samples: int | None = None) -> Any:
         """Return the expected statistics of the model, in the layout of ``model_.theta``, with standard errors.
 
@@ -722,6 +760,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             n_samples = check_value("n_samples", n_samples, _N_SAMPLES)
         return self._ask("expect")(self._rng(), method, n_samples)
 
+    @on_own_device
     def sample(
         self,
         n_samples: int = 1,
@@ -769,6 +808,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         rows = self.coding_.decode(states)
         return (rows, hidden) if return_hidden else rows
 
+    @on_own_device
     def most_probable(
         self,
         X: Any = None,
@@ -845,6 +885,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         return self._read(row) if evidence else row
 
     # -- missing cells ------------------------------------------------------------------------------------------------
+    @on_own_device
     def predict_proba(self, X: Any, columns: Any = None, joint: bool = False) -> Any:
         """Return, for every cell, the probability of its upper value given the present cells of its row.
 
@@ -882,6 +923,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         each = [probabilities[unseen.row_of] for probabilities in found]
         return each if is_list(columns) else each[0]
 
+    @on_own_device
     def predict(self, X: Any, columns: Any = None, losses: Any = None) -> Any:
         """Return the most probable value of what a row does not show: X with its missing cells filled.
 
@@ -915,6 +957,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         predicted = [np.array(self.coding_.labels_of(j))[codes[:, k]] for k, j in enumerate(places)]
         return stacked(predicted) if is_list(columns) else predicted[0]
 
+    @on_own_device
     def impute(self, X: Any) -> Any:
         """Return X with missing values at the most probable one and missing numbers at their mean, each by itself.
 
@@ -935,6 +978,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         filled = self.coding_.decode(self._answers.completed_states(data, self._rng()))
         return like_frame(filled[data.row_of], X, self.names_)
 
+    @on_own_device
     def unusual(self, X: Any, n: int = 20, cells: bool = False) -> Any:
         """Return the least probable rows of a table, or its least probable cells, as a frame, the least first.
 
@@ -1088,10 +1132,14 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
 
 
 def plain_settings(estimator: Any) -> dict[str, Any]:
-    """Return the settings that a file's header can hold; structure and labels stand there as model and coding."""
-    settings = estimator.get_params(deep=False)
-    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
-    return {name: value for name, value in plain.items() if isinstance(value, str | int | float | bool)}
+    """Return the settings that a file's header can hold; structure and labels stand there as model and coding.
+
+    The device belongs to the computer: a file opens where there is none.
+    """
+    settings = estimator.get_params(deep=False).items()
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings}
+    kept = {name: value for name, value in plain.items() if name not in ("device", "precision")}
+    return {name: value for name, value in kept.items() if isinstance(value, str | int | float | bool)}
 
 
 def _chunk_result(

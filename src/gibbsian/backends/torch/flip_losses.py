@@ -1,0 +1,1 @@
+"""Losses of flip costs and their gradients, the rows kept on the device."""
