@@ -24,6 +24,8 @@ from gibbsian.resources import format_bytes, require_memory
 PRECISIONS = ("auto", "float64", "float32", "tf32")
 # Of what a card has free, what may be taken: its allocator cannot use every byte of the rest.
 USABLE_CARD_SHARE = 0.95
+# Relative noise of sums of many terms in each precision.
+_ROUNDING = {"float64": 1e-14, "float32": 1e-7, "tf32": 1e-5}
 _NAMES = "use 'cpu', 'cuda', 'cuda:1' (the second card), 'torch' (PyTorch on the CPU) or 'auto'"
 
 
@@ -82,6 +84,12 @@ _HERE: ContextVar[Device | None] = ContextVar("_HERE", default=None)
 def here() -> Device | None:
     """Return the device that work is done on; None is the CPU, by Numba."""
     return _HERE.get()
+
+
+def rounding() -> float:
+    """Return the relative noise of what kernels compute here, below which no difference can be seen."""
+    device = _HERE.get()
+    return _ROUNDING["float64" if device is None else device.precision]
 
 
 def twin(name: str) -> Any:

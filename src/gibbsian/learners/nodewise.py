@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.backends.numba.flip_losses import half_exponential, logistic
 from gibbsian.backends.numba.screening import scaled_half_exponential
@@ -27,6 +28,7 @@ from gibbsian.learners.completing import AllCompletions, Rounds, are_few, requir
 from gibbsian.learners.objective import Minimisation, ridge
 from gibbsian.learners.recipe import Penalised, as_optimizer, optimizer_setting
 from gibbsian.models import PairwiseModel
+from gibbsian.models.flip_layout import FlipLayout
 from gibbsian.models.regressions import Regressions
 from gibbsian.objectives import Equations, FlipCostObjective, Function, ProbabilityFlow, Pseudolikelihood
 from gibbsian.objectives.base import Scores
@@ -164,6 +166,14 @@ class DirectedModel:
             slopes = [kernels.edge_products(costs, x, pairs) for pairs in both]
         return answer, np.concatenate([bias_slopes[: self.model.n_biases], *slopes])
 
+    def flip_layout(self, x: np.ndarray) -> FlipLayout | None:
+        """Return flip costs as a product with the matrix of directed couplings; None on a sparse graph."""
+        tied = self.model.flip_layout(x)
+        if tied is None:
+            return None
+        i, j = self._edges.T
+        return tied._replace(sources=np.concatenate([j, i]), targets=np.concatenate([i, j]), tied=False)
+
     def _matrix(self, forward: np.ndarray, backward: np.ndarray) -> np.ndarray:
         """Column u holds the couplings of variable u."""
         matrix = np.zeros((self.model.n_variables, self.model.n_variables))
@@ -180,6 +190,9 @@ def additive(kernel: Callable[[np.ndarray, np.ndarray], float]) -> Loss:
 
     def bind(directed: DirectedModel, data: Dataset) -> Function:
         states, shares = _present(data)
+        on_device = _on_device(directed, states, shares, kernel)
+        if on_device is not None:
+            return on_device
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             def evaluate(block: slice) -> tuple[float, np.ndarray]:
@@ -199,6 +212,9 @@ def additive(kernel: Callable[[np.ndarray, np.ndarray], float]) -> Loss:
 def log_screening(directed: DirectedModel, data: Dataset) -> Function:
     """Bind the loss of logRISE: ``sum_u log sum_m share_m exp(-d[m, u] / 2)``, by log-sum-exp over blocks of rows."""
     states, shares = _present(data)
+    on_device = _on_device(directed, states, shares, scaled_half_exponential)
+    if on_device is not None:
+        return on_device
 
     def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
         def evaluate(block: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -215,6 +231,13 @@ def log_screening(directed: DirectedModel, data: Dataset) -> Function:
         return float((top + np.log(total)).sum()), gradient / total[directed.owner]
 
     return function
+
+
+def _on_device(directed: DirectedModel, states: np.ndarray, shares: np.ndarray, kernel: Any) -> Function | None:
+    """Return the loss with the rows on a device; None on the CPU, or where there is no twin of it."""
+    products = twin("products")
+    layout = None if products is None else directed.flip_layout(states)
+    return None if layout is None else products.bound(layout, shares, kernel)
 
 
 def _present(data: Dataset) -> tuple[np.ndarray, np.ndarray]:

@@ -20,6 +20,7 @@ from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.centring import Centring, pair_centring
 from gibbsian.models.conditioning import Metric, diagonal_metric, pair_metric
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
+from gibbsian.models.flip_layout import FlipLayout
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.local_states import LocalStates
 from gibbsian.models.parameters import change_of_domain, check_temperature, checked_theta
@@ -382,6 +383,17 @@ class PairwiseModel(ExponentialFamily):
                 rows, costs, *span, indptr, heads, ids, *values, scale, bias_slopes, coupling_slopes
             )
         return value, self._in_layout(bias_slopes, coupling_slopes)
+
+    def flip_layout(self, x: np.ndarray) -> FlipLayout | None:
+        """Return flip costs as a product with the matrix of couplings; None on a sparse graph."""
+        if not self.is_dense:
+            return None
+        i, j = self.graph.edges.T
+        codes = self.domain.to_codes(checked_states(self, x))
+        low, gap, sizes = float(self.domain.low), float(self.domain.gap), np.full(self.n_variables, 2)
+        return FlipLayout(
+            codes, 2, False, sizes, low, gap, self.temperature, np.arange(self.n_biases), i, j, tied=True
+        )
 
     def local_states(self, n_states: int) -> LocalStates | None:
         """Return an empty table of local states, or None where `n_states` states are too few to gain by it.

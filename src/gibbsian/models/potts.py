@@ -18,6 +18,7 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS
 from gibbsian.models.centring import Centring, table_centring
 from gibbsian.models.conditioning import Metric, diagonal_metric
+from gibbsian.models.flip_layout import FlipLayout
 from gibbsian.models.parameters import check_temperature, checked_theta
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import checked_slopes
@@ -28,6 +29,8 @@ from gibbsian.models.table_model import Layout, TableModel
 MANY_PARAMETERS = 2**12
 # Flip costs of one variable are made and used this many at a time, beside its tables in the second-level cache.
 COST_CELLS = 2**15
+# Above this share of all pairs a product with the matrix of all couplings is worth its zeros.
+DENSE_ABOVE = 0.1
 
 
 class OrientedTables(NamedTuple):
@@ -263,6 +266,17 @@ class PottsModel(TableModel):
 
         results = list(map_in_order(evaluate, range(self.n_variables)))
         return sum(value for value, _ in results), self._joined([slopes for _, slopes in results])
+
+    def flip_layout(self, x: np.ndarray) -> FlipLayout | None:
+        """Return flip costs as a product of one-hot states with the matrix of couplings; None on a sparse graph."""
+        if self.graph.density <= DENSE_ABOVE:
+            return None
+        q, sizes = int(self.cardinalities.max()), self.cardinalities
+        column = np.arange(self.n_variables)[:, None] * q + np.arange(q)
+        pairs = [np.meshgrid(column[i, : sizes[i]], column[j, : sizes[j]], indexing="ij") for i, j in self.graph.edges]
+        sources, targets = (np.concatenate([pair[end].ravel() for pair in pairs]) for end in (0, 1))
+        biases = column[np.arange(q) < sizes[:, None]]
+        return FlipLayout(self._codes(x), q, True, sizes, 0.0, 1.0, self.temperature, biases, sources, targets, True)
 
     has_pair_tables: ClassVar[bool] = True
 

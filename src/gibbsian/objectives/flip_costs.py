@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
@@ -74,6 +75,9 @@ class FlipCostObjective:
         shares = data.weights / data.total_weight
         kernel = self._kernel_for(model)
         left_out = self.left_out(data)
+        on_device = self._on_device(model, data.states, shares, left_out)
+        if on_device is not None:
+            return on_device
         if left_out is not None:
             return over_rows(kernel, model, data.states, shares, left_out)
         if hasattr(model, "whole_flip_loss"):
@@ -82,6 +86,17 @@ class FlipCostObjective:
         if local is not None:
             return lambda theta: model.replace(theta).local_flip_loss(local, kernel)
         return over_rows(kernel, model, data.states, shares)
+
+    def _on_device(
+        self, model: Any, states: np.ndarray, shares: np.ndarray, left_out: np.ndarray | None
+    ) -> Function | None:
+        """Return the function with the rows on a device; None on the CPU, or where there is no twin of it."""
+        products = twin("products")
+        layout = getattr(model, "flip_layout", None)
+        layout = None if products is None or layout is None else layout(states)
+        if layout is None or (layout.one_hot and left_out is not None):
+            return None
+        return products.bound(layout, shares, self.grouped if layout.one_hot else self.kernel, left_out)
 
     def _kernel_for(self, model: Model) -> AnyKernel:
         if model.flip_columns is None:

@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from gibbsian.backends.device import rounding
 from gibbsian.backends.parallel import one_blas_thread
 from gibbsian.optimizers.base import (
     OPTIMIZERS,
@@ -28,7 +29,6 @@ Metric = Callable[[np.ndarray], np.ndarray]
 
 _DECREASE = 1e-4  # sufficient decrease (Armijo)
 _CURVATURE = 0.9  # weak Wolfe condition
-_ROUNDING = 1e-14  # relative noise of the value: no decrease smaller than this can be seen
 _MOST_TRIALS = 40
 
 
@@ -95,7 +95,7 @@ class LBFGS:
         new = LBFGSState(found.theta, found.gradient, found.value, evaluations, moves, changes)
         norm = gradient_norm(new.theta, new.gradient, l1)
         # within the noise of the value steps may still flatten the gradient, until they drown in the rounding of theta
-        visible = 4 * np.finfo(float).eps * max(1.0, np.abs(new.theta).max(initial=0.0))
+        visible = 4 * np.finfo(float).eps * (rounding() / 1e-14) * max(1.0, np.abs(new.theta).max(initial=0.0))
         stalled = new.value >= state.value and bool(np.abs(new.theta - state.theta).max(initial=0.0) <= visible)
         return new, StepInfo(new.value, norm, found.size, evaluations, stalled)
 
@@ -151,7 +151,7 @@ def _line_search(
 ) -> _Trial:
     """Find a step that lowers the value enough and flattens the slope, by bracketing and interpolation."""
     slope = -float(steepest @ direction)
-    noise = _ROUNDING * max(1.0, abs(state.value))
+    noise = rounding() * max(1.0, abs(state.value))  # no decrease smaller than this can be seen
     orthant = np.where(state.theta != 0, np.sign(state.theta), np.sign(steepest)) if l1.any() else None
     low, high, size = 0.0, np.inf, 1.0
     trials = 0

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.backends.numba import gibbs as kernels
 from gibbsian.backends.numba.spin_lanes import LANES, LOG2_SCALE, MARGIN
 from gibbsian.backends.parallel import in_slices, kept_threads
@@ -151,6 +152,10 @@ class Gibbs:
         return sweeps_of(model)(model, self, state, n_sweeps)
 
     def _run(self, model: PairwiseModel, sweeps: _Sweeps) -> int:
+        if (twins := twin("gibbs")) is not None and model.is_dense and model.n_variables <= twins.MOST_DENSE:
+            return _dense_twin(model, sweeps, twins)
+        if twins is not None and not model.is_dense:  # no order of the sites but colours lets a card do many at once
+            return ChromaticGibbs()._run(model, sweeps)
         if len(sweeps.states) < (GROUPED_FROM_IF_DENSE if model.is_dense else GROUPED_FROM):
             return _one_by_one(model, sweeps, random_scan=False)
         kernel: Any = kernels.grouped_sweeps
@@ -223,7 +228,8 @@ class ChromaticGibbs(Gibbs):
         plan = _colour_plan(model.graph, sweeps.sites.tobytes() if some else None, self.block_size)
         held = None if sweeps.held is None else sweeps.held.take(plan.order, axis=1)
         ordered = sweeps._replace(states=sweeps.states.take(plan.order, axis=1), held=held)
-        flips = (_by_rows if plan.stencil is None else _by_distances)(model, plan, ordered)
+        on_cpu = _by_rows if plan.stencil is None else _by_distances
+        flips = (on_cpu if twin("gibbs") is None else _colour_twin)(model, plan, ordered)
         sweeps.states[:] = ordered.states.take(plan.place, axis=1)
         return flips
 
@@ -392,6 +398,33 @@ def _by_rows(model: PairwiseModel, plan: _ColourPlan, sweeps: _Sweeps) -> int:
         return flips
 
     return sweeps.over_chains(run)
+
+
+def _dense_twin(model: PairwiseModel, sweeps: _Sweeps, twins: Any) -> int:
+    """Sweep all chains on a device, with the couplings of a dense graph."""
+    held = sweeps.held
+    if held is None and sweeps.sites.size < model.n_variables:
+        held = np.ones((1, model.n_variables), bool)
+        held[0, sweeps.sites] = False
+    return twins.dense_sweeps(sweeps.states, sweeps.streams, _dense_system(model), held, sweeps.n_sweeps)
+
+
+@_once_a_model
+def _dense_system(model: PairwiseModel) -> Any:
+    return twin("gibbs").dense_system(_doubled(model) / 2.0, _spin_form(model).biases)
+
+
+def _colour_twin(model: PairwiseModel, plan: _ColourPlan, sweeps: _Sweeps) -> int:
+    """Sweep all chains on a device, colour by colour."""
+    system = _colour_system(model, plan)
+    return twin("gibbs").colour_sweeps(sweeps.states, sweeps.streams, system, sweeps.held, sweeps.n_sweeps)
+
+
+@_once_a_model
+def _colour_system(model: PairwiseModel, plan: _ColourPlan) -> Any:
+    form = _spin_form(model)
+    graph = (plan.blocks[plan.colours], plan.indptr, plan.heads, form.couplings[plan.edges])
+    return twin("gibbs").colour_system(*graph, form.biases[plan.order], form.reach)
 
 
 @_once_a_model

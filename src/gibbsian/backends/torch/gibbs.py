@@ -1,0 +1,176 @@
+"""Sweeps of Gibbs chains, all chains at once: spins on dense graphs block by block, on sparse ones colour by colour.
+
+Parameters are whole numbers of a small unit, so that fields are exact in whatever order they are summed, and random
+numbers come by counter: a chain's path depends on its own stream only. Spins stay on the device for all sweeps of a
+call. What Numba does with float64 fields is done here with couplings of 22 bits (dense) or 30 (sparse), relative to the
+largest; a decision is made in float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from gibbsian.backends.device import Device, here, require_card_memory
+from gibbsian.backends.torch.philox import chain_words, half_logits, philox
+
+# A coupling is ``HIGH * high + low`` units, with both small enough for sums of products in float16 to be exact.
+HIGH = 2048
+# With more variables sums of the high parts would pass 2^24.
+MOST_DENSE = 2**14
+# Sites of a dense graph that are updated between two products; columns are padded to a multiple of the other.
+BLOCK, PADDED = 16, 64
+# Positions of a colour that share calls of the generator: word w of a call is for the position ``w * LANES`` further.
+LANES = 128
+_INSTEAD = "run fewer chains, or set `device='cpu'`"
+
+
+class DenseSystem(NamedTuple):
+    """Couplings and biases in units, their high and low parts, columns padded."""
+
+    matrix: np.ndarray
+    biases: np.ndarray
+    unit: float
+
+
+def dense_system(matrix: np.ndarray, biases: np.ndarray) -> DenseSystem:
+    """Round the couplings (a symmetric matrix) and biases of spins to whole units."""
+    largest = float(max(np.abs(matrix).max(initial=0.0), np.abs(biases).max(initial=0.0) * 2.0**-10, 1e-300))
+    unit = np.ldexp(1.0, np.frexp(largest)[1] - 21)
+    n = -(-len(biases) // PADDED) * PADDED
+    whole, offsets = np.zeros((n, n)), np.zeros(n)
+    whole[: len(matrix), : len(matrix)] = np.round(matrix / unit)
+    offsets[: len(biases)] = np.round(biases / unit)
+    return DenseSystem(whole, offsets, float(unit))
+
+
+def _device() -> Device:
+    device = here()
+    assert device is not None
+    return device
+
+
+def _advanced(streams: np.ndarray, n_sweeps: int) -> None:
+    streams[:, 3] += np.uint64(n_sweeps)
+
+
+def dense_sweeps(
+    states: np.ndarray, streams: np.ndarray, system: DenseSystem, held: np.ndarray | None, n_sweeps: int
+) -> int:
+    """Sweep chains of spins in the order of the variables, in place; return how many spins flipped.
+
+    `held` says which spins are never updated, one row for each chain or one for all.
+    """
+    device, n = _device(), states.shape[1]
+    width = len(system.biases)
+    needed = len(states) * (width * (2.0 if held is not None and len(held) > 1 else 1.0) + 40.0) + 12.0 * width**2
+    require_card_memory(needed, f"{len(states):,} chains of {n:,} variables", _INSTEAD)
+    spins = torch.zeros((len(states), width), dtype=torch.int8, device=device.place)
+    spins[:, :n] = device.put(states, torch.int8)
+    words = device.put(chain_words(streams), torch.int64)
+    mask = None
+    if held is not None:
+        mask = torch.ones((len(held), width), dtype=torch.int8, device=device.place)
+        mask[:, :n] = device.put(held, torch.int8)
+    if device.has_triton:
+        from gibbsian.backends.torch import triton_gibbs as kernels
+
+        flips = kernels.dense_sweeps(spins, words, system, mask, n, n_sweeps)
+    else:
+        flips = _plain_dense(spins, words, system, mask, n, n_sweeps)
+    states[:] = spins[:, :n].cpu().numpy()
+    _advanced(streams, n_sweeps)
+    return flips
+
+
+def _plain_dense(spins: Any, words: Any, system: DenseSystem, held: Any, n: int, n_sweeps: int) -> int:
+    """Sweep by keeping the fields, which are whole numbers, and changing them where a spin flips."""
+    device = _device()
+    matrix = device.put(system.matrix, torch.float64)
+    fields = spins.double() @ matrix + device.put(system.biases, torch.float64)
+    k0, k1, c2, c3, sweep = words.T
+    flips = torch.zeros((), dtype=torch.int64, device=spins.device)
+    for number in range(n_sweeps):
+        for i in range(n):
+            site = torch.full_like(sweep, i)
+            limits = half_logits(philox((site, (sweep + number) & 0xFFFFFFFF, c2, c3), (k0, k1))[0])
+            new = torch.where(fields[:, i].float() * system.unit > limits, 1, -1).to(torch.int8)
+            if held is not None:
+                new = torch.where(held[:, i] != 0, spins[:, i], new)
+            change = new - spins[:, i]
+            fields += change.double().unsqueeze(1) * matrix[i]
+            spins[:, i] = new
+            flips += (change != 0).sum()
+    return int(flips)
+
+
+class ColourSystem(NamedTuple):
+    """A graph in the order of a chromatic sweep, neighbours in rows of equal length, parameters in units.
+
+    Colour k has the positions from ``colours[k]`` to ``colours[k + 1]``; row d of `heads` and `weights` holds the d-th
+    neighbour of each position, with weight zero where there is none.
+    """
+
+    colours: np.ndarray
+    heads: np.ndarray
+    weights: np.ndarray
+    biases: np.ndarray
+    unit: float
+
+
+def colour_system(
+    colours: np.ndarray, indptr: np.ndarray, heads: np.ndarray, weights: np.ndarray, biases: np.ndarray, reach: float
+) -> ColourSystem:
+    """Round couplings along a CSR graph and biases to whole units; `reach` is the largest field."""
+    unit = np.ldexp(1.0, np.frexp(max(reach, 1e-300))[1] - 29)
+    degrees = np.diff(indptr)
+    shape = (int(degrees.max(initial=1)), len(degrees))
+    places = (np.arange(indptr[-1]) - np.repeat(indptr[:-1], degrees), np.repeat(np.arange(len(degrees)), degrees))
+    table, whole = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+    table[places], whole[places] = heads, np.round(weights / unit)
+    return ColourSystem(np.asarray(colours), table, whole, np.round(biases / unit).astype(np.int32), float(unit))
+
+
+def colour_sweeps(
+    states: np.ndarray, streams: np.ndarray, system: ColourSystem, held: np.ndarray | None, n_sweeps: int
+) -> int:
+    """Sweep chains of spins colour by colour, in place; return how many flipped. `held` has a row for each chain."""
+    device, (n_chains, n) = _device(), states.shape
+    needed = n_chains * (n * (1.0 if held is None else 2.0) + 40.0) + 8.0 * system.heads.size
+    require_card_memory(needed, f"{n_chains:,} chains of {n:,} variables", _INSTEAD)
+    spins = device.put(states, torch.int8)
+    words = device.put(chain_words(streams), torch.int64)
+    tables = [device.put(part, torch.int32) for part in (system.heads, system.weights, system.biases)]
+    mask = None if held is None else device.put(held, torch.int8)
+    if device.has_triton:
+        from gibbsian.backends.torch import triton_gibbs as kernels
+
+        flips = kernels.colour_sweeps(spins, words, system, tables, mask, n_sweeps)
+    else:
+        flips = _plain_colours(spins, words, system, tables, mask, n_sweeps)
+    states[:] = spins.cpu().numpy()
+    _advanced(streams, n_sweeps)
+    return flips
+
+
+def _plain_colours(spins: Any, words: Any, system: ColourSystem, tables: Any, held: Any, n_sweeps: int) -> int:
+    heads, weights, biases = tables
+    k0, k1, c2, c3, sweep = words.T.unsqueeze(2)
+    flips = torch.zeros((), dtype=torch.int64, device=spins.device)
+    for number in range(n_sweeps):
+        for first, last in zip(system.colours[:-1].tolist(), system.colours[1:].tolist(), strict=True):
+            place = torch.arange(last - first, device=spins.device)
+            call = place // (4 * LANES) * LANES + place % LANES + first
+            drawn = philox((call, (sweep + number) & 0xFFFFFFFF, c2, c3), (k0, k1))
+            limits = half_logits(torch.stack(drawn).gather(0, (place // LANES % 4).expand(1, len(spins), -1))[0])
+            near = spins[:, heads[:, first:last].long()].long()
+            fields = (near * weights[:, first:last]).sum(dim=1) + biases[first:last]
+            new = torch.where(fields.float() * system.unit > limits, 1, -1).to(torch.int8)
+            old = spins[:, first:last]
+            if held is not None:
+                new = torch.where(held[:, first:last] != 0, old, new)
+            flips += (new != old).sum()
+            spins[:, first:last] = new
+    return int(flips)

@@ -1,0 +1,155 @@
+"""Objectives on flip costs by two matrix products: rows stay on the device, theta goes up, value and gradient down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from gibbsian.backends.device import here, require_card_memory
+from gibbsian.backends.torch import flip_losses
+from gibbsian.models.flip_layout import FlipLayout
+
+# Cells of a block of rows: rows of one block are kept as numbers, those of several as bytes that become numbers.
+BLOCK_CELLS = 2**28
+# Columns are padded to whole vectors of this many.
+ALIGNED = 8
+_INSTEAD = "give fewer rows, or set `device='cpu'`"
+
+
+class FlipLoss:
+    """A function of theta: the loss of the flip costs of all rows, and its gradient.
+
+    Parameters
+    ----------
+    layout : FlipLayout
+        States and where parameters stand.
+    shares : ndarray
+        The weight of each state.
+    kernel : str
+        The loss, by its name in `flip_losses`.
+    left_out : ndarray, optional
+        Flips that do not count.
+    """
+
+    def __init__(self, layout: FlipLayout, shares: np.ndarray, kernel: str, left_out: np.ndarray | None = None):
+        device = here()
+        assert device is not None
+        self._device, self._layout, self._kernel = device, layout, getattr(flip_losses, kernel)
+        # the last column is one everywhere: its row of the matrix holds the biases, its column no field
+        self._width = -(-(layout.n_columns + 1) // ALIGNED) * ALIGNED
+        n_rows = len(layout.codes)
+        self._rows = max(1, min(n_rows, BLOCK_CELLS // self._width))
+        item, cells = device.dtype.itemsize, float(n_rows) * self._width
+        block = float(self._rows) * self._width
+        copies = 2.0 if device.has_triton and not layout.one_hot else 5.0
+        needed = (item if self._rows == n_rows else 1) * cells + copies * item * block + 24.0 * self._width**2
+        require_card_memory(needed, f"learning from {n_rows:,} rows of {layout.n_columns:,} columns", _INSTEAD)
+        self._shares = device.put(shares)
+        self._codes = device.put(layout.codes, torch.int8)
+        self._left_out = None if left_out is None else device.put(left_out, torch.bool)
+        self._places = tuple(device.put(part, torch.int64) for part in (layout.sources, layout.targets))
+        self._bias_columns = device.put(layout.bias_columns, torch.int64)
+        counts = torch.arange(layout.n_values, device=device.place)
+        self._absent = counts >= device.put(layout.cardinalities, torch.int64).unsqueeze(1)
+        self._numbers = self._as_numbers(self._codes) if self._rows == n_rows else None
+        self._scale = device.put(layout.gap / layout.temperature)
+        self._fused = None
+        if device.has_triton and left_out is None and not layout.one_hot:
+            from gibbsian.backends.torch import triton_losses
+
+            self._fused = triton_losses.FUSED.get(kernel)
+
+    def _as_numbers(self, codes: Any) -> Any:
+        layout = self._layout
+        numbers = torch.zeros((len(codes), self._width), dtype=self._device.dtype, device=self._device.place)
+        if layout.one_hot:
+            first = torch.arange(codes.shape[1], device=self._device.place) * layout.n_values
+            numbers.scatter_(1, codes.long() + first, 1.0)
+        else:
+            torch.add(codes.to(numbers.dtype) * layout.gap, layout.low, out=numbers[:, : codes.shape[1]])
+        numbers[:, -1] = 1.0
+        return numbers
+
+    def matrix(self, theta: Any) -> Any:
+        """Return the matrix of couplings with the biases in its last row."""
+        matrix = torch.zeros((self._width, self._width), dtype=self._device.dtype, device=self._device.place)
+        (sources, targets), n_biases = self._places, self._bias_columns.numel()
+        couplings = theta[n_biases:].to(matrix.dtype)
+        matrix[sources, targets] = couplings
+        if self._layout.tied:
+            matrix[targets, sources] = couplings
+        matrix[-1, self._bias_columns] = theta[:n_biases].to(matrix.dtype)
+        return matrix
+
+    def _gradient(self, slopes: Any) -> np.ndarray:
+        (sources, targets), both = self._places, slopes[self._places]
+        both = both + slopes[targets, sources] if self._layout.tied else both
+        return torch.cat([slopes[-1, self._bias_columns], both]).cpu().numpy()
+
+    def _blocks(self, theta: np.ndarray) -> Any:
+        """Yield what the loss says of each block of rows, and the products of its slopes with the numbers."""
+        matrix = self.matrix(self._device.put(theta, torch.float64))
+        for start in range(0, len(self._codes), self._rows):
+            rows = slice(start, start + self._rows)
+            numbers = self._as_numbers(self._codes[rows]) if self._numbers is None else self._numbers
+            fields = numbers @ matrix
+            answer = self._loss(fields, rows)
+            yield answer, numbers.T @ fields
+
+    def _loss(self, fields: Any, rows: slice) -> Any:
+        """Return the loss of some fields and overwrite them with its slopes."""
+        layout, codes, shares = self._layout, self._codes[rows], self._shares[rows]
+        inner = fields[:, : layout.n_columns]
+        if layout.one_hot:
+            return self._many_valued(inner, codes, shares)
+        if self._fused is not None:
+            return self._fused(inner, codes, shares, self._scale)
+        signs = (2.0 * codes.to(fields.dtype) - 1.0) * self._scale
+        costs = inner * signs
+        if self._left_out is not None:
+            costs[self._left_out[rows]] = torch.inf
+        answer = self._kernel(costs, shares)
+        torch.mul(costs, signs, out=inner)
+        return answer
+
+    def _many_valued(self, fields: Any, codes: Any, shares: Any) -> Any:
+        scale, q = 1.0 / self._layout.temperature, self._layout.n_values
+        present = codes.long().unsqueeze(2)
+        table = fields.unflatten(1, (-1, q))
+        costs = ((table.gather(2, present) - table) * scale).masked_fill_(self._absent, torch.inf)
+        answer = self._kernel(costs, shares)
+        table.copy_(costs.mul_(-scale)).scatter_add_(2, present, -costs.sum(dim=2, keepdim=True))
+        return answer
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return value and gradient."""
+        value, slopes = 0.0, 0.0
+        for part, products in self._blocks(theta):
+            value, slopes = value + part, slopes + products.double()
+        return float(value), self._gradient(slopes)
+
+
+class ScreeningLoss(FlipLoss):
+    """The loss of logRISE, ``sum_u log sum_m share_m exp(-d[m, u] / 2)``, by log-sum-exp over blocks of rows."""
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return value and gradient."""
+        n = self._layout.n_columns
+        top = torch.full((n,), -torch.inf, dtype=torch.float64, device=self._device.place)
+        total, slopes = torch.zeros_like(top), torch.zeros((self._width, n), dtype=top.dtype, device=top.device)
+        for (tops, totals), products in self._blocks(theta):
+            higher = torch.maximum(top, tops)
+            old, new = (top - higher).exp(), (tops - higher).exp()
+            total, slopes, top = old * total + new * totals, old * slopes + new * products[:, :n].double(), higher
+        return float((top + total.log()).sum()), self._gradient(slopes / total)
+
+
+def bound(layout: FlipLayout, shares: np.ndarray, kernel: Any, left_out: np.ndarray | None = None) -> FlipLoss | None:
+    """Return the function of theta with the loss that a kernel of Numba computes; None where that has no twin."""
+    name = kernel.__name__
+    if not kernel.__module__.startswith("gibbsian.backends") or not hasattr(flip_losses, name):
+        return None
+    kind = ScreeningLoss if name == "scaled_half_exponential" else FlipLoss
+    return kind(layout, shares, name, left_out)

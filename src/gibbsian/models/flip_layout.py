@@ -1,0 +1,54 @@
+"""Flip costs as a product with a matrix, for backends that multiply matrices faster than they walk along edges."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class FlipLayout(NamedTuple):
+    """Where states and parameters stand in ``fields = numbers @ matrix``, from which flip costs follow cell by cell.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_states, n_variables)
+        The states by codes from 0.
+    n_values : int
+        The most values that a variable has. Two are one column of numbers, `low` and ``low + gap``, unless they are
+        `one_hot`; more are a column each.
+    one_hot : bool
+        Whether every value has a column.
+    cardinalities : ndarray
+        How many values each variable has: columns beyond have an infinite cost.
+    low, gap, temperature : float
+        The numbers, and what fields are divided by.
+    bias_columns : ndarray
+        The column of each bias; biases stand first among the parameters.
+    sources, targets : ndarray
+        The row and the column of the matrix of each coupling.
+    tied : bool
+        Whether a coupling also stands at its mirror image.
+    """
+
+    codes: np.ndarray
+    n_values: int
+    one_hot: bool
+    cardinalities: np.ndarray
+    low: float
+    gap: float
+    temperature: float
+    bias_columns: np.ndarray
+    sources: np.ndarray
+    targets: np.ndarray
+    tied: bool
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the numbers and of the fields."""
+        return self.codes.shape[1] * (self.n_values if self.one_hot else 1)
+
+    @property
+    def owners(self) -> np.ndarray:
+        """The column whose fields each parameter enters, where couplings are not tied."""
+        return np.concatenate([self.bias_columns, self.targets])
