@@ -16,6 +16,7 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
+from gibbsian.learners.span_device import DeviceSpanProblem
 from gibbsian.learners.span_problem import DescriptionLength, Shrinkage, SpanProblem, negative_entropy
 from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.span_basis import SpanBasis
@@ -80,7 +81,7 @@ class SpanPoint:
 
     def in_table(self, table: np.ndarray) -> Self:
         """Return the same with its dual copied into a table."""
-        np.copyto(table, self.dual)
+        table[...] = self.dual
         return replace(self, dual=table)
 
 
@@ -189,6 +190,8 @@ class SpanLearner(Learner):
     n_tables: ClassVar[int] = 2
     n_saved: ClassVar[int] = 1
     n_fillers: ClassVar[int] = 0
+    # Whether its steps ask the problem for all that they do to tables, which may then stand on a device.
+    on_device: ClassVar[bool] = True
     # Whether a step re-fits all parameters, so that filled cells need no re-fit of their own.
     refits_all: ClassVar[bool] = False
 
@@ -244,7 +247,8 @@ class SpanLearner(Learner):
     def rows_of(self, model: FullSpanModel, data: Dataset) -> Any:
         """Return the data as the steps take them."""
         if not data.has_missing:
-            return CompleteRows(self.problem_of(model.basis, data.domain.to_codes(data.states), data.weights))
+            problem = self.problem_of(model.basis, data.domain.to_codes(data.states), data.weights)
+            return CompleteRows(DeviceSpanProblem.of(problem) if self.on_device else problem)
         from gibbsian.learners.span_filling import SpreadRows
 
         return SpreadRows.of(self, model.basis, data)

@@ -93,6 +93,7 @@ class SpanDense(SpanLearner):
     n_saved: ClassVar[int] = 2
     n_fillers: ClassVar[int] = 2
     refits_all: ClassVar[bool] = True
+    on_device: ClassVar[bool] = False
 
     def require(self, model: Any) -> None:
         """Refuse a fit that nothing keeps from the noise."""

@@ -1,0 +1,150 @@
+"""Tables of the full-span model on a device: the XOR update with the scan of candidates, and Walsh-Hadamard transforms.
+
+The mathematics stands in `backends.numba.span`. A pass leaves for each block of pairs the largest upper bound of a gain;
+the few blocks whose bound passes the best gain are looked at closer, in float64 and by the same function as on the CPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from gibbsian.backends.device import here, require_card_memory
+
+# Pairs of entries in a block, and blocks that are looked at closer together.
+PAIRS, CLOSER = 1024, 64
+# Bits that one product with a Hadamard matrix transforms, and entries that it has out of place at a time.
+_BITS, _CHUNK = 6, 2**28
+
+
+class Table:
+    """A table on a device that hands out entries as NumPy arrays: what learners read of it is small."""
+
+    def __init__(self, size: int, dtype: Any):
+        device = here()
+        assert device is not None
+        self.dtype, self.size, self.shape = np.dtype(dtype), size, (size,)
+        kind = {8: torch.float64, 4: torch.float32}[self.dtype.itemsize]
+        require_card_memory(float(size) * self.dtype.itemsize, f"a table of {size:.3g} states", "choose fewer variables")
+        self.values = torch.zeros(size, dtype=kind, device=device.place)
+
+    def _places(self, places: Any) -> Any:
+        return torch.as_tensor(places, dtype=torch.int64, device=self.values.device)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, places: Any) -> Any:
+        return self.values[self._places(places)].cpu().numpy()
+
+    def __setitem__(self, places: Any, numbers: Any) -> None:
+        given = torch.as_tensor(np.ascontiguousarray(numbers), device=self.values.device).to(self.values.dtype)
+        if places is Ellipsis:
+            self.values.copy_(given)
+        else:
+            self.values[self._places(places)] = given
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.values.cpu().numpy().astype(self.dtype if dtype is None else dtype)
+
+
+def walsh_hadamard(table: Any) -> None:
+    """Transform a tensor of 2^n entries in place, six bits at a time as a product with a Hadamard matrix."""
+    done, n_bits = 0, table.numel().bit_length() - 1
+    while done < n_bits:
+        bits = min(_BITS, n_bits - done)
+        matrix = torch.ones((1, 1), dtype=table.dtype, device=table.device)
+        for _ in range(bits):
+            matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([matrix, -matrix], 1)])
+        parts = table.view(-1, 2**bits, 2**done)
+        chunk = max(1, _CHUNK // (2 ** (bits + done)))
+        if 2 ** (bits + done) <= _CHUNK:
+            for part in parts.split(chunk):
+                part.copy_(torch.matmul(matrix, part))
+        else:
+            for part in parts:
+                for columns in part.split(_CHUNK >> bits, dim=1):
+                    columns.copy_(matrix @ columns)
+        done += bits
+
+
+def fill_dual(dual: Table, indices: np.ndarray, theta: np.ndarray) -> float:
+    """Overwrite a table with the dual of these parameters and return log Z."""
+    values = dual.values
+    values.zero_()
+    dual[indices] = theta
+    walsh_hadamard(values)
+    top = values.max()
+    total = values.sub_(top).exp_().sum(dtype=torch.float64)
+    values.div_(total.to(values.dtype))
+    walsh_hadamard(values)
+    return float(top.double() + total.log())
+
+
+def pairs_of(numbers: Any, z: int) -> tuple[Any, Any]:
+    """Return the entries of pairs: numbers with a zero bit put in at the top bit of z, and their partners."""
+    top = z.bit_length() - 1
+    first = ((numbers >> top) << (top + 1)) | (numbers & ((1 << top) - 1))
+    return first, first ^ z
+
+
+def bounds(now: Any, data: Any, penalties: Any) -> Any:
+    """Return upper bounds of the gains of appending functions (see `backends.numba.span`)."""
+    square = now * now
+    spread = torch.maximum(1.0 - square, 2.0 - 2.0 * torch.maximum(square, data * data))
+    return (now - data).square() / spread.clamp(min=1e-30) - penalties
+
+
+def update(dual: Table, data: Table, penalties: tuple[Any, Any], move: tuple[int, float, float]) -> Any:
+    """Update the dual in place and return the largest bound in each block of pairs."""
+    z, keep, mix = move
+    low, high = penalties
+    device, values = here(), dual.values
+    assert device is not None
+    if device.has_triton:
+        from gibbsian.backends.torch import triton_span
+
+        return triton_span.update(values, data.values, low, high, z, keep, mix)
+    first, second = pairs_of(torch.arange(dual.size // 2, device=values.device), z)
+    a, b = values[first], values[second]
+    values[first], values[second] = keep * a + mix * b, keep * b + mix * a
+    found = bounds(values, data.values, low.repeat(high.numel()) + high.repeat_interleave(low.numel()))
+    largest = torch.maximum(found[first], found[second])
+    return torch.nn.functional.pad(largest, (0, -largest.numel() % PAIRS), value=-torch.inf).view(-1, PAIRS).amax(1)
+
+
+def best_append(
+    dual: Table, data: Table, penalties: tuple[Any, Any], z: int, tops: Any, taken: np.ndarray, gains: Any
+) -> tuple[float, int]:
+    """Return the gain and the index of the best append, given the largest bounds of all blocks; index -1 for none.
+
+    ``gains(functions, duals, data, penalties)`` are exact gains; `taken` are no candidates.
+    """
+    highest = torch.topk(tops, min(CLOSER, tops.numel())).indices
+    best = _closer(dual, data, penalties, z, highest, taken, gains, (0.0, -1))
+    rest = tops.index_fill(0, highest, -torch.inf)
+    for blocks in (rest > best[0]).nonzero()[:, 0].split(CLOSER):
+        best = _closer(dual, data, penalties, z, blocks, taken, gains, best)
+    return best
+
+
+def _closer(
+    dual: Table, data: Table, penalties: Any, z: int, blocks: Any, taken: np.ndarray, gains: Any, best: tuple[float, int]
+) -> tuple[float, int]:
+    """Return the best append after a look at the entries of some blocks whose bound passes the best so far."""
+    low, high = (half.double() for half in penalties)
+    numbers = (blocks[:, None] * PAIRS + torch.arange(PAIRS, device=blocks.device)).flatten()
+    places = torch.cat(pairs_of(numbers[numbers < dual.size // 2], z))
+    costs = low[places % low.numel()] + high[places // low.numel()]
+    passing = bounds(dual.values[places].double(), data.values[places].double(), costs) > best[0]
+    functions, costs = places[passing].cpu().numpy(), costs[passing].cpu().numpy()
+    free = ~np.isin(functions, taken)
+    functions, costs = functions[free], costs[free]
+    if not functions.size:
+        return best
+    found = gains(functions, dual[functions].astype(np.float64), data[functions].astype(np.float64), costs)
+    gain = float(found.max())
+    y = int(functions[found == gain].min())
+    return (gain, y) if gain > best[0] or (gain == best[0] and y < best[1]) else best
