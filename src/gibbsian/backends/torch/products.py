@@ -83,14 +83,14 @@ class FlipLoss:
         matrix[-1, self._bias_columns] = theta[:n_biases].to(matrix.dtype)
         return matrix
 
-    def _gradient(self, slopes: Any) -> np.ndarray:
+    def _gradient(self, slopes: Any) -> Any:
         (sources, targets), both = self._places, slopes[self._places]
         both = both + slopes[targets, sources] if self._layout.tied else both
-        return torch.cat([slopes[-1, self._bias_columns], both]).cpu().numpy()
+        return torch.cat([slopes[-1, self._bias_columns], both])
 
-    def _blocks(self, theta: np.ndarray) -> Any:
+    def _blocks(self, theta: Any) -> Any:
         """Yield what the loss says of each block of rows, and the products of its slopes with the numbers."""
-        matrix = self.matrix(self._device.put(theta, torch.float64))
+        matrix = self.matrix(theta)
         for start in range(0, len(self._codes), self._rows):
             rows = slice(start, start + self._rows)
             numbers = self._as_numbers(self._codes[rows]) if self._numbers is None else self._numbers
@@ -125,17 +125,22 @@ class FlipLoss:
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return value and gradient."""
+        value, gradient = self.on_card(self._device.put(theta, torch.float64))
+        return float(value), gradient.cpu().numpy()
+
+    def on_card(self, theta: Any) -> tuple[Any, Any]:
+        """Return value and gradient as tensors there, of parameters that are there."""
         value, slopes = 0.0, 0.0
         for part, products in self._blocks(theta):
             value, slopes = value + part, slopes + products.double()
-        return float(value), self._gradient(slopes)
+        return value, self._gradient(slopes)
 
 
 class ScreeningLoss(FlipLoss):
     """The loss of logRISE, ``sum_u log sum_m share_m exp(-d[m, u] / 2)``, by log-sum-exp over blocks of rows."""
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return value and gradient."""
+    def on_card(self, theta: Any) -> tuple[Any, Any]:
+        """Return value and gradient as tensors there, of parameters that are there."""
         n = self._layout.n_columns
         top = torch.full((n,), -torch.inf, dtype=torch.float64, device=self._device.place)
         total, slopes = torch.zeros_like(top), torch.zeros((self._width, n), dtype=top.dtype, device=top.device)
@@ -143,7 +148,7 @@ class ScreeningLoss(FlipLoss):
             higher = torch.maximum(top, tops)
             old, new = (top - higher).exp(), (tops - higher).exp()
             total, slopes, top = old * total + new * totals, old * slopes + new * products[:, :n].double(), higher
-        return float((top + total.log()).sum()), self._gradient(slopes / total)
+        return (top + total.log()).sum(), self._gradient(slopes / total)
 
 
 def bound(layout: FlipLayout, shares: np.ndarray, kernel: Any, left_out: np.ndarray | None = None) -> FlipLoss | None:

@@ -1,0 +1,247 @@
+"""On one card: Gibbs sweeps, pseudolikelihood and full-span steps, beside the matrix products and copies they need.
+
+Run with ``make bench-gpu``, or ``PYTHONPATH=src python benchmarks/gpu.py --out table.md [names]``. Times are medians of
+CUDA events after a warm-up; what goes up to the card and down from it counts where a figure says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+import gibbsian as gb
+from gibbsian.backends.device import Device, on_device
+from gibbsian.backends.torch import gibbs, products, span, triton_gibbs, triton_span
+from gibbsian.backends.torch.philox import chain_words
+from gibbsian.learners import as_learner, run
+from gibbsian.models.flip_layout import FlipLayout
+from gibbsian.rng import chain_streams
+from gibbsian.samplers.gibbs import _colour_plan, _colour_system, _dense_system
+
+SHARED = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+class Figure(NamedTuple):
+    """One number, and what is asked of it: at most, or where `least` at least."""
+
+    work: str
+    value: float
+    unit: str
+    ask: float | None = None
+    least: bool = False
+
+    @property
+    def met(self) -> str:
+        if self.ask is None:
+            return ""
+        return "yes" if (self.value >= self.ask if self.least else self.value <= self.ask) else "NO"
+
+
+WORKS: dict[str, Callable[[Device], Iterator[Figure]]] = {}
+
+
+def work(function: Callable[[Device], Iterator[Figure]]) -> Callable[[Device], Iterator[Figure]]:
+    WORKS[function.__name__] = function
+    return function
+
+
+def seconds(function: Callable[[], object], repeats: int = 10) -> float:
+    """Median of the card's own time."""
+    for _ in range(2):
+        function()
+    times = []
+    for _ in range(repeats):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        function()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end) / 1e3)
+    return float(np.median(times))
+
+
+def wall(function: Callable[[], object], repeats: int = 3) -> float:
+    """Best of some runs by the clock on the wall, from a warm start."""
+    times = []
+    for _ in range(repeats + 1):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        function()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return min(times[1:])
+
+
+# -- Gibbs ------------------------------------------------------------------------------------------------------------
+def lattice_rate(device: Device, side: int, n_chains: int, n_sweeps: int = 60) -> float:
+    """Billions of updates a second."""
+    rng = np.random.default_rng(0)
+    graph = gb.graphs.grid(side, side)
+    model = gb.PairwiseModel.build(graph, None, rng.normal(0, 0.5, graph.n_edges))
+    system = _colour_system(model, _colour_plan(graph, None, 2048))
+    spins = torch.randint(0, 2, (n_chains, side**2), dtype=torch.int8, device=device.place) * 2 - 1
+    words = device.put(chain_words(chain_streams(rng, n_chains)), torch.int64)
+    tables = [device.put(part, torch.int32) for part in (system.heads, system.weights, system.biases)]
+    took = seconds(lambda: triton_gibbs.colour_sweeps(spins, words, system, tables, None, n_sweeps), 5)
+    return n_chains * side**2 * n_sweeps / took / 1e9
+
+
+@work
+def lattice(device: Device) -> Iterator[Figure]:
+    unit = "10^9 updates a second"
+    yield Figure("Gibbs, 256 x 256 lattice, 64 chains", lattice_rate(device, 256, 64, 400), unit, 90, True)
+    yield Figure("Gibbs, 256 x 256 lattice, 4,096 chains", lattice_rate(device, 256, 4096), unit, 140, True)
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    yield Figure("Gibbs, 4,096 x 4,096 lattice, 16 chains", lattice_rate(device, 4096, 16, 20), unit)
+    yield Figure("the same: memory of the card", (torch.cuda.max_memory_allocated() - before) / 2**30, "GiB")
+
+
+def dense_time(device: Device, n: int, n_chains: int, n_sweeps: int) -> float:
+    """Seconds of one sweep."""
+    rng = np.random.default_rng(0)
+    graph = gb.graphs.complete(n)
+    model = gb.PairwiseModel.build(graph, rng.normal(0, 0.1, n), rng.normal(0, 0.5 / n**0.5, graph.n_edges))
+    system = _dense_system(model)
+    width = len(system.biases)
+    spins = torch.zeros((n_chains, width), dtype=torch.int8, device=device.place)
+    spins[:, :n] = torch.randint(0, 2, (n_chains, n), dtype=torch.int8, device=device.place) * 2 - 1
+    words = device.put(chain_words(chain_streams(rng, n_chains)), torch.int64)
+    return seconds(lambda: triton_gibbs.dense_sweeps(spins, words, system, None, n, n_sweeps), 5) / n_sweeps
+
+
+@work
+def dense_gibbs(device: Device) -> Iterator[Figure]:
+    took = dense_time(device, 100, 100_000, 64)
+    yield Figure("Gibbs, dense n = 100, 100,000 chains", 1e7 / took / 1e9, "10^9 updates a second", 50, True)
+    took = dense_time(device, 1000, 10_000, 16)
+    x = torch.randint(0, 2, (10_000, 1000), device=device.place).float() * 2 - 1
+    matrix = torch.randn(1000, 1000, device=device.place)
+    product = seconds(lambda: x @ matrix)
+    yield Figure("Gibbs, dense n = 1,000, 10,000 chains", 1e7 / took / 1e9, "10^9 updates a second")
+    yield Figure("the same: time of a sweep over that of its matrix product", took / product, "ratio", 2.0)
+
+
+# -- pseudolikelihood -------------------------------------------------------------------------------------------------
+def evaluation(device: Device, n: int, n_rows: int) -> tuple[float, float, float]:
+    """Seconds of an evaluation on the card, of one with theta going up and the gradient down, and of its products."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, (n_rows, n), np.int8)
+    i, j = np.triu_indices(n, 1)
+    layout = FlipLayout(codes, 2, False, np.full(n, 2), -1.0, 2.0, 1.0, np.arange(n), i, j, True)
+    function = products.FlipLoss(layout, np.full(n_rows, 1.0 / n_rows), "logistic")
+    theta = rng.normal(0, 0.3 / n**0.5, n + i.size)
+    rows = min(n_rows, function._rows)
+    x = function._as_numbers(function._codes[:rows])[:, :n].contiguous()
+    matrix, fields = torch.randn(n, n, device=device.place), torch.empty_like(x)
+
+    def plain() -> None:
+        for _ in range(0, n_rows, rows):
+            torch.mm(x, matrix, out=fields)
+            torch.mm(x.T, fields)
+
+    repeats = 3 if n > 1000 else 20
+    whole = wall(lambda: function(theta), repeats)
+    up = device.put(theta, torch.float64)
+    return seconds(lambda: function.on_card(up), repeats), whole, seconds(plain, repeats) * n_rows / rows / -(-n_rows // rows)
+
+
+@work
+def pseudolikelihood(device: Device) -> Iterator[Figure]:
+    inside, whole, plain = evaluation(device, 500, 20_000)
+    yield Figure("pseudolikelihood n = 500, N = 20,000: an evaluation over its two products", inside / plain, "ratio", 1.4)
+    yield Figure("the same, on the card", 1e3 * inside, "ms")
+    yield Figure("the same, theta up and gradient down", 1e3 * whole, "ms")
+    rng = np.random.default_rng(0)
+    graph = gb.graphs.complete(500)
+    truth = gb.PairwiseModel.build(graph, rng.normal(0, 0.2, 500), rng.normal(0, 0.5 / 500**0.5, graph.n_edges))
+    rows = gb.samplers.draw(truth, 20_000, rng=0, n_chains=20_000, burn_in=100).reshape(-1, 500)
+    data = gb.Dataset.read(rows)
+    start = gb.PairwiseModel.zeros(graph)
+    result = run(as_learner("mple"), start, data, tol=1e-5)
+    yield Figure(f"the same: a fit to 1e-5, {result.n_steps} steps", wall(lambda: run(as_learner("mple"), start, data, tol=1e-5)), "s", 0.1)
+    machine = gb.BoltzmannMachine(learner="mple", tol=1e-5, device="cuda")
+    yield Figure("the same: BoltzmannMachine.fit of the array", wall(lambda: machine.fit(rows), 2), "s")
+    inside, whole, plain = evaluation(device, 5000, 200_000)
+    yield Figure("pseudolikelihood n = 5,000, N = 200,000: an evaluation over its two products", inside / plain, "ratio", 1.2)
+    yield Figure("the same, theta up and gradient down", whole, "s")
+
+
+@work
+def potts(device: Device) -> Iterator[Figure]:
+    path = SHARED / "msa_pf00014" / "pf00014.npz"
+    if not path.exists():
+        return
+    stored = np.load(path)
+    rows = next(part for part in stored.values() if part.ndim == 2)
+    machine = gb.PottsMachine(learner="mple", l2=0.01, tol=1e-4, device="cuda")
+    took = wall(lambda: machine.fit(rows), 1)
+    yield Figure(f"Potts pseudolikelihood, PF00014 {rows.shape}: fit to 1e-4, {machine.result_.n_steps} steps", took, "s", 5.0)
+
+
+# -- full span --------------------------------------------------------------------------------------------------------
+@work
+def full_span(device: Device) -> Iterator[Figure]:
+    for bits in (20, 30, 32, 33):
+        dual, data = span.Table(2**bits, np.float32), span.Table(2**bits, np.float32)
+        data.values.uniform_(-0.1, 0.1)
+        dual.values.uniform_(-0.1, 0.1)
+        half = 2 ** (bits // 2)
+        low, high = (torch.rand(size, device=device.place) * 1e-3 for size in (half, 2**bits // half))
+        z = int(0b1010011 + 2 ** (bits - 2))
+        step = seconds(lambda: triton_span.update(dual.values, data.values, low, high, z, 0.999, 0.001).max())
+        figures = [Figure(f"full-span greedy step, 2^{bits} states", 1e3 * step, "ms", 40.0 if bits == 32 else None)]
+        if bits < 33:
+            copy = seconds(lambda: dual.values.copy_(data.values))
+            figures.append(Figure("the same over a copy of the table", step / copy, "ratio", 2.5))
+        yield from figures
+        if bits == 30:
+            took = seconds(lambda: span.walsh_hadamard(dual.values), 3)
+            yield Figure("Walsh-Hadamard transform, 2^30", 1e3 * took, "ms")
+        del dual, data, low, high
+        torch.cuda.empty_cache()
+
+
+def table(figures: list[Figure]) -> str:
+    lines = ["| work | figure | unit | ask | met |", "| --- | --- | --- | --- | --- |"]
+    for f in figures:
+        ask = "" if f.ask is None else f"{'at least' if f.least else 'at most'} {f.ask:g}"
+        lines.append(f"| {f.work} | {f.value:.4g} | {f.unit} | {ask} | {f.met} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(WORKS)}; all by default")
+    parser.add_argument("--out", help="write the table there, in Markdown")
+    chosen = parser.parse_args()
+    found = subprocess.run(
+        ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True
+    )
+    place = f"{found.stdout.strip()}; torch {torch.__version__}; gibbsian {gb.__version__}"
+    print(place, flush=True)
+    figures: list[Figure] = []
+    with on_device("cuda") as device:
+        assert device is not None
+        for name in chosen.names or WORKS:
+            try:
+                for figure in WORKS[name](device):
+                    figures.append(figure)
+                    print(f"{figure.work}: {figure.value:.4g} {figure.unit} {figure.met}", flush=True)
+            except Exception as error:  # one work that breaks must not cost the others their figures
+                print(f"{name} broke: {type(error).__name__}: {error}", flush=True)
+    text = f"{place}\n\n{table(figures)}\n"
+    if chosen.out:
+        Path(chosen.out).write_text(text)
+
+
+if __name__ == "__main__":
+    main()
