@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.graphs import Graph
 
 Metric = Callable[[np.ndarray], np.ndarray]
@@ -97,7 +98,7 @@ class PairMetric:
 
 def pair_metric(
     graph: Graph, mean: np.ndarray, covariance: np.ndarray, weights: np.ndarray | None, ridges: tuple[float, float]
-) -> PairMetric:
+) -> Metric:
     """Return the metric of all pairs, given moments of the columns in units of spins.
 
     `weights` say how the loss of a variable bends with its field, None for the likelihood; `ridges` act on biases and
@@ -109,7 +110,8 @@ def pair_metric(
     roots = 1.0 / np.sqrt(spread)
     # what a ridge on the biases keeps them from taking up adds to the moments that couplings see
     seen = covariance + np.mean(held) * np.outer(mean, mean)
-    values, basis = np.linalg.eigh(seen * np.outer(roots, roots))
+    twins = twin("conditioning")
+    values, basis = (np.linalg if twins is None else twins).eigh(seen * np.outer(roots, roots))
     values = np.maximum(values, _FLATTEST * values[-1])
     ridge = np.square(basis).T @ np.square(roots)
     if weights is None:
@@ -119,4 +121,5 @@ def pair_metric(
         bias_inverse, bent = 1.0 / (spread + ridges[0]), values[:, None] + values
     lean = held[:, None] * mean
     np.fill_diagonal(lean, 0.0)
-    return PairMetric(graph, lean, bias_inverse, roots, basis, bent + ridges[1] * np.outer(ridge, ridge))
+    metric = PairMetric(graph, lean, bias_inverse, roots, basis, bent + ridges[1] * np.outer(ridge, ridge))
+    return metric if twins is None else twins.PairMetric(metric)

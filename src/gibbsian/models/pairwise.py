@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.backends.numba import local_states as local_kernels
 from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.backends.parallel import sum_in_order
@@ -315,6 +316,9 @@ class PairwiseModel(ExponentialFamily):
         """
         states = checked_states(self, x, zeros=True)
         shares = checked_shares(weights, len(states))
+        if self.is_dense and (twins := twin("products")) is not None:
+            first, second = twins.mean_products(states, shares)
+            return self._in_layout(first, kernels.gather_edges(second, self.graph.edges, False))
 
         def sums(block: slice) -> np.ndarray:
             numbers = np.ascontiguousarray(states[block], dtype=np.float64)

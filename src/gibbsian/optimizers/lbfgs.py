@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gibbsian.backends.device import rounding
+from gibbsian.backends.device import rounding, twin
 from gibbsian.backends.parallel import one_blas_thread
 from gibbsian.optimizers.base import (
     OPTIMIZERS,
@@ -113,6 +113,9 @@ class LBFGS:
         move, change = found.theta - state.theta, found.gradient - state.gradient
         if move @ change <= 1e-10 * np.sqrt((move @ move) * (change @ change)):
             return state.moves[:kept], state.changes[:kept]  # no positive curvature seen: it would spoil the model
+        if (twins := twin("lbfgs")) is not None:
+            earlier = (state.moves[:kept], move), (state.changes[:kept], change)
+            return tuple(twins.appended(rows, last, self.memory) for rows, last in earlier)  # type: ignore[return-value]
         moves = np.concatenate([state.moves[:kept], move[None]])[-self.memory :]
         changes = np.concatenate([state.changes[:kept], change[None]])[-self.memory :]
         return moves, changes
@@ -123,6 +126,8 @@ def _quasi_newton(steepest: np.ndarray, moves: np.ndarray, changes: np.ndarray, 
     if not len(moves):
         # a first step of unit length at most, unless something is known of the curvature
         return steepest / max(1.0, np.abs(steepest).sum()) if metric is None else metric(steepest)
+    if (twins := twin("lbfgs")) is not None:
+        return twins.quasi_newton(steepest, moves, changes, metric)
     direction = steepest.copy()
     curvatures = np.einsum("kp,kp->k", moves, changes)
     weights = np.empty(len(moves))

@@ -2,8 +2,9 @@
 
 Parameters are whole numbers of a small unit, so that fields are exact in whatever order they are summed, and random
 numbers come by counter: a chain's path depends on its own stream only. Spins stay on the device for all sweeps of a
-call. What Numba does with float64 fields is done here with couplings of 22 bits (dense) or 30 (sparse), relative to the
-largest; a decision is made in float32.
+call. What Numba does with float64 fields is done here with couplings of 21 bits (dense) or 30 (sparse), relative to the
+largest; a decision is made in float32. On a dense graph variable i takes the word ``i // 2 % 2 + 2 (i % 2)`` of the call
+``i // 4`` of the generator.
 """
 
 from __future__ import annotations
@@ -14,11 +15,9 @@ import numpy as np
 import torch
 
 from gibbsian.backends.device import Device, here, require_card_memory
-from gibbsian.backends.torch.philox import chain_words, half_logits, philox
+from gibbsian.backends.torch.philox import chain_words, half_logits, philox, uniforms
 
-# A coupling is ``HIGH * high + low`` units, with both small enough for sums of products in float16 to be exact.
-HIGH = 2048
-# With more variables sums of the high parts would pass 2^24.
+# With more variables the matrix of couplings is large, and a dense model is not learned anyway.
 MOST_DENSE = 2**14
 # Sites of a dense graph that are updated between two products; columns are padded to a multiple of the other.
 BLOCK, PADDED = 16, 64
@@ -37,8 +36,9 @@ class DenseSystem(NamedTuple):
 
 def dense_system(matrix: np.ndarray, biases: np.ndarray) -> DenseSystem:
     """Round the couplings (a symmetric matrix) and biases of spins to whole units."""
-    largest = float(max(np.abs(matrix).max(initial=0.0), np.abs(biases).max(initial=0.0) * 2.0**-10, 1e-300))
-    unit = np.ldexp(1.0, np.frexp(largest)[1] - 21)
+    reach = (np.abs(matrix).sum(axis=1) + np.abs(biases)).max(initial=0.0)  # of which sums have 31 bits
+    largest = float(max(np.abs(matrix).max(initial=0.0), reach * 2.0**-9, 1e-300))
+    unit = np.ldexp(1.0, np.frexp(largest)[1] - 20)
     n = -(-len(biases) // PADDED) * PADDED
     whole, offsets = np.zeros((n, n)), np.zeros(n)
     whole[: len(matrix), : len(matrix)] = np.round(matrix / unit)
@@ -94,8 +94,9 @@ def _plain_dense(spins: Any, words: Any, system: DenseSystem, held: Any, n: int,
     flips = torch.zeros((), dtype=torch.int64, device=spins.device)
     for number in range(n_sweeps):
         for i in range(n):
-            site = torch.full_like(sweep, i)
-            limits = half_logits(philox((site, (sweep + number) & 0xFFFFFFFF, c2, c3), (k0, k1))[0])
+            call = torch.full_like(sweep, i // 4)
+            words_of_call = philox((call, (sweep + number) & 0xFFFFFFFF, c2, c3), (k0, k1))
+            limits = half_logits(words_of_call[i // 2 % 2 + 2 * (i % 2)])
             new = torch.where(fields[:, i].float() * system.unit > limits, 1, -1).to(torch.int8)
             if held is not None:
                 new = torch.where(held[:, i] != 0, spins[:, i], new)
@@ -164,10 +165,11 @@ def _plain_colours(spins: Any, words: Any, system: ColourSystem, tables: Any, he
             place = torch.arange(last - first, device=spins.device)
             call = place // (4 * LANES) * LANES + place % LANES + first
             drawn = philox((call, (sweep + number) & 0xFFFFFFFF, c2, c3), (k0, k1))
-            limits = half_logits(torch.stack(drawn).gather(0, (place // LANES % 4).expand(1, len(spins), -1))[0])
+            words_of_places = torch.stack(drawn).gather(0, (place // LANES % 4).expand(1, len(spins), -1))[0]
             near = spins[:, heads[:, first:last].long()].long()
             fields = (near * weights[:, first:last]).sum(dim=1) + biases[first:last]
-            new = torch.where(fields.float() * system.unit > limits, 1, -1).to(torch.int8)
+            odds = 1.0 + torch.exp(fields.float() * (-2.0 * system.unit))
+            new = torch.where(uniforms(words_of_places) * odds < 1.0, 1, -1).to(torch.int8)
             old = spins[:, first:last]
             if held is not None:
                 new = torch.where(held[:, first:last] != 0, old, new)

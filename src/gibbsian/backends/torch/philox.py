@@ -41,7 +41,12 @@ def chain_words(streams: np.ndarray) -> np.ndarray:
     return np.stack([*halves, streams[:, 3] & np.uint64(_LOW)], axis=1).astype(np.int64)
 
 
+def uniforms(words: Any) -> Any:
+    """Return numbers between 0 and 1 in float32."""
+    return (words.to(torch.float32) + 0.5) * 2.0**-32
+
+
 def half_logits(words: Any) -> Any:
-    """Return half the log-odds of uniform numbers made of words: a spin is up where its field is larger."""
-    uniform = (words.to(torch.float32) + 0.5) * 2.0**-32
+    """Return half the log-odds of uniform numbers: a spin is up where its field is larger."""
+    uniform = uniforms(words)
     return 0.5 * torch.log(uniform / (1.0 - uniform))

@@ -9,6 +9,7 @@ import torch
 
 from gibbsian.backends.device import here, require_card_memory
 from gibbsian.backends.torch import flip_losses
+from gibbsian.backends.torch.graphs import Replayed
 from gibbsian.models.flip_layout import FlipLayout
 
 # Cells of a block of rows: rows of one block are kept as numbers, those of several as bytes that become numbers.
@@ -55,6 +56,7 @@ class FlipLoss:
         self._absent = counts >= device.put(layout.cardinalities, torch.int64).unsqueeze(1)
         self._numbers = self._as_numbers(self._codes) if self._rows == n_rows else None
         self._scale = device.put(layout.gap / layout.temperature)
+        self._replayed = Replayed(device, self.on_card)
         self._fused = None
         if device.has_triton and left_out is None and not layout.one_hot:
             from gibbsian.backends.torch import triton_losses
@@ -125,8 +127,7 @@ class FlipLoss:
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return value and gradient."""
-        value, gradient = self.on_card(self._device.put(theta, torch.float64))
-        return float(value), gradient.cpu().numpy()
+        return self._replayed(theta)
 
     def on_card(self, theta: Any) -> tuple[Any, Any]:
         """Return value and gradient as tensors there, of parameters that are there."""
@@ -158,3 +159,21 @@ def bound(layout: FlipLayout, shares: np.ndarray, kernel: Any, left_out: np.ndar
         return None
     kind = ScreeningLoss if name == "scaled_half_exponential" else FlipLoss
     return kind(layout, shares, name, left_out)
+
+
+def mean_products(states: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weighted means of the numbers of states and of the products of all pairs, in float64."""
+    device = here()
+    assert device is not None
+    n_rows, n = states.shape
+    rows = max(1, min(n_rows, BLOCK_CELLS // (2 * n)))
+    require_card_memory(n_rows * float(n) + 16.0 * rows * n + 16.0 * n**2, f"moments of {n:,} columns", _INSTEAD)
+    cells, weights = device.put(states, torch.int8), device.put(shares, torch.float64)
+    first = torch.zeros(n, dtype=torch.float64, device=device.place)
+    second = torch.zeros((n, n), dtype=torch.float64, device=device.place)
+    for start in range(0, n_rows, rows):
+        numbers = cells[start : start + rows].double()
+        weighted = numbers * weights[start : start + rows, None]
+        first += weighted.sum(dim=0)
+        second += weighted.T @ numbers
+    return first.cpu().numpy(), second.cpu().numpy()

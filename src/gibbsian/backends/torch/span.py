@@ -58,15 +58,12 @@ def walsh_hadamard(table: Any) -> None:
         matrix = torch.ones((1, 1), dtype=table.dtype, device=table.device)
         for _ in range(bits):
             matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([matrix, -matrix], 1)])
-        parts = table.view(-1, 2**bits, 2**done)
-        chunk = max(1, _CHUNK // (2 ** (bits + done)))
-        if 2 ** (bits + done) <= _CHUNK:
-            for part in parts.split(chunk):
-                part.copy_(torch.matmul(matrix, part))
-        else:
-            for part in parts:
-                for columns in part.split(_CHUNK >> bits, dim=1):
-                    columns.copy_(matrix @ columns)
+        for part in table.view(-1, 2**bits, 2**done).split(max(1, _CHUNK >> (bits + done))):
+            if done == 0:
+                part[:, :, 0] = part[:, :, 0] @ matrix
+                continue
+            for columns in part.split(max(1, _CHUNK >> bits), dim=2):
+                columns.copy_(matrix @ columns)
         done += bits
 
 

@@ -1,7 +1,7 @@
 """Triton kernels of `backends.torch.gibbs`: the same spins to the bit, but for ties within the rounding of a logarithm.
 
-The spins of a block of chains meet the couplings of a block of sites in products of float16, which are exact because
-both are small whole numbers; the sites of the block then follow one after the other, in registers.
+The spins of a block of chains meet the couplings of a block of sites in products of bytes, the couplings written in
+three digits of seven bits; the sites of the block then follow one after the other, in registers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import triton
 import triton.language as tl
 
 from gibbsian.backends.device import here
-from gibbsian.backends.torch.gibbs import BLOCK, HIGH, LANES, PADDED, ColourSystem, DenseSystem
+from gibbsian.backends.torch.gibbs import BLOCK, LANES, PADDED, ColourSystem, DenseSystem
+from gibbsian.backends.torch.graphs import replayed
 
 # Chains side by side in a program: of a dense graph, of a sparse one.
 _CHAINS, _FEW_CHAINS = 64, 8
@@ -22,14 +23,13 @@ _SWEEPS = 64
 
 
 @triton.jit
-def _half_logits(word):
-    uniform = (word.to(tl.float32) + 0.5) * 2.3283064365386963e-10
-    return 0.5 * tl.log(uniform / (1.0 - uniform))
+def _uniform(word):
+    return (word.to(tl.float32) + 0.5) * 2.3283064365386963e-10
 
 
 @triton.jit
 def _philox(c0, c1, c2, c3, k0, k1):
-    """Ten rounds, as in `philox.philox`; all are uint32."""
+    """Ten rounds, as in `philox.philox`; all are uint32, and of any shapes that go together."""
     for _ in tl.static_range(10):
         high0, low0 = tl.umulhi(c0, 0xD2511F53), c0 * 0xD2511F53
         high1, low1 = tl.umulhi(c2, 0xCD9E8D57), c2 * 0xCD9E8D57
@@ -41,8 +41,8 @@ def _philox(c0, c1, c2, c3, k0, k1):
 
 @triton.jit
 def _dense(
-    spins, words, high, low, upper_high, upper_low, bias_high, bias_low, held, flips, n_chains, n, width, first, n_sweeps,
-    unit, held_stride, HELD: tl.constexpr, CHAINS: tl.constexpr, BLOCK: tl.constexpr, DEPTH: tl.constexpr,
+    spins, words, digits, upper, biases, held, flips, n_chains, n, width, first, n_sweeps, unit, held_stride,
+    HELD: tl.constexpr, CHAINS: tl.constexpr, BLOCK: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
     chain = tl.program_id(0) * CHAINS + tl.arange(0, CHAINS)
     real = chain[:, None] < n_chains
@@ -54,42 +54,39 @@ def _dense(
     begun = tl.load(words + chain * 5 + 4, mask=chain < n_chains, other=0).to(tl.uint32)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
     depth = tl.arange(0, DEPTH)
+    part = width * width
     scale = tl.load(unit)
     count = tl.zeros((CHAINS, BLOCK), dtype=tl.int32)
     for number in range(n_sweeps):
+        sweep = begun + (first + number).to(tl.uint32)
         for start in range(0, n, BLOCK):
             sites = start + column
-            top = tl.zeros((CHAINS, BLOCK), dtype=tl.float32)
-            rest = tl.zeros((CHAINS, BLOCK), dtype=tl.float32)
+            field = tl.zeros((CHAINS, BLOCK), dtype=tl.int32)
+            middle = tl.zeros((CHAINS, BLOCK), dtype=tl.int32)
+            low = tl.zeros((CHAINS, BLOCK), dtype=tl.int32)
             for inner in range(0, width, DEPTH):
-                s = tl.load(spins + at + inner + depth[None, :], mask=real, other=0).to(tl.float16)
-                places = (inner + depth)[:, None] * width + sites
-                top = tl.dot(s, tl.load(high + places), top)
-                rest = tl.dot(s, tl.load(low + places), rest)
-            top += tl.load(bias_high + sites)
-            rest += tl.load(bias_low + sites)
-            sweep = begun + (first + number).to(tl.uint32)
-            word, _, _, _ = _philox((sites + tl.zeros_like(chain)[:, None]).to(tl.uint32), sweep + tl.zeros_like(column).to(tl.uint32), c2, c3, k0, k1)  # noqa: E501
-            limits = _half_logits(word)
-            old = tl.load(spins + at + sites, mask=real, other=0).to(tl.float32)
-            new = old
+                s = tl.load(spins + at + inner + depth[None, :], mask=real, other=0)
+                places = digits + (inner + depth)[:, None] + sites * width
+                field = tl.dot(s, tl.load(places), field)
+                middle = tl.dot(s, tl.load(places + part), middle)
+                low = tl.dot(s, tl.load(places + 2 * part), low)
+            field = field * 16384 + middle * 128 + low + tl.load(biases + sites)
+            call = (start // 4 + tl.arange(0, BLOCK // 4)[None, :]).to(tl.uint32)
+            r0, r1, r2, r3 = _philox(call, sweep, c2, c3, k0, k1)
+            uniform = _uniform(tl.reshape(tl.join(tl.join(r0, r1), tl.join(r2, r3)), (CHAINS, BLOCK)))
+            excess = field.to(tl.float32) * scale - 0.5 * tl.log(uniform / (1.0 - uniform))
+            old = tl.load(spins + at + sites, mask=real, other=0)
             if HELD:
                 stays = tl.load(held + chain.to(tl.int64)[:, None] * held_stride + sites, mask=real, other=1) != 0
+                excess = tl.where(stays, old.to(tl.float32) * 1e30, excess)
+            # a spin changes the fields of those after it in the block, and so never its own again
             for k in tl.static_range(BLOCK):
-                excess = (top * 2048.0 + rest) * scale - limits
                 own = tl.sum(tl.where(column == k, excess, 0.0), axis=1)[:, None]
-                chosen = tl.where(own > 0, 1.0, -1.0)
-                if HELD:
-                    before = tl.sum(tl.where(column == k, old, 0.0), axis=1)[:, None]
-                    fixed = tl.sum(tl.where((column == k) & stays, 1.0, 0.0), axis=1)[:, None]
-                    chosen = tl.where(fixed > 0, before, chosen)
-                top += chosen * tl.load(upper_high + (start + k) * BLOCK + column)
-                rest += chosen * tl.load(upper_low + (start + k) * BLOCK + column)
-                new = tl.where(column == k, chosen, new)
-            new = tl.where(sites < n, new, 0.0)
+                excess += tl.where(own > 0, 1.0, -1.0) * tl.load(upper + (start + k) * BLOCK + column)
+            new = tl.where(sites < n, tl.where(excess > 0, 1, -1), 0).to(tl.int8)
             count += tl.where(real & (new != old), 1, 0)
             tl.debug_barrier()  # products of the block have read what is written now
-            tl.store(spins + at + sites, new.to(tl.int8), mask=real)
+            tl.store(spins + at + sites, new, mask=real)
             tl.debug_barrier()
     tl.store(flips + tl.program_id(0), tl.sum(tl.sum(count, axis=1), axis=0).to(tl.int64))
 
@@ -99,23 +96,20 @@ def dense_sweeps(spins: Any, words: Any, system: DenseSystem, held: Any, n: int,
     device = here()
     assert device is not None
     width, n_chains = spins.shape[1], len(spins)
-    matrix = device.put(system.matrix, torch.float64)
+    matrix = device.put(system.matrix, torch.int32)
     # within a block, spins before a site are those of this sweep: they are added when they are known
     place = torch.arange(width, device=spins.device)
     before = (place[:, None] < place) & (place[:, None] // BLOCK == place // BLOCK)
-    upper = torch.where(before, matrix, 0.0).view(width, -1, BLOCK)
-    upper = upper[place, place // BLOCK]
-    parts = [_high_and_low(part) for part in (matrix.masked_fill(before, 0.0), upper)]
-    products = [part.to(torch.float16).contiguous() for part in parts[0]]
-    within = [part.float().contiguous() for part in parts[1]]
-    biases = [part.float() for part in _high_and_low(device.put(system.biases, torch.float64))]
+    upper = torch.where(before, matrix, 0).view(width, -1, BLOCK)[place, place // BLOCK].float() * system.unit
+    digits = _digits(matrix.masked_fill(before, 0).T)
+    biases = device.put(system.biases, torch.int32)
     unit = device.put(system.unit, torch.float32)
     grid = (triton.cdiv(n_chains, _CHAINS),)
     flips = torch.zeros(grid, dtype=torch.int64, device=spins.device)
     total = 0
     for first in range(0, n_sweeps, _SWEEPS):
         _dense[grid](
-            spins, words, *products, *within, *biases, spins if held is None else held, flips, n_chains, n, width,
+            spins, words, digits, upper, biases, spins if held is None else held, flips, n_chains, n, width,
             first, min(_SWEEPS, n_sweeps - first), unit, 0 if held is None or len(held) == 1 else width,
             HELD=held is not None, CHAINS=_CHAINS, BLOCK=BLOCK, DEPTH=PADDED,
         )  # fmt: skip
@@ -123,9 +117,12 @@ def dense_sweeps(spins: Any, words: Any, system: DenseSystem, held: Any, n: int,
     return int(total)
 
 
-def _high_and_low(whole: Any) -> tuple[Any, Any]:
-    high = torch.round(whole / HIGH)
-    return high, whole - HIGH * high
+def _digits(whole: Any) -> Any:
+    """Write whole numbers of 21 bits as three digits from -64 to 63, the first the most significant, as bytes."""
+    low = (whole + 64 & 127) - 64
+    rest = (whole - low) // 128
+    middle = (rest + 64 & 127) - 64
+    return torch.stack([(rest - middle) // 128, middle, low]).to(torch.int8).contiguous()
 
 
 @triton.jit
@@ -144,21 +141,19 @@ def _colour(
     sweep = begun + tl.load(sweep_number).to(tl.uint32)
     lane = tl.arange(0, LANES)
     tile = tl.program_id(0)
-    call = (first + tile * LANES + lane)[None, :].to(tl.uint32)
-    zero = (chain[:, None] * 0 + lane[None, :] * 0).to(tl.uint32)
-    drawn = _philox(call + zero, sweep + zero, c2 + zero, c3 + zero, k0 + zero, k1 + zero)
-    scale = tl.load(unit)
+    drawn = _philox((first + tile * LANES + lane)[None, :].to(tl.uint32), sweep, c2, c3, k0, k1)
+    scale = -2.0 * tl.load(unit)
     count = tl.zeros((CHAINS, LANES), dtype=tl.int32)
     for w in tl.static_range(4):
         place = first + tile * 4 * LANES + w * LANES + lane
         inside = place < last
-        field = tl.load(biases + place, mask=inside, other=0)[None, :] + zero.to(tl.int32)
+        field = tl.zeros((CHAINS, LANES), dtype=tl.int32) + tl.load(biases + place, mask=inside, other=0)[None, :]
         for d in tl.static_range(DEGREE):
             head = tl.load(heads + d * n_rows + place, mask=inside, other=0)[None, :]
             weight = tl.load(weights + d * n_rows + place, mask=inside, other=0)[None, :]
-            near = tl.load(spins + at + head, mask=real & inside[None, :], other=1)
-            field += tl.where(near > 0, weight, -weight)
-        chosen = tl.where(field.to(tl.float32) * scale > _half_logits(drawn[w]), 1, -1).to(tl.int8)
+            field += tl.load(spins + at + head, mask=real & inside[None, :], other=1).to(tl.int32) * weight
+        odds = 1.0 + tl.exp(field.to(tl.float32) * scale)
+        chosen = tl.where(_uniform(drawn[w]) * odds < 1.0, 1, -1).to(tl.int8)
         here = real & inside[None, :]
         old = tl.load(spins + at + place[None, :], mask=here, other=0)
         if HELD:
@@ -190,22 +185,5 @@ def colour_sweeps(spins: Any, words: Any, system: ColourSystem, tables: Any, hel
             )  # fmt: skip
         number.add_(1)
 
-    replayed(sweep, n_sweeps)
+    replayed(device, sweep, n_sweeps)
     return int(flips.sum())
-
-
-def replayed(step: Any, n: int) -> None:
-    """Take a step of few small kernels `n` times; on a card by replaying a graph of them, without the launches."""
-    device = here()
-    assert device is not None
-    if n > 0:
-        step()  # which also compiles
-    if n < 4 or not device.is_card:
-        for _ in range(n - 1):
-            step()
-        return
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    for _ in range(n - 1):
-        graph.replay()

@@ -1,0 +1,50 @@
+"""The metric of all pairs of columns (`models.conditioning`) on a device: products of matrices of their size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from gibbsian.backends.device import here
+
+
+def eigh(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenvalues and eigenvectors of a symmetric matrix."""
+    device = here()
+    assert device is not None
+    values, basis = torch.linalg.eigh(device.put(matrix, torch.float64))
+    return values.cpu().numpy(), basis.cpu().numpy()
+
+
+class PairMetric:
+    """`models.conditioning.PairMetric` with its arrays on the device."""
+
+    def __init__(self, metric: Any):
+        device = here()
+        assert device is not None
+        self._device = device
+        for name in ("lean", "bias_inverse", "roots", "basis", "divisors"):
+            setattr(self, f"_{name}", device.put(getattr(metric, name), torch.float64))
+        self._ends = tuple(device.put(end, torch.int64) for end in metric.graph.edges.T)
+
+    def __call__(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the step along a gradient."""
+        return self.on_card(self._device.put(gradient, torch.float64)).cpu().numpy()
+
+    def on_card(self, gradient: Any) -> Any:
+        """Return the step along a gradient that is a tensor there."""
+        n_biases = gradient.numel() - self._ends[0].numel()
+        biases = gradient[:n_biases]
+        slopes = torch.zeros_like(self._divisors)
+        slopes[self._ends] = gradient[n_biases:]
+        if n_biases:
+            slopes += biases[:, None] * self._lean
+        both = self._roots[:, None] * self._roots
+        inside = self._basis.T @ (both * (slopes + slopes.T)) @ self._basis
+        couplings = (both * (self._basis @ (inside / self._divisors) @ self._basis.T)).fill_diagonal_(0.0)
+        if not n_biases:
+            return couplings[self._ends]
+        own = self._bias_inverse @ biases if self._bias_inverse.ndim == 2 else self._bias_inverse * biases
+        return torch.cat([own + (self._lean * couplings).sum(dim=1), couplings[self._ends]])
