@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.backends.numba import regions as region_kernels
 from gibbsian.backends.numba import spatial as kernels
 from gibbsian.backends.numba.spatial import Shares
@@ -113,11 +114,24 @@ class PairwisePlan(_CompiledPlan):
 
     def statistics(self, model: PairwiseModel, samples: Samples) -> Estimate:
         """Return the expected statistics, averaged over the samples."""
+        if (twins := twin("spatial")) is not None and self.nodes is None and model.is_dense:
+            spin, _ = model.to_domain(SPIN)
+            if np.abs(spin.natural_couplings).max(initial=0.0) <= twins.LARGE:
+                return self._on_device(model, spin, samples, twins)
         node_kernel, pair_kernel = self._kernels()
         parts = [Part(pair_kernel, slice(model.n_biases, model.theta.size))]
         if model.bias:
             parts.insert(0, Part(node_kernel, slice(0, model.n_biases)))
         return integrate(samples, model, _Preparation(model, samples.states), parts)
+
+    def _on_device(self, model: PairwiseModel, spin: PairwiseModel, samples: Samples, twins: Any) -> Estimate:
+        """Return what `statistics` returns where every target is its own region."""
+        sums = samples.running_sums(model.theta.size)
+        ((_, shares),) = samples.blocks(samples.n_samples)
+        spins = np.where(samples.states == model.domain.high, 1, -1).astype(np.int8)
+        system = (spin.coupling_matrix / spin.temperature, spin.natural_biases, self.graph.edges, spins, shares)
+        twins.first_order(sums, *system, model.domain == BINARY, model.n_biases)
+        return Estimate(*samples.summarise(sums))
 
     def _kernels(self) -> tuple[Kernel, Kernel]:
         """The kernels for biases and for couplings."""

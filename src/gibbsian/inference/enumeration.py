@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.backends.numba import enumeration as kernels
 from gibbsian.graphs import Graph
 from gibbsian.inference.base import (
@@ -63,12 +64,12 @@ class _Table:
     @cached_property
     def maxima(self) -> np.ndarray:
         """Largest log-weight of each row."""
-        return kernels.row_maxima(*self.parameters)
+        return (twin("enumeration") or kernels).row_maxima(*self.parameters)
 
     @cached_property
     def sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Row masses, row moments of the low variables and column masses, relative to the largest weight."""
-        return kernels.row_sums(*self.parameters, self.maxima.max())
+        return (twin("enumeration") or kernels).row_sums(*self.parameters, self.maxima.max())
 
 
 @ENGINES.register("enumeration")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from gibbsian.backends.device import twin
 from gibbsian.backends.numba.mixtures import best_classes, hard_assignment, soft_assignment
 from gibbsian.backends.parallel import map_in_order, n_threads
 from gibbsian.blocks import row_blocks
@@ -37,11 +38,14 @@ class ClassSums(NamedTuple):
 
 def blocks_of(features: Any, weights: np.ndarray) -> list[Block]:
     """Cut rows with their weights into blocks."""
-    return [(features[block], weights[block]) for block in _cuts(features)]
+    twins = twin("mixtures")
+    return (list if twins is None else twins.Blocks)((features[block], weights[block]) for block in _cuts(features))
 
 
 def share(blocks: list[Block], theta: np.ndarray, offsets: np.ndarray, hard: bool) -> tuple[float, ClassSums]:
     """Give each row to the classes, or to its best one; return the free energy and the sums of each class."""
+    if (twins := twin("mixtures")) is not None and (found := twins.share(blocks, theta, offsets, hard)) is not None:
+        return found[0], ClassSums(*found[1:])
     assign = hard_assignment if hard else soft_assignment
 
     def some(blocks: list[Block]) -> list[tuple[float, np.ndarray, np.ndarray]]:

@@ -139,7 +139,8 @@ def colour_sweeps(
 ) -> int:
     """Sweep chains of spins colour by colour, in place; return how many flipped. `held` has a row for each chain."""
     device, (n_chains, n) = _device(), states.shape
-    needed = n_chains * (n * (1.0 if held is None else 2.0) + 40.0) + 8.0 * system.heads.size
+    copies = (2.0 if device.has_triton else 9.0) * (1.0 if held is None else 2.0)
+    needed = n_chains * (n * copies + 80.0) + 8.0 * system.heads.size
     require_card_memory(needed, f"{n_chains:,} chains of {n:,} variables", _INSTEAD)
     spins = device.put(states, torch.int8)
     words = device.put(chain_words(streams), torch.int64)

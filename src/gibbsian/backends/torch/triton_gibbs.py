@@ -16,8 +16,8 @@ from gibbsian.backends.device import here
 from gibbsian.backends.torch.gibbs import BLOCK, LANES, PADDED, ColourSystem, DenseSystem
 from gibbsian.backends.torch.graphs import replayed
 
-# Chains side by side in a program: of a dense graph, of a sparse one.
-_CHAINS, _FEW_CHAINS = 64, 8
+# Chains side by side in a program, of a dense graph and at most of a sparse one; spins of its sites at a time.
+_CHAINS, _MOST_CHAINS, _TILE = 64, 256, 1024
 # Sweeps in one launch: few enough for Ctrl-C.
 _SWEEPS = 64
 
@@ -67,9 +67,9 @@ def _dense(
             for inner in range(0, width, DEPTH):
                 s = tl.load(spins + at + inner + depth[None, :], mask=real, other=0)
                 places = digits + (inner + depth)[:, None] + sites * width
-                field = tl.dot(s, tl.load(places), field)
-                middle = tl.dot(s, tl.load(places + part), middle)
-                low = tl.dot(s, tl.load(places + 2 * part), low)
+                field = tl.dot(s, tl.load(places), field, out_dtype=tl.int32)
+                middle = tl.dot(s, tl.load(places + part), middle, out_dtype=tl.int32)
+                low = tl.dot(s, tl.load(places + 2 * part), low, out_dtype=tl.int32)
             field = field * 16384 + middle * 128 + low + tl.load(biases + sites)
             call = (start // 4 + tl.arange(0, BLOCK // 4)[None, :]).to(tl.uint32)
             r0, r1, r2, r3 = _philox(call, sweep, c2, c3, k0, k1)
@@ -127,63 +127,70 @@ def _digits(whole: Any) -> Any:
 
 @triton.jit
 def _colour(
-    spins, words, heads, weights, biases, held, sweep_number, flips, n_chains, n, n_rows, first, last, unit,
-    HELD: tl.constexpr, DEGREE: tl.constexpr, CHAINS: tl.constexpr, LANES: tl.constexpr,
+    spins, words, heads, weights, biases, held, sweep_number, flips, stride, n_rows, first, last, unit,
+    HELD: tl.constexpr, DEGREE: tl.constexpr, SITES: tl.constexpr, CHAINS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    chain = tl.program_id(1) * CHAINS + tl.arange(0, CHAINS)
-    real = (chain < n_chains)[:, None]
-    at = chain.to(tl.int64)[:, None] * n
-    k0 = tl.load(words + chain * 5, mask=chain < n_chains, other=0).to(tl.uint32)[:, None]
-    k1 = tl.load(words + chain * 5 + 1, mask=chain < n_chains, other=0).to(tl.uint32)[:, None]
-    c2 = tl.load(words + chain * 5 + 2, mask=chain < n_chains, other=0).to(tl.uint32)[:, None]
-    c3 = tl.load(words + chain * 5 + 3, mask=chain < n_chains, other=0).to(tl.uint32)[:, None]
-    begun = tl.load(words + chain * 5 + 4, mask=chain < n_chains, other=0).to(tl.uint32)[:, None]
-    sweep = begun + tl.load(sweep_number).to(tl.uint32)
-    lane = tl.arange(0, LANES)
     tile = tl.program_id(0)
-    drawn = _philox((first + tile * LANES + lane)[None, :].to(tl.uint32), sweep, c2, c3, k0, k1)
+    chain = (tl.program_id(1) * CHAINS + tl.arange(0, CHAINS))[None, :]
+    k0 = tl.load(words + chain).to(tl.uint32)
+    k1 = tl.load(words + stride + chain).to(tl.uint32)
+    c2 = tl.load(words + 2 * stride + chain).to(tl.uint32)
+    c3 = tl.load(words + 3 * stride + chain).to(tl.uint32)
+    sweep = tl.load(words + 4 * stride + chain).to(tl.uint32) + tl.load(sweep_number).to(tl.uint32)
+    group, within = tile // (LANES // SITES), (tile % (LANES // SITES)) * SITES + tl.arange(0, SITES)
+    drawn = _philox((first + group * LANES + within)[:, None].to(tl.uint32), sweep, c2, c3, k0, k1)
     scale = -2.0 * tl.load(unit)
-    count = tl.zeros((CHAINS, LANES), dtype=tl.int32)
+    count = tl.zeros((SITES, CHAINS), dtype=tl.int32)
     for w in tl.static_range(4):
-        place = first + tile * 4 * LANES + w * LANES + lane
+        place = first + (4 * group + w) * LANES + within
         inside = place < last
-        field = tl.zeros((CHAINS, LANES), dtype=tl.int32) + tl.load(biases + place, mask=inside, other=0)[None, :]
+        field = tl.zeros((SITES, CHAINS), dtype=tl.int32) + tl.load(biases + place, mask=inside, other=0)[:, None]
         for d in tl.static_range(DEGREE):
-            head = tl.load(heads + d * n_rows + place, mask=inside, other=0)[None, :]
-            weight = tl.load(weights + d * n_rows + place, mask=inside, other=0)[None, :]
-            field += tl.load(spins + at + head, mask=real & inside[None, :], other=1).to(tl.int32) * weight
+            head = tl.load(heads + d * n_rows + place, mask=inside, other=0).to(tl.int64)[:, None]
+            weight = tl.load(weights + d * n_rows + place, mask=inside, other=0)[:, None]
+            field += tl.load(spins + head * stride + chain).to(tl.int32) * weight
         odds = 1.0 + tl.exp(field.to(tl.float32) * scale)
         chosen = tl.where(_uniform(drawn[w]) * odds < 1.0, 1, -1).to(tl.int8)
-        here = real & inside[None, :]
-        old = tl.load(spins + at + place[None, :], mask=here, other=0)
+        at = place.to(tl.int64)[:, None] * stride + chain
+        old = tl.load(spins + at, mask=inside[:, None], other=0)
         if HELD:
-            chosen = tl.where(tl.load(held + at + place[None, :], mask=here, other=1) != 0, old, chosen)
-        count += tl.where(here & (chosen != old), 1, 0)
-        tl.store(spins + at + place[None, :], chosen, mask=here)
-    own = flips + tile * tl.num_programs(1) + tl.program_id(1)
-    tl.store(own, tl.load(own) + tl.sum(tl.sum(count, axis=1), axis=0))
+            chosen = tl.where(tl.load(held + at, mask=inside[:, None], other=1) != 0, old, chosen)
+        count += tl.where(inside[:, None] & (chosen != old), 1, 0)
+        tl.store(spins + at, chosen, mask=inside[:, None])
+    own = flips + (tile * tl.num_programs(1) + tl.program_id(1)).to(tl.int64) * CHAINS + tl.arange(0, CHAINS)
+    tl.store(own, tl.load(own) + tl.sum(count, axis=0))
 
 
 def colour_sweeps(spins: Any, words: Any, system: ColourSystem, tables: Any, held: Any, n_sweeps: int) -> int:
-    """Sweep spins on a sparse graph, in place; return the flips."""
+    """Sweep spins on a sparse graph, in place; return the flips. Inside, the chains of a site stand together."""
     device = here()
     assert device is not None
     (n_chains, n), (heads, weights, biases) = spins.shape, tables
+    chains = min(_MOST_CHAINS, max(16, triton.next_power_of_2(n_chains)))
+    stride = triton.cdiv(n_chains, chains) * chains
+    sites, groups = _TILE // chains, stride // chains
+
+    def by_site(given: Any) -> Any:
+        turned = torch.zeros((given.shape[1], stride), dtype=given.dtype, device=given.device)
+        turned[:, :n_chains] = given.T
+        return turned
+
+    turned, keys = by_site(spins), by_site(words)
+    stays = turned if held is None else by_site(held)
     number = torch.zeros((), dtype=torch.int64, device=spins.device)
     spans = list(zip(system.colours[:-1].tolist(), system.colours[1:].tolist(), strict=True))
-    groups = triton.cdiv(n_chains, _FEW_CHAINS)
-    tiles = max([1, *(triton.cdiv(last - first, 4 * LANES) for first, last in spans)])
-    flips = torch.zeros(tiles * groups, dtype=torch.int64, device=spins.device)
+    grids = [(triton.cdiv(last - first, 4 * LANES) * (LANES // sites), groups) for first, last in spans]
+    flips = torch.zeros((max([1, *(grid[0] for grid in grids)]), stride), dtype=torch.int32, device=spins.device)
     unit = device.put(system.unit, torch.float32)
 
     def sweep() -> None:
-        for first, last in spans:
-            _colour[(triton.cdiv(last - first, 4 * LANES), groups)](
-                spins, words, heads, weights, biases, spins if held is None else held, number, flips, n_chains, n,
-                heads.shape[1], first, last, unit,
-                HELD=held is not None, DEGREE=len(heads), CHAINS=_FEW_CHAINS, LANES=LANES,
+        for grid, (first, last) in zip(grids, spans, strict=True):
+            _colour[grid](
+                turned, keys, heads, weights, biases, stays, number, flips, stride, heads.shape[1], first, last, unit,
+                HELD=held is not None, DEGREE=len(heads), SITES=sites, CHAINS=chains, LANES=LANES,
             )  # fmt: skip
         number.add_(1)
 
     replayed(device, sweep, n_sweeps)
-    return int(flips.sum())
+    spins.copy_(turned[:, :n_chains].T)
+    return int(flips[:, :n_chains].sum())

@@ -20,11 +20,14 @@ def _bound(now, data, penalty):
 
 @triton.jit
 def _update(
-    dual, data, low, high, tops, factors, keep, mix, n_pairs, z, top, low_bits, DOUBLE: tl.constexpr,
+    dual, data, low, high, tops, factors, keep, mix, n_pairs, same, z, top, low_bits, DOUBLE: tl.constexpr,
     FAR: tl.constexpr, SMALL: tl.constexpr, PAIRS: tl.constexpr, BITS: tl.constexpr,
 ):  # fmt: skip
     block = tl.program_id(0).to(tl.int64)
-    lane = tl.arange(0, PAIRS)
+    # zero, which the compiler does not know: vectors of neighbours would load their partners one by one
+    nothing = (z - same) + tl.zeros((), tl.int32)
+    z = z + tl.zeros((), tl.int64)
+    lane = tl.arange(0, PAIRS) ^ nothing.to(tl.int32)
     start = block * PAIRS
     inside = start + lane < n_pairs
     if DOUBLE:  # numbers given as such would be float32
@@ -66,7 +69,7 @@ def update(dual: Any, data: Any, low: Any, high: Any, z: int, keep: float, mix: 
     double, low_bits, bits = dual.dtype == torch.float64, low.numel().bit_length() - 1, PAIRS.bit_length() - 1
     factors = torch.tensor([keep, mix], dtype=dual.dtype).to(dual.device) if double else dual
     _update[(n_blocks,)](
-        dual, data, low, high, tops, factors, keep, mix, n_pairs, z, z.bit_length() - 1, low_bits,
+        dual, data, low, high, tops, factors, keep, mix, n_pairs, z, z, z.bit_length() - 1, low_bits,
         DOUBLE=double, FAR=z >= PAIRS, SMALL=low_bits <= bits, PAIRS=PAIRS, BITS=bits,
     )  # fmt: skip
     return tops
