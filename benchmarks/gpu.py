@@ -19,10 +19,10 @@ import torch
 
 import gibbsian as gb
 from gibbsian.backends.device import Device, on_device
-from gibbsian.backends.torch import gibbs, products, span, triton_gibbs, triton_span
+from gibbsian.backends.flip_layout import FlipLayout
+from gibbsian.backends.torch import products, span, triton_gibbs, triton_span
 from gibbsian.backends.torch.philox import chain_words
 from gibbsian.learners import as_learner, run
-from gibbsian.models.flip_layout import FlipLayout
 from gibbsian.rng import chain_streams
 from gibbsian.samplers.gibbs import _colour_plan, _colour_system, _dense_system
 
@@ -160,13 +160,19 @@ def evaluation(device: Device, n: int, n_rows: int) -> tuple[float, float, float
 
     repeats = 3 if n > 1000 else 20
     whole = wall(lambda: function(theta), repeats)
-    return seconds(function._replayed._graph.replay, repeats), whole, seconds(plain, repeats) * n_rows / rows / -(-n_rows // rows)
+    return (
+        seconds(function._replayed._graph.replay, repeats),
+        whole,
+        seconds(plain, repeats) * n_rows / rows / -(-n_rows // rows),
+    )
 
 
 @work
 def pseudolikelihood(device: Device) -> Iterator[Figure]:
     inside, whole, plain = evaluation(device, 500, 20_000)
-    yield Figure("pseudolikelihood n = 500, N = 20,000: an evaluation over its two products", inside / plain, "ratio", 1.4)
+    yield Figure(
+        "pseudolikelihood n = 500, N = 20,000: an evaluation over its two products", inside / plain, "ratio", 1.4
+    )
     yield Figure("the same, on the card", 1e3 * inside, "ms")
     yield Figure("the same, theta up and gradient down", 1e3 * whole, "ms")
     rng = np.random.default_rng(0)
@@ -176,11 +182,18 @@ def pseudolikelihood(device: Device) -> Iterator[Figure]:
     data = gb.Dataset.read(rows)
     start = gb.PairwiseModel.zeros(graph)
     result = run(as_learner("mple"), start, data, tol=1e-5)
-    yield Figure(f"the same: a fit to 1e-5, {result.n_steps} steps", wall(lambda: run(as_learner("mple"), start, data, tol=1e-5)), "s", 0.1)
+    yield Figure(
+        f"the same: a fit to 1e-5, {result.n_steps} steps",
+        wall(lambda: run(as_learner("mple"), start, data, tol=1e-5)),
+        "s",
+        0.1,
+    )
     machine = gb.BoltzmannMachine(learner="mple", tol=1e-5, device="cuda")
     yield Figure("the same: BoltzmannMachine.fit of the array", wall(lambda: machine.fit(rows), 2), "s")
     inside, whole, plain = evaluation(device, 5000, 200_000)
-    yield Figure("pseudolikelihood n = 5,000, N = 200,000: an evaluation over its two products", inside / plain, "ratio", 1.2)
+    yield Figure(
+        "pseudolikelihood n = 5,000, N = 200,000: an evaluation over its two products", inside / plain, "ratio", 1.2
+    )
     yield Figure("the same, theta up and gradient down", whole, "s")
 
 
@@ -193,30 +206,34 @@ def potts(device: Device) -> Iterator[Figure]:
     rows = next(part for part in stored.values() if part.ndim == 2)
     machine = gb.PottsMachine(learner="mple", l2=0.01, tol=1e-4, device="cuda")
     took = wall(lambda: machine.fit(rows), 1)
-    yield Figure(f"Potts pseudolikelihood, PF00014 {rows.shape}: fit to 1e-4, {machine.result_.n_steps} steps", took, "s", 5.0)
+    yield Figure(
+        f"Potts pseudolikelihood, PF00014 {rows.shape}: fit to 1e-4, {machine.result_.n_steps} steps", took, "s", 5.0
+    )
 
 
 # -- full span --------------------------------------------------------------------------------------------------------
+def span_figures(device: Device, bits: int) -> Iterator[Figure]:
+    dual, data = span.Table(2**bits, np.float32), span.Table(2**bits, np.float32)
+    data.values.uniform_(-0.1, 0.1)
+    dual.values.uniform_(-0.1, 0.1)
+    half = 2 ** (bits // 2)
+    low, high = (torch.rand(size, device=device.place) * 1e-3 for size in (half, 2**bits // half))
+    z = int(0b1010011 + 2 ** (bits - 2))
+    timed = without_launches if bits < 30 else seconds
+    step = timed(lambda: triton_span.update(dual.values, data.values, low, high, z, 0.999, 0.001).max())
+    yield Figure(f"full-span greedy step, 2^{bits} states", 1e3 * step, "ms", 40.0 if bits == 32 else None)
+    if bits < 33:
+        copy = timed(lambda: dual.values.copy_(data.values))
+        yield Figure("the same over a copy of the table", step / copy, "ratio", 2.5)
+    if bits == 30:
+        took = seconds(lambda: span.walsh_hadamard(dual.values), 3)
+        yield Figure("Walsh-Hadamard transform, 2^30", 1e3 * took, "ms")
+
+
 @work
 def full_span(device: Device) -> Iterator[Figure]:
     for bits in (20, 30, 32, 33):
-        dual, data = span.Table(2**bits, np.float32), span.Table(2**bits, np.float32)
-        data.values.uniform_(-0.1, 0.1)
-        dual.values.uniform_(-0.1, 0.1)
-        half = 2 ** (bits // 2)
-        low, high = (torch.rand(size, device=device.place) * 1e-3 for size in (half, 2**bits // half))
-        z = int(0b1010011 + 2 ** (bits - 2))
-        timed = without_launches if bits < 30 else seconds
-        step = timed(lambda: triton_span.update(dual.values, data.values, low, high, z, 0.999, 0.001).max())
-        figures = [Figure(f"full-span greedy step, 2^{bits} states", 1e3 * step, "ms", 40.0 if bits == 32 else None)]
-        if bits < 33:
-            copy = timed(lambda: dual.values.copy_(data.values))
-            figures.append(Figure("the same over a copy of the table", step / copy, "ratio", 2.5))
-        yield from figures
-        if bits == 30:
-            took = seconds(lambda: span.walsh_hadamard(dual.values), 3)
-            yield Figure("Walsh-Hadamard transform, 2^30", 1e3 * took, "ms")
-        del dual, data, low, high
+        yield from span_figures(device, bits)
         torch.cuda.empty_cache()
 
 

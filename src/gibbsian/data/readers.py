@@ -98,12 +98,20 @@ def _as_array(source: Any) -> np.ndarray:
         array = source.data.astype(np.float64 if source.dtype.kind in "iuf" else object)
         array[np.ma.getmaskarray(source)] = np.nan
         return array
+    if hasattr(source, "__dlpack_device__") and not isinstance(source, np.ndarray):
+        return _from_tensor(source)
     try:
         return np.asarray(source)
     except ValueError as error:
         if "inhomogeneous" in str(error):
             raise DataError("the rows of the list have different lengths", "give every row the same columns") from None
         raise
+
+
+def _from_tensor(source: Any) -> np.ndarray:
+    """Take a tensor of any library; what stands on a card comes to the host, where values are recognised."""
+    on_host = source.detach().cpu() if hasattr(source, "detach") else source  # PyTorch has no other way down
+    return np.asarray(on_host) if hasattr(on_host, "__array__") else np.from_dlpack(on_host)
 
 
 def _refuse_dimensions(array: np.ndarray) -> None:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 
 from gibbsian.backends.device import twin
+from gibbsian.backends.flip_layout import FlipLayout
 from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.backends.numba.flip_losses import half_exponential, logistic
 from gibbsian.backends.numba.screening import scaled_half_exponential
@@ -28,7 +29,6 @@ from gibbsian.learners.completing import AllCompletions, Rounds, are_few, requir
 from gibbsian.learners.objective import Minimisation, ridge
 from gibbsian.learners.recipe import Penalised, as_optimizer, optimizer_setting
 from gibbsian.models import PairwiseModel
-from gibbsian.models.flip_layout import FlipLayout
 from gibbsian.models.regressions import Regressions
 from gibbsian.objectives import Equations, FlipCostObjective, Function, ProbabilityFlow, Pseudolikelihood
 from gibbsian.objectives.base import Scores

@@ -15,7 +15,7 @@ from gibbsian.learners.span_problem import SpanProblem
 
 @dataclass(frozen=True, eq=False)
 class DeviceSpanProblem(SpanProblem):
-    """As `SpanProblem`, for the Walsh basis: `data_dual` and the duals of points are tables of `backends.torch.span`."""
+    """As `SpanProblem`, for the Walsh basis: `data_dual` and the duals of points are tables on the device."""
 
     @classmethod
     def of(cls, problem: SpanProblem) -> SpanProblem:
@@ -30,9 +30,9 @@ class DeviceSpanProblem(SpanProblem):
     @cached_property
     def _on_device(self) -> tuple[Any, Any]:
         """The penalties of the two halves of an index."""
-        low, high = self._halves
-        values = self.data_dual.values  # type: ignore[attr-defined]
-        return tuple(values.new_tensor(np.asarray(half)) for half in (low, high))  # type: ignore[return-value]
+        values: Any = self.data_dual.values  # type: ignore[attr-defined]
+        low, high = (values.new_tensor(np.asarray(half)) for half in self._halves)
+        return low, high
 
     def uniform_dual(self) -> Any:
         """Return the dual of the uniform distribution, in a new table."""

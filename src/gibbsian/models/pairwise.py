@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from gibbsian.backends.device import twin
+from gibbsian.backends.flip_layout import FlipLayout
 from gibbsian.backends.numba import local_states as local_kernels
 from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.backends.parallel import sum_in_order
@@ -21,7 +22,6 @@ from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.centring import Centring, pair_centring
 from gibbsian.models.conditioning import Metric, diagonal_metric, pair_metric
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
-from gibbsian.models.flip_layout import FlipLayout
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.local_states import LocalStates
 from gibbsian.models.parameters import change_of_domain, check_temperature, checked_theta
@@ -395,9 +395,7 @@ class PairwiseModel(ExponentialFamily):
         i, j = self.graph.edges.T
         codes = self.domain.to_codes(checked_states(self, x))
         low, gap, sizes = float(self.domain.low), float(self.domain.gap), np.full(self.n_variables, 2)
-        return FlipLayout(
-            codes, 2, False, sizes, low, gap, self.temperature, np.arange(self.n_biases), i, j, tied=True
-        )
+        return FlipLayout(codes, 2, False, sizes, low, gap, self.temperature, np.arange(self.n_biases), i, j, tied=True)
 
     def local_states(self, n_states: int) -> LocalStates | None:
         """Return an empty table of local states, or None where `n_states` states are too few to gain by it.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from gibbsian.backends.flip_layout import FlipLayout
 from gibbsian.backends.numba import potts as kernels
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.blocks import row_blocks
@@ -18,7 +19,6 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS
 from gibbsian.models.centring import Centring, table_centring
 from gibbsian.models.conditioning import Metric, diagonal_metric
-from gibbsian.models.flip_layout import FlipLayout
 from gibbsian.models.parameters import check_temperature, checked_theta
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import checked_slopes

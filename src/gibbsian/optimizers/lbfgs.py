@@ -114,8 +114,8 @@ class LBFGS:
         if move @ change <= 1e-10 * np.sqrt((move @ move) * (change @ change)):
             return state.moves[:kept], state.changes[:kept]  # no positive curvature seen: it would spoil the model
         if (twins := twin("lbfgs")) is not None:
-            earlier = (state.moves[:kept], move), (state.changes[:kept], change)
-            return tuple(twins.appended(rows, last, self.memory) for rows, last in earlier)  # type: ignore[return-value]
+            moves = twins.appended(state.moves[:kept], move, self.memory)
+            return moves, twins.appended(state.changes[:kept], change, self.memory)
         moves = np.concatenate([state.moves[:kept], move[None]])[-self.memory :]
         changes = np.concatenate([state.changes[:kept], change[None]])[-self.memory :]
         return moves, changes

@@ -197,11 +197,11 @@ def _like(template: Any, array: np.ndarray, field: str, fixed: bool) -> Any:
     same = [not fixed or size in (0, own) for size, own in zip(wanted.shape, given.shape, strict=False)]
     if given.dtype != wanted.dtype or given.ndim != wanted.ndim or not all(same):
         refuse(field, f"holds {given.dtype} of shape {given.shape}, not {wanted.dtype} of shape {wanted.shape}")
-    if not isinstance(template, np.ndarray):
+    if not hasattr(template, "__array__"):  # a table on a device is an array too
         return type(template)(array.item())
     bound = np.float64(LARGEST)
     small = [wanted.dtype.kind == "f" and bool((np.abs(numbers) <= bound).all()) for numbers in (wanted, given)]
     if small == [True, False]:
         refuse(field, f"holds numbers that are not between {-LARGEST:g} and {LARGEST:g}")
     # a file gives a single number back as an array of one
-    return array.reshape(()) if template.ndim == 0 else array
+    return array.reshape(()) if np.ndim(template) == 0 else array

@@ -25,8 +25,10 @@ class PairMetric:
         device = here()
         assert device is not None
         self._device = device
-        for name in ("lean", "bias_inverse", "roots", "basis", "divisors"):
-            setattr(self, f"_{name}", device.put(getattr(metric, name), torch.float64))
+        self._lean, self._bias_inverse, self._roots, self._basis, self._divisors = (
+            device.put(part, torch.float64)
+            for part in (metric.lean, metric.bias_inverse, metric.roots, metric.basis, metric.divisors)
+        )
         self._ends = tuple(device.put(end, torch.int64) for end in metric.graph.edges.T)
 
     def __call__(self, gradient: np.ndarray) -> np.ndarray:

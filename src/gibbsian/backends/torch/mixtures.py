@@ -13,7 +13,7 @@ from gibbsian.backends.device import here, require_card_memory
 def soft_assignment(scores: Any, weights: Any) -> Any:
     """Shares proportional to exp(score); returns ``-sum_i w_i log sum_a exp(score_ai)``."""
     totals = torch.logsumexp(scores, dim=0)
-    explained = totals > -torch.inf  # a row that no class can explain counts in all alike
+    explained = totals > -torch.inf  # a row that no class can explain counts in none
     scores.sub_(torch.where(explained, totals, 0.0)).exp_().mul_(weights)
     return -(weights * totals).sum()
 

@@ -36,8 +36,10 @@ def philox(counter: tuple[Any, ...], key: tuple[Any, Any]) -> tuple[Any, ...]:
 
 
 def chain_words(streams: np.ndarray) -> np.ndarray:
-    """Return the key, half of the counter and the number of the sweep of each chain: five words of 32 bits, as int64."""
-    halves = [half for word in (streams[:, 0], streams[:, 1]) for half in (word & np.uint64(_LOW), word >> np.uint64(32))]
+    """Return the key, half of the counter and the number of the sweep of each chain: five words of 32 bits."""
+    halves = [
+        half for word in (streams[:, 0], streams[:, 1]) for half in (word & np.uint64(_LOW), word >> np.uint64(32))
+    ]
     return np.stack([*halves, streams[:, 3] & np.uint64(_LOW)], axis=1).astype(np.int64)
 
 

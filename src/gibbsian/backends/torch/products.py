@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from gibbsian.backends.device import here, require_card_memory
+from gibbsian.backends.flip_layout import FlipLayout
 from gibbsian.backends.torch import flip_losses
 from gibbsian.backends.torch.graphs import Replayed
-from gibbsian.models.flip_layout import FlipLayout
 
 # Cells of a block of rows: rows of one block are kept as numbers, those of several as bytes that become numbers.
 BLOCK_CELLS = 2**28

@@ -1,7 +1,7 @@
 """Tables of the full-span model on a device: the XOR update with the scan of candidates, and Walsh-Hadamard transforms.
 
-The mathematics stands in `backends.numba.span`. A pass leaves for each block of pairs the largest upper bound of a gain;
-the few blocks whose bound passes the best gain are looked at closer, in float64 and by the same function as on the CPU.
+The mathematics stands in `backends.numba.span`. A pass leaves for each block of pairs the largest bound of a gain; the
+few blocks whose bound passes the best gain are looked at closer, in float64 and by the same function as on the CPU.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class Table:
         assert device is not None
         self.dtype, self.size, self.shape = np.dtype(dtype), size, (size,)
         kind = {8: torch.float64, 4: torch.float32}[self.dtype.itemsize]
-        require_card_memory(float(size) * self.dtype.itemsize, f"a table of {size:.3g} states", "choose fewer variables")
+        require_card_memory(
+            float(size) * self.dtype.itemsize, f"a table of {size:.3g} states", "choose fewer variables"
+        )
         self.values = torch.zeros(size, dtype=kind, device=device.place)
 
     def _places(self, places: Any) -> Any:
@@ -40,7 +42,7 @@ class Table:
         return self.values[self._places(places)].cpu().numpy()
 
     def __setitem__(self, places: Any, numbers: Any) -> None:
-        given = torch.as_tensor(np.ascontiguousarray(numbers), device=self.values.device).to(self.values.dtype)
+        given = torch.from_numpy(np.array(numbers, self.dtype)).to(self.values.device)
         if places is Ellipsis:
             self.values.copy_(given)
         else:
@@ -128,7 +130,14 @@ def best_append(
 
 
 def _closer(
-    dual: Table, data: Table, penalties: Any, z: int, blocks: Any, taken: np.ndarray, gains: Any, best: tuple[float, int]
+    dual: Table,
+    data: Table,
+    penalties: Any,
+    z: int,
+    blocks: Any,
+    taken: np.ndarray,
+    gains: Any,
+    best: tuple[float, int],
 ) -> tuple[float, int]:
     """Return the best append after a look at the entries of some blocks whose bound passes the best so far."""
     low, high = (half.double() for half in penalties)

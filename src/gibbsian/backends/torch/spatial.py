@@ -41,7 +41,8 @@ class _Counting:
         device = here()
         assert device is not None
         self.shares, self.spreads = (device.put(part, torch.float64) for part in (block.shares, block.spreads))
-        self.groups = self.closes = None
+        self.groups: Any = None
+        self.closes: Any = None
         if block.grouped:
             ends = np.flatnonzero(block.closes >= 0.0)
             self.groups = device.put(np.searchsorted(ends, np.arange(len(block.shares))), torch.int64)

@@ -106,7 +106,7 @@ def dense_sweeps(spins: Any, words: Any, system: DenseSystem, held: Any, n: int,
     unit = device.put(system.unit, torch.float32)
     grid = (triton.cdiv(n_chains, _CHAINS),)
     flips = torch.zeros(grid, dtype=torch.int64, device=spins.device)
-    total = 0
+    total: Any = 0
     for first in range(0, n_sweeps, _SWEEPS):
         _dense[grid](
             spins, words, digits, upper, biases, spins if held is None else held, flips, n_chains, n, width,
@@ -165,7 +165,7 @@ def colour_sweeps(spins: Any, words: Any, system: ColourSystem, tables: Any, hel
     """Sweep spins on a sparse graph, in place; return the flips. Inside, the chains of a site stand together."""
     device = here()
     assert device is not None
-    (n_chains, n), (heads, weights, biases) = spins.shape, tables
+    n_chains, (heads, weights, biases) = len(spins), tables
     chains = min(_MOST_CHAINS, max(16, triton.next_power_of_2(n_chains)))
     stride = triton.cdiv(n_chains, chains) * chains
     sites, groups = _TILE // chains, stride // chains

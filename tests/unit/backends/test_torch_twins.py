@@ -1,0 +1,280 @@
+"""Twins of `backends.torch` against `backends.numba`, through what users call; on torch's CPU device, or a card."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.backends.device import on_device
+from gibbsian.learners.nodewise import LOSSES, DirectedModel
+from gibbsian.objectives import ProbabilityFlow, Pseudolikelihood, RatioMatching
+from gibbsian.storage import Checkpoint
+
+torch = pytest.importorskip("torch")
+CLOSE = {"rtol": 0, "atol": 1e-10}
+
+
+@pytest.fixture(params=["torch", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request):
+    return request.param
+
+
+def spins(seed: int = 0, n: int = 9, n_rows: int = 300) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    x = np.where(rng.random((n_rows, n)) < rng.uniform(0.3, 0.7, n), 1, -1)
+    x[:, 1] = np.where(rng.random(n_rows) < 0.4, x[:, 0], x[:, 1])
+    return x
+
+
+def categories(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, [3, 4, 2, 4, 3], (300, 5))
+
+
+# -- flip costs -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("objective", [Pseudolikelihood(), RatioMatching(), ProbabilityFlow(), ProbabilityFlow(True)])
+def test_values_and_gradients_of_dense_machines(objective, domain, device, monkeypatch):
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(9), domain, temperature=1.3)
+    data = gb.Dataset.read(spins() if domain.low < 0 else (spins() + 1) // 2)
+    theta = np.random.default_rng(1).normal(0, 0.5, model.theta.size)
+    value, gradient = objective.bind(model, data)(theta)
+    for cells in (2**28, 16 * 100):  # all rows at once, and four blocks
+        with on_device(device, "float64"):
+            monkeypatch.setattr("gibbsian.backends.torch.products.BLOCK_CELLS", cells)
+            function = objective.bind(model, data)
+            assert type(function).__name__ == "FlipLoss"
+            for _ in range(3):  # a card records the second and replays it
+                twin_value, twin_gradient = function(theta)
+        assert twin_value == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(twin_gradient, gradient, **CLOSE)
+
+
+@pytest.mark.parametrize("loss", ["rise", "logrise", "rple"])
+def test_values_and_gradients_of_screening(loss, device, monkeypatch):
+    directed, data = DirectedModel(gb.PairwiseModel.zeros(gb.graphs.complete(9))), gb.Dataset.read(spins())
+    theta = np.random.default_rng(1).normal(0, 0.5, directed.owner.size)
+    value, gradient = LOSSES[loss](directed, data)(theta)
+    monkeypatch.setattr("gibbsian.backends.torch.products.BLOCK_CELLS", 16 * 100)
+    with on_device(device, "float64"):
+        twin_value, twin_gradient = LOSSES[loss](directed, data)(theta)
+    assert twin_value == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(twin_gradient, gradient, **CLOSE)
+
+
+@pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "rise"])
+def test_fits_end_at_the_same_parameters(learner, device):
+    settings = {"learner": learner, "tol": 1e-9, "l2": 0.01}
+    one = gb.BoltzmannMachine(**settings).fit(spins())
+    other = gb.BoltzmannMachine(**settings, device=device, precision="float64").fit(spins())
+    np.testing.assert_allclose(other.model_.theta, one.model_.theta, **CLOSE)
+
+
+@pytest.mark.parametrize("learner", ["mple", "rm", "mpf"])
+def test_fits_of_many_valued_columns_end_at_the_same_parameters(learner, device):
+    settings = {"learner": learner, "tol": 1e-9, "l2": 0.01}
+    one = gb.PottsMachine(**settings).fit(categories())
+    other = gb.PottsMachine(**settings, device=device, precision="float64").fit(categories())
+    np.testing.assert_allclose(other.model_.theta, one.model_.theta, **CLOSE)
+
+
+@pytest.mark.parametrize("learner", ["mple", "logrise"])
+def test_short_numbers_converge_as_well(learner, device):
+    one = gb.BoltzmannMachine(learner=learner, l2=0.01).fit(spins())
+    other = gb.BoltzmannMachine(learner=learner, l2=0.01, device=device, precision="float32").fit(spins())
+    assert other.result_.converged
+    np.testing.assert_allclose(other.model_.theta, one.model_.theta, atol=2e-5)
+
+
+def test_an_objective_without_a_twin_stays_on_the_cpu(device):
+    class Hinge(Pseudolikelihood):
+        @staticmethod
+        def kernel(costs, shares):
+            return 0.0
+
+    model, data = gb.PairwiseModel.zeros(gb.graphs.complete(9)), gb.Dataset.read(spins())
+    with on_device(device):
+        assert Hinge()._on_device(model, data.states, data.weights, None) is None
+
+
+def test_a_checkpoint_resumes_to_the_same_bits(device, tmp_path):
+    settings = {"learner": "mple", "l2": 0.01, "device": device, "tol": 1e-9}
+    with pytest.warns(gb.errors.ConvergenceWarning):
+        gb.BoltzmannMachine(**settings, max_iter=4, checkpoint=Checkpoint(tmp_path / "fit", every=4)).fit(spins())
+    again = gb.BoltzmannMachine(**settings, checkpoint=Checkpoint(tmp_path / "fit", resume=True)).fit(spins())
+    assert again.result_.provenance["resumed_at_step"] == 4
+    np.testing.assert_array_equal(again.model_.theta, gb.BoltzmannMachine(**settings).fit(spins()).model_.theta)
+
+
+@pytest.mark.parametrize("kind", ["tensor", "capsule"])
+def test_tensors_are_taken_as_data(kind, device):
+    class Foreign:  # of a library that knows DLPack only
+        def __init__(self, tensor):
+            self.tensor, self.shape, self.ndim = tensor, tensor.shape, 2
+
+        def __dlpack__(self, **options):
+            return self.tensor.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.tensor.__dlpack_device__()
+
+    tensor = torch.from_numpy(spins()).to("cpu" if kind == "capsule" or device == "torch" else device)
+    bm = gb.BoltzmannMachine(learner="mple", device=device).fit(Foreign(tensor) if kind == "capsule" else tensor)
+    np.testing.assert_array_equal(
+        bm.model_.theta, gb.BoltzmannMachine(learner="mple", device=device).fit(spins()).model_.theta
+    )
+
+
+# -- Gibbs ------------------------------------------------------------------------------------------------------------
+def test_philox_gives_the_published_words():
+    from gibbsian.backends.torch.philox import philox
+
+    known = {
+        (0, 0, 0, 0, 0, 0): (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8),
+        (0xFFFFFFFF,) * 6: (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD),
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344, 0xA4093822, 0x299F31D0): (
+            0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1,
+        ),
+    }  # fmt: skip
+    for words, drawn in known.items():
+        parts = [torch.tensor([word]) for word in words]
+        assert tuple(int(word) for word in philox(tuple(parts[:4]), (parts[4], parts[5]))) == drawn
+
+
+GRAPHS = {"dense": gb.graphs.complete(4), "grid": gb.graphs.grid(8, 9)}
+
+
+def random_model(kind: str, domain=gb.domain.SPIN) -> gb.PairwiseModel:
+    rng, graph = np.random.default_rng(5), GRAPHS[kind]
+    return gb.PairwiseModel.build(graph, rng.normal(0, 0.4, graph.n_nodes), rng.normal(0, 0.4, graph.n_edges), domain)
+
+
+def swept(model, device, n_chains=6, steps=(3,), clamped=None, sampler="gibbs"):
+    with on_device(device):
+        chosen = gb.samplers.as_sampler(sampler)
+        states = model.domain.from_codes(np.random.default_rng(0).integers(0, 2, (n_chains, model.n_variables)))
+        chains = chosen.init(model, n_chains, np.random.default_rng(1), states=states, clamped=clamped)
+        for n_sweeps in steps:
+            chains, info = chosen.step(model, chains, n_sweeps)
+    return chains.states, info
+
+
+@pytest.mark.parametrize("clamped", [None, "all", "each"])
+def test_dense_chains_reach_the_exact_distribution(clamped, domain, device):
+    model, n_chains = random_model("dense", domain), 20_000
+    mask = None if clamped is None else np.array([False, True, False, False])
+    held = np.tile(mask, (n_chains, 1)) if clamped == "each" else mask
+    states, info = swept(model, device, n_chains, (15,), held)
+    codes = domain.to_codes(states)
+    if clamped:
+        np.testing.assert_array_equal(codes[:, 1], np.random.default_rng(0).integers(0, 2, (n_chains, 4))[:, 1])
+        codes, states = codes[codes[:, 1] == 1], states[codes[:, 1] == 1]
+    counts = np.bincount(codes @ [8, 4, 2, 1], minlength=16)
+    shares = gb.inference.Enumeration(model).marginal(range(4)).ravel()
+    shares = np.where((np.arange(16) & 4 > 0) | (clamped is None), shares, 0.0)
+    expected = len(codes) * shares / shares.sum()
+    squares = (counts - expected)[expected > 0] ** 2 / expected[expected > 0]
+    assert squares.sum() < (37.7 if clamped is None else 24.3)  # one in a thousand of chi-square with 15, or 7
+    assert 0.2 < info.flips < 0.5
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "chromatic"])
+def test_chains_of_a_lattice_have_its_moments(sampler, device):
+    model = random_model("grid")
+    states, _ = swept(model, device, 3000, (20,), sampler=sampler)
+    truth = gb.inference.exact(model).moments().statistics
+    scores = (model.mean_statistics(states) - truth) / np.sqrt((1.0 - truth**2) / 3000)
+    assert np.abs(scores).max() < 4.5
+    assert 0.8 < scores.std() < 1.2
+
+
+@pytest.mark.parametrize("kind", list(GRAPHS))
+def test_a_chain_depends_on_its_own_stream_only(kind, device):
+    model = random_model(kind)
+    many, few = swept(model, device, 6, (5,))[0], swept(model, device, 6, (2, 1, 2))[0]
+    np.testing.assert_array_equal(many, few)
+    with on_device(device):
+        sampler = gb.samplers.Gibbs()
+        alone = sampler.init(model, 2, np.random.default_rng(1), states=model.domain.from_codes(
+            np.random.default_rng(0).integers(0, 2, (6, model.n_variables)))[:2])  # fmt: skip
+        np.testing.assert_array_equal(sampler.step(model, alone, 5)[0].states, many[:2])
+
+
+# -- sums -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("grouped", [True, False])
+def test_first_order_integrals(grouped, domain, device):
+    model = random_model("dense", domain)
+    draws = domain.from_codes(np.random.default_rng(2).integers(0, 2, (5, 40, 4)))
+    samples = draws if grouped else draws.reshape(-1, 4)
+    one = gb.expectations.spatial_statistics(model, samples)
+    with on_device(device, "float64"):
+        other = gb.expectations.spatial_statistics(model, samples)
+    np.testing.assert_allclose(other.mean, one.mean, **CLOSE)
+    np.testing.assert_allclose(other.stderr, one.stderr, **CLOSE)
+
+
+def test_enumeration(domain, device):
+    rng, graph = np.random.default_rng(3), gb.graphs.complete(13)
+    model = gb.PairwiseModel.build(graph, rng.normal(0, 0.3, 13), rng.normal(0, 0.3, graph.n_edges), domain)
+    one = gb.inference.Enumeration(model).moments()
+    with on_device(device):
+        engine = gb.inference.Enumeration(model)
+        other, drawn = engine.moments(), engine.sample(20, np.random.default_rng(0))
+    assert other.log_partition == pytest.approx(one.log_partition, abs=1e-10)
+    np.testing.assert_allclose(other.statistics, one.statistics, **CLOSE)
+    np.testing.assert_array_equal(drawn, gb.inference.Enumeration(model).sample(20, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("kind", [gb.GaussianMixture, gb.SoftKMeans, gb.VonMisesFisherMixture])
+def test_mixtures(kind, device):
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(300, 3)) + 5 * rng.integers(0, 3, (300, 1))
+    settings = {"n_components": 3, "random_state": 0, "max_iter": 5, "n_init": 1}  # starts may tie, steps may end
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gb.errors.ConvergenceWarning)
+        one, other = (kind(**settings, device=place).fit(rows) for place in ("cpu", device))
+    np.testing.assert_allclose(other.model_.theta, one.model_.theta, **CLOSE)
+    np.testing.assert_allclose(other.score_samples(rows), one.score_samples(rows), rtol=1e-9)
+
+
+# -- full span --------------------------------------------------------------------------------------------------------
+def bits(n: int = 12) -> np.ndarray:
+    rng = np.random.default_rng(6)
+    x = rng.integers(0, 2, (400, n))
+    x[:, 3] = x[:, 0] ^ x[:, 1] ^ (rng.random(400) < 0.1)
+    x[:, 5] = np.where(rng.random(400) < 0.8, x[:, 4], x[:, 5])
+    return x
+
+
+@pytest.mark.parametrize("settings", [{}, {"l1": 0.01}, {"l2": 0.1, "l2_growth": 2.0}, {"dtype": "float32"}])
+@pytest.mark.parametrize("learner", ["span-greedy", "span-newton"])
+def test_full_span_chooses_the_same_functions(learner, settings, device):
+    one, other = (
+        gb.FullSpan(learner=learner, mdl_scale=0.3, device=place, **settings).fit(bits()) for place in ("cpu", device)
+    )
+    np.testing.assert_array_equal(other.model_.indices, one.model_.indices)
+    assert one.model_.indices.size > 4
+    # a move leads to a target; Newton steps end when they are small
+    atol = 1e-4 if "dtype" in settings else 1e-10 if learner == "span-greedy" else 1e-7
+    np.testing.assert_allclose(other.model_.theta, one.model_.theta, rtol=0, atol=atol)
+
+
+def test_a_full_span_checkpoint_resumes_on_the_device(device, tmp_path):
+    settings = {"learner": "span-greedy", "mdl_scale": 0.3, "device": device}
+    with pytest.warns(gb.errors.ConvergenceWarning):
+        gb.FullSpan(**settings, max_iter=3, checkpoint=Checkpoint(tmp_path / "fit", every=3)).fit(bits())
+    again = gb.FullSpan(**settings, checkpoint=Checkpoint(tmp_path / "fit", resume=True)).fit(bits())
+    np.testing.assert_array_equal(again.model_.theta, gb.FullSpan(**settings).fit(bits()).model_.theta)
+
+
+@pytest.mark.parametrize("chunk", [2**28, 2**7])
+def test_walsh_hadamard(chunk, device, monkeypatch):
+    from gibbsian.backends.numba.walsh import walsh_hadamard
+    from gibbsian.backends.torch import span
+
+    table = np.random.default_rng(7).normal(size=2**11)
+    expected = table.copy()
+    walsh_hadamard(expected)
+    monkeypatch.setattr(span, "_CHUNK", chunk)
+    tensor = torch.from_numpy(table).to("cpu" if device == "torch" else device)
+    span.walsh_hadamard(tensor)
+    np.testing.assert_allclose(tensor.cpu().numpy(), expected, atol=1e-10)
