@@ -3,8 +3,8 @@
 Parameters are whole numbers of a small unit, so that fields are exact in whatever order they are summed, and random
 numbers come by counter: a chain's path depends on its own stream only. Spins stay on the device for all sweeps of a
 call. What Numba does with float64 fields is done here with couplings of 21 bits (dense) or 30 (sparse), relative to
-the largest; a decision is made in float32. On a dense graph variable i takes the word ``i // 2 % 2 + 2 (i % 2)`` of the call
-``i // 4`` of the generator.
+the largest; a decision is made in float32. On a dense graph variable i takes the word ``i // 2 % 2 + 2 (i % 2)`` of
+the call ``i // 4`` of the generator.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def _digits(whole: Any) -> Any:
 
 @triton.jit
 def _colour(
-    spins, words, heads, weights, biases, held, sweep_number, flips, stride, n_rows, first, last, unit,
+    spins, words, heads, weights, biases, held, sweep_number, flips, n_chains, stride, n_rows, first, last, unit,
     HELD: tl.constexpr, DEGREE: tl.constexpr, SITES: tl.constexpr, CHAINS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     tile = tl.program_id(0)
@@ -157,8 +157,8 @@ def _colour(
             chosen = tl.where(tl.load(held + at, mask=inside[:, None], other=1) != 0, old, chosen)
         count += tl.where(inside[:, None] & (chosen != old), 1, 0)
         tl.store(spins + at, chosen, mask=inside[:, None])
-    own = flips + (tile * tl.num_programs(1) + tl.program_id(1)).to(tl.int64) * CHAINS + tl.arange(0, CHAINS)
-    tl.store(own, tl.load(own) + tl.sum(count, axis=0))
+    own = flips + tile * tl.num_programs(1) + tl.program_id(1)
+    tl.store(own, tl.load(own) + tl.sum(tl.sum(tl.where(chain < n_chains, count, 0), axis=1), axis=0))
 
 
 def colour_sweeps(spins: Any, words: Any, system: ColourSystem, tables: Any, held: Any, n_sweeps: int) -> int:
@@ -180,17 +180,17 @@ def colour_sweeps(spins: Any, words: Any, system: ColourSystem, tables: Any, hel
     number = torch.zeros((), dtype=torch.int64, device=spins.device)
     spans = list(zip(system.colours[:-1].tolist(), system.colours[1:].tolist(), strict=True))
     grids = [(triton.cdiv(last - first, 4 * LANES) * (LANES // sites), groups) for first, last in spans]
-    flips = torch.zeros((max([1, *(grid[0] for grid in grids)]), stride), dtype=torch.int32, device=spins.device)
+    flips = torch.zeros(groups * max([1, *(grid[0] for grid in grids)]), dtype=torch.int64, device=spins.device)
     unit = device.put(system.unit, torch.float32)
 
     def sweep() -> None:
         for grid, (first, last) in zip(grids, spans, strict=True):
             _colour[grid](
-                turned, keys, heads, weights, biases, stays, number, flips, stride, heads.shape[1], first, last, unit,
+                turned, keys, heads, weights, biases, stays, number, flips, n_chains, stride, heads.shape[1], first, last, unit,
                 HELD=held is not None, DEGREE=len(heads), SITES=sites, CHAINS=chains, LANES=LANES,
             )  # fmt: skip
         number.add_(1)
 
     replayed(device, sweep, n_sweeps)
     spins.copy_(turned[:, :n_chains].T)
-    return int(flips[:, :n_chains].sum())
+    return int(flips.sum())
