@@ -97,7 +97,7 @@ def test_an_objective_without_a_twin_stays_on_the_cpu(device):
 
 
 def test_a_checkpoint_resumes_to_the_same_bits(device, tmp_path):
-    settings = {"learner": "mple", "l2": 0.01, "device": device, "tol": 1e-9}
+    settings = {"learner": "mple", "l2": 0.01, "device": device, "precision": "float64", "tol": 1e-9}
     with pytest.warns(gb.errors.ConvergenceWarning):
         gb.BoltzmannMachine(**settings, max_iter=4, checkpoint=Checkpoint(tmp_path / "fit", every=4)).fit(spins())
     again = gb.BoltzmannMachine(**settings, checkpoint=Checkpoint(tmp_path / "fit", resume=True)).fit(spins())

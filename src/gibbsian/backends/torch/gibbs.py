@@ -9,7 +9,8 @@ the call ``i // 4`` of the generator.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,12 +27,14 @@ LANES = 128
 _INSTEAD = "run fewer chains, or set `device='cpu'`"
 
 
-class DenseSystem(NamedTuple):
-    """Couplings and biases in units, their high and low parts, columns padded."""
+@dataclass(frozen=True, eq=False)
+class DenseSystem:
+    """Couplings and biases in units, columns padded; what kernels made of them is kept by device."""
 
     matrix: np.ndarray
     biases: np.ndarray
     unit: float
+    kept: dict[str, Any] = field(default_factory=dict)
 
 
 def dense_system(matrix: np.ndarray, biases: np.ndarray) -> DenseSystem:
@@ -107,7 +110,8 @@ def _plain_dense(spins: Any, words: Any, system: DenseSystem, held: Any, n: int,
     return int(flips)
 
 
-class ColourSystem(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ColourSystem:
     """A graph in the order of a chromatic sweep, neighbours in rows of equal length, parameters in units.
 
     Colour k has the positions from ``colours[k]`` to ``colours[k + 1]``; row d of `heads` and `weights` holds the d-th
@@ -119,6 +123,7 @@ class ColourSystem(NamedTuple):
     weights: np.ndarray
     biases: np.ndarray
     unit: float
+    kept: dict[str, Any] = field(default_factory=dict)
 
 
 def colour_system(
@@ -144,7 +149,10 @@ def colour_sweeps(
     require_card_memory(needed, f"{n_chains:,} chains of {n:,} variables", _INSTEAD)
     spins = device.put(states, torch.int8)
     words = device.put(chain_words(streams), torch.int64)
-    tables = [device.put(part, torch.int32) for part in (system.heads, system.weights, system.biases)]
+    if device.place not in system.kept:
+        parts = (system.heads, system.weights, system.biases)
+        system.kept[device.place] = [device.put(part, torch.int32) for part in parts]
+    tables = system.kept[device.place]
     mask = None if held is None else device.put(held, torch.int8)
     if device.has_triton:
         from gibbsian.backends.torch import triton_gibbs as kernels

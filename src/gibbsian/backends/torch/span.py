@@ -14,7 +14,7 @@ import torch
 from gibbsian.backends.device import here, require_card_memory
 
 # Pairs of entries in a block, and blocks that are looked at closer together.
-PAIRS, CLOSER = 1024, 64
+PAIRS, CLOSER = 512, 64
 # Bits that one product with a Hadamard matrix transforms, and entries that it has out of place at a time.
 _BITS, _CHUNK = 6, 2**28
 

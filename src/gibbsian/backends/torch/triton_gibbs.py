@@ -12,12 +12,12 @@ import torch
 import triton
 import triton.language as tl
 
-from gibbsian.backends.device import here
+from gibbsian.backends.device import Device, here
 from gibbsian.backends.torch.gibbs import BLOCK, LANES, PADDED, ColourSystem, DenseSystem
 from gibbsian.backends.torch.graphs import replayed
 
 # Chains side by side in a program, of a dense graph and at most of a sparse one; spins of its sites at a time.
-_CHAINS, _MOST_CHAINS, _TILE = 64, 256, 1024
+_CHAINS, _MOST_CHAINS, _TILE = 64, 256, 2048
 # Sweeps in one launch: few enough for Ctrl-C.
 _SWEEPS = 64
 
@@ -96,14 +96,9 @@ def dense_sweeps(spins: Any, words: Any, system: DenseSystem, held: Any, n: int,
     device = here()
     assert device is not None
     width, n_chains = spins.shape[1], len(spins)
-    matrix = device.put(system.matrix, torch.int32)
-    # within a block, spins before a site are those of this sweep: they are added when they are known
-    place = torch.arange(width, device=spins.device)
-    before = (place[:, None] < place) & (place[:, None] // BLOCK == place // BLOCK)
-    upper = torch.where(before, matrix, 0).view(width, -1, BLOCK)[place, place // BLOCK].float() * system.unit
-    digits = _digits(matrix.masked_fill(before, 0).T)
-    biases = device.put(system.biases, torch.int32)
-    unit = device.put(system.unit, torch.float32)
+    if device.place not in system.kept:
+        system.kept[device.place] = _dense_tables(device, system)
+    digits, upper, biases, unit = system.kept[device.place]
     grid = (triton.cdiv(n_chains, _CHAINS),)
     flips = torch.zeros(grid, dtype=torch.int64, device=spins.device)
     total: Any = 0
@@ -117,6 +112,20 @@ def dense_sweeps(spins: Any, words: Any, system: DenseSystem, held: Any, n: int,
     return int(total)
 
 
+def _dense_tables(device: Device, system: DenseSystem) -> tuple[Any, ...]:
+    """Couplings by digits and within blocks, biases, and the unit, on the device.
+
+    Within a block, spins before a site are those of this sweep: they are added when they are known.
+    """
+    matrix = device.put(system.matrix, torch.int32)
+    width = len(matrix)
+    place = torch.arange(width, device=device.place)
+    before = (place[:, None] < place) & (place[:, None] // BLOCK == place // BLOCK)
+    upper = torch.where(before, matrix, 0).view(width, -1, BLOCK)[place, place // BLOCK].float() * system.unit
+    biases, unit = device.put(system.biases, torch.int32), device.put(system.unit, torch.float32)
+    return _digits(matrix.masked_fill(before, 0).T), upper, biases, unit
+
+
 def _digits(whole: Any) -> Any:
     """Write whole numbers of 21 bits as three digits from -64 to 63, the first the most significant, as bytes."""
     low = (whole + 64 & 127) - 64
@@ -127,11 +136,13 @@ def _digits(whole: Any) -> Any:
 
 @triton.jit
 def _colour(
-    spins, words, heads, weights, biases, held, sweep_number, flips, n_chains, stride, n_rows, first, last, unit,
+    spins, words, heads, weights, biases, held, sweep_number, flips, n_chains, stride, n, n_rows, first, last, unit,
     HELD: tl.constexpr, DEGREE: tl.constexpr, SITES: tl.constexpr, CHAINS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     tile = tl.program_id(0)
-    chain = (tl.program_id(1) * CHAINS + tl.arange(0, CHAINS))[None, :]
+    lane = tl.arange(0, CHAINS)[None, :]
+    chain = tl.program_id(1) * CHAINS + lane
+    spins += tl.program_id(1).to(tl.int64) * n * CHAINS
     k0 = tl.load(words + chain).to(tl.uint32)
     k1 = tl.load(words + stride + chain).to(tl.uint32)
     c2 = tl.load(words + 2 * stride + chain).to(tl.uint32)
@@ -148,13 +159,14 @@ def _colour(
         for d in tl.static_range(DEGREE):
             head = tl.load(heads + d * n_rows + place, mask=inside, other=0).to(tl.int64)[:, None]
             weight = tl.load(weights + d * n_rows + place, mask=inside, other=0)[:, None]
-            field += tl.load(spins + head * stride + chain).to(tl.int32) * weight
+            field += tl.load(spins + head * CHAINS + lane).to(tl.int32) * weight
         odds = 1.0 + tl.exp(field.to(tl.float32) * scale)
         chosen = tl.where(_uniform(drawn[w]) * odds < 1.0, 1, -1).to(tl.int8)
-        at = place.to(tl.int64)[:, None] * stride + chain
+        at = place.to(tl.int64)[:, None] * CHAINS + lane
         old = tl.load(spins + at, mask=inside[:, None], other=0)
         if HELD:
-            chosen = tl.where(tl.load(held + at, mask=inside[:, None], other=1) != 0, old, chosen)
+            stays = tl.load(held + tl.program_id(1).to(tl.int64) * n * CHAINS + at, mask=inside[:, None], other=1)
+            chosen = tl.where(stays != 0, old, chosen)
         count += tl.where(inside[:, None] & (chosen != old), 1, 0)
         tl.store(spins + at, chosen, mask=inside[:, None])
     own = flips + tile * tl.num_programs(1) + tl.program_id(1)
@@ -162,20 +174,25 @@ def _colour(
 
 
 def colour_sweeps(spins: Any, words: Any, system: ColourSystem, tables: Any, held: Any, n_sweeps: int) -> int:
-    """Sweep spins on a sparse graph, in place; return the flips. Inside, the chains of a site stand together."""
+    """Sweep spins on a sparse graph, in place; return the flips.
+
+    Inside, groups of chains stand apart, and in each the spins of a site stand together: a program reads and writes
+    whole vectors, and those that run at a time share what they read.
+    """
     device = here()
     assert device is not None
-    n_chains, (heads, weights, biases) = len(spins), tables
+    (n_chains, n), (heads, weights, biases) = spins.shape, tables
     chains = min(_MOST_CHAINS, max(16, triton.next_power_of_2(n_chains)))
-    stride = triton.cdiv(n_chains, chains) * chains
-    sites, groups = _TILE // chains, stride // chains
+    groups, sites = triton.cdiv(n_chains, chains), _TILE // chains
+    stride = groups * chains
 
     def by_site(given: Any) -> Any:
-        turned = torch.zeros((given.shape[1], stride), dtype=given.dtype, device=given.device)
-        turned[:, :n_chains] = given.T
-        return turned
+        padded = torch.zeros((stride, n), dtype=given.dtype, device=given.device)
+        padded[:n_chains] = given
+        return padded.view(groups, chains, n).transpose(1, 2).contiguous()
 
-    turned, keys = by_site(spins), by_site(words)
+    turned, keys = by_site(spins), torch.zeros((5, stride), dtype=words.dtype, device=words.device)
+    keys[:, :n_chains] = words.T
     stays = turned if held is None else by_site(held)
     number = torch.zeros((), dtype=torch.int64, device=spins.device)
     spans = list(zip(system.colours[:-1].tolist(), system.colours[1:].tolist(), strict=True))
@@ -186,11 +203,12 @@ def colour_sweeps(spins: Any, words: Any, system: ColourSystem, tables: Any, hel
     def sweep() -> None:
         for grid, (first, last) in zip(grids, spans, strict=True):
             _colour[grid](
-                turned, keys, heads, weights, biases, stays, number, flips, n_chains, stride, heads.shape[1], first, last, unit,
+                turned, keys, heads, weights, biases, stays, number, flips, n_chains, stride, n, heads.shape[1], first,
+                last, unit,
                 HELD=held is not None, DEGREE=len(heads), SITES=sites, CHAINS=chains, LANES=LANES,
             )  # fmt: skip
         number.add_(1)
 
     replayed(device, sweep, n_sweeps)
-    spins.copy_(turned[:, :n_chains].T)
+    spins.copy_(turned.transpose(1, 2).reshape(stride, n)[:n_chains])
     return int(flips.sum())
