@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test fuzz crash lint docs dist bench memory bench-peers capabilities papers reproduce format clean setup claims mutants
+.PHONY: demo test test-gpu fuzz crash lint docs dist bench bench-gpu memory bench-peers capabilities papers reproduce format clean setup claims mutants
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gibbsian needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -19,6 +19,10 @@ demo: $(READY)  ## fit the embedded house votes with both learners
 
 test: $(READY)  ## every test, doctests included
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-gpu: $(READY)  ## what needs a card, on one
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gpu]'
+	$(BIN)/python -m pytest -m gpu tests
 
 fuzz: $(READY)  ## hostile calls, command lines and files for a while: SECONDS=300 SEED=0
 	$(BIN)/python tests/fuzz.py --seconds $(or $(SECONDS),300) --seed $(or $(SEED),0)
@@ -68,6 +72,11 @@ bench: $(READY)  ## speed, as ratios within one run
 
 memory: $(READY)  ## memory that is predicted beside what is taken
 	$(BIN)/python benchmarks/memory.py
+
+bench-gpu: $(READY)  ## works on a card beside the products and copies they need: bench-output/gpu.md
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gpu]'
+	mkdir -p bench-output
+	$(BIN)/python benchmarks/gpu.py --out bench-output/gpu.md
 
 bench-peers: $(READY)  ## beside the peers, in a scratch environment, and how cost grows: docs/performance.md
 	$(BIN)/python benchmarks/peers.py

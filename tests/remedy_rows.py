@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ from scipy import sparse
 
 import gibbsian as gb
 from cli_runner import run
+from gibbsian.backends.device import on_device, require_card_memory
 from gibbsian.data import DataStream, Labels, OneHot, Threshold, Values
 from remedies import OUT, SOURCE, Command, Later, Refused, Row, Warned
 
@@ -40,6 +43,27 @@ def fit(rows=BITS, model=gb.BoltzmannMachine, drop=(), complete=False, convert=N
     if drop or complete or convert:
         rows = read(rows, complete, drop=drop, **({"coding": settings.pop("coding")} if "coding" in settings else {}))
     return model(**settings).fit(rows if convert is None else rows.convert(convert))
+
+
+def on_fake_card(device, n_cards, has_torch=True, n_bytes=1.0, fills=False):
+    """Take memory on a machine with so many cards, or without PyTorch."""
+    cuda = SimpleNamespace(
+        is_available=lambda: bool(n_cards),
+        device_count=lambda: n_cards,
+        mem_get_info=lambda place: (2**30, 2**30),
+        memory_reserved=lambda place: 0,
+        memory_allocated=lambda place: 0,
+    )
+    backends = SimpleNamespace(cuda=SimpleNamespace(matmul=SimpleNamespace(allow_tf32=False)))
+    torch = SimpleNamespace(
+        cuda=cuda, version=SimpleNamespace(cuda=None), backends=backends, OutOfMemoryError=MemoryError
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "torch", torch if has_torch else None)
+        with on_device(device) as found:
+            require_card_memory(n_bytes, "a table", "take less")
+            if fills and found is not None:
+                raise MemoryError
 
 
 def potts(**settings):
@@ -2173,4 +2197,17 @@ KINDS = [
         ({"args": "fit|bits.csv|--out|new.gibbs"},),
         "Parquet file size is 4 bytes",
     ),
+    Row("no such device", fit, {"device": "gpu"}),
+    *(
+        Row(f"device: {name}", on_fake_card, {"n_cards": cards, "has_torch": cards is not None, "device": device})
+        for name, cards, device in (("no torch", None, "cuda"), ("no card", 0, "cuda"), ("no such card", 1, "cuda:7"))
+    ),
+    Row(
+        "a table for which a card is too small",
+        on_fake_card,
+        {"n_cards": 1, "n_bytes": 2.0**40, "device": "cuda"},
+        ({"n_bytes": 1.0},),
+        "take less",
+    ),
+    Row("a card that is full", on_fake_card, {"n_cards": 1, "fills": True, "device": "cuda"}),
 ]

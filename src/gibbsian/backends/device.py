@@ -26,7 +26,7 @@ PRECISIONS = ("auto", "float64", "float32", "tf32")
 USABLE_CARD_SHARE = 0.95
 # Relative noise of sums of many terms in each precision.
 _ROUNDING = {"float64": 1e-14, "float32": 1e-7, "tf32": 1e-5}
-_NAMES = "use 'cpu', 'cuda', 'cuda:1' (the second card), 'torch' (PyTorch on the CPU) or 'auto'"
+_NAMES = "set `device='cpu'`; a card is cuda or cuda:1, PyTorch on the CPU torch, and auto a card where there is one"
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,10 @@ def resolved(name: Any, precision: str = "auto") -> Device | None:
     if int(number or 0) >= n_cards:
         cards = f"{n_cards} card{'s' * (n_cards > 1)}, counted from 0"
         raise ArgumentError(
-            f"is not there: this machine has {cards}", "set `device='cuda'`", argument="device", value=name
+            f"is not there: this machine has {cards}",
+            "set `device='cpu'`, or name another",
+            argument="device",
+            value=name,
         )
     return Device(f"cuda:{int(number or 0)}", "float32" if precision == "auto" else precision)
 

@@ -16,7 +16,7 @@ ROWS = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:x", "torch:1", "", 3, None])
 def test_an_unknown_name_is_refused_with_the_names_there_are(name):
-    with pytest.raises(ArgumentError, match="is not a device: use 'cpu', 'cuda'"):
+    with pytest.raises(ArgumentError, match="is not a device: set device='cpu'; a card is cuda"):
         gb.BoltzmannMachine(device=name).fit(ROWS)
 
 
