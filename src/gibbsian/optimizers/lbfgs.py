@@ -7,12 +7,13 @@ what checkpoints that resume to the same bits need.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gibbsian.backends.device import rounding, twin
+from gibbsian.backends.device import here, rounding, twin
 from gibbsian.backends.parallel import one_blas_thread
 from gibbsian.optimizers.base import (
     OPTIMIZERS,
@@ -77,6 +78,11 @@ class LBFGS:
 
     def step(self, function: Function, state: LBFGSState, l1: np.ndarray) -> tuple[LBFGSState, StepInfo]:
         """Search along one quasi-Newton direction; where that fails, along simpler ones down to the gradient itself."""
+        # where a device evaluates, the host multiplies vectors only: threads would take longer to wake
+        with nullcontext() if here() is None else one_blas_thread():
+            return self._step(function, state, l1)
+
+    def _step(self, function: Function, state: LBFGSState, l1: np.ndarray) -> tuple[LBFGSState, StepInfo]:
         steepest = -subgradient(state.theta, state.gradient, l1)
         metric, evaluations, moves = getattr(function, "metric", None), state.evaluations, state.moves
         for moves, shape in self._shapes(state.moves, metric):
