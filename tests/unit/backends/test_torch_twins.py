@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
+from estimator_samples import small, table
 from gibbsian.backends.device import on_device
+from gibbsian.estimators import ESTIMATORS
 from gibbsian.learners.nodewise import LOSSES, DirectedModel
 from gibbsian.objectives import ProbabilityFlow, Pseudolikelihood, RatioMatching
 from gibbsian.storage import Checkpoint
@@ -122,6 +124,15 @@ def test_tensors_are_taken_as_data(kind, device):
     np.testing.assert_array_equal(
         bm.model_.theta, gb.BoltzmannMachine(learner="mple", device=device).fit(spins()).model_.theta
     )
+
+
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if not ESTIMATORS.trait(name, "epochs")])
+def test_every_estimator_learns_and_answers_on_a_device(name, device):
+    one, other = (small(name, device=place, precision="float64").fit(table(name)) for place in ("cpu", device))
+    assert other.result_.provenance["device"].startswith(device)
+    np.testing.assert_allclose(other.model_.theta, one.model_.theta, atol=1e-5)
+    assert np.shape(other.sample(5)) == np.shape(one.sample(5))
+    assert other.log_partition() == pytest.approx(one.log_partition(), abs=1e-3)
 
 
 # -- Gibbs ------------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def dense_sweeps(
     """
     device, n = _device(), states.shape[1]
     width = len(system.biases)
-    needed = len(states) * (width * (2.0 if held is not None and len(held) > 1 else 1.0) + 40.0) + 12.0 * width**2
+    needed = len(states) * (width * (2.0 if held is not None and len(held) > 1 else 1.0) + 40.0) + 24.0 * width**2
     require_card_memory(needed, f"{len(states):,} chains of {n:,} variables", _INSTEAD)
     spins = torch.zeros((len(states), width), dtype=torch.int8, device=device.place)
     spins[:, :n] = device.put(states, torch.int8)
@@ -144,8 +144,10 @@ def colour_sweeps(
 ) -> int:
     """Sweep chains of spins colour by colour, in place; return how many flipped. `held` has a row for each chain."""
     device, (n_chains, n) = _device(), states.shape
-    copies = (2.0 if device.has_triton else 9.0) * (1.0 if held is None else 2.0)
-    needed = n_chains * (n * copies + 80.0) + 8.0 * system.heads.size
+    # the spins as they come, and by site beside the copy they are made from; plain torch gathers all neighbours
+    copies = n_chains + 2.0 * max(16, n_chains) if device.has_triton else 17.0 * len(system.heads) * n_chains
+    tables = 8.0 * system.heads.size + 4.0 * system.biases.size
+    needed = n * copies * (1.0 if held is None else 2.0) + 120.0 * n_chains + tables
     require_card_memory(needed, f"{n_chains:,} chains of {n:,} variables", _INSTEAD)
     spins = device.put(states, torch.int8)
     words = device.put(chain_words(streams), torch.int64)

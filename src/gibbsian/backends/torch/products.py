@@ -48,7 +48,7 @@ class FlipLoss:
         needed = (item if self._rows == n_rows else 1) * cells + copies * item * block + 24.0 * self._width**2
         require_card_memory(needed, f"learning from {n_rows:,} rows of {layout.n_columns:,} columns", _INSTEAD)
         self._shares = device.put(shares)
-        self._codes = device.put(layout.codes, torch.int8)
+        self._codes = device.put(layout.codes, torch.int8 if layout.n_values < 128 else torch.int32)
         self._left_out = None if left_out is None else device.put(left_out, torch.bool)
         self._places = tuple(device.put(part, torch.int64) for part in (layout.sources, layout.targets))
         self._bias_columns = device.put(layout.bias_columns, torch.int64)
