@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
+from cli_runner import run
 from gibbsian.backends import device as devices
 from gibbsian.backends.device import Device, here, on_device, require_card_memory, resolved, twin
 from gibbsian.errors import ArgumentError, TooExpensiveError
@@ -94,3 +95,15 @@ def test_the_device_is_told_by_the_model_and_left_out_of_its_settings(tmp_path):
     assert read.device == "cpu"
     np.testing.assert_array_equal(read.model_.theta, bm.model_.theta)
     assert "device" not in gb.BoltzmannMachine().fit(ROWS).result_.provenance
+
+
+def test_the_command_line_has_the_flag(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    (tmp_path / "rows.csv").write_text("a,b\n" + "\n".join(",".join(map(str, row)) for row in ROWS))
+    monkeypatch.chdir(tmp_path)
+    done = run("fit", "rows.csv", "--learner", "mple", "--device", "torch", "--out", "model.gibbs")
+    assert done.exit_code == 0, done.output
+    assert gb.load("model.gibbs").result_.provenance["device"] == "torch"
+    refused = run("fit", "rows.csv", "--device", "gpu", "--out", "other.gibbs")
+    assert refused.exit_code != 0
+    assert "--device gpu is not a device: set --device cpu" in " ".join(refused.output.split())

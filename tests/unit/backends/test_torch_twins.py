@@ -242,7 +242,8 @@ def test_mixtures(kind, device):
     settings = {"n_components": 3, "random_state": 0, "max_iter": 5, "n_init": 1}  # starts may tie, steps may end
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gb.errors.ConvergenceWarning)
-        one, other = (kind(**settings, device=place).fit(rows) for place in ("cpu", device))
+        weights = rng.uniform(0.5, 2.0, 300)
+        one, other = (kind(**settings, device=place).fit(rows, sample_weight=weights) for place in ("cpu", device))
     np.testing.assert_allclose(other.model_.theta, one.model_.theta, **CLOSE)
     np.testing.assert_allclose(other.score_samples(rows), one.score_samples(rows), rtol=1e-9)
 
