@@ -273,9 +273,8 @@ class PottsModel(TableModel):
             return None
         q, sizes = int(self.cardinalities.max()), self.cardinalities
         column = np.arange(self.n_variables)[:, None] * q + np.arange(q)
-        pairs = [np.meshgrid(column[i, : sizes[i]], column[j, : sizes[j]], indexing="ij") for i, j in self.graph.edges]
-        sources, targets = (np.concatenate([pair[end].ravel() for pair in pairs]) for end in (0, 1))
         biases = column[np.arange(q) < sizes[:, None]]
+        sources, targets = biases[self._pairs_of_values]
         return FlipLayout(self._codes(x), q, True, sizes, 0.0, 1.0, self.temperature, biases, sources, targets, True)
 
     has_pair_tables: ClassVar[bool] = True
