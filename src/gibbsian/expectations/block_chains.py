@@ -128,6 +128,8 @@ class RestartedBlockChains(_MeansOverSamples):
     RestartedBlockChains(n_steps=3)
     """
 
+    on_device = "restarted"
+
     n_steps: int = whole(1, "Steps of each chain.", least=1)
 
     def __post_init__(self) -> None:
@@ -157,6 +159,8 @@ class PersistentBlockChains(_HiddenChainsGoOn, _MeansOverSamples):
     >>> gb.learners.Minibatch(free_phase=gb.expectations.PersistentBlockChains(n_chains=20)).free_phase
     PersistentBlockChains(n_steps=1, n_chains=20)
     """
+
+    on_device = "persistent"
 
     def samples(
         self, model: RestrictedModel, state: HiddenChains, hidden_fields: np.ndarray, rng: np.random.Generator
@@ -212,6 +216,8 @@ class TemperedBlockChains:
     100
     """
 
+    on_device = "tempered"
+
     n_steps: int = whole(1, "Steps of each chain for each minibatch.", least=1)
     n_chains: int = whole(100, "Chains at the machine's own temperature.", least=1)
     betas: int | np.ndarray = free(
@@ -221,6 +227,11 @@ class TemperedBlockChains:
     def __post_init__(self) -> None:
         check(self)
         Tempering(self.betas)  # checks them
+
+    @property
+    def ladder(self) -> np.ndarray:
+        """The inverse temperatures."""
+        return Tempering(self.betas).ladder
 
     def init(self, model: RestrictedModel, data: Any, rng: np.random.Generator) -> TemperedChains:
         """Start all copies at independent units with the base rates of the data."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.inference import exact, is_affordable
 from gibbsian.learners.filling import EpochRows
@@ -46,18 +48,30 @@ class Watched:
 
     def __call__(self, model: RestrictedModel, filled: np.ndarray) -> float:
         """Return the figure, given what stands in missing cells."""
-        values = self.rows.values(model.visible, self.places, filled, np.dtype(np.float64))
         shares = self.rows.data.shares[self.places]
         shares = shares / shares.sum() if shares.any() else np.full(len(shares), 1.0 / len(shares))
         if model.visible.kind == "gaussian":
+            values = self._values(model, filled)
             again = model.visible_means(model.hidden_means(values))
             return float(shares @ np.square(values - again).mean(axis=1))
-        scores = sum(
-            shown * unit_log_probabilities(model, values, units)
-            for units, shown in zip(self.units, self.shown, strict=True)
-        )
+        found = zip(self._scores(model, filled), self.shown, strict=True)
+        scores = sum(shown * of_units for of_units, shown in found)
         weights = self.shown @ shares
         return model.visible.n_units * float(shares @ scores) / float(weights.sum() or 1.0)
+
+    def _values(self, model: RestrictedModel, filled: np.ndarray) -> np.ndarray:
+        return self.rows.values(model.visible, self.places, filled, np.dtype(np.float64))
+
+    def _scores(self, model: RestrictedModel, filled: np.ndarray) -> Iterable[np.ndarray]:
+        """Return the log-probabilities of a unit of each row, for each row of `units`."""
+        there, found = twin("layers"), None
+        if there is not None:
+            owner = self if self.rows.data.missing is None else None  # rows without holes stay as they are
+            found = there.unit_scores(owner, model, lambda: self._values(model, filled), self.units)
+        if found is not None:
+            return found
+        values = self._values(model, filled)
+        return (unit_log_probabilities(model, values, units) for units in self.units)
 
 
 class HeldOutCurves:

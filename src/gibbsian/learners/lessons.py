@@ -23,6 +23,8 @@ class Lessons:
     fills_missing = False
     # whether chunks of rows after a fit go on with its chains, instead of new ones
     goes_on = False
+    # whether `backends.torch` has a twin of them
+    on_device = False
     # by what the rate is divided
     divisor = 1.0
 

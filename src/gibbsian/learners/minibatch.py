@@ -7,10 +7,11 @@ restricted machine, a mean-field posterior less chains for a deep Boltzmann mach
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.backends.numba import layers as kernels
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import without_hidden
@@ -20,6 +21,7 @@ from gibbsian.expectations.block_chains import FreePhase, as_free_phase
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.callbacks import Callback, Monitor
 from gibbsian.learners.filling import EpochRows, check_states
+from gibbsian.learners.layer_gradient import OFFSET_SHARE
 from gibbsian.learners.layer_monitors import WATCHED_ROWS, HeldOutCurves
 from gibbsian.learners.lessons import Lessons, lessons_for
 from gibbsian.learners.recipe import LOG_PRIOR
@@ -94,6 +96,35 @@ class MinibatchProblem:
     def in_units(self, data: Dataset) -> Dataset:
         """Return data in the units of learning."""
         return data if self.scale is None else self.scale.standard(data)
+
+
+class EpochPlan(NamedTuple):
+    """What an epoch does, decided before its first step.
+
+    Parameters
+    ----------
+    order : ndarray
+        The places of the rows, one minibatch after the other.
+    ends : ndarray
+        Where minibatches begin, and the end.
+    rates : ndarray
+        The rate of each.
+    parts : list of (slice, float, float)
+        Parts of theta that are penalised alike, with L1 and L2.
+    momentum, centred, has_prior
+        As the learner has them.
+    offset_share : float
+        How far offsets go towards the means of a minibatch.
+    """
+
+    order: np.ndarray
+    ends: np.ndarray
+    rates: np.ndarray
+    parts: list[tuple[slice, float, float]]
+    momentum: float
+    centred: bool
+    has_prior: bool
+    offset_share: float = OFFSET_SHARE
 
 
 @LEARNERS.register("minibatch", models="layers", epochs=True)
@@ -274,23 +305,12 @@ class Minibatch(Learner):
     def _epoch(self, problem: MinibatchProblem, progress: MinibatchProgress) -> MinibatchProgress:
         """Go through the rows once, in minibatches; the progress that is given stays as it is."""
         rng = seeded(progress.seed, progress.epoch + 1)
-        cuts = self._cuts(problem)
-        order = rng.permutation(problem.rows.data.draws(rng))
-        theta, velocity, filled = progress.theta.copy(), progress.velocity.copy(), progress.filled.copy()
-        # the model shares the memory of theta, which the steps change in place
-        model, memory, lessons = problem.model.replace(theta), progress.memory, problem.lessons
-        parts, moved, misfit = self._penalties(problem), 0.0, 0.0
-        for k in range(len(cuts)):
-            begin, end = cuts[k]
-            lesson = lessons.teach(model, memory, filled, order[begin:end], rng)
-            rate = self._rate(progress.steps + k, problem) / lessons.divisor
-            gradient = lesson.gradient
-            if self.log_prior is not None:
-                gradient = gradient - problem.smooth(theta)[1].astype(theta.dtype)
-            self._move(theta, velocity, gradient, rate, parts)
-            memory = lesson.memory
-            moved += rate / (1.0 - self.momentum)
-            misfit += lesson.misfit / len(cuts)
+        plan, there, misfit = self._plan(problem, progress, rng), twin("layers"), 0.0
+        if there is None:
+            theta, velocity, memory, filled, misfit = self._taught(problem, progress, plan, rng)
+        else:
+            theta, velocity, memory, filled = there.epoch(problem, progress, plan)
+        moved = sum((plan.rates / (1.0 - self.momentum)).tolist())
         change = np.abs(theta - progress.theta).max() / moved if moved else 0.0
         return replace(
             progress,
@@ -299,10 +319,41 @@ class Minibatch(Learner):
             memory=memory,
             filled=filled,
             epoch=progress.epoch + 1,
-            steps=progress.steps + len(cuts),
-            value=lessons.value(model, filled, misfit),
+            steps=progress.steps + len(plan.rates),
+            value=problem.lessons.value(problem.model.replace(theta), filled, misfit),
             gradient_norm=float(change),
         )
+
+    def _plan(self, problem: MinibatchProblem, progress: MinibatchProgress, rng: np.random.Generator) -> EpochPlan:
+        cuts = self._cuts(problem)
+        steps = range(progress.steps, progress.steps + len(cuts))
+        rates = [self._rate(number, problem) / problem.lessons.divisor for number in steps]
+        return EpochPlan(
+            order=rng.permutation(problem.rows.data.draws(rng)),
+            ends=np.array([0, *(cuts[k][1] for k in range(len(cuts)))]),
+            rates=np.array(rates),
+            parts=self._penalties(problem),
+            momentum=self.momentum,
+            centred=self.centred,
+            has_prior=self.log_prior is not None,
+        )
+
+    def _taught(
+        self, problem: MinibatchProblem, progress: MinibatchProgress, plan: EpochPlan, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray, Any, np.ndarray, float]:
+        """Return theta, velocity, memory, filled cells and the mean misfit after the steps of an epoch."""
+        theta, velocity, filled = progress.theta.copy(), progress.velocity.copy(), progress.filled.copy()
+        # the model shares the memory of theta, which the steps change in place
+        model, memory, lessons, misfit = problem.model.replace(theta), progress.memory, problem.lessons, 0.0
+        for k, rate in enumerate(plan.rates.tolist()):
+            lesson = lessons.teach(model, memory, filled, plan.order[plan.ends[k] : plan.ends[k + 1]], rng)
+            gradient = lesson.gradient
+            if plan.has_prior:
+                gradient = gradient - problem.smooth(theta)[1].astype(theta.dtype)
+            self._move(theta, velocity, gradient, rate, plan.parts)
+            memory = lesson.memory
+            misfit += lesson.misfit / len(plan.rates)
+        return theta, velocity, memory, filled, misfit
 
     def _move(
         self,

@@ -30,6 +30,7 @@ class RestrictedLessons(Lessons):
 
     fills_missing = True
     goes_on = True
+    on_device = True
 
     def __init__(self, learner: Minibatch, model: RestrictedModel, rows: EpochRows):
         self.phase: Any

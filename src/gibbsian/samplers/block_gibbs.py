@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.errors import ArgumentError
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.models.restricted import RestrictedModel
@@ -81,9 +82,12 @@ class BlockGibbs:
     ) -> tuple[BlockState, BlockInfo]:
         """Return the chains some steps later."""
         check_whole_number("n_steps", n_steps, least=0)
-        values = state.values
-        for _ in range(n_steps):
-            values = machine.draw_visible(machine.draw_hidden(values, rng), rng)
+        values, there = state.values, twin("layers")
+        if there is not None:
+            values = there.gibbs(machine, values, n_steps, rng)
+        else:
+            for _ in range(n_steps):
+                values = machine.draw_visible(machine.draw_hidden(values, rng), rng)
         return BlockState(values, state.n_steps + n_steps), BlockInfo(n_steps)
 
 

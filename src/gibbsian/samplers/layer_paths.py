@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.inference import exact
@@ -23,7 +24,7 @@ from gibbsian.models.restricted import RestrictedModel
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.block_gibbs import BlockGibbs
-from gibbsian.samplers.paths import SteppedPath
+from gibbsian.samplers.paths import Groups, SteppedPath
 
 # Base rates are moved this far towards those of units without fields: what the data never show the model may.
 SHRINKAGE = 0.01
@@ -225,6 +226,13 @@ class LayerPath(SteppedPath):
         """Draw the layer that is summed out and then the other, at an inverse temperature."""
         walked, summed = self._units
         return walked.draw(summed.draw(features, place, rng) @ self._weights.T, place, rng)
+
+    def walk(self, walkers: Groups, places: np.ndarray) -> np.ndarray:
+        """Move the groups, each on a thread, or all as one on a device."""
+        there = twin("layers")
+        if there is None:
+            return super().walk(walkers, places)
+        return there.walk(self._units, self._weights, walkers, places)
 
     # -- states of the visible side -----------------------------------------------------------------------------------
     def enter(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:

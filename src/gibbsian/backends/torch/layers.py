@@ -1,0 +1,160 @@
+"""Machines of layers on a device: epochs of learning, block Gibbs chains, walks along temperatures, scores of units.
+
+Arrays come and go as NumPy; from step to step, and from call to call of one fit or walk, they stay on the device. Sums
+over columns are float64, whatever the rest is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from gibbsian.backends.device import Device, here, require_card_memory
+from gibbsian.backends.torch.layer_epochs import WORKSPACES, epoch
+from gibbsian.backends.torch.machines import Machine
+from gibbsian.backends.torch.repeated import Repeated, kept
+from gibbsian.backends.torch.units import units_of
+
+
+class Chains:
+    """Block Gibbs chains of a machine on a device."""
+
+    def __init__(self, machine: Any, n_chains: int, device: Device):
+        _require_memory(machine.weights.shape, n_chains, device)
+        biases = [device.put(part) for part in (machine.visible_biases, machine.hidden_biases)]
+        self.machine = Machine(
+            machine.tempered, biases, device.put(machine.weights), device, scale=1.0 / machine.temperature
+        )
+        (self.values, self.other), (self.back, self.products) = (self.machine.empty(n_chains) for _ in range(2))
+        self.run = Repeated(self._step, self.machine.stream.clock, [self.values])
+
+    def __call__(self, values: np.ndarray, n_steps: int, seed: int) -> np.ndarray:
+        """Return visible values some steps later."""
+        self.machine.stream.restart(seed)
+        self.values.copy_(torch.from_numpy(np.array(values)))
+        self.run(n_steps)
+        return self.values.cpu().numpy()
+
+    def _step(self, ahead: int) -> None:
+        self.machine.stream.at_step(ahead)
+        self.machine.up(self.values, self.products, self.other)
+        self.machine.down(self.other, self.back, self.values)
+
+
+def gibbs(machine: Any, values: np.ndarray, n_steps: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw hidden values given visible ones and back, so many times; return the visible ones."""
+    device, n_chains = here(), len(values)
+    assert device is not None
+    chains = kept(machine, (device, n_chains), lambda: Chains(machine, n_chains, device))
+    return chains(values, n_steps, int(rng.integers(0, 2**63))).astype(np.asarray(values).dtype)
+
+
+class Walk:
+    """Walkers between independent units and a machine, which stay on a device from stretch to stretch.
+
+    Parameters
+    ----------
+    units : pair
+        The layer that walkers have values of and the one that is summed out, each with `layer`, `base` and `biases`.
+    weights : ndarray
+        Between them.
+    values : ndarray
+        Where the walkers start.
+    n_places : int
+        Most places of a stretch.
+    seed : int
+        What their draws follow from.
+    """
+
+    def __init__(self, units: Any, weights: np.ndarray, values: np.ndarray, n_places: int, seed: int, device: Device):
+        _require_memory(weights.shape, len(values), device)
+        self.seed, self.n_stretches = seed, 0
+        self.places = torch.zeros(n_places, dtype=torch.float64, device=device.place)
+        base, biases = ([device.put(part) for part in parts] for parts in zip(*((u.base, u.biases) for u in units)))
+        layers = [part.layer for part in units]
+        self.machine = Machine(layers, biases, device.put(weights), device, base, places=self.places, along=True)
+        (self.values, self.other), (self.back, self.products) = (self.machine.empty(len(values)) for _ in range(2))
+        self.values.copy_(torch.from_numpy(values))
+        self.linear = self.machine.lower.linear(self.values)
+        self.sums = torch.zeros_like(self.linear)
+        self.run = Repeated(self._step, self.machine.stream.clock, [self.values, self.linear, self.sums])
+
+    def __call__(self, places: np.ndarray) -> np.ndarray:
+        """Go through places and return what the log-weights take up on the way."""
+        self.machine.stream.restart(self.seed, self.n_stretches)
+        self.n_stretches += 1
+        self.places[: len(places)].copy_(torch.from_numpy(np.array(places, np.float64)))
+        self.sums.zero_()
+        self.run(len(places) - 1)
+        return self.sums.cpu().numpy()
+
+    def _step(self, ahead: int) -> None:
+        machine = self.machine
+        machine.stream.at_step(ahead)
+        torch.mm(self.values, machine.weights, out=self.products)
+        machine.upper.weigh_and_draw(self.products, machine.stream, self.linear, self.sums, self.other)
+        torch.mm(self.other, machine.weights.T, out=self.back)
+        machine.lower.draw(self.back, machine.stream, self.values, self.linear)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Return the walkers' values."""
+        return self.values.cpu().numpy().astype(np.float64 if dtype is None else dtype)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def walk(units: Any, weights: np.ndarray, walkers: Any, places: np.ndarray) -> np.ndarray:
+    """Do what `samplers.paths.SteppedPath.walk` does; the groups of walkers become one, which stays on the device."""
+    device, there = here(), walkers.values[0]
+    assert device is not None
+    if not isinstance(there, Walk) or len(there.places) < len(places):
+        seed = int(walkers.shared.integers(0, 2**63))
+        there = Walk(units, weights, np.concatenate(walkers.values), len(places), seed, device)
+        walkers.values = [there]
+    return there(places)
+
+
+def unit_scores(owner: Any, model: Any, values: Callable[[], np.ndarray], units: np.ndarray) -> np.ndarray | None:
+    """Return ``log P(v_i | all others)`` of a unit of each row of values, for each row of `units`.
+
+    For two-valued visible units, else None. A unit that holds a probability is scored by the mean over its two values.
+    The values stay on the device as long as their owner lives, where they have one.
+    """
+    device = here()
+    assert device is not None
+    visible, hidden = (units_of(layer, device.place, device.dtype) for layer in model.tempered)
+    if not visible.slope:
+        return None
+
+    def put() -> tuple[Any, Any]:
+        return device.put(values()), device.put(units, torch.int64)
+
+    rows, chosen = put() if owner is None else kept(owner, device, put)
+    weights, biases = device.put(model.weights), device.put(model.visible_biases)
+    fields = torch.addmm(device.put(model.hidden_biases), rows, weights)
+    scores = torch.empty(chosen.shape, dtype=torch.float64, device=device.place)
+    for number, unit in enumerate(chosen):
+        here_now = rows.gather(1, unit[:, None])
+        slopes = weights[unit]
+        upper, lower = (
+            hidden.log_sums((fields + (value - here_now) * slopes) / model.temperature) for value in (1.0, visible.low)
+        )
+        odds = upper - lower + ((1.0 - visible.low) / model.temperature) * biases[unit]
+        share = (here_now[:, 0] - visible.low) / (1.0 - visible.low)
+        scores[number] = share * odds - torch.logaddexp(odds, torch.zeros_like(odds))
+    return scores.cpu().numpy()
+
+
+def _require_memory(widths: tuple[int, int], n_rows: int, device: Device) -> None:
+    """Refuse chains that would not fit the memory of the device, before they take any."""
+    numbers = widths[0] * widths[1] + 3.0 * n_rows * sum(widths)
+    require_card_memory(
+        device.dtype.itemsize * numbers + WORKSPACES, f"{n_rows} chains of {sum(widths)} columns", "use fewer of them"
+    )
+
+
+__all__ = ["epoch", "gibbs", "unit_scores", "walk"]

@@ -1,0 +1,275 @@
+"""Machines of layers through PyTorch: the same steps as NumPy's, given the same draws, and the same distributions."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.backends.device import here, on_device, twin
+from gibbsian.backends.numba import layers as compiled
+from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.expectations import PersistentBlockChains, RestartedBlockChains, TemperedBlockChains
+from gibbsian.learners import Minibatch
+from gibbsian.learners.layer_monitors import Watched, unit_log_probabilities
+from gibbsian.learners.filling import EpochRows
+from gibbsian.optimizers import Decay
+from gibbsian.samplers import Annealing, BlockGibbs, layer_path
+from gibbsian.storage import Checkpoint
+from layered_systems import PAIRS, data_rows, joint_law, log_partition, random_machine, start_model, statistics_of
+
+torch = pytest.importorskip("torch")
+layer_epochs = pytest.importorskip("gibbsian.backends.torch.layer_epochs")
+layers = pytest.importorskip("gibbsian.backends.torch.layers")
+from gibbsian.backends.torch.repeated import kept  # noqa: E402
+from gibbsian.backends.torch.streams import Stream, philox  # noqa: E402
+
+PHASES = {
+    "cd": RestartedBlockChains(n_steps=2),
+    "pcd": PersistentBlockChains(n_steps=2, n_chains=7),
+    "tempering": TemperedBlockChains(n_steps=3, n_chains=5, betas=4),
+}
+
+
+class Given(Stream):
+    """The numbers of a NumPy generator, in the order in which they are asked for."""
+
+    def __init__(self, rng, machine):
+        self.rng, self.clock, self.key = rng, machine.stream.clock, machine.stream.key
+        machine.stream = self
+
+    def uniform(self, n_rows, width, dtype):
+        return torch.from_numpy(self.rng.random((n_rows, width)))
+
+    def normal(self, n_rows, width, dtype):
+        return torch.from_numpy(self.rng.standard_normal((n_rows, width)))
+
+
+class GivenTempered(Given):
+    """The same for tempered chains, whose places NumPy moves one after the other."""
+
+    def __init__(self, rng, machine, phase, sizes):
+        super().__init__(rng, machine)
+        self.phase, self.sizes, self.waiting, self.number = phase, sizes, [], 0
+
+    def uniform(self, n_rows, width, dtype):
+        if not self.waiting:
+            n, c = len(self.phase.ladder), self.phase.n_chains
+            moves = [[self.rng.random((c, size)) for size in self.sizes] for _ in range(n)]
+            shares = np.ones((n, c))
+            for lower in range(self.number % 2, n - 1, 2):
+                shares[lower] = self.rng.random(c)
+            self.number += 1
+            self.waiting = [*(np.concatenate(part) for part in zip(*moves, strict=True)), shares]
+        return torch.from_numpy(self.waiting.pop(0))
+
+
+def a_fit(visible, hidden, rng, **settings):
+    """A learner, and where it stands before its first epoch."""
+    machine = random_machine(visible, hidden, rng, temperature=settings.pop("temperature", 1.0))
+    states = machine.visible.decode(machine.draw_visible(rng.normal(size=(37, machine.hidden.width)), rng))
+    rows = data_rows(states, weights=settings.pop("weights", None))
+    learner = Minibatch(max_iter=3, batch_size=9, **settings)
+    return learner, learner.begin(machine, rows, rng)
+
+
+def one_epoch_there(learner, state):
+    """An epoch through PyTorch, with the numbers that NumPy would draw."""
+    problem, progress = state.problem, state.progress
+    rng = np.random.default_rng([*map(int, progress.seed), progress.epoch + 1])
+    with on_device("torch"):
+        plan = learner._plan(problem, progress, rng)
+        fit = kept(problem, here(), lambda: layer_epochs.Fit(problem, plan, here()))
+        if isinstance(problem.lessons.phase, TemperedBlockChains):
+            sizes = [layer.n_units for layer in problem.model.layers[::-1]]
+            stream = GivenTempered(rng, fit.machine, problem.lessons.phase, sizes)
+            stream.number = int(progress.memory.free.chains.n_steps)
+        else:
+            Given(rng, fit.machine)
+        return fit(problem, progress, plan)
+
+
+def arrays_of(part):
+    """All arrays of nested tuples."""
+    if isinstance(part, np.ndarray):
+        return [part]
+    return [array for inner in part for array in arrays_of(inner)] if isinstance(part, tuple) else []
+
+
+def assert_same_epochs(learner, state, n_epochs=2):
+    for _ in range(n_epochs):
+        expected = learner.step(state)[0].progress
+        found = one_epoch_there(learner, state)
+        wanted = (expected.theta, expected.velocity, expected.memory, expected.filled)
+        for mine, theirs in zip(arrays_of(found), arrays_of(wanted), strict=True):
+            np.testing.assert_allclose(mine, theirs, atol=1e-10)
+        state = replace(state, progress=expected)
+
+
+@pytest.mark.parametrize(("visible", "hidden"), PAIRS)
+def test_epochs_are_those_of_numpy_given_the_same_draws(visible, hidden, rng):
+    settings = {"momentum": 0.5, "l1": 0.01, "l2": 0.02, "schedule": Decay(0.01), "temperature": 1.3}
+    assert_same_epochs(*a_fit(visible, hidden, rng, free_phase=PHASES["pcd"], **settings))
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("phase", PHASES)
+def test_free_phases_are_those_of_numpy_given_the_same_draws(phase, centred, rng):
+    assert_same_epochs(*a_fit("spin", "categorical", rng, free_phase=PHASES[phase], centred=centred, temperature=0.8))
+
+
+def test_rows_with_weights_come_as_often_as_on_the_cpu(rng):
+    assert_same_epochs(*a_fit("binary", "binary", rng, weights=rng.integers(1, 4, 37)))
+
+
+def test_missing_cells_are_filled_by_their_conditional_distribution(rng):
+    """At a rate of zero the cells are Gibbs chains given their row: their means are conditional expectations."""
+    machine = random_machine("binary", "binary", rng, n_visible=4, n_hidden=2, scale=1.2)
+    states, missing = np.tile([1, 0, 1, 0], (4000, 1)), np.tile([True, False, False, True], (4000, 1))
+    missing[::2] = False
+    learner = Minibatch(max_iter=6, batch_size=500, learning_rate=1e-12)
+    state = learner.begin(machine, data_rows(states, missing=missing), rng)
+    with on_device("torch"):
+        for _ in range(6):
+            state, _ = learner.step(state)
+    v, _, law, _ = joint_law(machine)
+    given = law.sum(axis=1) * (v[:, 1] == 0) * (v[:, 2] == 1)
+    expected = given @ v[:, [0, 3]] / given.sum()
+    found = state.progress.filled.reshape(-1, 2)
+    np.testing.assert_allclose(found.mean(axis=0), expected, atol=4 * 0.5 / np.sqrt(len(found)))
+
+
+@pytest.mark.parametrize("visible", ["binary", "spin", "categorical"])
+@pytest.mark.parametrize("temperature", [1.0, 1.7])
+def test_the_watched_figure_is_that_of_numpy(visible, temperature, rng):
+    machine = random_machine(visible, "spin", rng, temperature=temperature)
+    states = machine.visible.decode(machine.draw_visible(rng.normal(size=(37, machine.hidden.width)), rng))
+    watched = Watched(EpochRows(data_rows(states)), machine)
+    expected = watched(machine, np.empty(0))
+    with on_device("torch"):
+        assert watched(machine, np.empty(0)) == pytest.approx(expected, abs=1e-10)
+        other = machine.replace(machine.theta / 2)  # the rows stay there, the parameters do not
+        assert watched(other, np.empty(0)) != pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(("visible", "hidden"), PAIRS)
+@pytest.mark.parametrize("summed", ["hidden", "visible"])
+def test_walks_are_those_of_numpy_given_the_same_draws(visible, hidden, summed, rng):
+    path = layer_path(random_machine(visible, hidden, rng, temperature=1.3), "biases", summed)
+    walkers = path.from_base(20, rng)
+    start, places, seed = walkers.values[0], np.linspace(0.0, 1.0, 12), 3
+    walkers.streams[0] = np.random.default_rng(seed)
+    expected = path.walk(walkers, places)
+    with on_device("torch"):
+        there = layers.Walk(path._units, path._weights, start, len(places), 0, here())
+        Given(np.random.default_rng(seed), there.machine)
+        np.testing.assert_allclose(there(places), expected, atol=1e-10)
+        np.testing.assert_allclose(there, walkers.values[0], atol=1e-10)
+
+
+@pytest.mark.parametrize(("visible", "hidden"), [("binary", "spin"), ("categorical", "binary"), ("gaussian", "binary")])
+def test_annealing_finds_log_z(visible, hidden, rng):
+    machine = random_machine(visible, hidden, rng, scale=0.5)
+    with on_device("torch"):
+        run = Annealing(n_walkers=200, betas=150).forward(layer_path(machine, rng=rng), rng=rng)
+    assert abs(run.log_partition - log_partition(machine)) < 4 * run.log_partition_stderr < 0.2
+    assert run.states.shape == (200, 5)
+
+
+def test_chains_keep_the_distribution_that_they_start_from(rng):
+    """Started at exact draws they stay there, layer by layer, and the same seed gives the same bits."""
+    for visible, hidden in (("binary", "categorical"), ("spin", "spin")):
+        machine = random_machine(visible, hidden, rng, n_visible=4, n_hidden=3)
+        v, h, law, _ = joint_law(machine)
+        start = v[rng.choice(len(v), 4000, p=law.sum(axis=1))]
+        with on_device("torch"):
+            ends = [BlockGibbs().step(machine, BlockGibbs().init(machine, 4000, rng, start), np.random.default_rng(seed), 15)
+                    for seed in (1, 1, 2)]  # fmt: skip
+        first, again, other = (state.values for state, _ in ends)
+        np.testing.assert_array_equal(first, again)
+        assert (first != other).any()
+        pairs = (first.T @ first / 4000, (v * law.sum(axis=1)[:, None]).T @ v)
+        np.testing.assert_allclose(*pairs, atol=4.5 / np.sqrt(4000))
+
+
+def test_deep_machines_are_sampled_and_annealed_folded(rng):
+    sizes = [gb.models.BinaryLayer(3), gb.models.SpinLayer(2), gb.models.CategoricalLayer((2, 3))]
+    deep = gb.models.DeepModel.build(sizes)
+    deep = deep.replace(rng.normal(scale=0.5, size=deep.theta.size))
+    with on_device("torch"):
+        run = Annealing(n_walkers=100, betas=100).forward(deep, rng=rng)
+        draws = gb.samplers.draw_layers(deep, 40, rng, n_chains=20, burn_in=5)
+    assert abs(run.log_partition - gb.inference.exact(deep).log_partition()) < 4 * run.log_partition_stderr + 1e-9
+    assert [part.shape for part in draws] == [(20, 2, 3), (20, 2, 2), (20, 2, 5)]
+
+
+# -- whole fits -------------------------------------------------------------------------------------------------------
+def planted(rng, n_rows=2000):
+    truth = random_machine("binary", "binary", rng, n_visible=6, n_hidden=2, scale=2.0)
+    v, _, law, _ = joint_law(truth)
+    return v[rng.choice(len(v), n_rows, p=law.sum(axis=1))].astype(int)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_fits_reach_the_likelihood_that_they_reach_on_the_cpu(dtype, rng):
+    rows = planted(rng, 800)
+    learner = Minibatch(max_iter=12, learning_rate=0.5, batch_size=50, dtype=dtype)
+    fits = [gb.RestrictedBoltzmannMachine(3, learner=learner, random_state=seed, device=device).fit(rows)
+            for device in ("cpu", "torch") for seed in (0, 1)]  # fmt: skip
+    cpu, there = np.reshape([fit.score(rows) for fit in fits], (2, 2))
+    assert fits[2].model_.theta.dtype == dtype
+    assert abs(cpu.mean() - there.mean()) < 0.02
+    assert fits[2].result_.history["log_pseudolikelihood"][-1] == pytest.approx(fits[2].pseudo_score(rows), abs=0.1)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_resumed_fit_goes_on_to_the_same_bits(phase, dtype, tmp_path, rng):
+    rows = planted(rng, 100).astype(float)
+    rows[3, 2] = np.nan
+
+    def fit(epochs, resume=False):
+        learner = Minibatch(max_iter=4, batch_size=30, free_phase=phase, dtype=dtype, schedule="constant")
+        learner = replace(learner, max_iter=epochs)
+        return gb.RestrictedBoltzmannMachine(
+            2, learner=learner, random_state=0, device="torch", checkpoint=Checkpoint(tmp_path / "fit", resume=resume)
+        ).fit(rows)
+
+    whole = fit(4)
+    fit(2)
+    resumed = fit(4, resume=True)
+    np.testing.assert_array_equal(resumed.model_.theta, whole.model_.theta)
+
+
+@pytest.mark.parametrize(
+    ("fit", "reason"),
+    [
+        (lambda x: gb.DeepBoltzmannMachine((2, 2), device="torch", random_state=0).fit(x), "no deeper ones"),
+        (lambda x: rbm_there(free_phase="smci").fit(x), "has the free phases 'cd', 'pcd' and 'tempering'"),
+        (lambda x: rbm_there(log_prior="normal:1").fit(x), "cannot ask for the slope of a log_prior"),
+        (lambda x: rbm_there().fit([[None, 0], [1, 1], [0, 1]], sample_weight=[1, 2, 2]), "missing cells of weighted"),
+    ],
+)
+def test_what_is_not_learned_there_is_refused_in_one_sentence(fit, reason, x):
+    with pytest.raises(ArgumentError, match=f"device='cpu' .*{reason}.*: set device='cpu'"):
+        fit(x)
+
+
+def rbm_there(**settings):
+    return gb.RestrictedBoltzmannMachine(2, learner=Minibatch(**settings), device="torch", random_state=0)
+
+
+def test_memory_is_asked_for_before_it_is_taken(monkeypatch, x):
+    monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.05")
+    with pytest.raises(TooExpensiveError, match=r"fitting layers of 4, 3 columns needs 64\.\d MiB"):
+        gb.RestrictedBoltzmannMachine(3, device="torch", random_state=0).fit(x)
+
+
+def test_philox_gives_the_numbers_of_its_authors():
+    """Known answers of the Random123 library."""
+    for key, counter, expected in (
+        (0, [0] * 4, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
+        (-1, [0xFFFFFFFF] * 4, [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
+    ):
+        words = philox(torch.tensor([key]), *(torch.tensor([part]) for part in counter))
+        assert [word.item() for word in words] == expected
