@@ -48,7 +48,7 @@ class Clock(Callback):
 def epoch_seconds(batch_size: int, n_hidden: int = N_HIDDEN, n_epochs: int = 8) -> float:
     """Best seconds of an epoch, centred, with what is watched, from the end of one to that of the next."""
     data, clock = rows(), Clock()
-    learner = Minibatch(max_iter=n_epochs, batch_size=batch_size, learning_rate=0.01)
+    learner = Minibatch(max_iter=n_epochs, batch_size=batch_size, learning_rate=0.01, dtype="float32")
     blank = RestrictedModel.build(BinaryLayer(N_VISIBLE), BinaryLayer(n_hidden))
     start = learner.start(blank, data, np.random.default_rng(0))
     with on_device("cuda"):

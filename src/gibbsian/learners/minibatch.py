@@ -7,6 +7,7 @@ restricted machine, a mean-field posterior less chains for a deep Boltzmann mach
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,6 +93,11 @@ class MinibatchProblem:
     def here(self, progress: MinibatchProgress) -> Any:
         """Return the model as learning has it, in its own units."""
         return self.model.replace(progress.theta)
+
+    @cached_property
+    def penalty_parts(self) -> list[tuple[slice, bool]]:
+        """Parts of theta, with whether penalties apply to them."""
+        return _runs(self.model.penalised)
 
     def in_units(self, data: Dataset) -> Dataset:
         """Return data in the units of learning."""
@@ -376,7 +382,7 @@ class Minibatch(Learner):
         """Return the parts of theta that are penalised alike, with L1 and L2."""
         return [
             (part, self.l1 * penalised + float(problem.corners[part.start]), self.l2 * penalised)
-            for part, penalised in _runs(problem.model.penalised)
+            for part, penalised in problem.penalty_parts
         ]
 
     def _cuts(self, problem: MinibatchProblem) -> Cuts:

@@ -1,9 +1,20 @@
 """Epochs of learning by minibatches on a device: parameters, chains and rows stay there, steps are replayed.
 
 A step does what `learners.restricted_lessons` and `learners.minibatch` do, with draws in the same order. Both phases
-and the centring are one matrix product ``dW = L^T R`` (`learners.layer_gradient`): the rows of L are mu,
-``<v>_data - <v>_model``, the chains and the minibatch, those of R ``-(<h>_data - <h>_model)``, -nu, and the hidden
-means with their weights. The offsets mu and nu live in these rows from step to step.
+and the centring are one matrix product ``dW = L^T R`` (`learners.layer_gradient`). With d for data less model:
+
+========  =====================  ===========================================
+row       L                      R
+========  =====================  ===========================================
+0         mu, the offsets        ``-d<h>``
+1         0                      ``-<h>_data``
+2         ``d<v>``               -nu, the offsets
+3         ``<v>_data``           0
+chains    visible values         hidden means over minus their number
+the rest  rows of the minibatch  hidden means over their number
+========  =====================  ===========================================
+
+The offsets stay in their rows from step to step; the others are written by two products.
 """
 
 from __future__ import annotations
@@ -17,10 +28,13 @@ import torch
 from gibbsian.backends.device import Device, here, require_card_memory
 from gibbsian.backends.torch.machines import PHASES, Machine
 from gibbsian.backends.torch.repeated import Repeated, kept
+from gibbsian.backends.torch.units import fused
 from gibbsian.errors import ArgumentError
 
-# What matrix products take besides, on the usual stream and on the one where graphs are captured.
-WORKSPACES = 2 * 2**25
+# What matrix products take besides.
+WORKSPACE = 2**25
+# Rows of sums in both factors of the product.
+_SUMS = 4
 # Rows that are encoded at a time.
 _ROWS_AT_ONCE = 4096
 
@@ -69,8 +83,8 @@ class Fit:
         *self.slopes, slopes = self.gradient.split(parts)
         self.slope_matrix = slopes.view(widths)
         self.machine = Machine(model.tempered, biases, weights.view(widths), device, scale=1.0 / model.temperature)
-        self.phase = PHASES[phase.on_device](self.machine, phase, len(self.left) - 2 - int(sizes.max()), device)
-        self.holes = None
+        self.phase = PHASES[phase.on_device](self.machine, phase, len(self.left) - _SUMS - int(sizes.max()), device)
+        self.holes, self.fused = None, device.has_triton
         if data.missing is not None:
             self.holes = device.put(model.visible.spread(data.missing[data.row_of]), torch.bool)
         else:
@@ -106,7 +120,7 @@ class Fit:
         self.theta.copy_(torch.from_numpy(progress.theta))
         self.velocity.copy_(torch.from_numpy(progress.velocity))
         self.left[0] = torch.from_numpy(progress.memory.offsets.visible)
-        self.right[1] = -torch.from_numpy(progress.memory.offsets.hidden)
+        self.right[2] = -torch.from_numpy(progress.memory.offsets.hidden)
         self.phase.put(progress.memory.free)
         if self.holes is not None:
             rows, visible = problem.rows, problem.model.visible
@@ -124,7 +138,7 @@ class Fit:
         def array(part: Any) -> np.ndarray:
             return part.cpu().numpy().astype(real)
 
-        offsets = type(memory.offsets)(array(self.left[0]), array(-self.right[1]))
+        offsets = type(memory.offsets)(array(self.left[0]), array(-self.right[2]))
         memory = memory._replace(free=self.phase.got(memory.free), offsets=offsets)
         filled = progress.filled
         if self.holes is not None:
@@ -137,39 +151,51 @@ class Fit:
     def _step_of(self, size: int, plan: Any) -> Callable[[int], None]:
         """Return the step of minibatches of so many rows."""
         machine, n_free = self.machine, self.phase.n_chains(size)
-        end, places = 2 + n_free + size, torch.arange(size, device=self.theta.device)
+        end = _SUMS + n_free + size
         left, right, products = self.left[:end], self.right[:end], self.products[: n_free + size]
-        # the weights of chains and rows in differences, and of rows alone
-        shares = self.theta.new_full((n_free + size, 2), 1.0 / size)
-        shares[:n_free] = self.theta.new_tensor([-1.0 / n_free, 0.0])
-        centred, momentum, share = plan.centred, plan.momentum, plan.offset_share
-        penalties = [(self.theta[part], self.gradient[part], l1 / (1.0 - momentum), l2) for part, l1, l2 in plan.parts]
+        values, means = left[_SUMS:], right[_SUMS:]
+        # by which chains and rows count in differences, and in the means of rows alone
+        shares = self.theta.new_full((2, n_free + size), 1.0 / size)
+        shares[:, :n_free] = self.theta.new_tensor([[-1.0 / n_free], [0.0]])
+        signs = -self.theta.new_ones(2, n_free + size)
+        signs[1, :n_free] = 0.0
+        used = slice(None) if plan.centred else slice(_SUMS, None)
+        penalties = [(part, self._numbers(plan.momentum, l1, l2)) for part, l1, l2 in plan.parts]
 
         def step(ahead: int) -> None:
-            machine.stream.at_step(ahead)
-            now = machine.stream.clock + ahead
-            self._take_rows(self.order[self.starts[now] + places], left[2 + n_free :], products[n_free:])
-            self.phase.move(left[2:], n_free, products)
-            machine.upper.means(products, machine.stream, right[2:])
-            self.phase.go_on(products[:n_free])
-            visible, hidden = shares.T @ left[2:], shares.T @ right[2:]
-            right[2:] *= shares[:, :1]
-            left[1], right[0] = visible[0], -hidden[0]
-            used = slice(None) if centred else slice(2, None)
+            stream = machine.stream
+            stream.at_step(ahead)
+            self._take_rows(values[n_free:], products[n_free:])
+            self.phase.move(values, n_free, products)
+            machine.upper.means_and_draws(products, stream, shares[0], means, self.phase.goes_on)
+            torch.mm(shares, values, out=left[2:4])
+            torch.mm(signs, means, out=right[:2])
             torch.mm(left[used].T, right[used], out=self.slope_matrix)
-            self.slopes[0].copy_(left[1])
-            self.slopes[1].copy_(hidden[0])
-            if centred:
-                self.slopes[0].addmv_(self.slope_matrix, right[1])
-                self.slopes[1].addmv_(self.slope_matrix.T, left[0], alpha=-1.0)
-            self._move(self.rates[now], momentum, penalties)
-            left[0].lerp_(visible[1], share)
-            right[1].lerp_(-hidden[1], share)
+            if plan.centred:
+                torch.addmv(left[2], self.slope_matrix, right[2], out=self.slopes[0])
+                torch.addmv(right[0], self.slope_matrix.T, left[0], beta=-1.0, alpha=-1.0, out=self.slopes[1])
+            else:
+                self.slopes[0].copy_(left[2])
+                torch.neg(right[0], out=self.slopes[1])
+            for part, numbers in penalties:
+                self._move(part, numbers)
+            left[0].lerp_(left[3], plan.offset_share)
+            right[2].lerp_(right[1], plan.offset_share)
 
         return step
 
-    def _take_rows(self, places: Any, values: Any, products: Any) -> None:
+    def _numbers(self, momentum: float, l1: float, l2: float) -> Any:
+        """Return momentum, L1, for a step that momentum makes longer, and L2."""
+        return self.rates.new_tensor([momentum, l1 / (1.0 - momentum), l2]).split(1)
+
+    def _take_rows(self, values: Any, products: Any) -> None:
         """Fill in the rows of a minibatch; missing cells are drawn given the rest, by way of hidden units."""
+        stream = self.machine.stream
+        if self.fused and self.holes is None:
+            fused().take_rows(self.rows, self.order, self.starts, stream, values)
+            return
+        first = self.starts[stream.clock + stream.ahead]
+        places = self.order[first + torch.arange(len(values), device=first.device)]
         values.copy_(self.rows[places])
         if self.holes is None:
             return
@@ -179,21 +205,19 @@ class Fit:
         values.copy_(torch.where(self.holes[places], drawn, values))
         self.rows[places] = values.to(self.rows.dtype)
 
-    def _move(self, rate: Any, momentum: float, penalties: list[tuple[Any, Any, float, float]]) -> None:
-        """Make a step in place: momentum for all, and the penalties of each part."""
-        rate = rate.to(self.dtype)
-        for theta, gradient, _, l2 in penalties:
-            if l2:
-                gradient.add_(theta, alpha=-l2)
-        if momentum:
-            self.velocity.mul_(momentum).addcmul_(self.gradient, rate)
-        else:
-            torch.mul(self.gradient, rate, out=self.velocity)
-        self.theta += self.velocity
-        for theta, _, l1, _ in penalties:
-            if l1:
-                threshold = rate * l1
-                theta.copy_((theta - threshold).clamp_(min=0.0) + (theta + threshold).clamp_(max=0.0))
+    def _move(self, part: slice, numbers: Any) -> None:
+        """Make a step in place: momentum, and the penalties of a part of theta."""
+        theta, velocity, gradient = self.theta[part], self.velocity[part], self.gradient[part]
+        stream = self.machine.stream
+        if self.fused:
+            fused().move(theta, velocity, gradient, self.rates, stream, numbers)
+            return
+        rate, (momentum, l1, l2) = self.rates[stream.clock + stream.ahead], numbers
+        real = self.dtype
+        velocity.mul_(momentum.to(real)).add_(rate.to(real) * (gradient - l2.to(real) * theta))
+        theta += velocity
+        threshold = (rate * l1).to(real)
+        theta.copy_((theta - threshold).clamp_(min=0.0) + (theta + threshold).clamp_(max=0.0))
 
 
 def _carried(progress: Any) -> tuple[Any, ...]:
@@ -210,10 +234,13 @@ def shapes_of(
     parameters = ((model.theta.size,), dtype)
     return {
         **dict.fromkeys(("theta", "velocity", "gradient"), parameters),
-        "left": ((2 + n_free + most, width), dtype),
-        "right": ((2 + n_free + most, height), dtype),
+        "left": ((_SUMS + n_free + most, width), dtype),
+        "right": ((_SUMS + n_free + most, height), dtype),
         "products": ((n_free + most, height), dtype),
-        "rows": ((n_rows, width), torch.int8 if states.kind in "iub" else dtype),
+        "rows": (
+            (n_rows, width),
+            torch.int8 if states.kind in "iub" and np.isfinite(model.visible.n_states) else dtype,
+        ),
         "order": ((len(plan.order),), torch.int64),
         "starts": ((n_steps,), torch.int64),
         "rates": ((n_steps,), torch.float64),
@@ -223,11 +250,11 @@ def shapes_of(
 def predicted_bytes(shapes: dict[str, tuple[tuple[int, ...], Any]], phase: Any, widths: tuple[int, int]) -> float:
     """Return what a fit takes of the memory of a card.
 
-    Besides its tensors these are two sides of the chains, what the first step is taken back with, and workspaces.
+    Besides its tensors these are those of its chains, what the first step is taken back with, and a workspace.
     """
     sizes = {name: float(np.prod(shape)) * dtype.itemsize for name, (shape, dtype) in shapes.items()}
-    (n_left, _), dtype = shapes["left"]
+    (n_rows, _), dtype = shapes["products"]
+    chains = dtype.itemsize * float(getattr(phase, "n_chains", n_rows / 2))
     copies = 2 * len(phase.ladder) if hasattr(phase, "ladder") else 1
-    chains = copies * float(getattr(phase, "n_chains", n_left / 2)) * sum(widths) * dtype.itemsize
-    again = sum(sizes[name] for name in ("theta", "velocity", "left", "right"))
-    return sum(sizes.values()) + 1.5 * chains + again + WORKSPACES
+    again = sum(sizes[name] for name in ("theta", "velocity", "left", "right")) + chains * widths[1]
+    return sum(sizes.values()) + copies * chains * sum(widths) + again + WORKSPACE

@@ -13,10 +13,14 @@ import numpy as np
 import torch
 
 from gibbsian.backends.device import Device, here, require_card_memory
-from gibbsian.backends.torch.layer_epochs import WORKSPACES, epoch
+from gibbsian.backends.torch.layer_epochs import WORKSPACE, epoch
 from gibbsian.backends.torch.machines import Machine
 from gibbsian.backends.torch.repeated import Repeated, kept
 from gibbsian.backends.torch.units import units_of
+
+
+# Fields of hidden units, with units of rows changed, that are treated together.
+_MOST_FIELDS = 2**23
 
 
 class Chains:
@@ -136,24 +140,25 @@ def unit_scores(owner: Any, model: Any, values: Callable[[], np.ndarray], units:
     rows, chosen = put() if owner is None else kept(owner, device, put)
     weights, biases = device.put(model.weights), device.put(model.visible_biases)
     fields = torch.addmm(device.put(model.hidden_biases), rows, weights)
-    scores = torch.empty(chosen.shape, dtype=torch.float64, device=device.place)
-    for number, unit in enumerate(chosen):
-        here_now = rows.gather(1, unit[:, None])
-        slopes = weights[unit]
+    scores = []
+    for some in chosen.split(max(1, _MOST_FIELDS // fields.numel())):  # sets of units that are treated together
+        held = rows.gather(1, some.T).T[:, :, None]
+        slopes = weights[some]
         upper, lower = (
-            hidden.log_sums((fields + (value - here_now) * slopes) / model.temperature) for value in (1.0, visible.low)
+            hidden.log_sums(((fields + (value - held) * slopes) / model.temperature).flatten(0, 1)).view(some.shape)
+            for value in (1.0, visible.low)
         )
-        odds = upper - lower + ((1.0 - visible.low) / model.temperature) * biases[unit]
-        share = (here_now[:, 0] - visible.low) / (1.0 - visible.low)
-        scores[number] = share * odds - torch.logaddexp(odds, torch.zeros_like(odds))
-    return scores.cpu().numpy()
+        odds = upper - lower + ((1.0 - visible.low) / model.temperature) * biases[some]
+        share = (held[:, :, 0] - visible.low) / (1.0 - visible.low)
+        scores.append(share * odds - torch.logaddexp(odds, torch.zeros_like(odds)))
+    return torch.cat(scores).cpu().numpy()
 
 
 def _require_memory(widths: tuple[int, int], n_rows: int, device: Device) -> None:
     """Refuse chains that would not fit the memory of the device, before they take any."""
     numbers = widths[0] * widths[1] + 3.0 * n_rows * sum(widths)
     require_card_memory(
-        device.dtype.itemsize * numbers + WORKSPACES, f"{n_rows} chains of {sum(widths)} columns", "use fewer of them"
+        device.dtype.itemsize * numbers + WORKSPACE, f"{n_rows} chains of {sum(widths)} columns", "use fewer of them"
     )
 
 

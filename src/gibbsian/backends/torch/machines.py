@@ -57,13 +57,14 @@ class Restarted:
     """CD-k: chains that start at the rows of each minibatch.
 
     `move` takes rows of visible values, those of `n_chains` chains first and then the minibatch, fills the chains, and
-    gives all their products with the weights; `go_on` goes to where the next minibatch finds the chains.
+    gives all their products with the weights; `goes_on` is what is drawn from these for the next minibatch.
     """
 
     def __init__(self, machine: Machine, phase: Any, n_chains: int, device: Device):
         self.machine, self.n_steps = machine, phase.n_steps
         self.back, self.hidden = machine.empty(n_chains)
         self.state: list[Any] = []
+        self.goes_on: Any = None
 
     def n_chains(self, n_rows: int) -> int:
         """Return the number of chains for so many rows."""
@@ -83,9 +84,6 @@ class Restarted:
         self._gibbs(hidden, free, products[:n_chains])
         torch.mm(free, self.machine.weights, out=products[:n_chains])
 
-    def go_on(self, products: Any) -> None:
-        """Stay."""
-
     def _gibbs(self, hidden: Any, free: Any, products: Any) -> None:
         back = self.back[: len(free)]
         self.machine.down(hidden, back, free)
@@ -99,7 +97,7 @@ class Persistent(Restarted):
 
     def __init__(self, machine: Machine, phase: Any, n_chains: int, device: Device):
         super().__init__(machine, phase, phase.n_chains, device)
-        self.state = [self.hidden]
+        self.state, self.goes_on = [self.hidden], self.hidden
 
     def n_chains(self, n_rows: int) -> int:
         """Return the number of chains, whatever the rows."""
@@ -117,10 +115,6 @@ class Persistent(Restarted):
         """Go on, with one product for the chains and the minibatch."""
         self._gibbs(self.hidden, values[:n_chains], products[:n_chains])
         torch.mm(values, self.machine.weights, out=products)
-
-    def go_on(self, products: Any) -> None:
-        """Draw the hidden values of the chains."""
-        self.machine.upper.draw(products, self.machine.stream, self.hidden)
 
 
 class Tempered(Restarted):

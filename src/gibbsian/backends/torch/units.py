@@ -55,17 +55,20 @@ class Side:
         constant = (self.scale * at) * self.biases + (1.0 - at) * self.base
         return (self.scale * at).to(products.dtype) * products + constant.to(products.dtype)
 
-    def means(self, products: Any, stream: Stream, out: Any) -> None:
-        """Fill `out` with expected values."""
+    def means_and_draws(self, products: Any, stream: Stream, shares: Any, means: Any, draws: Any) -> None:
+        """Fill `means` with expected values times each row's share, and `draws` with values of the first rows."""
         if self.fused and self.kind.slope:
-            _fused().two_valued(self, products, stream, means=out)
-        else:
-            out.copy_(self.kind.means(self.fields(products, self.place(stream))))
+            fused().two_valued(self, products, stream, means=means, shares=shares, draws=draws)
+            return
+        fields = self.fields(products, self.place(stream))
+        torch.mul(self.kind.means(fields), shares[:, None], out=means)
+        if draws is not None:
+            draws.copy_(self.kind.draw(fields[: len(draws)], stream))
 
     def draw(self, products: Any, stream: Stream, out: Any, linear: Any = None) -> None:
         """Fill `out` with drawn values, and `linear` with what they add to log-weights as `place` grows."""
         if self.fused and self.kind.slope:
-            _fused().two_valued(self, products, stream, draws=out, new_linear=linear)
+            fused().two_valued(self, products, stream, draws=out, new_linear=linear)
             return
         out.copy_(self.kind.draw(self.fields(products, self.place(stream)), stream))
         if linear is not None:
@@ -78,7 +81,7 @@ class Side:
     def weigh_and_draw(self, products: Any, stream: Stream, linear: Any, sums: Any, out: Any) -> None:
         """Add to `sums` how much a step of a walk makes the other layer's values likelier, and draw this one's."""
         if self.fused and self.kind.slope:
-            _fused().two_valued(self, products, stream, draws=out, sums=sums, old_linear=linear)
+            fused().two_valued(self, products, stream, draws=out, sums=sums, old_linear=linear)
             return
         before, at = self.place(stream, 0), self.place(stream)
         here = self.fields(products, at)
@@ -86,7 +89,8 @@ class Side:
         out.copy_(self.kind.draw(here, stream))
 
 
-def _fused() -> Any:
+def fused() -> Any:
+    """Return Triton's kernels."""
     from gibbsian.backends.torch import fused_units  # which needs Triton
 
     return fused_units

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from gibbsian.backends.device import here, on_device
+from gibbsian.learners import Minibatch
 from gibbsian.samplers import layer_path
-from layered_systems import random_machine
+from layered_systems import data_rows, random_machine
 
 
 def outcome(path, start, fused: bool) -> list[np.ndarray]:
@@ -23,8 +24,24 @@ def outcome(path, start, fused: bool) -> list[np.ndarray]:
     found = [there(np.linspace(0.0, 1.0, 4)), np.asarray(there)]
     upper, means = there.machine.upper, there.products.clone()
     upper.along, upper.places = False, upper.places[2:3]
-    upper.means(there.products, there.machine.stream, means)
+    upper.means_and_draws(there.products, there.machine.stream, there.sums.to(means.dtype), means, None)
     return [*found, means.cpu().numpy()]
+
+
+def epochs(fused: bool) -> list[np.ndarray]:
+    """Parameters after two epochs of uneven minibatches with momentum and penalties."""
+    from gibbsian.backends.torch import layer_epochs
+    from gibbsian.backends.torch.repeated import kept
+
+    rng = np.random.default_rng(1)
+    machine = random_machine("binary", "spin", rng, 7, 5)
+    learner = Minibatch(batch_size=3, momentum=0.3, l1=0.01, l2=0.02, max_iter=2)
+    state = learner.begin(machine, data_rows(rng.integers(0, 2, (10, 7))), rng)
+    plan = learner._plan(state.problem, state.progress, np.random.default_rng(0))
+    fit = kept(state.problem, here(), lambda: layer_epochs.Fit(state.problem, plan, here()))
+    fit.fused = fit.machine.lower.fused = fit.machine.upper.fused = fused
+    progress = learner.step(learner.step(state)[0])[0].progress
+    return [progress.theta, progress.velocity, progress.memory.free.hidden, progress.memory.offsets.hidden]
 
 
 def compare(device: str) -> None:
@@ -36,6 +53,8 @@ def compare(device: str) -> None:
         for precision, tolerance in (("float64", 1e-10), ("float32", 1e-4)):
             with on_device(device, precision):
                 for mine, theirs in zip(*(outcome(path, start, fused) for fused in (True, False)), strict=True):
+                    np.testing.assert_allclose(mine, theirs, atol=tolerance)
+                for mine, theirs in zip(*(epochs(fused) for fused in (True, False)), strict=True):
                     np.testing.assert_allclose(mine, theirs, atol=tolerance)
 
 

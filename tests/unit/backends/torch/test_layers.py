@@ -224,15 +224,15 @@ def test_fits_reach_the_likelihood_that_they_reach_on_the_cpu(dtype, rng):
 
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_a_resumed_fit_goes_on_to_the_same_bits(phase, dtype, tmp_path, rng):
+@pytest.mark.parametrize("device", ["torch", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_resumed_fit_goes_on_to_the_same_bits(phase, dtype, device, tmp_path, rng):
     rows = planted(rng, 100).astype(float)
     rows[3, 2] = np.nan
 
     def fit(epochs, resume=False):
-        learner = Minibatch(max_iter=4, batch_size=30, free_phase=phase, dtype=dtype, schedule="constant")
-        learner = replace(learner, max_iter=epochs)
+        learner = Minibatch(max_iter=epochs, batch_size=30, free_phase=phase, dtype=dtype, schedule="constant")
         return gb.RestrictedBoltzmannMachine(
-            2, learner=learner, random_state=0, device="torch", checkpoint=Checkpoint(tmp_path / "fit", resume=resume)
+            2, learner=learner, random_state=0, device=device, checkpoint=Checkpoint(tmp_path / "fit", resume=resume)
         ).fit(rows)
 
     whole = fit(4)
