@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 
 from gibbsian.backends.device import on_device
+from gibbsian.data import Dataset
 from gibbsian.learners import Minibatch
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.run import run
 from gibbsian.models.layers import BinaryLayer
 from gibbsian.models.restricted import RestrictedModel
-from gibbsian.data import Dataset
 from gibbsian.samplers import Annealing, layer_path
 
 N_VISIBLE, N_HIDDEN, N_ROWS = 784, 500, 60_000

@@ -37,6 +37,8 @@ class DeepMemory(NamedTuple):
 class DeepLessons(Lessons):
     """Clamped less free moments, about the offsets; missing cells are hidden units of their row."""
 
+    on_device = "deep"
+
     def __init__(self, learner: Minibatch, model: DeepModel, rows: EpochRows):
         self.phase: Any = learner.phase(model)
         self.learner, self.rows = learner, rows
@@ -70,6 +72,14 @@ class DeepLessons(Lessons):
         offsets = memory.offsets + OFFSET_SHARE * (_layer_means(posterior.means) - memory.offsets)
         misfit = _misfit(model, posterior)
         return Lesson(gradient.astype(model.theta.dtype, copy=False), DeepMemory(free, offsets), misfit)
+
+    def offset_parts(self, model: DeepModel, memory: DeepMemory) -> list[np.ndarray]:
+        """Return the offsets of the layers from the bottom, a row each."""
+        return np.split(memory.offsets[None], np.cumsum([layer.width for layer in model.layers])[:-1], axis=1)
+
+    def remembered(self, free: Any, offsets: list[np.ndarray]) -> DeepMemory:
+        """Return the memory of a free phase and of such offsets."""
+        return DeepMemory(free, np.hstack(offsets)[0])
 
     def _posterior(self, model: DeepModel, places: np.ndarray) -> Posterior:
         states, missing = self.rows.data.rows(places)

@@ -23,8 +23,8 @@ class Lessons:
     fills_missing = False
     # whether chunks of rows after a fit go on with its chains, instead of new ones
     goes_on = False
-    # whether `backends.torch` has a twin of them
-    on_device = False
+    # what `backends.torch` knows them by, where it does; they then have `offset_parts` and `remembered`
+    on_device = ""
     # by what the rate is divided
     divisor = 1.0
 

@@ -117,7 +117,7 @@ class EpochPlan(NamedTuple):
         The rate of each.
     parts : list of (slice, float, float)
         Parts of theta that are penalised alike, with L1 and L2.
-    momentum, centred, has_prior
+    momentum, centred
         As the learner has them.
     offset_share : float
         How far offsets go towards the means of a minibatch.
@@ -129,7 +129,6 @@ class EpochPlan(NamedTuple):
     parts: list[tuple[slice, float, float]]
     momentum: float
     centred: bool
-    has_prior: bool
     offset_share: float = OFFSET_SHARE
 
 
@@ -260,9 +259,12 @@ class Minibatch(Learner):
         prior, corners = bind_prior(self.log_prior, model.penalised)
         n_rows = seen + float(data.total_weight)
         penalties = SmoothPenalty(0.0, prior, n_rows), corners / n_rows
-        return MinibatchProblem(
+        problem = MinibatchProblem(
             model, rows, lessons_for(model, self, model, rows), scale, repr(self.phase(model)), *penalties
         )
+        if (there := twin("layers")) is not None:
+            there.check_problem(problem, self.log_prior is not None)
+        return problem
 
     def _require_memory(self, model: Any, n_rows: int) -> None:
         """Refuse a fit that would not fit the memory, before it takes any."""
@@ -311,11 +313,9 @@ class Minibatch(Learner):
     def _epoch(self, problem: MinibatchProblem, progress: MinibatchProgress) -> MinibatchProgress:
         """Go through the rows once, in minibatches; the progress that is given stays as it is."""
         rng = seeded(progress.seed, progress.epoch + 1)
-        plan, there, misfit = self._plan(problem, progress, rng), twin("layers"), 0.0
-        if there is None:
-            theta, velocity, memory, filled, misfit = self._taught(problem, progress, plan, rng)
-        else:
-            theta, velocity, memory, filled = there.epoch(problem, progress, plan)
+        plan, there = self._plan(problem, progress, rng), twin("layers")
+        after = self._taught(problem, progress, plan, rng) if there is None else there.epoch(problem, progress, plan)
+        theta, velocity, memory, filled, misfit = after
         moved = sum((plan.rates / (1.0 - self.momentum)).tolist())
         change = np.abs(theta - progress.theta).max() / moved if moved else 0.0
         return replace(
@@ -341,7 +341,6 @@ class Minibatch(Learner):
             parts=self._penalties(problem),
             momentum=self.momentum,
             centred=self.centred,
-            has_prior=self.log_prior is not None,
         )
 
     def _taught(
@@ -354,7 +353,7 @@ class Minibatch(Learner):
         for k, rate in enumerate(plan.rates.tolist()):
             lesson = lessons.teach(model, memory, filled, plan.order[plan.ends[k] : plan.ends[k + 1]], rng)
             gradient = lesson.gradient
-            if plan.has_prior:
+            if self.log_prior is not None:
                 gradient = gradient - problem.smooth(theta)[1].astype(theta.dtype)
             self._move(theta, velocity, gradient, rate, plan.parts)
             memory = lesson.memory

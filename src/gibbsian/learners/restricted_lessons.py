@@ -30,7 +30,7 @@ class RestrictedLessons(Lessons):
 
     fills_missing = True
     goes_on = True
-    on_device = True
+    on_device = "restricted"
 
     def __init__(self, learner: Minibatch, model: RestrictedModel, rows: EpochRows):
         self.phase: Any
@@ -69,6 +69,14 @@ class RestrictedLessons(Lessons):
             free, state = self.phase(model, memory.free, values, rng)
         gradient, means = self.make_gradient(data, free, memory.offsets if self.learner.centred else None)
         return Lesson(gradient, RestrictedMemory(state, memory.offsets.towards(means)), 0.0)
+
+    def offset_parts(self, model: RestrictedModel, memory: RestrictedMemory) -> list[np.ndarray]:
+        """Return the offsets of the layers from the bottom, a row each."""
+        return [part[None] for part in memory.offsets]
+
+    def remembered(self, free: Any, offsets: list[np.ndarray]) -> RestrictedMemory:
+        """Return the memory of a free phase and of such offsets."""
+        return RestrictedMemory(free, Offsets(*(part[0] for part in offsets)))
 
     def value(self, model: RestrictedModel, filled: np.ndarray, misfit: float) -> float:
         """Return what is to fall: minus the pseudolikelihood of some rows, or the error of reconstruction."""

@@ -274,6 +274,15 @@ class RestrictedModel(LayeredModel):
         """Return the machine itself: what models of more layers become when their layers are put on two sides."""
         return self
 
+    def fold(self, vector: np.ndarray) -> np.ndarray:
+        """Return a vector laid out like theta, which the folded machine's is."""
+        return vector
+
+    def fold_values(self, values: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the values of both layers."""
+        visible, hidden = values
+        return visible, hidden
+
     def unfold(self, vector: np.ndarray) -> np.ndarray:
         """Return a vector laid out like the folded machine's theta, which is this one's."""
         return vector

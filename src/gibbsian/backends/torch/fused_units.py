@@ -94,8 +94,9 @@ def two_valued(
 ) -> None:
     """Fill what is given, for rows of products that lie one after the other.
 
-    `means` are those of the units, times the share of each row; `draws` takes values of the first rows; `sums` takes up the growth of the log-weight between two places, the
-    linear term of the other layer's values (`old_linear`) included; `new_linear` takes that of the values drawn.
+    `means` are those of the units, times the share of each row; `draws` takes values of the first rows; `sums` takes up
+    the growth of the log-weight between two places, the linear term of the other layer's values (`old_linear`)
+    included; `new_linear` takes that of the values drawn.
     """
     n_rows, width = products.shape
     quarter = -(-width // 4)
@@ -103,8 +104,9 @@ def two_valued(
     number = 0 if draws is None else stream.next_draw()
     _rows[(n_rows,)](
         products, side.biases, side.base, side.places, stream.clock, stream.key, means, shares, draws, sums,
-        old_linear, new_linear, 0 if draws is None else len(draws), width, quarter, stream.ahead, number, place_step=int(len(side.places) > 1), along=side.along,
-        scale=side.scale, slope=side.kind.slope, low=side.kind.low, strip=min(_STRIP, triton.next_power_of_2(quarter)),
+        old_linear, new_linear, 0 if draws is None else len(draws), width, quarter, stream.ahead, number,
+        place_step=int(len(side.places) > 1), along=side.along, scale=side.scale, slope=side.kind.slope,
+        low=side.kind.low, strip=min(_STRIP, triton.next_power_of_2(quarter)),
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ The offsets stay in their rows from step to step; the others are written by two 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -39,40 +40,73 @@ _SUMS = 4
 _ROWS_AT_ONCE = 4096
 
 
-def epoch(problem: Any, progress: Any, plan: Any) -> tuple[np.ndarray, np.ndarray, Any, np.ndarray]:
-    """Go through the rows once, as planned; return theta, velocity, memory and what stands in missing cells."""
+Outcome = tuple[np.ndarray, np.ndarray, Any, np.ndarray, float]
+
+
+def epoch(problem: Any, progress: Any, plan: Any) -> Outcome:
+    """Go through the rows once, as planned; return theta, velocity, memory, missing cells and the mean misfit."""
     device = here()
     assert device is not None
-    _refuse_others(problem, plan, device)
-    return kept(problem, device, lambda: Fit(problem, plan, device))(problem, progress, plan)
+    return fit_of(problem, plan, device)(problem, progress, plan)
 
 
-def _refuse_others(problem: Any, plan: Any, device: Device) -> None:
-    """Say in one sentence what is not learned on a device."""
+def fit_of(problem: Any, plan: Any, device: Device) -> Fit:
+    """Return what a fit keeps on a device, made for its first epoch."""
+    from gibbsian.backends.torch.deep_epochs import DeepFit  # which is made of this module
+
+    kind = {"restricted": Fit, "deep": DeepFit}[problem.lessons.on_device]
+    return kept(problem, device, lambda: kind(problem, plan, device))
+
+
+def check_problem(problem: Any, has_prior: bool) -> None:
+    """Refuse in one sentence what is not learned on a device."""
     lessons, data = problem.lessons, problem.rows.data
+    phase = getattr(lessons, "phase", None)
     others = [
-        (not lessons.on_device, "learns restricted machines by minibatches, and no deeper ones"),
-        (getattr(lessons.phase, "on_device", None) not in PHASES, "has the free phases 'cd', 'pcd' and 'tempering'"),
-        (plan.has_prior, "cannot ask for the slope of a `log_prior`"),
+        (not lessons.on_device, "learns restricted and deep Boltzmann machines by minibatches"),
+        (getattr(phase, "on_device", "") not in PHASES, "has the free phases 'cd', 'pcd' and 'tempering'"),
+        (has_prior, "cannot ask for the slope of a `log_prior`"),
+        (data.missing is not None and lessons.on_device == "deep", "needs complete rows for a deep machine"),
         (data.missing is not None and data.row_weights is not None, "cannot fill the missing cells of weighted rows"),
     ]
     for unknown, reason in others:
         if unknown:
-            raise ArgumentError(reason, "set `device='cpu'`", argument="device", value=device.place)
+            raise ArgumentError(reason, "set `device='cpu'`", argument="device", value=_place())
+
+
+def _place() -> str:
+    device = here()
+    return "cpu" if device is None else "torch" if not device.is_card else device.place
 
 
 class Fit:
     """What one fit keeps on a device."""
 
+    # the tensors of `shapes_of`
+    theta: Any
+    velocity: Any
+    gradient: Any
+    left: Any
+    right: Any
+    products: Any
+    rows: Any
+    order: Any
+    starts: Any
+    rates: Any
+    misfit: Any
+    # what slopes are multiplied by, and which weights there are, where these are not all
+    slope_scale: float = 1.0
+    pairs: Any = None
+
     def __init__(self, problem: Any, plan: Any, device: Device):
-        model, phase, data = problem.model, problem.lessons.phase, problem.rows.data
+        model, phase, data = problem.model.folded(), problem.lessons.phase, problem.rows.data
         single = device.precision != "float64" or model.theta.dtype == np.float32
         self.dtype = torch.float32 if single else torch.float64
-        sizes, n_rows = np.diff(plan.ends), len(data.states) if data.missing is None else data.n_rows
-        shapes = shapes_of(model, phase, plan, n_rows, data.states.dtype, self.dtype)
+        sizes = np.diff(plan.ends)
+        shapes = shapes_of(problem, plan, self.dtype)
         require_card_memory(
-            predicted_bytes(shapes, phase, model.weights.shape),
-            f"fitting layers of {', '.join(f'{layer.width:,}' for layer in model.layers)} columns",
+            predicted_bytes(shapes, phase),
+            f"fitting layers of {', '.join(f'{layer.width:,}' for layer in problem.model.layers)} columns",
             "ask for fewer hidden units, or fewer chains (`n_chains`)",
         )
         for name, (shape, dtype) in shapes.items():
@@ -84,28 +118,34 @@ class Fit:
         self.slope_matrix = slopes.view(widths)
         self.machine = Machine(model.tempered, biases, weights.view(widths), device, scale=1.0 / model.temperature)
         self.phase = PHASES[phase.on_device](self.machine, phase, len(self.left) - _SUMS - int(sizes.max()), device)
-        self.holes, self.fused = None, device.has_triton
+        self.holes, self.fused, visible = None, device.has_triton, problem.model.visible
         if data.missing is not None:
-            self.holes = device.put(model.visible.spread(data.missing[data.row_of]), torch.bool)
+            self.holes = device.put(visible.spread(data.missing[data.row_of]), torch.bool)
         else:
-            self._put_rows(lambda some: model.visible.encode(data.states[some]))
+            self._put_rows(lambda some: visible.encode(data.states[some]))
         self.starts.copy_(torch.from_numpy(plan.ends[:-1]))
         self.last: tuple[Any, ...] = ()
-        state = [self.theta, self.velocity, self.left, self.right, *self.phase.state]
+        self._prepare(problem, device)
+        state = [self.theta, self.velocity, self.left, self.right, self.misfit, *self.phase.state]
         state += [] if self.holes is None else [self.rows]
         self.runs = {
             size: Repeated(self._step_of(size, plan), self.machine.stream.clock, state) for size in set(sizes.tolist())
         }
 
+    def _prepare(self, problem: Any, device: Device) -> None:
+        """Put what the rows are clamped with on the device: nothing more."""
+
     # -- in and out ---------------------------------------------------------------------------------------------------
-    def __call__(self, problem: Any, progress: Any, plan: Any) -> tuple[np.ndarray, np.ndarray, Any, np.ndarray]:
+    def __call__(self, problem: Any, progress: Any, plan: Any) -> Outcome:
         """Make the steps of an epoch."""
-        if not all(mine is given for mine, given in zip(self.last, _carried(progress), strict=False)) or not self.last:
+        given = progress.theta, progress.velocity, progress.memory, progress.filled
+        if not self.last or any(mine is not part for mine, part in zip(self.last, given, strict=True)):
             self._put(problem, progress)
         data = problem.rows.data
         order = plan.order if self.holes is not None else data.row_of[plan.order]
         self.order.copy_(torch.from_numpy(np.ascontiguousarray(order)))
         self.rates.copy_(torch.from_numpy(plan.rates))
+        self.misfit.zero_()
         self.machine.stream.restart(*map(int, progress.seed), progress.epoch)
         if len(self.runs) == 1:
             next(iter(self.runs.values()))(len(plan.rates))
@@ -113,15 +153,17 @@ class Fit:
             for size in np.diff(plan.ends).tolist():
                 self.runs[size](1)
         self.last = self._got(problem, progress)
-        return self.last
+        return *self.last, float(self.misfit) / len(plan.rates)
 
     def _put(self, problem: Any, progress: Any) -> None:
         """Take up where learning stands."""
-        self.theta.copy_(torch.from_numpy(progress.theta))
-        self.velocity.copy_(torch.from_numpy(progress.velocity))
-        self.left[0] = torch.from_numpy(progress.memory.offsets.visible)
-        self.right[2] = -torch.from_numpy(progress.memory.offsets.hidden)
-        self.phase.put(progress.memory.free)
+        model, memory = problem.model, progress.memory
+        self.theta.copy_(torch.from_numpy(model.fold(progress.theta)))
+        self.velocity.copy_(torch.from_numpy(model.fold(progress.velocity)))
+        lower, upper = model.fold_values(problem.lessons.offset_parts(model, memory))
+        self.left[0] = torch.from_numpy(lower[0])
+        self.right[2] = -torch.from_numpy(upper[0])
+        self.phase.put(memory.free)
         if self.holes is not None:
             rows, visible = problem.rows, problem.model.visible
             self._put_rows(lambda some: rows.values(visible, np.arange(rows.n_rows)[some], progress.filled, np.float64))
@@ -133,19 +175,18 @@ class Fit:
 
     def _got(self, problem: Any, progress: Any) -> tuple[np.ndarray, np.ndarray, Any, np.ndarray]:
         """Return where learning stands, as NumPy."""
-        memory, real = progress.memory, progress.theta.dtype
+        model, real, filled = problem.model, progress.theta.dtype, progress.filled
 
         def array(part: Any) -> np.ndarray:
             return part.cpu().numpy().astype(real)
 
-        offsets = type(memory.offsets)(array(self.left[0]), array(-self.right[2]))
-        memory = memory._replace(free=self.phase.got(memory.free), offsets=offsets)
-        filled = progress.filled
+        offsets = model.unfold_values(array(self.left[:1]), array(-self.right[2:3]))
+        memory = problem.lessons.remembered(self.phase.got(progress.memory.free), offsets)
         if self.holes is not None:
             data = problem.rows.data
             states = problem.model.visible.decode(self.rows.cpu().numpy().astype(np.float64))
             filled = states[data.missing[data.row_of]].astype(filled.dtype)
-        return array(self.theta), array(self.velocity), memory, filled
+        return model.unfold(array(self.theta)), model.unfold(array(self.velocity)), memory, filled
 
     # -- steps --------------------------------------------------------------------------------------------------------
     def _step_of(self, size: int, plan: Any) -> Callable[[int], None]:
@@ -157,20 +198,29 @@ class Fit:
         # by which chains and rows count in differences, and in the means of rows alone
         shares = self.theta.new_full((2, n_free + size), 1.0 / size)
         shares[:, :n_free] = self.theta.new_tensor([[-1.0 / n_free], [0.0]])
+        shares[0] *= self.slope_scale
         signs = -self.theta.new_ones(2, n_free + size)
+        signs[1] /= self.slope_scale
         signs[1, :n_free] = 0.0
         used = slice(None) if plan.centred else slice(_SUMS, None)
-        penalties = [(part, self._numbers(plan.momentum, l1, l2)) for part, l1, l2 in plan.parts]
+        # biases come first, folded or not; the rest are weights, of which the folded machine may have more
+        cuts = [*(part.start for part, _, _ in plan.parts), None]
+        penalties = [
+            (slice(*ends), self._numbers(plan.momentum, l1, l2))
+            for ends, (_, l1, l2) in zip(pairwise(cuts), plan.parts, strict=True)
+        ]
 
         def step(ahead: int) -> None:
             stream = machine.stream
             stream.at_step(ahead)
             self._take_rows(values[n_free:], products[n_free:])
             self.phase.move(values, n_free, products)
-            machine.upper.means_and_draws(products, stream, shares[0], means, self.phase.goes_on)
+            self._take_means(products, n_free, shares[0], means)
             torch.mm(shares, values, out=left[2:4])
             torch.mm(signs, means, out=right[:2])
             torch.mm(left[used].T, right[used], out=self.slope_matrix)
+            if self.pairs is not None:
+                self.slope_matrix *= self.pairs
             if plan.centred:
                 torch.addmv(left[2], self.slope_matrix, right[2], out=self.slopes[0])
                 torch.addmv(right[0], self.slope_matrix.T, left[0], beta=-1.0, alpha=-1.0, out=self.slopes[1])
@@ -205,6 +255,10 @@ class Fit:
         values.copy_(torch.where(self.holes[places], drawn, values))
         self.rows[places] = values.to(self.rows.dtype)
 
+    def _take_means(self, products: Any, n_free: int, shares: Any, means: Any) -> None:
+        """Fill in the hidden means of chains and rows, times their shares; the chains go on."""
+        self.machine.upper.means_and_draws(products, self.machine.stream, shares, means, self.phase.goes_on)
+
     def _move(self, part: slice, numbers: Any) -> None:
         """Make a step in place: momentum, and the penalties of a part of theta."""
         theta, velocity, gradient = self.theta[part], self.velocity[part], self.gradient[part]
@@ -220,41 +274,35 @@ class Fit:
         theta.copy_((theta - threshold).clamp_(min=0.0) + (theta + threshold).clamp_(max=0.0))
 
 
-def _carried(progress: Any) -> tuple[Any, ...]:
-    return progress.theta, progress.velocity, progress.memory, progress.filled
-
-
 # -- memory -----------------------------------------------------------------------------------------------------------
-def shapes_of(
-    model: Any, phase: Any, plan: Any, n_rows: int, states: np.dtype, dtype: Any
-) -> dict[str, tuple[tuple[int, ...], Any]]:
+def shapes_of(problem: Any, plan: Any, dtype: Any) -> dict[str, tuple[tuple[int, ...], Any]]:
     """Return the tensors of a fit: shapes and kinds of numbers."""
+    model, visible, data = problem.model.folded(), problem.model.visible, problem.rows.data
     (width, height), most, n_steps = model.weights.shape, int(np.diff(plan.ends).max()), len(plan.rates)
-    n_free = getattr(phase, "n_chains", most)
-    parameters = ((model.theta.size,), dtype)
+    n_free = getattr(problem.lessons.phase, "n_chains", most)
+    whole = data.states.dtype.kind in "iub" and np.isfinite(visible.n_states)
+    n_rows = len(data.states) if data.missing is None else data.n_rows
     return {
-        **dict.fromkeys(("theta", "velocity", "gradient"), parameters),
+        **dict.fromkeys(("theta", "velocity", "gradient"), ((model.theta.size,), dtype)),
         "left": ((_SUMS + n_free + most, width), dtype),
         "right": ((_SUMS + n_free + most, height), dtype),
         "products": ((n_free + most, height), dtype),
-        "rows": (
-            (n_rows, width),
-            torch.int8 if states.kind in "iub" and np.isfinite(model.visible.n_states) else dtype,
-        ),
+        "rows": ((n_rows, visible.width), torch.int8 if whole else dtype),
         "order": ((len(plan.order),), torch.int64),
         "starts": ((n_steps,), torch.int64),
         "rates": ((n_steps,), torch.float64),
+        "misfit": ((1,), torch.float64),
     }
 
 
-def predicted_bytes(shapes: dict[str, tuple[tuple[int, ...], Any]], phase: Any, widths: tuple[int, int]) -> float:
+def predicted_bytes(shapes: dict[str, tuple[tuple[int, ...], Any]], phase: Any) -> float:
     """Return what a fit takes of the memory of a card.
 
     Besides its tensors these are those of its chains, what the first step is taken back with, and a workspace.
     """
     sizes = {name: float(np.prod(shape)) * dtype.itemsize for name, (shape, dtype) in shapes.items()}
-    (n_rows, _), dtype = shapes["products"]
+    (n_rows, height), dtype = shapes["products"]
     chains = dtype.itemsize * float(getattr(phase, "n_chains", n_rows / 2))
     copies = 2 * len(phase.ladder) if hasattr(phase, "ladder") else 1
-    again = sum(sizes[name] for name in ("theta", "velocity", "left", "right")) + chains * widths[1]
-    return sum(sizes.values()) + copies * chains * sum(widths) + again + WORKSPACE
+    again = sum(sizes[name] for name in ("theta", "velocity", "left", "right")) + chains * height
+    return sum(sizes.values()) + copies * chains * (shapes["left"][0][1] + height) + again + WORKSPACE

@@ -13,11 +13,10 @@ import numpy as np
 import torch
 
 from gibbsian.backends.device import Device, here, require_card_memory
-from gibbsian.backends.torch.layer_epochs import WORKSPACE, epoch
+from gibbsian.backends.torch.layer_epochs import WORKSPACE, check_problem, epoch
 from gibbsian.backends.torch.machines import Machine
 from gibbsian.backends.torch.repeated import Repeated, kept
 from gibbsian.backends.torch.units import units_of
-
 
 # Fields of hidden units, with units of rows changed, that are treated together.
 _MOST_FIELDS = 2**23
@@ -77,8 +76,8 @@ class Walk:
         _require_memory(weights.shape, len(values), device)
         self.seed, self.n_stretches = seed, 0
         self.places = torch.zeros(n_places, dtype=torch.float64, device=device.place)
-        base, biases = ([device.put(part) for part in parts] for parts in zip(*((u.base, u.biases) for u in units)))
-        layers = [part.layer for part in units]
+        biases, base = [device.put(side.biases) for side in units], [device.put(side.base) for side in units]
+        layers = [side.layer for side in units]
         self.machine = Machine(layers, biases, device.put(weights), device, base, places=self.places, along=True)
         (self.values, self.other), (self.back, self.products) = (self.machine.empty(len(values)) for _ in range(2))
         self.values.copy_(torch.from_numpy(values))
@@ -162,4 +161,4 @@ def _require_memory(widths: tuple[int, int], n_rows: int, device: Device) -> Non
     )
 
 
-__all__ = ["epoch", "gibbs", "unit_scores", "walk"]
+__all__ = ["check_problem", "epoch", "gibbs", "unit_scores", "walk"]

@@ -62,8 +62,8 @@ class Stream:
         """Return numbers from [0, 1), each with 32 random bits, or the 24 that a float32 holds."""
         quarter, place = -(-width // 4), self.clock.device
         units, rows = torch.arange(quarter, device=place), torch.arange(n_rows, device=place)[:, None]
-        words = philox(self.key, units, rows, (self.clock + self.ahead) & _WORD, self.next_draw())
-        words = torch.cat(words, dim=1)[:, :width]
+        four = philox(self.key, units, rows, (self.clock + self.ahead) & _WORD, self.next_draw())
+        words = torch.cat(four, dim=1)[:, :width]
         if dtype == torch.float32:
             return (words >> 8).to(dtype) * 2.0**-24
         return words.to(dtype) * 2.0**-32

@@ -1,8 +1,9 @@
 """Layers of units on a device: means, draws and sums of `models.layers`, given the products with the other layer.
 
 The fields of units are ``place * scale * (products + biases) + (1 - place) * base``: place is the inverse temperature
-along a path from independent units (0) to the machine (1), one number or one for each row, a tensor; scale is 1 / T. On a card two-valued units go through one kernel, which
-makes the fields, its random numbers and what is wanted of them in one pass.
+along a path from independent units (0) to the machine (1), one number or one for each row, a tensor; scale is 1 / T. On
+a card two-valued units go through one kernel, which makes the fields, its random numbers and what is wanted of them in
+one pass.
 """
 
 from __future__ import annotations
@@ -96,8 +97,16 @@ def fused() -> Any:
     return fused_units
 
 
+class Discrete:
+    """What units without a measure of their own share."""
+
+    def log_measure(self, values: Any) -> float:
+        """Return zero: all values weigh the same without fields."""
+        return 0.0
+
+
 @dataclass
-class TwoValued:
+class TwoValued(Discrete):
     """Units of two values, 1 and `low`; the odds of 1 are ``exp(slope * field)``."""
 
     slope: float
@@ -109,7 +118,7 @@ class TwoValued:
 
     def draw(self, fields: Any, stream: Stream) -> Any:
         """Draw values."""
-        shares = stream.uniform(*fields.shape, fields.dtype)
+        shares = stream.uniform(len(fields), fields.shape[1], fields.dtype)
         return torch.where(shares < torch.sigmoid(self.slope * fields), 1.0, self.low).to(fields.dtype)
 
     def log_sums(self, fields: Any) -> Any:
@@ -131,14 +140,20 @@ class Gaussian:
 
     def draw(self, fields: Any, stream: Stream) -> Any:
         """Draw values."""
-        return fields * self.variances + stream.normal(*fields.shape, fields.dtype) * self.variances.sqrt()
+        noise = stream.normal(len(fields), fields.shape[1], fields.dtype)
+        return fields * self.variances + noise * self.variances.sqrt()
 
     def log_sums(self, fields: Any) -> Any:
-        """Return the log of the integral over each row, up to a constant."""
-        return 0.5 * (fields.square() * self.variances).sum(dim=1, dtype=torch.float64)
+        """Return the log of the integral over each row."""
+        constant = torch.log(2.0 * np.pi * self.variances)
+        return 0.5 * (fields.square() * self.variances + constant).sum(dim=1, dtype=torch.float64)
+
+    def log_measure(self, values: Any) -> Any:
+        """Return the log-weight of each row of values at zero fields."""
+        return -0.5 * (values.square() / self.variances).sum(dim=1, dtype=torch.float64)
 
 
-class Categorical:
+class Categorical(Discrete):
     """Units with an indicator for each value; shorter units are filled up with values of weight zero."""
 
     slope = 0.0
