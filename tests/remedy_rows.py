@@ -567,6 +567,7 @@ FITS = [
     Row(
         "rbm visible numbers beyond 0 to 1", rbm, {"rows": NUMBERS}, ({"visible": "gaussian"},), "`visible='gaussian'`"
     ),
+    Row("a free phase that no card has", rbm, {"device": "torch", "learner": gb.learners.Minibatch(free_phase="smci")}),
     Row("span-dense without a penalty", fit, {"rows": BITS, "model": gb.FullSpan, "learner": "span-dense", "l2": 0.0}),
 ]
 

@@ -105,31 +105,15 @@ class MinibatchProblem:
 
 
 class EpochPlan(NamedTuple):
-    """What an epoch does, decided before its first step.
+    """What an epoch does, decided before its first step."""
 
-    Parameters
-    ----------
-    order : ndarray
-        The places of the rows, one minibatch after the other.
-    ends : ndarray
-        Where minibatches begin, and the end.
-    rates : ndarray
-        The rate of each.
-    parts : list of (slice, float, float)
-        Parts of theta that are penalised alike, with L1 and L2.
-    momentum, centred
-        As the learner has them.
-    offset_share : float
-        How far offsets go towards the means of a minibatch.
-    """
-
-    order: np.ndarray
-    ends: np.ndarray
-    rates: np.ndarray
-    parts: list[tuple[slice, float, float]]
+    order: np.ndarray  # places of rows, one minibatch after the other
+    ends: np.ndarray  # where minibatches begin, and the end
+    rates: np.ndarray  # of each minibatch
+    parts: list[tuple[slice, float, float]]  # of theta that are penalised alike, with L1 and L2
     momentum: float
     centred: bool
-    offset_share: float = OFFSET_SHARE
+    offset_share: float = OFFSET_SHARE  # how far offsets go towards the means of a minibatch
 
 
 @LEARNERS.register("minibatch", models="layers", epochs=True)

@@ -29,8 +29,7 @@ import torch
 from gibbsian.backends.device import Device, here, require_card_memory
 from gibbsian.backends.torch.machines import PHASES, Machine
 from gibbsian.backends.torch.repeated import Repeated, kept
-from gibbsian.backends.torch.units import fused
-from gibbsian.errors import ArgumentError
+from gibbsian.backends.torch.units import fused, refused
 
 # What matrix products take besides.
 WORKSPACE = 2**25
@@ -71,12 +70,7 @@ def check_problem(problem: Any, has_prior: bool) -> None:
     ]
     for unknown, reason in others:
         if unknown:
-            raise ArgumentError(reason, "set `device='cpu'`", argument="device", value=_place())
-
-
-def _place() -> str:
-    device = here()
-    return "cpu" if device is None else "torch" if not device.is_card else device.place
+            raise refused(reason)
 
 
 class Fit:

@@ -19,7 +19,7 @@ from gibbsian.backends.torch.repeated import Repeated, kept
 from gibbsian.backends.torch.units import units_of
 
 # Fields of hidden units, with units of rows changed, that are treated together.
-_MOST_FIELDS = 2**23
+_MOST_FIELDS = 2**21
 
 
 class Chains:
@@ -58,18 +58,7 @@ def gibbs(machine: Any, values: np.ndarray, n_steps: int, rng: np.random.Generat
 class Walk:
     """Walkers between independent units and a machine, which stay on a device from stretch to stretch.
 
-    Parameters
-    ----------
-    units : pair
-        The layer that walkers have values of and the one that is summed out, each with `layer`, `base` and `biases`.
-    weights : ndarray
-        Between them.
-    values : ndarray
-        Where the walkers start.
-    n_places : int
-        Most places of a stretch.
-    seed : int
-        What their draws follow from.
+    They have values of the first of two units; the second, which are summed out, decide the weights.
     """
 
     def __init__(self, units: Any, weights: np.ndarray, values: np.ndarray, n_places: int, seed: int, device: Device):

@@ -13,21 +13,7 @@ from gibbsian.backends.torch.units import Side, units_of
 
 
 class Machine:
-    """The weights between two layers, what draws one given the other, and where the random numbers come from.
-
-    Parameters
-    ----------
-    layers : pair of Layer
-        The layers, at their temperature.
-    biases : pair of Tensor
-        Fields without the other layer, times the temperature.
-    weights : Tensor of shape (width, width)
-        Between the lower and the upper layer.
-    device : Device
-        Where it is.
-    **settings
-        What else `Side` has: the temperature, independent units and places between them and the machine.
-    """
+    """The weights between two layers, what draws one given the other, and where the random numbers come from."""
 
     def __init__(self, layers: Any, biases: Any, weights: Any, device: Device, base: Any = None, **settings: Any):
         self.weights, self.stream = weights, Stream(device.place)

@@ -26,16 +26,9 @@ def kept(owner: Any, key: Any, make: Callable[[], Any]) -> Any:
 
 
 class Repeated:
-    """A step of tensors that stay in place.
+    """A step of tensors that stay in place, called with its number, counted from the one that the clock shows.
 
-    Parameters
-    ----------
-    step : callable
-        Makes the step of a number, counted from the one that the clock shows.
-    clock : Tensor
-        The number of the next step.
-    state : sequence of Tensor
-        All that a step changes and a later one needs, the clock aside.
+    `state` is all that a step changes and a later one needs, the clock aside.
     """
 
     def __init__(self, step: Callable[[int], None], clock: Any, state: list[Any]):
@@ -44,18 +37,16 @@ class Repeated:
 
     def __call__(self, n_steps: int) -> None:
         """Make so many steps."""
-        many, rest = divmod(n_steps, UNROLLED)
-        for length, times in ((UNROLLED, many), (1, rest)):
-            for _ in range(times):
-                self._make(length)
-
-    def _make(self, length: int) -> None:
         if not self.clock.is_cuda:
-            self._steps(length)
+            for _ in range(n_steps):
+                self._steps(1)
             return
-        if length not in self.graphs:
-            self.graphs[length] = self._captured(length)
-        self.graphs[length].replay()
+        many, rest = divmod(n_steps, UNROLLED)
+        with torch.cuda.device(self.clock.device):
+            for length in [UNROLLED] * many + [1] * rest:
+                if length not in self.graphs:
+                    self.graphs[length] = self._captured(length)
+                self.graphs[length].replay()
 
     def _steps(self, length: int) -> None:
         for ahead in range(length):

@@ -31,13 +31,7 @@ def philox(key: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> tuple[Any, Any, Any,
 
 
 class Stream:
-    """The random numbers of chains that move in steps.
-
-    Parameters
-    ----------
-    place : str
-        PyTorch's name of the device.
-    """
+    """The random numbers of chains that move in steps."""
 
     def __init__(self, place: str):
         self.key, self.clock = torch.zeros(2, dtype=torch.int64, device=place).split(1)

@@ -14,29 +14,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from gibbsian.backends.device import here
 from gibbsian.backends.torch.streams import Stream
 from gibbsian.errors import ArgumentError
 
 
 @dataclass
 class Side:
-    """One layer of a machine on a device.
-
-    Parameters
-    ----------
-    kind : TwoValued, Gaussian, Categorical or Joined
-        Its units.
-    biases, base : Tensor
-        Fields of the machine without the other layer, and of independent units.
-    places : Tensor of float64
-        Inverse temperature, one or one for each row; or those that a walk goes through, the step from one to the next.
-    scale : float
-        One over the temperature of the machine.
-    along : bool
-        Whether the places are those of a walk.
-    fused : bool
-        Whether Triton's kernels are used where they serve.
-    """
+    """One layer of a machine on a device; places are float64, one, one for each row, or those `along` a walk."""
 
     kind: Any
     biases: Any
@@ -231,4 +216,11 @@ def units_of(layer: Any, place: str, dtype: Any) -> Any:
         return Categorical(layer.sizes, place)
     if layer.kind == "joined":
         return Joined([units_of(part, place, dtype) for part in layer.parts], [part.width for part in layer.parts])
-    raise ArgumentError(f"{layer.kind} units are not known to other devices", "set `device='cpu'`")
+    raise refused(f"has no {layer.kind} units")
+
+
+def refused(reason: str) -> ArgumentError:
+    """Return what is said of work that a device does not do."""
+    device = here()
+    name = "cpu" if device is None else device.place if device.is_card else "torch"
+    return ArgumentError(reason, "set `device='cpu'`", argument="device", value=name)

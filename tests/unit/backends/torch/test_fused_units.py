@@ -47,15 +47,18 @@ def epochs(fused: bool) -> list[np.ndarray]:
 def compare(device: str) -> None:
     """Go through kinds of units, precisions, and widths that fill strips and quarters or do not."""
     rng = np.random.default_rng(0)
-    for visible, hidden, sizes in (("binary", "spin", (11, 6)), ("spin", "binary", (5, 1030))):
-        path = layer_path(random_machine(visible, hidden, rng, *sizes, scale=0.3, temperature=1.3), "biases")
-        start = path.draw_base(3, rng)
-        for precision, tolerance in (("float64", 1e-10), ("float32", 1e-4)):
-            with on_device(device, precision):
-                for mine, theirs in zip(*(outcome(path, start, fused) for fused in (True, False)), strict=True):
-                    np.testing.assert_allclose(mine, theirs, atol=tolerance)
-                for mine, theirs in zip(*(epochs(fused) for fused in (True, False)), strict=True):
-                    np.testing.assert_allclose(mine, theirs, atol=tolerance)
+    for precision, tolerance in (("float64", 1e-10), ("float32", 1e-4)):
+        with on_device(device, precision):
+            assert_close([epochs(fused) for fused in (True, False)], tolerance)
+            for visible, hidden, sizes in (("binary", "spin", (11, 6)), ("spin", "binary", (5, 1030))):
+                path = layer_path(random_machine(visible, hidden, rng, *sizes, scale=0.3, temperature=1.3), "biases")
+                start = path.draw_base(3, rng)
+                assert_close([outcome(path, start, fused) for fused in (True, False)], tolerance)
+
+
+def assert_close(pair: list[list[np.ndarray]], tolerance: float) -> None:
+    for mine, theirs in zip(*pair, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=tolerance)
 
 
 def test_by_the_interpreter():
