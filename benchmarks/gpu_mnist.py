@@ -49,7 +49,7 @@ def main(path: str, seconds: float) -> None:
         train, test = (np.unpackbits(bits[name], axis=1).astype(np.int8) for name in ("train", "test"))
     with on_device("cuda"):
         found = {}
-        for rate, n_steps in product((0.02, 0.1), (1, 5)):
+        for rate, n_steps in product((0.1, 0.3), (1, 5)):
             model, took = learned(train[N_HELD_OUT:], TRIAL_EPOCHS, rate, n_steps)
             found[rate, n_steps] = *likelihood(model, train[:N_HELD_OUT], train), took
             print(f"rate {rate}, {n_steps} steps: held out {found[rate, n_steps][:2]}, {took:.1f} s", flush=True)

@@ -57,6 +57,11 @@ class Cuts:
     def __len__(self) -> int:
         return max(1, round(self.n_rows / self.batch_size))
 
+    @property
+    def ends(self) -> np.ndarray:
+        """Where batches begin, and the end of the last."""
+        return np.arange(len(self) + 1) * self.n_rows // len(self)
+
     def __getitem__(self, k: int) -> tuple[int, int]:
         if not 0 <= k < len(self):
             raise IndexError(f"batch {k} of {len(self)}")

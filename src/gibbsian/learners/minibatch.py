@@ -285,7 +285,7 @@ class Minibatch(Learner):
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Learn from every row once."""
         progress = self._epoch(state.problem, state.progress)
-        rate = self._rate(progress.steps - 1, state.problem)
+        rate = self._rate(progress.steps - 1, len(self._cuts(state.problem)))
         info = StepInfo(progress.value, progress.gradient_norm, rate, progress.steps, verdict=progress.verdict)
         if not np.isfinite(progress.gradient_norm):
             remedy = f"lower `learning_rate={self.learning_rate:g}`"
@@ -317,10 +317,10 @@ class Minibatch(Learner):
     def _plan(self, problem: MinibatchProblem, progress: MinibatchProgress, rng: np.random.Generator) -> EpochPlan:
         cuts = self._cuts(problem)
         steps = range(progress.steps, progress.steps + len(cuts))
-        rates = [self._rate(number, problem) / problem.lessons.divisor for number in steps]
+        rates = [self._rate(number, len(cuts)) / problem.lessons.divisor for number in steps]
         return EpochPlan(
             order=rng.permutation(problem.rows.data.draws(rng)),
-            ends=np.array([0, *(cuts[k][1] for k in range(len(cuts)))]),
+            ends=cuts.ends,
             rates=np.array(rates),
             parts=self._penalties(problem),
             momentum=self.momentum,
@@ -371,13 +371,13 @@ class Minibatch(Learner):
     def _cuts(self, problem: MinibatchProblem) -> Cuts:
         return Cuts(problem.rows.data.n_draws, self.batch_size)
 
-    def _rate(self, steps: int, problem: MinibatchProblem) -> float:
-        """Return the rate after so many minibatches."""
+    def _rate(self, steps: int, n_batches: int) -> float:
+        """Return the rate after so many minibatches, of which an epoch has `n_batches`."""
         if isinstance(self.schedule, Decay):
             return self.learning_rate * self.schedule(steps)
         if self.schedule == "constant":
             return self.learning_rate
-        return self.learning_rate * max(0.0, 1.0 - steps / (len(self._cuts(problem)) * self.max_iter))
+        return self.learning_rate * max(0.0, 1.0 - steps / (n_batches * self.max_iter))
 
     # -- results ----------------------------------------------------------------------------------------------------
     def fitted(self, model: Any, state: LearnerState) -> Any:

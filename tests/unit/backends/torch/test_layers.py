@@ -190,9 +190,9 @@ def test_walks_are_those_of_numpy_given_the_same_draws(visible, hidden, summed, 
 def test_annealing_finds_log_z(visible, hidden, rng):
     machine = random_machine(visible, hidden, rng, scale=0.5)
     with on_device("torch"):
-        run = Annealing(n_walkers=200, betas=150).forward(layer_path(machine, rng=rng), rng=rng)
+        run = Annealing(n_walkers=100, betas=100).forward(layer_path(machine, rng=rng), rng=rng)
     assert abs(run.log_partition - log_partition(machine)) < 4 * run.log_partition_stderr < 0.2
-    assert run.states.shape == (200, 5)
+    assert run.states.shape == (100, 5)
 
 
 def test_chains_keep_the_distribution_that_they_start_from(rng):
@@ -229,14 +229,13 @@ def planted(rng, n_rows=2000):
     return v[rng.choice(len(v), n_rows, p=law.sum(axis=1))].astype(int)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_fits_reach_the_likelihood_that_they_reach_on_the_cpu(dtype, rng):
+def test_fits_reach_the_likelihood_that_they_reach_on_the_cpu(rng):
     rows = planted(rng, 800)
-    learner = Minibatch(max_iter=12, learning_rate=0.5, batch_size=50, dtype=dtype)
+    learner = Minibatch(max_iter=12, learning_rate=0.5, batch_size=50, dtype="float32")
     fits = [gb.RestrictedBoltzmannMachine(3, learner=learner, random_state=seed, device=device).fit(rows)
             for device in ("cpu", "torch") for seed in (0, 1)]  # fmt: skip
     cpu, there = np.reshape([fit.score(rows) for fit in fits], (2, 2))
-    assert fits[2].model_.theta.dtype == dtype
+    assert fits[2].model_.theta.dtype == np.float32
     assert abs(cpu.mean() - there.mean()) < 0.02
     assert fits[2].result_.history["log_pseudolikelihood"][-1] == pytest.approx(fits[2].pseudo_score(rows), abs=0.1)
 
