@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from gibbsian.backends.device import Device, here, require_card_memory
-from gibbsian.backends.torch.machines import PHASES, Machine
+from gibbsian.backends.torch.machines import PHASES, Machine, as_numpy
 from gibbsian.backends.torch.repeated import Repeated, kept
 from gibbsian.backends.torch.units import fused, refused
 
@@ -170,17 +170,14 @@ class Fit:
     def _got(self, problem: Any, progress: Any) -> tuple[np.ndarray, np.ndarray, Any, np.ndarray]:
         """Return where learning stands, as NumPy."""
         model, real, filled = problem.model, progress.theta.dtype, progress.filled
-
-        def array(part: Any) -> np.ndarray:
-            return part.cpu().numpy().astype(real)
-
-        offsets = model.unfold_values(array(self.left[:1]), array(-self.right[2:3]))
+        offsets = model.unfold_values(as_numpy(self.left[:1], real), as_numpy(-self.right[2:3], real))
         memory = problem.lessons.remembered(self.phase.got(progress.memory.free), offsets)
         if self.holes is not None:
             data = problem.rows.data
-            states = problem.model.visible.decode(self.rows.cpu().numpy().astype(np.float64))
+            states = problem.model.visible.decode(as_numpy(self.rows, np.float64))
             filled = states[data.missing[data.row_of]].astype(filled.dtype)
-        return model.unfold(array(self.theta)), model.unfold(array(self.velocity)), memory, filled
+        theta, velocity = (model.unfold(as_numpy(part, real)) for part in (self.theta, self.velocity))
+        return theta, velocity, memory, filled
 
     # -- steps --------------------------------------------------------------------------------------------------------
     def _step_of(self, size: int, plan: Any) -> Callable[[int], None]:
@@ -198,10 +195,11 @@ class Fit:
         signs[1, :n_free] = 0.0
         used = slice(None) if plan.centred else slice(_SUMS, None)
         # biases come first, folded or not; the rest are weights, of which the folded machine may have more
-        cuts = [*(part.start for part, _, _ in plan.parts), None]
+        parts = plan.parts if len({part[1:] for part in plan.parts}) > 1 else plan.parts[:1]
+        cuts = [*(part.start for part, _, _ in parts), None]
         penalties = [
             (slice(*ends), self._numbers(plan.momentum, l1, l2))
-            for ends, (_, l1, l2) in zip(pairwise(cuts), plan.parts, strict=True)
+            for ends, (_, l1, l2) in zip(pairwise(cuts), parts, strict=True)
         ]
 
         def step(ahead: int) -> None:

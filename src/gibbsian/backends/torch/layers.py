@@ -14,7 +14,7 @@ import torch
 
 from gibbsian.backends.device import Device, here, require_card_memory
 from gibbsian.backends.torch.layer_epochs import WORKSPACE, check_problem, epoch
-from gibbsian.backends.torch.machines import Machine
+from gibbsian.backends.torch.machines import Machine, as_numpy
 from gibbsian.backends.torch.repeated import Repeated, kept
 from gibbsian.backends.torch.units import units_of
 
@@ -39,7 +39,7 @@ class Chains:
         self.machine.stream.restart(seed)
         self.values.copy_(torch.from_numpy(np.array(values)))
         self.run(n_steps)
-        return self.values.cpu().numpy()
+        return as_numpy(self.values)
 
     def _step(self, ahead: int) -> None:
         self.machine.stream.at_step(ahead)
@@ -52,7 +52,7 @@ def gibbs(machine: Any, values: np.ndarray, n_steps: int, rng: np.random.Generat
     device, n_chains = here(), len(values)
     assert device is not None
     chains = kept(machine, (device, n_chains), lambda: Chains(machine, n_chains, device))
-    return chains(values, n_steps, int(rng.integers(0, 2**63))).astype(np.asarray(values).dtype)
+    return chains(values, n_steps, int(rng.integers(0, 2**63))).astype(np.asarray(values).dtype, copy=False)
 
 
 class Walk:
@@ -81,7 +81,7 @@ class Walk:
         self.places[: len(places)].copy_(torch.from_numpy(np.array(places, np.float64)))
         self.sums.zero_()
         self.run(len(places) - 1)
-        return self.sums.cpu().numpy()
+        return as_numpy(self.sums)
 
     def _step(self, ahead: int) -> None:
         machine = self.machine
@@ -93,7 +93,7 @@ class Walk:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the walkers' values."""
-        return self.values.cpu().numpy().astype(np.float64 if dtype is None else dtype)
+        return as_numpy(self.values, np.float64 if dtype is None else dtype)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -139,7 +139,7 @@ def unit_scores(owner: Any, model: Any, values: Callable[[], np.ndarray], units:
         odds = upper - lower + ((1.0 - visible.low) / model.temperature) * biases[some]
         share = (held[:, :, 0] - visible.low) / (1.0 - visible.low)
         scores.append(share * odds - torch.logaddexp(odds, torch.zeros_like(odds)))
-    return torch.cat(scores).cpu().numpy()
+    return as_numpy(torch.cat(scores))
 
 
 def _require_memory(widths: tuple[int, int], n_rows: int, device: Device) -> None:

@@ -12,6 +12,12 @@ from gibbsian.backends.torch.streams import Stream
 from gibbsian.backends.torch.units import Side, units_of
 
 
+def as_numpy(tensor: Any, dtype: Any = None) -> np.ndarray:
+    """Return a tensor as an array of its own, of a kind of numbers."""
+    array = tensor.to("cpu", copy=True).numpy()
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
 class Machine:
     """The weights between two layers, what draws one given the other, and where the random numbers come from."""
 
@@ -95,7 +101,7 @@ class Persistent(Restarted):
 
     def got(self, memory: Any) -> Any:
         """Return the chains."""
-        return memory._replace(hidden=self.hidden.cpu().numpy().astype(memory.hidden.dtype))
+        return memory._replace(hidden=as_numpy(self.hidden, memory.hidden.dtype))
 
     def move(self, values: Any, n_chains: int, products: Any) -> None:
         """Go on, with one product for the chains and the minibatch."""
@@ -134,7 +140,8 @@ class Tempered(Restarted):
 
     def got(self, memory: Any) -> Any:
         """Return them."""
-        values = self.values.cpu().numpy().reshape(memory.chains.values.shape).astype(memory.chains.values.dtype)
+        before = memory.chains.values
+        values = as_numpy(self.values, before.dtype).reshape(before.shape)
         return memory._replace(chains=memory.chains._replace(values=values, n_steps=np.array(self.count.item())))
 
     def move(self, values: Any, n_chains: int, products: Any) -> None:

@@ -195,6 +195,14 @@ def test_annealing_finds_log_z(visible, hidden, rng):
     assert run.states.shape == (100, 5)
 
 
+def test_adapted_places_are_closer_where_states_change(rng):
+    machine = random_machine("spin", "spin", rng, n_visible=8, n_hidden=8, scale=0.0)
+    strong = machine.replace(np.concatenate([np.zeros(16), np.full(64, 0.8)]))
+    with on_device("torch"):
+        ladder = Annealing(betas=50).adapted(layer_path(strong, "biases"), rng).ladder
+    assert ladder[25] < 0.45
+
+
 def test_chains_keep_the_distribution_that_they_start_from(rng):
     """Started at exact draws they stay there, layer by layer, and the same seed gives the same bits."""
     for visible, hidden in (("binary", "categorical"), ("spin", "spin")):
