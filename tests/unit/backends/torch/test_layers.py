@@ -291,8 +291,8 @@ def rbm_there(**settings):
 
 
 def test_memory_is_asked_for_before_it_is_taken(monkeypatch, x):
-    monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.02")
-    with pytest.raises(TooExpensiveError, match=r"fitting layers of 4, 3 columns needs 32\.\d MiB"):
+    monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.05")
+    with pytest.raises(TooExpensiveError, match=r"fitting layers of 4, 3 columns needs 112\.\d MiB"):
         gb.RestrictedBoltzmannMachine(3, device="torch", random_state=0).fit(x)
 
 
