@@ -66,9 +66,10 @@ def assert_close(pair: list[list[np.ndarray]], tolerance: float) -> None:
         np.testing.assert_allclose(mine, theirs, atol=tolerance)
 
 
-def test_by_the_interpreter():
+def test_by_the_interpreter(monkeypatch):
     if torch.cuda.is_available():
         pytest.skip("kernels are compiled for the card of this machine, and tested there")
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
     compare("torch")
 
 
