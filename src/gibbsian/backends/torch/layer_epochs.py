@@ -31,7 +31,7 @@ from gibbsian.backends.torch.machines import PHASES, Machine, as_numpy
 from gibbsian.backends.torch.repeated import Repeated, kept
 from gibbsian.backends.torch.units import fused, refused
 
-# What matrix products take besides: workspaces of three handles and a little more, as measured on an H200.
+# What matrix products take besides on a card: workspaces of three handles and a little more, as measured on an H200.
 WORKSPACE = 7 * 2**24
 # Rows of sums in both factors of the product.
 _SUMS = 4
@@ -99,7 +99,7 @@ class Fit:
         sizes = np.diff(plan.ends)
         shapes = shapes_of(problem, plan, self.dtype)
         require_card_memory(
-            predicted_bytes(shapes, phase),
+            predicted_bytes(shapes, phase) + WORKSPACE * device.is_card,
             f"fitting layers of {', '.join(f'{layer.width:,}' for layer in problem.model.layers)} columns",
             "ask for fewer hidden units, or fewer chains (`n_chains`)",
         )
@@ -288,13 +288,11 @@ def shapes_of(problem: Any, plan: Any, dtype: Any) -> dict[str, tuple[tuple[int,
 
 
 def predicted_bytes(shapes: dict[str, tuple[tuple[int, ...], Any]], phase: Any) -> float:
-    """Return what a fit takes of the memory of a card.
-
-    Besides its tensors these are those of its chains, what the first step is taken back with, and a workspace.
-    """
+    """Return what a fit takes: its tensors, those of its chains, and what the first step is taken back with."""
     sizes = {name: float(np.prod(shape)) * dtype.itemsize for name, (shape, dtype) in shapes.items()}
-    (n_rows, height), dtype = shapes["products"]
-    chains = dtype.itemsize * float(getattr(phase, "n_chains", n_rows / 2))
-    copies = 2 * len(phase.ladder) if hasattr(phase, "ladder") else 1
-    again = sum(sizes[name] for name in ("theta", "velocity", "left", "right")) + chains * height
-    return sum(sizes.values()) + copies * chains * (shapes["left"][0][1] + height) + again + WORKSPACE
+    (_, width), (n_rows, height), dtype = shapes["left"][0], *shapes["products"]
+    n_places = len(phase.ladder) if hasattr(phase, "ladder") else 1
+    chains = dtype.itemsize * n_places * float(getattr(phase, "n_chains", n_rows / 2))
+    own = {"restarted": 0, "persistent": height, "tempered": width}[phase.on_device]
+    again = sum(sizes[name] for name in ("theta", "velocity", "left", "right")) + chains * own
+    return sum(sizes.values()) + (1 + (n_places > 1)) * chains * (width + height) + again

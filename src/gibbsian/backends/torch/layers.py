@@ -146,7 +146,9 @@ def _require_memory(widths: tuple[int, int], n_rows: int, device: Device) -> Non
     """Refuse chains that would not fit the memory of the device, before they take any."""
     numbers = widths[0] * widths[1] + 3.0 * n_rows * sum(widths)
     require_card_memory(
-        device.dtype.itemsize * numbers + WORKSPACE, f"{n_rows} chains of {sum(widths)} columns", "use fewer of them"
+        device.dtype.itemsize * numbers + WORKSPACE * device.is_card,
+        f"{n_rows} chains of {sum(widths)} columns",
+        "use fewer of them",
     )
 
 

@@ -290,9 +290,22 @@ def rbm_there(**settings):
     return gb.RestrictedBoltzmannMachine(2, learner=Minibatch(**settings), device="torch", random_state=0)
 
 
+@pytest.mark.parametrize("phase", PHASES)
+def test_memory_is_predicted(phase, rng):
+    learner, state = a_fit("binary", "binary", rng, free_phase=PHASES[phase])
+    with on_device("torch"):
+        plan = learner._plan(state.problem, state.progress, rng)
+        fit = layer_epochs.fit_of(state.problem, plan, here())
+    shapes = layer_epochs.shapes_of(state.problem, plan, fit.dtype)
+    chains = [part for part in vars(fit.phase).values() if torch.is_tensor(part) and part.dim() == 2]
+    again = next(iter(fit.runs.values())).state
+    taken = sum(part.nbytes for part in [*(getattr(fit, name) for name in shapes), *set(chains), *again])
+    assert layer_epochs.predicted_bytes(shapes, PHASES[phase]) == pytest.approx(taken, rel=0.05)
+
+
 def test_memory_is_asked_for_before_it_is_taken(monkeypatch, x):
-    monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.05")
-    with pytest.raises(TooExpensiveError, match=r"fitting layers of 4, 3 columns needs 112\.\d MiB"):
+    monkeypatch.setattr(layer_epochs, "predicted_bytes", lambda *_: 2.0**60)
+    with pytest.raises(TooExpensiveError, match="fitting layers of 4, 3 columns needs"):
         gb.RestrictedBoltzmannMachine(3, device="torch", random_state=0).fit(x)
 
 
