@@ -126,7 +126,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
     precision: str = choice(
         "auto",
         "Numbers on a card: 'auto' is float32 with long sums in float64 ('torch': float64); 'tf32' multiplies matrices "
-        "by short numbers. Learners with a dtype of their own keep to it.",
+        "by short numbers. Where a learner has a dtype of its own, the shorter of the two counts.",
         *PRECISIONS,
     )
 
