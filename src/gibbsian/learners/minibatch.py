@@ -391,7 +391,9 @@ class Minibatch(Learner):
         return self.max_iter
 
     def kept(self, state: LearnerState) -> LearnerState | None:
-        """Return the state where learning goes on after a fit with its chains."""
+        """Return the state where learning goes on after a fit with its chains; a device forgets it."""
+        if (there := twin("layers")) is not None:
+            there.forget(state.problem)
         return state if state.problem.lessons.goes_on else None
 
     def for_layers(self) -> Minibatch:

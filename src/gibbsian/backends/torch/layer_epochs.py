@@ -62,8 +62,8 @@ def check_problem(problem: Any, has_prior: bool) -> None:
     lessons, data = problem.lessons, problem.rows.data
     phase = getattr(lessons, "phase", None)
     others = [
-        (not lessons.on_device, "learns restricted and deep Boltzmann machines by minibatches"),
-        (getattr(phase, "on_device", "") not in PHASES, "has the free phases 'cd', 'pcd' and 'tempering'"),
+        (not lessons.on_device, "learns only restricted and deep Boltzmann machines by minibatches"),
+        (getattr(phase, "on_device", "") not in PHASES, "has only the free phases 'cd', 'pcd' and 'tempering'"),
         (has_prior, "cannot ask for the slope of a `log_prior`"),
         (data.missing is not None and lessons.on_device == "deep", "needs complete rows for a deep machine"),
         (data.missing is not None and data.row_weights is not None, "cannot fill the missing cells of weighted rows"),

@@ -15,7 +15,7 @@ import torch
 from gibbsian.backends.device import Device, here, require_card_memory
 from gibbsian.backends.torch.layer_epochs import WORKSPACE, check_problem, epoch
 from gibbsian.backends.torch.machines import Machine, as_numpy
-from gibbsian.backends.torch.repeated import Repeated, kept
+from gibbsian.backends.torch.repeated import Repeated, forget, kept
 from gibbsian.backends.torch.units import units_of
 
 # Fields of hidden units, with units of rows changed, that are treated together.
@@ -152,4 +152,4 @@ def _require_memory(widths: tuple[int, int], n_rows: int, device: Device) -> Non
     )
 
 
-__all__ = ["check_problem", "epoch", "gibbs", "unit_scores", "walk"]
+__all__ = ["check_problem", "epoch", "forget", "gibbs", "unit_scores", "walk"]

@@ -27,6 +27,7 @@ from layered_systems import (
 torch = pytest.importorskip("torch")
 layer_epochs = pytest.importorskip("gibbsian.backends.torch.layer_epochs")
 layers = pytest.importorskip("gibbsian.backends.torch.layers")
+repeated = pytest.importorskip("gibbsian.backends.torch.repeated")
 from gibbsian.backends.torch.streams import Stream, philox  # noqa: E402
 
 PHASES = {
@@ -270,8 +271,11 @@ def test_a_resumed_fit_goes_on_to_the_same_bits(phase, dtype, device, tmp_path, 
 @pytest.mark.parametrize(
     ("fit", "reason"),
     [
-        (lambda x: gb.DeepBeliefNetwork((2, 2), device="torch", random_state=0).fit(x), "learns restricted and deep"),
-        (lambda x: rbm_there(free_phase="smci").fit(x), "has the free phases 'cd', 'pcd' and 'tempering'"),
+        (
+            lambda x: gb.DeepBeliefNetwork((2, 2), device="torch", random_state=0).fit(x),
+            "learns only restricted and deep",
+        ),
+        (lambda x: rbm_there(free_phase="smci").fit(x), "has only the free phases 'cd', 'pcd' and 'tempering'"),
         (lambda x: rbm_there(log_prior="normal:1").fit(x), "cannot ask for the slope of a log_prior"),
         (lambda x: deep_there().fit([[None, 0], [1, 1], [0, 1]]), "needs complete rows"),
         (lambda x: rbm_there().fit([[None, 0], [1, 1], [0, 1]], sample_weight=[1, 2, 2]), "missing cells of weighted"),
@@ -307,6 +311,13 @@ def test_memory_is_asked_for_before_it_is_taken(monkeypatch, x):
     monkeypatch.setattr(layer_epochs, "predicted_bytes", lambda *_: 2.0**60)
     with pytest.raises(TooExpensiveError, match="fitting layers of 4, 3 columns needs"):
         gb.RestrictedBoltzmannMachine(3, device="torch", random_state=0).fit(x)
+
+
+def test_a_device_forgets_a_fit_that_is_over_and_learns_on_from_its_state(x):
+    machine = rbm_there().fit(x)
+    assert machine._state.problem not in repeated._KEPT
+    before = machine.model_.theta
+    assert (machine.partial_fit(x).model_.theta != before).any()
 
 
 def test_philox_gives_the_numbers_of_its_authors():
