@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 import gibbsian as gb
+import gpu_layers
 from gibbsian.backends.device import Device, on_device
 from gibbsian.backends.flip_layout import FlipLayout
 from gibbsian.backends.torch import gibbs, products, span, triton_gibbs, triton_span
@@ -251,6 +252,12 @@ def full_span(device: Device) -> Iterator[Figure]:
     for bits in (20, 30, 32, 33):
         yield from span_figures(device, bits)
         torch.cuda.empty_cache()
+
+
+@work
+def machines_of_layers(device: Device) -> Iterator[Figure]:
+    for name, measured, ask, unit in gpu_layers.works():
+        yield Figure(name, measured(), unit, ask)
 
 
 def table(figures: list[Figure]) -> str:

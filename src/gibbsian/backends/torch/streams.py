@@ -12,22 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from gibbsian.backends.torch.philox import philox
+
 _WORD = 0xFFFFFFFF
-_ROUND_A, _ROUND_B = 0xD2511F53, 0xCD9E8D57
-_KEY_A, _KEY_B = 0x9E3779B9, 0xBB67AE85
-
-
-def philox(key: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> tuple[Any, Any, Any, Any]:
-    """Return four 32-bit numbers, in int64, of a 64-bit key and four counters that broadcast."""
-    low, high = key & _WORD, (key >> 32) & _WORD
-    for _ in range(10):
-        # the product wraps, but its two halves are what they are
-        first, second = c0 * _ROUND_A, c2 * _ROUND_B
-        c0 = ((second >> 32) & _WORD) ^ c1 ^ low
-        c2 = ((first >> 32) & _WORD) ^ c3 ^ high
-        c1, c3 = second & _WORD, first & _WORD
-        low, high = (low + _KEY_A) & _WORD, (high + _KEY_B) & _WORD
-    return c0, c1, c2, c3
 
 
 class Stream:
@@ -56,7 +43,8 @@ class Stream:
         """Return numbers from [0, 1), each with 32 random bits, or the 24 that a float32 holds."""
         quarter, place = -(-width // 4), self.clock.device
         units, rows = torch.arange(quarter, device=place), torch.arange(n_rows, device=place)[:, None]
-        four = philox(self.key, units, rows, (self.clock + self.ahead) & _WORD, self.next_draw())
+        counter = (units, rows, (self.clock + self.ahead) & _WORD, torch.full_like(self.clock, self.next_draw()))
+        four = philox(counter, (self.key & _WORD, (self.key >> 32) & _WORD))
         words = torch.cat(four, dim=1)[:, :width]
         if dtype == torch.float32:
             return (words >> 8).to(dtype) * 2.0**-24

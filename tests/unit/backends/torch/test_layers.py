@@ -28,7 +28,7 @@ torch = pytest.importorskip("torch")
 layer_epochs = pytest.importorskip("gibbsian.backends.torch.layer_epochs")
 layers = pytest.importorskip("gibbsian.backends.torch.layers")
 repeated = pytest.importorskip("gibbsian.backends.torch.repeated")
-from gibbsian.backends.torch.streams import Stream, philox  # noqa: E402
+from gibbsian.backends.torch.streams import Stream  # noqa: E402
 
 PHASES = {
     "cd": RestartedBlockChains(n_steps=2),
@@ -318,13 +318,3 @@ def test_a_device_forgets_a_fit_that_is_over_and_learns_on_from_its_state(x):
     assert machine._state.problem not in repeated._KEPT
     before = machine.model_.theta
     assert (machine.partial_fit(x).model_.theta != before).any()
-
-
-def test_philox_gives_the_numbers_of_its_authors():
-    """Known answers of the Random123 library."""
-    for key, counter, expected in (
-        (0, [0] * 4, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
-        (-1, [0xFFFFFFFF] * 4, [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
-    ):
-        words = philox(torch.tensor([key]), *(torch.tensor([part]) for part in counter))
-        assert [word.item() for word in words] == expected
