@@ -48,6 +48,8 @@ class StandardErrors(Shown):
         The variables.
     notes : tuple of str
         What to keep in mind.
+    monte_carlo : ndarray of shape (n_parameters,), optional
+        The part of the errors that the samples of a Monte Carlo learner add to those of the data; None without any.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class StandardErrors(Shown):
     model: Model
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    monte_carlo: np.ndarray | None = None
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -153,11 +156,11 @@ def standard_errors(
     learner, shares = fitted_learner(machine), RowShares.of(data, weights)
     settled = _settle_kind(kind, learner)
     model = machine.model_
-    covariance = _covariance(learner, model, data, shares, settled, max_seconds)
+    covariance, sampled = _covariance(learner, model, data, shares, settled, max_seconds)
     penalised = getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0)
     notes = ("the bias of the penalty is not in the standard errors",) if penalised else ()
     reported = model if getattr(learner, "l1", 0.0) else model.canonical()
-    return StandardErrors(covariance, settled, shares.n_rows, reported, machine.names_, notes)
+    return StandardErrors(covariance, settled, shares.n_rows, reported, machine.names_, notes, sampled)
 
 
 def confidence_intervals(
@@ -250,8 +253,8 @@ def _settle_kind(kind: str, learner: Learner) -> str:
 
 def _covariance(
     learner: Any, model: Any, data: Dataset, shares: RowShares, kind: str, max_seconds: float
-) -> np.ndarray:
-    """Of the parameters that are reported; NaN at couplings that an L1 penalty set to zero."""
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Of the parameters that are reported, NaN at couplings that an L1 penalty set to zero; and what samples add."""
     equations_of = getattr(learner, "equations", None)
     if equations_of is None:
         name = getattr(learner, "registered_name", type(learner).__name__)
@@ -261,31 +264,36 @@ def _covariance(
         )
     information.check_cost(model.theta.size, data.n_states, max_seconds)
     equations = equations_of(model, data, max_seconds)
-    size = len(equations.jacobian)
-    if getattr(learner, "l1", 0.0):
-        return _sparse_covariance(learner, model, equations, shares, kind)
-    l2, gauge = getattr(learner, "l2", 0.0), _gauge(model)
-    inverse = _inverse_on(gauge, equations.jacobian, l2)
-    carry = gauge if equations.carry is None else equations.carry.T
-    carried = inverse if carry is None else carry @ inverse
+    carried, carry = _inverse_for(learner, model, equations)
     if kind == "fisher":
-        return (carried if carry is None else carried @ carry.T) / shares.n_rows
-    return carried @ information.variance_of_mean_score(equations.scores, shares, size) @ carried.T
-
-
-def _sparse_covariance(learner: Any, model: Any, equations: Equations, shares: RowShares, kind: str) -> np.ndarray:
-    """Of the parameters that an L1 penalty left, as if the others had never been candidates."""
-    size = len(equations.jacobian)
-    estimated = (model.theta != 0) | ~model.penalised
-    chosen = np.ix_(estimated, estimated)
-    inverse = _inverse((equations.jacobian + learner.l2 * np.eye(size))[chosen])
-    covariance = np.full((size, size), np.nan)
-    if kind == "fisher":
-        covariance[chosen] = inverse / shares.n_rows
+        covariance = (carried if carry is None else carried @ carry.T) / shares.n_rows
     else:
-        filling = information.variance_of_mean_score(equations.scores, shares, size)[chosen]
-        covariance[chosen] = inverse @ filling @ inverse.T
-    return covariance
+        size = len(equations.jacobian)
+        covariance = carried @ information.variance_of_mean_score(equations.scores, shares, size) @ carried.T
+    if getattr(learner, "l1", 0.0):
+        zero = (model.theta == 0) & model.penalised
+        covariance[zero] = covariance[:, zero] = np.nan
+    if equations.noise is None:
+        return covariance, None
+    sampled = carried @ equations.noise.T
+    return covariance + sampled @ sampled.T, np.sqrt(np.square(sampled).sum(axis=1))
+
+
+def _inverse_for(learner: Any, model: Any, equations: Equations) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return how the parameters that are reported follow from the scores, and from those that are estimated."""
+    if getattr(learner, "l1", 0.0):
+        return _inverse_on((model.theta != 0) | ~model.penalised, equations.jacobian, learner.l2), None
+    gauge = _gauge(model)
+    inverse = _inverse_along(gauge, equations.jacobian, getattr(learner, "l2", 0.0))
+    carry = gauge if equations.carry is None else equations.carry.T
+    return inverse if carry is None else carry @ inverse, carry
+
+
+def _inverse_on(chosen: np.ndarray, jacobian: np.ndarray, l2: float) -> np.ndarray:
+    """Invert the equations of the parameters that an L1 penalty left, as if the others had never been candidates."""
+    inverse, both = np.zeros_like(jacobian), np.ix_(chosen, chosen)
+    inverse[both] = _inverse((jacobian + l2 * np.eye(len(jacobian)))[both])
+    return inverse
 
 
 def _gauge(model: Any) -> np.ndarray | None:
@@ -295,7 +303,7 @@ def _gauge(model: Any) -> np.ndarray | None:
     return np.array([model.replace(unit).canonical().theta for unit in np.eye(model.theta.size)]).T
 
 
-def _inverse_on(gauge: np.ndarray | None, jacobian: np.ndarray, l2: float) -> np.ndarray:
+def _inverse_along(gauge: np.ndarray | None, jacobian: np.ndarray, l2: float) -> np.ndarray:
     """Invert the equations; without a penalty only along what the gauge leaves, because the rest is not determined."""
     if l2 or gauge is None:
         return _inverse(jacobian + l2 * np.eye(len(jacobian)))
