@@ -249,7 +249,7 @@ class MonteCarloLikelihood(WithPrior):
         gradient = subgradient(now.theta, function(now.theta)[1], problem.walk.l1)
         coarse = _ratio(stderr, problem.data_error) / self.precision
         noise = 0.0
-        if coarse <= 1.0 or now.n_draws >= self._n_draws(np.inf):
+        if coarse <= 1.05 or now.n_draws >= self._n_draws(np.inf):
             noise = _within(np.abs(gradient), np.hypot(stderr, now.stderr) / temperature)
         theta, worth, evaluations = _walked(problem.walk, function, now.theta, stderr / temperature)
         evaluations += now.evaluations
