@@ -11,8 +11,8 @@ from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.diagnostics import data_moments
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.estimators.machine import Machine
-from gibbsian.learners import LEARNERS, Learner, as_learner
+from gibbsian.estimators import Estimator
+from gibbsian.learners import Learner
 from gibbsian.models import Model
 from gibbsian.objectives import Equations, Likelihood
 from gibbsian.scikit import check_is_fitted
@@ -106,7 +106,7 @@ class StandardErrors(Shown):
 
 
 def standard_errors(
-    machine: Machine,
+    machine: Estimator,
     X: Any,
     kind: Literal["auto", "sandwich", "fisher"] = "auto",
     *,
@@ -118,8 +118,8 @@ def standard_errors(
 
     Parameters
     ----------
-    machine : Machine
-        Fitted by exact likelihood, by an objective on flip costs such as pseudolikelihood, or nodewise.
+    machine : Estimator
+        Fitted by exact or Monte Carlo likelihood, by EM, by an objective on flip costs such as pseudolikelihood, or nodewise.
     X : array, frame, path or Dataset
         The data it was fitted on.
     kind : {"auto", "sandwich", "fisher"}
@@ -152,19 +152,17 @@ def standard_errors(
     ('sandwich', (17, 17))
     """
     check_is_fitted(machine)
-    data = drop_empty_rows(machine._read(X, sample_weight=sample_weight))
-    learner, shares = fitted_learner(machine), RowShares.of(data, weights)
-    settled = _settle_kind(kind, learner)
     model = machine.model_
+    data = machine._shown(model, drop_empty_rows(machine._read(X, sample_weight=sample_weight)))
+    learner, shares = fitted_learner(machine, data), RowShares.of(data, weights)
+    settled = _settle_kind(kind, learner)
     covariance, sampled = _covariance(learner, model, data, shares, settled, max_seconds)
-    penalised = getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0)
-    notes = ("the bias of the penalty is not in the standard errors",) if penalised else ()
     reported = model if getattr(learner, "l1", 0.0) else model.canonical()
-    return StandardErrors(covariance, settled, shares.n_rows, reported, machine.names_, notes, sampled)
+    return StandardErrors(covariance, settled, shares.n_rows, reported, names_of(machine), _notes(machine, learner), sampled)
 
 
 def confidence_intervals(
-    machine: Machine,
+    machine: Estimator,
     X: Any,
     level: float = 0.95,
     kind: Literal["auto", "sandwich", "fisher"] = "auto",
@@ -216,26 +214,33 @@ def check_same_data(machine: Any, data: Dataset) -> None:
         )
 
 
-def fitted_learner(machine: Machine) -> Learner:
+def fitted_learner(machine: Estimator, data: Dataset) -> Learner:
     """Return the learner of a fitted machine, also where ``"auto"`` chose it."""
     provenance = machine.result_.provenance
-    if reason := getattr(machine.model_, "unidentified", ""):
-        raise ArgumentError(reason, "compare scores, or what is asked of the model, over bootstrap samples")
     if "converted_from" in provenance:
         raise ArgumentError(
             f"the machine was converted from the coding {provenance['converted_from']}, in which its "
             "penalties and biases were set",
             "ask the machine as it was fitted",
         )
-    if not isinstance(machine.learner, str):
-        return machine.learner
-    name = provenance.get("learner", machine.learner)
-    if name not in LEARNERS:
-        raise ArgumentError(
-            f"the machine was fitted by {name}, which its file does not hold", "set machine.learner to that object"
-        )
-    penalties = {name: provenance.get(name, getattr(machine, name, None)) for name in ("l1", "l2", "log_prior")}
-    return as_learner(name, **penalties)
+    return machine._learner_of_fit(data)
+
+
+def names_of(machine: Any) -> tuple[str, ...]:
+    """Return the names of the variables of a model, hidden ones included where they are its variables."""
+    return getattr(machine, "variable_names_", machine.names_)
+
+
+def _notes(machine: Any, learner: Any) -> tuple[str, ...]:
+    """Say what to keep in mind."""
+    penalised = getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0)
+    notes = {
+        "the bias of the penalty is not in the standard errors": penalised,
+        "functions were chosen by the same rows: errors are as if they had been given": machine.model_.theta.size
+        and getattr(machine.model_, "is_full_span", False),
+        getattr(machine.model_, "exchangeable", ""): True,
+    }
+    return tuple(note for note, holds in notes.items() if note and holds)
 
 
 def _settle_kind(kind: str, learner: Learner) -> str:
@@ -283,9 +288,8 @@ def _inverse_for(learner: Any, model: Any, equations: Equations) -> tuple[np.nda
     """Return how the parameters that are reported follow from the scores, and from those that are estimated."""
     if getattr(learner, "l1", 0.0):
         return _inverse_on((model.theta != 0) | ~model.penalised, equations.jacobian, learner.l2), None
-    gauge = _gauge(model)
-    inverse = _inverse_along(gauge, equations.jacobian, getattr(learner, "l2", 0.0))
-    carry = gauge if equations.carry is None else equations.carry.T
+    carry = _gauge(model) if equations.carry is None else equations.carry.T
+    inverse = _inverse_along(carry if equations.carry is None else None, equations.jacobian, getattr(learner, "l2", 0.0))
     return inverse if carry is None else carry @ inverse, carry
 
 
