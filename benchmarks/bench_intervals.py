@@ -123,7 +123,9 @@ def main(given: Sequence[str] = ("--tables", "20")) -> None:
     parser.add_argument("--tables", type=int, default=20)
     asked = parser.parse_args(given)
     warnings.simplefilter("ignore")
-    print(f"95% intervals that hold the truth, {asked.tables} tables of {N_ROWS} rows: mean, least and most of a parameter")
+    print(
+        f"95% intervals that hold the truth, {asked.tables} tables of {N_ROWS} rows: mean, least, most of a parameter"
+    )
     for name in KINDS:
         if not asked.kinds or any(name.startswith(kind) for kind in asked.kinds):
             began = time.process_time()

@@ -53,7 +53,8 @@ def _check_time(evaluate: Any, n_evaluations: int, size: int, max_seconds: float
     seconds = n_evaluations * (time.perf_counter() - began)
     if seconds > max_seconds:
         raise TooExpensiveError(
-            f"the information about {size} parameters would take about {seconds:.2g} s, but `max_seconds={max_seconds:g}`",
+            f"the information about {size} parameters would take about {seconds:.2g} s, but "
+            f"`max_seconds={max_seconds:g}`",
             "raise `max_seconds`, or use `gibbsian.uncertainty.bootstrap`",
         )
 

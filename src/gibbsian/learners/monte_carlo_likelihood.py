@@ -1,9 +1,9 @@
 """Maximum likelihood where nothing can be summed: rounds of chains, and the likelihood as their draws see it.
 
-With draws ``x_k`` of the model at theta_0, ``log Z(theta) - log Z(theta_0) = log mean exp((theta - theta_0) . S(x_k) / T)``
-(Geyer and Thompson 1992), a convex function of theta that is right near theta_0. A round draws, walks down that function
-as far as the draws can be trusted, and the next one draws again where it ended. Only energies and means of statistics are
-asked of a model, so that every exponential family with a sampler has it.
+With draws ``x_k`` at theta_0, ``log Z(theta) - log Z(theta_0) = log mean exp((theta - theta_0) . S(x_k) / T)`` (Geyer
+and Thompson 1992), a convex function of theta that is right near theta_0. A round draws, walks down that function as
+far as the draws can be trusted, and the next one draws again where it ended. Only energies and means of statistics
+are asked of a model, so that every exponential family with a sampler has it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations import PersistentChains
 from gibbsian.expectations.clamped import CLAMPED, Expectation, present_means, shrunk_means
-from gibbsian.learners.base import LEARNERS, LearnerState
+from gibbsian.inference import predict_cost
+from gibbsian.inference.missing import clamped_seconds
+from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
 from gibbsian.learners.hidden import choose_clamped, start_of_free_phase
 from gibbsian.learners.moment_matching import CLAMPED_HELP
 from gibbsian.learners.noisy_steps import from_independent
@@ -40,12 +42,17 @@ TRUSTED = 1 / 3
 FIRST_SHARE, GROWTH = 32.0, 2.0
 # Chains are read in so many groups, whose means give the Monte Carlo error.
 MOST_GROUPS = 50
-# A walk on the draws of one round ends when its gradient is, in the root of the mean square, this part of its Monte Carlo
-# error; sooner where there are few draws a parameter, of which the noise would be learned.
-RESIDUAL, MOST_STEPS = 0.05, 50
+# A walk on the draws of one round ends when its gradient is, in the root of the mean square, this part of its Monte
+# Carlo error; sooner where there are few draws a parameter, of which the noise would be learned.
+RESIDUAL, MOST_STEPS = 0.2, 50
 # Sweeps before the first draw of the first round, and of the others, where the model has hardly changed; draws of a
 # chain that repeat each other are taken so many sweeps apart at most.
 BURN_IN, BURN_IN_AGAIN, MOST_THIN = 200, 20, 64
+# A Monte Carlo error this many times the one that was asked for is that error.
+ENOUGH = 1.05
+# Moments that are this many times as far off as where a round began, and as its error, say that it has led astray: then
+# only this share of the way is taken. Before the first round they may be anywhere.
+FURTHER, BACK, NOWHERE = 3.0, 0.25, float(np.finfo(np.float64).max)
 # Pseudolikelihood, where learning begins, need not be solved to the end.
 START_STEPS = 200
 # Draws a parameter that the information is taken from: its inverse is then right to a twentieth.
@@ -54,12 +61,19 @@ DRAWS_A_PARAMETER = 20
 
 @dataclass(frozen=True)
 class _Progress:
-    """The answer so far, the chains, how long they run, and the Monte Carlo error of the round before."""
+    """The answer so far, the chains, how long they run, the Monte Carlo error of the round before, and where it was.
+
+    `mismatch` is that of the moments where the round before began, in standard errors of the data.
+    """
 
     theta: np.ndarray
     chains: ChainState
     posterior: Any
     stderr: np.ndarray
+    before: np.ndarray
+    chains_before: ChainState
+    mismatch: float
+    trusted: float
     n_draws: int
     thin: int
     round: int
@@ -159,13 +173,15 @@ class Reweighted:
 class MonteCarloLikelihood(WithPrior):
     """Maximum likelihood by rounds of Markov chains (Geyer and Thompson 1992).
 
-    Learning starts at pseudolikelihood. Every round draws from the model and walks down the likelihood as the reweighted
-    draws see it, by quasi-Newton steps about the mean, while they are worth a third of as many; the next round, with up
-    to twice as many draws, starts there. It ends when their Monte Carlo error is the part `precision` of the data's own
-    standard error and the moments agree within it. The answer then has that error beside the one of the data: with a
-    quarter, all errors are 3% larger than those of exact likelihood. `gibbsian.uncertainty.standard_errors` has both.
+    Learning starts at pseudolikelihood, or at independent columns where that has better moments. Every round draws from
+    the model and walks down the likelihood as the reweighted draws see it, by quasi-Newton steps about the mean, while
+    they are worth a third of as many; the next round, with up to twice as many draws, starts there. A fit ends when the
+    Monte Carlo error is the part `precision` of the data's own standard error and the moments agree within it. The
+    answer has that error beside the one of the data: with a quarter, errors are 3% larger than those of exact
+    likelihood. `gibbsian.uncertainty.standard_errors` has both.
 
-    Chains that do not mix keep their error large, and rounds go on until ``max_iter``.
+    Chains that do not mix keep the error large, and rounds go on until ``max_iter``. With missing cells or hidden units
+    a round is a step of EM: the data's statistics are expected under the model of its beginning.
 
     Examples
     --------
@@ -208,21 +224,34 @@ class MonteCarloLikelihood(WithPrior):
             statistics = model.mean_statistics(data.states, data.weights)
         error = moment_errors(model, data)
         problem = _Problem(model, statistics, clamped, self._smooth_of(model, data), self._walk(model, data), error)
-        start, zeros = self._begin(model, data), np.zeros_like(model.theta)
         n_draws = self._n_draws(max(data.total_weight / self.precision**2 / FIRST_SHARE, 2.0 * model.theta.size))
+        starts, zeros = chains.init(model, rows, rng), np.zeros_like(model.theta)
+        theta = self._begin(problem, data, starts, n_draws)
         return LearnerState(
-            problem, _Progress(start, chains.init(model, rows, rng), posterior, zeros, n_draws, 1, 0, 0, 0.0)
+            problem, _Progress(theta, starts, posterior, zeros, theta, starts, NOWHERE, TRUSTED, n_draws, 1, 0, 0, 0.0)
         )
 
-    def _begin(self, model: Model, data: Dataset) -> np.ndarray:
-        """Return the parameters of pseudolikelihood, where learning would begin at zero and rows are complete."""
+    def _begin(self, problem: _Problem, data: Dataset, chains: ChainState, n_draws: int) -> np.ndarray:
+        """Return where learning begins when nothing is said: at pseudolikelihood, or at independent columns.
+
+        The moments say where. Of strongly related columns pseudolikelihood may put most of the weight on states that no
+        row is near.
+        """
         from gibbsian.learners.objective import MPLE
         from gibbsian.learners.run import run
 
+        model = problem.model
+        apart = from_independent(model, data).theta
         if model.theta.any() or model.n_hidden or data.has_missing:
-            return from_independent(model, data).theta
+            return apart
         learner = MPLE(l1=self.l1, l2=self.l2, log_prior=self.log_prior)
-        return run(learner, model, data, 0, max_iter=START_STEPS, tol=1e-4).model.theta
+        related = run(learner, model, data, 0, max_iter=START_STEPS, tol=1e-4).model.theta
+
+        def mismatch(theta: np.ndarray) -> float:
+            draws, _ = self._draw(model.replace(theta), chains, n_draws, 1, BURN_IN)
+            return _ratio(draws.mean - problem.statistics, problem.data_error)
+
+        return min((related, apart), key=mismatch)
 
     def _walk(self, model: Model, data: Dataset) -> Minimisation:
         """Return how the parameters move on the draws of a round: about the mean, in the metric of the likelihood."""
@@ -247,21 +276,51 @@ class MonteCarloLikelihood(WithPrior):
         stderr = np.hypot(draws.stderr, data_noise)
         function = Reweighted(draws, data, problem.smooth)
         gradient = subgradient(now.theta, function(now.theta)[1], problem.walk.l1)
-        coarse = _ratio(stderr, problem.data_error) / self.precision
+        norm, evaluations = float(np.abs(gradient).max(initial=0.0)), now.evaluations + 1
+        coarse, mismatch = (_ratio(size, problem.data_error) for size in (stderr, temperature * gradient))
+        figures = {"draws": float(len(draws.flat)), "worth": 0.0, "error": coarse}
+        if mismatch > FURTHER * max(now.mismatch, coarse):
+            back = self._turned_back(now, evaluations)
+            return LearnerState(problem, back), StepInfo(np.nan, norm, BACK, evaluations, details=figures)
         noise = 0.0
-        if coarse <= 1.05 or now.n_draws >= self._n_draws(np.inf):
+        if coarse <= ENOUGH * self.precision or now.n_draws >= self._n_draws(np.inf):
             noise = _within(np.abs(gradient), np.hypot(stderr, now.stderr) / temperature)
-        theta, worth, evaluations = _walked(problem.walk, function, now.theta, stderr / temperature)
-        evaluations += now.evaluations
-        n_draws = now.n_draws
-        if worth >= TRUSTED:
-            n_draws = self._n_draws(n_draws * self.n_chains * float(np.clip(1.1 * coarse**2, 1.0, GROWTH)))
-        thin = int(np.clip(round(now.thin * draws.repeats / 2), 1, MOST_THIN))
-        new = _Progress(theta, chains, posterior, stderr, n_draws, thin, now.round + 1, evaluations, noise)
-        figures = {"draws": float(len(draws.flat)), "worth": worth, "error": coarse * self.precision}
-        norm = float(np.abs(gradient).max(initial=0.0))
-        return LearnerState(problem, new), StepInfo(
-            float("nan"), norm, 1.0, evaluations, noise=noise, details=figures
+        theta, figures["worth"], extra = _walked(problem.walk, function, now, stderr / temperature)
+        n_draws, thin = self._next(draws, now.n_draws, now.thin, coarse)
+        new = _Progress(
+            theta=theta,
+            chains=chains,
+            posterior=posterior,
+            stderr=stderr,
+            before=now.theta,
+            chains_before=chains,
+            mismatch=mismatch,
+            trusted=max(TRUSTED, now.trusted**2),
+            n_draws=n_draws if figures["worth"] else now.n_draws,
+            thin=thin,
+            round=now.round + 1,
+            evaluations=evaluations + extra,
+            noise=noise,
+        )
+        return LearnerState(problem, new), StepInfo(np.nan, norm, 1.0, new.evaluations, noise=noise, details=figures)
+
+    def _turned_back(self, now: _Progress, evaluations: int) -> _Progress:
+        """Return to near where the round before began, because its draws led astray, and trust them less."""
+        return replace(
+            now,
+            theta=now.before + BACK * (now.theta - now.before),
+            chains=now.chains_before,
+            trusted=np.sqrt(now.trusted),
+            round=now.round + 1,
+            evaluations=evaluations,
+            noise=0.0,
+        )
+
+    def _next(self, draws: Draws, n_draws: int, thin: int, coarse: float) -> tuple[int, int]:
+        """Return how many draws a chain makes next, and how many sweeps apart, given the Monte Carlo error of these."""
+        growth = float(np.clip(1.1 * (coarse / self.precision) ** 2, 1.0, GROWTH))
+        return self._n_draws(n_draws * self.n_chains * growth), int(
+            np.clip(round(thin * draws.repeats / 2), 1, MOST_THIN)
         )
 
     def _n_draws(self, n_samples: float) -> int:
@@ -292,12 +351,15 @@ class MonteCarloLikelihood(WithPrior):
         """Return the likelihood equations, their derivatives by draws, with the Monte Carlo error of a last round."""
         if data.has_missing or model.n_hidden or self.log_prior is not None:
             what = "a prior" if self.log_prior is not None else "missing cells or hidden units"
-            raise ArgumentError(f"errors of Monte Carlo likelihood are not known with {what}", "use `gibbsian.uncertainty.bootstrap`")
+            raise ArgumentError(
+                f"errors of Monte Carlo likelihood are not known with {what}", "use `gibbsian.uncertainty.bootstrap`"
+            )
         size = model.theta.size
         seconds = DRAWS_A_PARAMETER * size * size**2 / FLOPS_PER_SECOND
         if seconds > max_seconds:
             raise TooExpensiveError(
-                f"the information about {size:,} parameters would take about {seconds:.2g} s, but `max_seconds={max_seconds:g}`",
+                f"the information about {size:,} parameters would take about {seconds:.2g} s, but "
+                f"`max_seconds={max_seconds:g}`",
                 "raise `max_seconds`, or use `gibbsian.uncertainty.bootstrap`",
             )
         draws = self._last_round(model, data)
@@ -314,12 +376,10 @@ class MonteCarloLikelihood(WithPrior):
         n_draws = self._n_draws(data.total_weight / self.precision**2)
         while True:
             draws, state = self._draw(model, state, n_draws, thin, burn_in)
-            coarse = _ratio(draws.stderr, error) / self.precision
-            if coarse <= 1.1 or n_draws >= self._n_draws(np.inf):
+            coarse, burn_in = _ratio(draws.stderr, error), BURN_IN_AGAIN
+            if coarse <= ENOUGH * self.precision or n_draws >= self._n_draws(np.inf):
                 return draws
-            thin = int(np.clip(round(thin * draws.repeats / 2), 1, MOST_THIN))
-            n_draws = self._n_draws(n_draws * self.n_chains * float(np.clip(1.1 * coarse**2, 1.0, GROWTH)))
-            burn_in = BURN_IN_AGAIN
+            n_draws, thin = self._next(draws, n_draws, thin, coarse)
 
 
 def _clamped_phase(problem: _Problem, model: Model, posterior: Any) -> tuple[np.ndarray, np.ndarray, Any]:
@@ -337,7 +397,7 @@ def _ratio(parts: np.ndarray, whole: np.ndarray) -> float:
 
 
 def _within(gradient: np.ndarray, error: np.ndarray) -> float:
-    """Return what of the largest entry may be noise: as much as keeps largest and mean square entry where noise has them.
+    """Return what of the largest entry may be noise, by the largest and by the mean square entry.
 
     Of p entries of noise the largest is near ``sqrt(2 log 2p)`` errors, and the mean square near one.
     """
@@ -349,29 +409,29 @@ def _within(gradient: np.ndarray, error: np.ndarray) -> float:
 
 
 def _walked(
-    walk: Minimisation, function: Reweighted, theta: np.ndarray, error: np.ndarray
+    walk: Minimisation, function: Reweighted, now: _Progress, error: np.ndarray
 ) -> tuple[np.ndarray, float, int]:
-    """Walk down until the gradient is far within its noise, or the draws are worth too little; say what they are worth."""
+    """Walk down until the gradient is within its noise, or the draws are worth too little (then it returns zero)."""
     walk = replace(walk, function=function)
-    state, draws = walk.start(theta), function.draws
-    least = np.clip(np.sqrt(theta.size * draws.repeats / len(draws.flat)), RESIDUAL, 1.0)
+    state, draws = walk.start(now.theta), function.draws
+    least = np.clip(np.sqrt(now.theta.size * draws.repeats / len(draws.flat)), RESIDUAL, 1.0)
     for _ in range(MOST_STEPS):
         if _ratio(subgradient(state.theta, state.gradient, walk.l1), error) <= least:
             break
         after, info = walk.step(state)
-        if function.worth(after.theta) < TRUSTED:
-            return _edge(function, state.theta, after.theta), 0.0, info.evaluations
+        if function.worth(after.theta) < now.trusted:
+            return _edge(function, state.theta, after.theta, now.trusted), 0.0, info.evaluations
         state = after
         if info.stalled:
             break
     return state.theta, function.worth(state.theta), state.evaluations
 
 
-def _edge(function: Reweighted, inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
-    """Go from a point where the draws are trusted towards one where they are not, while they are; values fall all along."""
+def _edge(function: Reweighted, inside: np.ndarray, outside: np.ndarray, trusted: float) -> np.ndarray:
+    """Go from a point where draws are trusted towards one where they are not, while they are: values fall all along."""
     for share in 0.5 ** np.arange(1, 30):
         theta = inside + share * (outside - inside)
-        if function.worth(theta) >= TRUSTED:
+        if function.worth(theta) >= trusted:
             return theta
     return inside
 
@@ -384,3 +444,47 @@ def _covariance(model: Model, rows: np.ndarray) -> np.ndarray:
         centred = model.statistics(rows[first : first + STATES_AT_ONCE]) - mean
         covariance += centred.T @ centred
     return covariance / (len(rows) - 1)
+
+
+@LEARNERS.register("likelihood")
+@declared(frozen=True)
+class AnyLikelihood(WithPrior):
+    """Maximum likelihood: exact where one evaluation is quick, else by Monte Carlo (``"mcmle"``).
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]
+    >>> gb.BoltzmannMachine(learner="likelihood").fit(rows).result_.reason          # two columns: exact
+    'converged after ... steps: gradient ...'
+    """
+
+    objective: ClassVar[Likelihood] = Likelihood()
+
+    max_seconds: float = number(1.0, "Exact while one evaluation is predicted to take no longer.", above=0)
+
+    def __post_init__(self) -> None:
+        check(self)
+        check_prior(self.log_prior)
+
+    def chosen(self, model: Model, data: Dataset) -> Learner:
+        """Return the learner that suits a model and data."""
+        seconds = predict_cost(model).seconds + (clamped_seconds(model, data) if data.has_missing else 0.0)
+        name = "mle" if seconds <= self.max_seconds else "mcmle"
+        return as_learner(name, l1=self.l1, l2=self.l2, log_prior=self.log_prior)
+
+    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
+        """Prepare the learner that was chosen."""
+        learner = self.chosen(model, data)
+        state = learner.init(model, data, rng)
+        return LearnerState((learner, state.problem), state.progress)
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Take one step of it."""
+        learner, problem = state.problem
+        after, info = learner.step(LearnerState(problem, state.progress))
+        return LearnerState((learner, after.problem), after.progress), info
+
+    def equations(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Equations:
+        """Return the equations that it solves."""
+        return self.chosen(model, data).equations(model, data, max_seconds)  # type: ignore[attr-defined]

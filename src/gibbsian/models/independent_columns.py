@@ -96,7 +96,9 @@ class IndependentColumnsMixture(ExponentialMixture):
 
     def parameter_names(self, names: Sequence[str]) -> list[str]:
         """Return a label for each parameter: a class, or a column, the code of its value and the class."""
-        values = [f"{name}={code}" for name, size in zip(names, np.diff(self.starts), strict=True) for code in range(size)]
+        values = [
+            f"{name}={code}" for name, size in zip(names, np.diff(self.starts), strict=True) for code in range(size)
+        ]
         classes = range(self.n_components)
         return [*(f"weights[{a}]" for a in classes), *(f"P({value} | {a})" for a in classes for value in values)]
 

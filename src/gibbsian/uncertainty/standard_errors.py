@@ -119,7 +119,8 @@ def standard_errors(
     Parameters
     ----------
     machine : Estimator
-        Fitted by exact or Monte Carlo likelihood, by EM, by an objective on flip costs such as pseudolikelihood, or nodewise.
+        Fitted by exact or Monte Carlo likelihood, by EM, by an objective on flip costs such as pseudolikelihood, or
+        nodewise.
     X : array, frame, path or Dataset
         The data it was fitted on.
     kind : {"auto", "sandwich", "fisher"}
@@ -136,6 +137,9 @@ def standard_errors(
     Notes
     -----
     Of models whose tables leave a gauge open (Potts, Markov random fields) the errors are those of the zero-sum gauge.
+    Hidden units and classes can be exchanged, so that errors are those of the maximum that was found; shares of classes
+    sum to one and mean directions have unit norm, and the errors keep to that. Functions of a full-span model are taken
+    as given, though the same rows have chosen them. Where a learner solves no equations, `bootstrap` refits.
     Where cells are missing and the learner completes them, the derivatives go through the completions as well.
 
     A penalty pulls estimates towards zero. Its L2 part enters the curvature, but intervals around penalised estimates
@@ -158,7 +162,9 @@ def standard_errors(
     settled = _settle_kind(kind, learner)
     covariance, sampled = _covariance(learner, model, data, shares, settled, max_seconds)
     reported = model if getattr(learner, "l1", 0.0) else model.canonical()
-    return StandardErrors(covariance, settled, shares.n_rows, reported, names_of(machine), _notes(machine, learner), sampled)
+    return StandardErrors(
+        covariance, settled, shares.n_rows, reported, names_of(machine), _notes(machine, learner), sampled
+    )
 
 
 def confidence_intervals(
@@ -289,7 +295,9 @@ def _inverse_for(learner: Any, model: Any, equations: Equations) -> tuple[np.nda
     if getattr(learner, "l1", 0.0):
         return _inverse_on((model.theta != 0) | ~model.penalised, equations.jacobian, learner.l2), None
     carry = _gauge(model) if equations.carry is None else equations.carry.T
-    inverse = _inverse_along(carry if equations.carry is None else None, equations.jacobian, getattr(learner, "l2", 0.0))
+    inverse = _inverse_along(
+        carry if equations.carry is None else None, equations.jacobian, getattr(learner, "l2", 0.0)
+    )
     return inverse if carry is None else carry @ inverse, carry
 
 
