@@ -92,6 +92,8 @@ def coverage(name: str, n_tables: int) -> tuple[float, float, float, str]:
         machine.fit(drawn)
         if name in UNPLACED:
             wanted = nearest_order(truth.model_, machine.model_)
+        if hasattr(truth.model_, "scale"):
+            wanted = in_units_of(machine.model_, truth.model_)
         if machine.model_.theta.size != wanted.size or not np.array_equal(*map(functions, (machine, truth))):
             other += 1
             continue
@@ -103,6 +105,14 @@ def coverage(name: str, n_tables: int) -> tuple[float, float, float, str]:
     shares = np.nanmean(np.array(held)[:, ~np.isnan(held).all(axis=0)], axis=0)
     remark = f"{other} tables gave other functions" if other else ""
     return float(shares.mean()), float(shares.min()), float(shares.max()), remark
+
+
+def in_units_of(fitted: Any, truth: Any) -> np.ndarray:
+    """Return the parameters of a normal distribution in the standard units of a fit."""
+    mean = truth.centre + truth.scale * np.linalg.solve(truth.precision, truth.theta[: truth.n_variables])
+    precision = truth.precision * np.outer(fitted.scale / truth.scale, fitted.scale / truth.scale)
+    i, j = truth.graph.edges.T
+    return np.concatenate([precision @ ((mean - fitted.centre) / fitted.scale), np.diag(precision), precision[i, j]])
 
 
 def nearest_order(truth: Any, fitted: Any) -> np.ndarray:

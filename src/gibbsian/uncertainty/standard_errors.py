@@ -137,7 +137,8 @@ def standard_errors(
     Notes
     -----
     Of models whose tables leave a gauge open (Potts, Markov random fields) the errors are those of the zero-sum gauge.
-    Hidden units and classes can be exchanged, so that errors are those of the maximum that was found; shares of classes
+    Of numbers they are those of parameters in the standard units of the fit, which are taken as given. Hidden units and
+    classes can be exchanged, so that errors are those of the maximum that was found; shares of classes
     sum to one and mean directions have unit norm, and the errors keep to that. Functions of a full-span model are taken
     as given, though the same rows have chosen them. Where a learner solves no equations, `bootstrap` refits.
     Where cells are missing and the learner completes them, the derivatives go through the completions as well.
