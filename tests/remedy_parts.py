@@ -1515,7 +1515,7 @@ OTHERS = [
         lambda max_seconds=60.0, how=gb.uncertainty.standard_errors: errors_in(
             max_seconds, how, fit(learner="mcmle", l2=0.1, random_state=0), BITS
         ),
-        {"max_seconds": 3e-8},
+        {"max_seconds": 3e-7},
         ({"max_seconds": 60.0}, {"max_seconds": OUT, "how": gb.uncertainty.bootstrap}),
         "raise `max_seconds`",
     ),
