@@ -51,7 +51,7 @@ def test_a_restricted_machine_has_the_errors_of_its_joint_form():
 
 
 def test_one_class_of_numbers_has_the_textbook_errors():
-    rows = [*np.random.default_rng(0).normal(3.0, 2.0, (500, 3)), 100.0, 0.0, 0.0]
+    rows = np.random.default_rng(0).normal([103.0, 3.0, 3.0], 2.0, (500, 3))
     machine = gb.GaussianMixture(1, random_state=0).fit(rows)
     errors, variance = standard_errors(machine, rows), machine.variances_[0]
     mean, spread = np.sqrt(variance / 500), variance * np.sqrt(2 / (3 * 500))
