@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from concurrent.futures import BrokenExecutor
@@ -37,6 +38,7 @@ from remedy_rows import (
     BITS,
     CATEGORIES,
     HOLES,
+    IMPLIED,
     NUMBERS,
     QUICK,
     TWINS,
@@ -51,6 +53,7 @@ from remedy_rows import (
     span,
     stream,
     structure,
+    within,
 )
 
 THREE = gb.graphs.complete(3)
@@ -1470,12 +1473,111 @@ def stacked(together):
     return gb.DeepBeliefNetwork((2, 2), learner=learner, random_state=0).fit(BITS)
 
 
+def errors_of_rbm(learner, how=gb.uncertainty.standard_errors):
+    machine = rbm(learner=learner, max_iter=40, l2=0.1)
+    return errors_in(60.0, how, machine, BITS)
+
+
+def errors_in(max_seconds, how, machine, rows):
+    if how is gb.uncertainty.bootstrap:
+        return how(machine, rows, 3, random_state=0)
+    return how(machine, rows, max_seconds=max_seconds)
+
+
+def machines_in_a_mixture():
+    return gb.MachineMixture(2, machine=gb.BoltzmannMachine(l2=0.1), random_state=0, n_init=1, tol=0.01).fit(BITS)
+
+
+def collapsed(n_components):
+    machine = gb.GaussianMixture(n_components, random_state=0).fit(NUMBERS)
+    trouble = "class 1 is a single point" if n_components > 1 else ""
+    machine.model_ = dataclasses.replace(machine.model_, trouble=trouble)
+    return machine
+
+
 OTHERS = [
     Row(
         "errors of hidden units",
-        lambda how: how(asked("rbm")),
+        errors_of_rbm,
+        {"learner": "auto"},
+        ({"how": gb.uncertainty.bootstrap},),
+        "bootstrap",
+    ),
+    Row(
+        "errors of hidden units by chains",
+        errors_of_rbm,
+        {"learner": "mcmle"},
+        ({"how": gb.uncertainty.bootstrap},),
+        "bootstrap",
+    ),
+    Row(
+        "errors by chains in too little time",
+        lambda max_seconds=60.0, how=gb.uncertainty.standard_errors: errors_in(
+            max_seconds, how, fit(learner="mcmle", l2=0.1, random_state=0), BITS
+        ),
+        {"max_seconds": 3e-7},
+        ({"max_seconds": 60.0}, {"max_seconds": OUT, "how": gb.uncertainty.bootstrap}),
+        "raise `max_seconds`",
+    ),
+    Row(
+        "errors of classes in too little time",
+        lambda max_seconds=60.0, how=gb.uncertainty.standard_errors: errors_in(
+            max_seconds, how, gb.GaussianMixture(1, random_state=0).fit(NUMBERS), NUMBERS
+        ),
+        {"max_seconds": 1e-5},
+        ({"max_seconds": 60.0}, {"max_seconds": OUT, "how": gb.uncertainty.bootstrap}),
+        "raise `max_seconds`",
+    ),
+    Row(
+        "errors of classes at the edge",
+        lambda how=gb.uncertainty.standard_errors: errors_in(
+            60.0, how, gb.MachineMixture(3, random_state=0).fit(IMPLIED), IMPLIED
+        ),
+        {},
+        ({"how": gb.uncertainty.bootstrap},),
+        "bootstrap",
+    ),
+    Row(
+        "rounds of draws beyond memory",
+        within,
+        {
+            "call": lambda **how: fit(
+                learner=gb.learners.MonteCarloLikelihood(l2=0.1, precision=0.01, **how), max_iter=2, random_state=0
+            ),
+            "gibibytes": 1e-4,
+            "max_draws": 2**20,
+        },
+        ({"max_draws": 200},),
+        "lower `max_draws`",
+    ),
+    Row(
+        "errors of hard classes",
+        lambda how=gb.uncertainty.standard_errors: errors_in(
+            60.0, how, gb.HardKMeans(2, random_state=0).fit(NUMBERS), NUMBERS
+        ),
+        {},
+        ({"how": gb.uncertainty.bootstrap},),
+        "bootstrap",
+    ),
+    Row(
+        "errors of machines in a mixture",
+        lambda how=gb.uncertainty.standard_errors: errors_in(60.0, how, machines_in_a_mixture(), BITS),
+        {},
+        ({"how": gb.uncertainty.bootstrap},),
+        "bootstrap",
+    ),
+    Row(
+        "errors of a degenerate mixture",
+        lambda n_components: gb.uncertainty.standard_errors(collapsed(n_components), NUMBERS),
+        {"n_components": 2},
+        ({"n_components": 1},),
+        "fit fewer classes",
+    ),
+    Row(
+        "errors of an average of models",
+        lambda how: how(gb.FullSpan(n_averages=2, random_state=0).fit(BITS)),
         {"how": lambda machine: gb.uncertainty.standard_errors(machine, BITS)},
-        ({"how": lambda machine: rbm(BITS.sample(frac=1.0, replace=True, random_state=0)).score(BITS)},),
+        ({"how": lambda machine: machine.score(BITS)},),
         "compare scores",
     ),
     Row(

@@ -8,7 +8,8 @@ from capabilities import PAGE, capabilities, learners, page
 
 # Why something can be refused, whatever is built: a new reason needs a place here, and a second thought.
 FACTS = (
-    "are not identified",
+    "does not end at a maximum of the likelihood",
+    "errors are not normal",
     "unit norm ties all cells of a row together",
     "say nothing of one that is never seen",
     "no exponential family",

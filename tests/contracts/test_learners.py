@@ -75,7 +75,7 @@ def test_learns_in_both_codings_with_and_without_biases(name, domain, rng):
             assert machine.result_.converged, machine.result_.reason
 
 
-@pytest.mark.parametrize("learner", ["mle", "mple", "rm", "mpf", "cd", "pcd", "online"])
+@pytest.mark.parametrize("learner", ["mle", "mple", "rm", "mpf", "cd", "pcd", "mcmle", "online"])
 @pytest.mark.parametrize(("model", "domain"), models_with_domains(4), ids=lambda part: getattr(part, "name", part))
 def test_general_learners_come_near_the_law_of_every_model(learner, model, domain):
     """Those that see a model through its verbs alone: ten times nearer than the uniform law (Kullback and Leibler)."""

@@ -186,7 +186,8 @@ def _print_end(reports: list[Report], page: Path | None) -> None:
 
 
 def _summary(reports: list[Report], page: Path | None) -> dict[str, Any]:
-    holds = [verdict.holds for report in reports for verdict in report.verdicts]
+    verdicts = [verdict.holds for report in reports for verdict in report.verdicts]
+    holds = [verdict for verdict in verdicts if verdict is not None]
     return {
         "experiments": [report.record() for report in reports],
         "claims": len(holds),

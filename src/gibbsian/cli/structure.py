@@ -128,7 +128,7 @@ def intervals(
 
 def _strongest(machine: Any, errors: Any, level: float, top: int) -> dict[str, Any]:
     """Return the strongest interactions of each kind with their errors and the ends of their intervals."""
-    limits, theta, start = errors.intervals(level), machine.model_.theta, 0
+    limits, theta, start = errors.intervals(level), errors.model.theta, 0
     tables = {}
     for title, named in machine.statistics().items():
         part = slice(start, start + len(named))

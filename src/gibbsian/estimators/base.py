@@ -38,7 +38,7 @@ from gibbsian.estimators.penalty import ChoosesPenalty
 from gibbsian.estimators.queries import Asking
 from gibbsian.estimators.reported import Reported
 from gibbsian.estimators.row_questions import filled_frame, keeps_columns, unusual_cells, unusual_rows
-from gibbsian.learners.base import Learner, is_penalised
+from gibbsian.learners.base import LEARNERS, Learner, as_learner, is_penalised
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learners.result import FitResult, HeldOut, Trace
 from gibbsian.learners.run import run
@@ -174,6 +174,19 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
     def _learner(self, model: Any, data: Dataset) -> Learner:
         """Return what learns."""
         raise NotImplementedError
+
+    def _learner_of_fit(self, data: Dataset) -> Learner:
+        """Return what has learned the parameters, also where ``"auto"`` chose it, without starts around it."""
+        if not isinstance(self.learner, str):
+            return self.learner
+        provenance = self.result_.provenance
+        name = provenance.get("learner", self.learner)
+        if name not in LEARNERS:
+            raise ArgumentError(
+                f"the machine was fitted by {name}, which its file does not hold", "set machine.learner to that object"
+            )
+        penalties = {name: provenance.get(name, getattr(self, name, None)) for name in ("l1", "l2", "log_prior")}
+        return as_learner(name, **penalties)
 
     def _chunk_start(self, data: Dataset, rng: np.random.Generator) -> Any:
         """Return the model that learning from chunks starts from."""

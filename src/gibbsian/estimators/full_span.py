@@ -186,6 +186,15 @@ class FullSpan(SpanQuestions, Estimator):
         given["l2"] = self._l2 or (one_over(data) if dense and isinstance(self.l2, str) else 0.0)
         return self._around(as_learner(self._asked, **given))
 
+    def _learner_of_fit(self, data: Dataset) -> Learner:
+        """Return exact likelihood of the functions in use, as if they had been given."""
+        if self.model_.n_hidden or self.n_averages or self.candidates is not None:
+            raise ArgumentError(
+                "parameters of several models, or of hidden variables, have no errors of their own",
+                "compare scores over rows that were not seen",
+            )
+        return as_learner("mle", l2=self.result_.provenance.get("l2", 0.0))
+
     def _around(self, learner: Learner) -> Learner:
         """Put hidden variables, several starts and averages around a learner, as they are asked for."""
         from gibbsian.learners.span_ensembles import SpanBagging
@@ -209,6 +218,8 @@ class FullSpan(SpanQuestions, Estimator):
         """Refuse tables that do not fit; say which columns hold one value only."""
         fits = learner.learner if hasattr(learner, "n_init") else learner
         if not hasattr(fits, "require_memory"):
+            if model.theta.size:
+                return
             raise ArgumentError(
                 "learns the parameters of given functions, and a full-span model begins without any",
                 argument="learner",

@@ -21,7 +21,7 @@ from gibbsian.models import PairwiseModel
 from gibbsian.settings import declared, flag, free, positional, whole
 
 # Learners that take variables which are never seen.
-LEARNERS_OF_HIDDEN = ("em", "mle", "mple", "mcl", "pcd", "cd", "smci-pcd")
+LEARNERS_OF_HIDDEN = ("em", "mle", "mcmle", "mple", "mcl", "pcd", "cd", "smci-pcd")
 
 
 @ESTIMATORS.register("hidden", about="two values a column, hidden units coupled to columns or each other")

@@ -115,6 +115,9 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
     def _learner(self, model: Any, data: Dataset) -> Learner:
         return self._learner_named(self._asked, epochs=self.max_iter).for_layers()
 
+    def _learner_of_fit(self, data: Dataset) -> Learner:
+        return self._learner(self.model_, data)
+
     def _chunk_learner(self, model: Any, data: Dataset) -> Learner:
         if hasattr(self, "model_"):
             self._check_same(model)

@@ -144,6 +144,12 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         """Learn the classes, and return the most probable one of each row."""
         return self.fit(X, y, sample_weight=sample_weight).labels_
 
+    def _learner_of_fit(self, data: Dataset) -> Learner:
+        learner: Any = self._learner(self.model_, data)
+        while hasattr(learner, "learner"):  # starts and stages around it
+            learner = learner.learner
+        return learner
+
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
         model: Any = result.model
         if model.trouble:

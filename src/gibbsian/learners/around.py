@@ -89,6 +89,14 @@ class OnJoint(Around):
         """Prepare to learn with hidden units as columns that are always missing."""
         return super().init(_joint(model), with_hidden(data, model.n_hidden), rng)
 
+    @property
+    def equations(self) -> Any:
+        """The equations that a fit solves, of all units as variables; None where they are not known."""
+        within = getattr(self.learner, "equations", None)
+        if within is None:
+            return None
+        return lambda model, data, *limits: within(_joint(model), with_hidden(data, model.n_hidden), *limits)
+
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the layers that have the joint form of a state."""
         joint = _joint(model)

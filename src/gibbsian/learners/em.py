@@ -21,10 +21,12 @@ from gibbsian.expectations import CLAMPED, Expectation, as_clamped
 from gibbsian.inference import ExactInference, plan_exact
 from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.class_em import Chunk, ClassAlternation, placing_setting
+from gibbsian.learners.class_equations import class_equations
 from gibbsian.learners.moment_matching import CLAMPED_HELP
+from gibbsian.learners.objective import ObjectiveLearner
 from gibbsian.learners.recipe import WithPrior
 from gibbsian.models import Model
-from gibbsian.objectives import Function
+from gibbsian.objectives import Equations, Function, Likelihood
 from gibbsian.objectives.priors import SmoothPenalty, check_prior
 from gibbsian.optimizers import LBFGS, StepInfo
 from gibbsian.optimizers.anderson import LastRounds
@@ -114,6 +116,8 @@ class EM(WithPrior):
     """
 
     learns_classes: ClassVar[bool] = True
+    # What is lowered, by way of the free energy.
+    objective: ClassVar[Likelihood] = Likelihood()
 
     clamped: Expectation | str | None = positional(
         kw_only=False, default=free(None, CLAMPED_HELP, doc="Expectation, str or None")
@@ -172,6 +176,18 @@ class EM(WithPrior):
     def by_chunks(self, batch_size: int) -> EM:
         """Refuse: minibatches are for machines, whose EM needs all rows; mixtures take whole chunks."""
         raise self.needs_all_rows()
+
+    def equations(self, model: Any, data: Dataset, max_seconds: float = 60.0) -> Equations:
+        """Return the likelihood equations, which a fit ends at."""
+        if self._hard or self.clamped is not None:
+            how = "hard assignments" if self._hard else "a clamped phase of its own"
+            raise ArgumentError(
+                f"EM with {how} does not end at a maximum of the likelihood", "use `gibbsian.uncertainty.bootstrap`"
+            )
+        if hasattr(model, "em_steps"):
+            return class_equations(model, data, max_seconds)
+        likelihood = ObjectiveLearner(self.objective, l1=self.l1, l2=self.l2, log_prior=self.log_prior)
+        return likelihood.equations(model, data, max_seconds)
 
     @property
     def _hard(self) -> bool:

@@ -5,6 +5,7 @@ A missing cell has no entry there: independent columns are summed out by leaving
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -14,6 +15,7 @@ from scipy import sparse
 from gibbsian.domain import AnyDomain
 from gibbsian.models.base import MODELS
 from gibbsian.models.class_shares import ClassSums, class_weights, is_empty, log_weights
+from gibbsian.models.directions import of_shares
 from gibbsian.models.file_parts import Tensor
 from gibbsian.models.interactions import Interactions, of_classes
 from gibbsian.models.mixture import ExponentialMixture
@@ -87,6 +89,18 @@ class IndependentColumnsMixture(ExponentialMixture):
         """The number of parameters: one less than the values of each column, for each class, and the weights."""
         k = self.n_components
         return k * (int(self.starts[-1]) - self.n_variables) + k - 1
+
+    def free_directions(self) -> np.ndarray:
+        """Return the directions of shares that sum to one: the weights, and the values of each column and class."""
+        return of_shares([self.n_components, *np.tile(np.diff(self.starts), self.n_components)])
+
+    def parameter_names(self, names: Sequence[str]) -> list[str]:
+        """Return a label for each parameter: a class, or a column, the code of its value and the class."""
+        values = [
+            f"{name}={code}" for name, size in zip(names, np.diff(self.starts), strict=True) for code in range(size)
+        ]
+        classes = range(self.n_components)
+        return [*(f"weights[{a}]" for a in classes), *(f"P({value} | {a})" for a in classes for value in values)]
 
     def interactions(self) -> Interactions:
         """Return each class as a hidden unit, and by how much it changes the probabilities of each column's values.

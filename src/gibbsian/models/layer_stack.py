@@ -36,8 +36,8 @@ class LayeredModel(ExponentialFamily):
     # more than one hidden layer has no sum over the hidden units of a row in closed form
     clamped_sums: ClassVar[str] = ""
 
-    # Why parameters have no errors of their own.
-    unidentified: ClassVar[str] = "hidden units can be exchanged, so that their parameters are not identified"
+    # What the errors of parameters do not know of.
+    exchangeable: ClassVar[str] = "hidden units can be exchanged: errors are those of the maximum that was found"
 
     if TYPE_CHECKING:
         layers: Any
@@ -53,6 +53,16 @@ class LayeredModel(ExponentialFamily):
 
         def value_log_weights(self, v: np.ndarray) -> np.ndarray:
             """Return ``log P + log Z`` of each row of visible values."""
+
+    def canonical(self) -> Self:
+        """Return the model itself: no two are one distribution but by exchanging units."""
+        return self
+
+    def parameter_names(self: Any, names: Sequence[str]) -> list[str]:
+        """Return a label for each parameter, given the names of the columns."""
+        joint = self.joint()
+        units = [f"h{number}" for number in range(joint.n_variables - len(names))]
+        return joint.parameter_names([*names, *units])
 
     def _settle(self, size: int) -> None:
         """Check the temperature and theta, which is to hold so many parameters, in float64 or float32."""

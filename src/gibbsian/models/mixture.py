@@ -9,6 +9,7 @@ label needs no inference, and the density no partition function.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -68,8 +69,8 @@ class Mixture(ABC):
     # What a file holds of it besides its fields, or else than their annotations say; see `file_parts`.
     parts_in_file: ClassVar[dict[str, Any]] = {"weights": Tensor(("classes",), low=0, high=1, total=1)}
 
-    # Why parameters have no errors of their own.
-    unidentified: ClassVar[str] = "classes can be exchanged, so that their parameters are not identified"
+    # What the errors of parameters do not know of.
+    exchangeable: ClassVar[str] = "classes can be exchanged: errors are those of the maximum that was found"
 
     @property
     def theta(self) -> np.ndarray:
@@ -141,6 +142,29 @@ class Mixture(ABC):
     def log_weights(self, states: Any, missing: np.ndarray | None = None) -> np.ndarray:
         """Return the log-density of each row: the label is summed out, and log Z is zero."""
         return logsumexp(self.log_joint(states, missing), axis=1)
+
+    def free_directions(self) -> np.ndarray:
+        """Return the directions of theta that learning may move along, as orthonormal columns."""
+        raise ArgumentError(
+            f"errors of the parameters of a {type(self).__name__} are not known", "use `gibbsian.uncertainty.bootstrap`"
+        )
+
+    def settled(self) -> Self:
+        """Return the mixture with what must have unit norm brought back to it."""
+        return self
+
+    def canonical(self) -> Self:
+        """Return the same distribution as its parameters are reported."""
+        return self
+
+    def parameter_names(self, names: Sequence[str]) -> list[str]:
+        """Return a label for each parameter, given the names of the columns."""
+        k, labels = self.n_components, []
+        for part in self.parts:
+            width = np.size(getattr(self, part)) // k
+            each = [f" {names[j]}" if width == len(names) else f" {j}" for j in range(width)] if width > 1 else [""]
+            labels += [f"{part}[{a}]{name}" for a in range(k) for name in each]
+        return labels
 
     def energy(self, states: Any) -> np.ndarray:
         """Return minus the log-density of each row."""

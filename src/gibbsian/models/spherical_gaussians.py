@@ -27,6 +27,7 @@ from gibbsian.models.class_shares import (
     nearest,
     sums_of_labels,
 )
+from gibbsian.models.directions import of_scales, of_shares, side_by_side
 from gibbsian.models.file_parts import LARGEST, reals
 from gibbsian.models.mixture import (
     FAR_APART,
@@ -120,6 +121,16 @@ class GaussianMixtureModel(ExponentialMixture):
         k, n_columns = self.shifts.shape
         variances = {"free": k, "tied": 1}.get(str(self.variance), 0)
         return k * n_columns + variances + (k - 1 if self.free_weights else 0)
+
+    def free_directions(self) -> np.ndarray:
+        """Return the directions of the weights, the means and the variances that are learned."""
+        k = self.n_components
+        weights = of_shares([k]) if self.free_weights else np.empty((k, 0))
+        return side_by_side(weights, np.eye(self.shifts.size), of_scales(k, self.variance))
+
+    def canonical(self) -> Self:
+        """Return the same mixture with its means from the origin."""
+        return replace(self, shifts=self.means, centre=np.zeros_like(self.centre))
 
     @property
     def fixed_variance(self) -> bool:

@@ -18,6 +18,7 @@ from gibbsian.models import bessel
 from gibbsian.models.base import MODELS
 from gibbsian.models.class_shares import ClassSums, class_weights, emptied, is_empty, log_weights
 from gibbsian.models.concentration import concentration
+from gibbsian.models.directions import across, of_scales, of_shares, side_by_side
 from gibbsian.models.file_parts import Tensor, reals
 from gibbsian.models.mixture import ExponentialMixture
 
@@ -93,6 +94,16 @@ class VonMisesFisherMixtureModel(ExponentialMixture):
         k, dimension = self.means.shape
         kappas = {"free": k, "tied": 1}.get(str(self.kappa), 0)
         return k * (dimension - 1) + kappas + (k - 1 if self.free_weights else 0)
+
+    def free_directions(self) -> np.ndarray:
+        """Return the directions of the weights, of the means on the sphere and of the concentrations."""
+        k = self.n_components
+        weights = of_shares([k]) if self.free_weights else np.empty((k, 0))
+        return side_by_side(weights, across(list(self.means)), of_scales(k, self.kappa))
+
+    def settled(self) -> Self:
+        """Return the mixture with mean directions of unit norm."""
+        return replace(self, means=unit_rows(self.means))
 
     # -- the density --------------------------------------------------------------------------------------------------
     def points(self, states: Any, missing: np.ndarray | None = None) -> Any:

@@ -31,6 +31,8 @@ class Equations(NamedTuple):
         Blocks of states with the score of each.
     carry : ndarray of shape (n, n_parameters), optional
         How the model's parameters follow linearly from those that are estimated; None where they are these.
+    noise : ndarray of shape (n_groups, n), optional
+        Rows whose products with themselves add up to the Monte Carlo covariance of the mean score; None without one.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Equations(NamedTuple):
     jacobian: np.ndarray
     scores: Scores
     carry: np.ndarray | None = None
+    noise: np.ndarray | None = None
 
 
 @runtime_checkable

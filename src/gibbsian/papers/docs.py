@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gibbsian.errors import ArgumentError, GibbsianError
+from gibbsian.papers.experiment import verdict_word
 from gibbsian.papers.report import PAPERS, count_of_claims, read_records, shown_cells
 from gibbsian.storage import write_atomically
 
@@ -78,7 +79,7 @@ def _experiment(record: dict[str, Any]) -> Iterator[str]:
         yield from _table(table)
     yield ""
     for claim in record["claims"]:
-        verdict = "**holds**" if claim["holds"] else "**does not hold**"
+        verdict = f"**{verdict_word(claim['holds'])}**"
         text = f"{claim['text']}{' (ours)' * claim['ours']}"
         yield f"- {text} [{claim['source']}]: {verdict} ({claim['numbers']})"
     yield from ("", "```sh", record["command"], "```")

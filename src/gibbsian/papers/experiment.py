@@ -123,14 +123,22 @@ class Series:
 
 # -- claims -----------------------------------------------------------------------------------------------------------
 class Verdict:
-    """Whether a claim holds in these trials, and the numbers that say so."""
+    """Whether a claim holds in these trials, and the numbers that say so.
+
+    None is no verdict: the numbers are reported where they cannot judge what was said (times of another machine).
+    """
 
     def __init__(self, holds: object, numbers: str):
-        self.holds = bool(holds)
+        self.holds = None if holds is None else bool(holds)
         self.numbers = numbers
 
     def __str__(self) -> str:
-        return f"{'holds' if self.holds else 'does not hold'} ({self.numbers})"
+        return f"{verdict_word(self.holds)} ({self.numbers})"
+
+
+def verdict_word(holds: bool | None) -> str:
+    """Say what became of a claim."""
+    return "reported" if holds is None else "holds" if holds else "does not hold"
 
 
 @dataclass(frozen=True)

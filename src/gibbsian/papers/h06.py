@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.diagnostics.existence import maximum_exists
 from gibbsian.graphs import complete
 from gibbsian.inference import exact
 from gibbsian.learners import LEARNERS, run
@@ -73,6 +74,8 @@ def _figure_1_trial(rng: np.random.Generator) -> Trial:
     for column, size in enumerate(SIZES):
         truth = random_model(rng)
         data = Dataset.read(exact(truth).sample(int(size), rng), coding="spin")
+        if not maximum_exists(truth, data, "likelihood"):  # its estimates are at infinity, whichever method
+            continue
         for method in METHODS:
             errors[method][column] = np.log10(distance(estimate(method, data, rng), truth.theta))
     return errors
@@ -95,8 +98,12 @@ def _table_of_errors(results: Results) -> Table:
     columns: dict[str, np.ndarray] = {"T": SIZES}
     for method in METHODS:
         columns |= {method: _mean(results, method), f"{method} stderr": results.stderr(method)}
+    columns["with a maximum"] = results.count("mle")
     columns["1-smci solved"] = results.count("1-smci")
-    note = "1-smci is ours; where its equations have no solution it is compared with likelihood on the other trials"
+    note = (
+        "data sets without a finite maximum are left out; 1-smci is ours, and where its equations have no solution it "
+        "is compared with likelihood on the other trials"
+    )
     return Table("mean of log10 of the estimation error", columns, note)
 
 
@@ -118,7 +125,7 @@ def _falls(results: Results) -> Verdict:
 
 @claim("the error of pseudolikelihood goes to zero as T grows", SECTION_6, trials=4)
 def _vanishes(results: Results) -> Verdict:
-    first, last = 10.0 ** results["mple"][:, [0, -1]].T
+    first, last = 10.0 ** results["mple"][np.isfinite(results["mple"][:, [0, -1]]).all(axis=1)][:, [0, -1]].T
     counted = f"smaller at T = {SIZES[-1]} than at {SIZES[0]} in {(last < first).sum()} of {len(last)} trials"
     shrunk = np.nanmedian(last) / np.nanmedian(first)
     return Verdict((last < first).mean() > 0.95, f"{counted}, median down to {shrunk:.2f} of its size")

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from gibbsian.papers.experiment import verdict_word
 from gibbsian.papers.report import PAPERS, count_of_claims, in_order, shown_cells
 
 LARGEST_SVG = 400_000  # bytes; a picture of very many points is smaller as PNG
@@ -26,6 +27,7 @@ code { background: #f3f3f3; padding: 0.15rem 0.4rem; border-radius: 3px; }
 .note { color: #666; font-size: 0.9rem; }
 ul.claims { list-style: none; padding: 0; }
 ul.claims li { margin: 0.3rem 0; padding: 0.25rem 0.7rem; border-left: 5px solid; }
+.reported { border-color: #888; background: #f4f4f4; }
 .holds { border-color: #2a9d55; background: #eef8f1; } .fails { border-color: #c8372d; background: #fcefee; }
 .count-holds { color: #1d7a40; } .count-fails { color: #b02a20; }
 """.strip()
@@ -79,7 +81,7 @@ def _head(records: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _coloured_count(holds: list[bool]) -> str:
-    return f'<span class="count-{"holds" if all(holds) else "fails"}">{count_of_claims(holds)}</span>'
+    return f'<span class="count-{"fails" if False in holds else "holds"}">{count_of_claims(holds)}</span>'
 
 
 def _paper(paper: str, records: list[dict[str, Any]], folder: Path) -> Iterator[str]:
@@ -131,9 +133,9 @@ def _claims(claims: list[dict[str, Any]]) -> Iterator[str]:
         return
     yield '<ul class="claims">'
     for claim in claims:
-        verdict = "holds" if claim["holds"] else "does not hold"
+        verdict, kind = verdict_word(claim["holds"]), {None: "reported", True: "holds"}.get(claim["holds"], "fails")
         yield (
-            f'<li class="{"holds" if claim["holds"] else "fails"}">{escape(claim["text"])}{" (ours)" * claim["ours"]}: '
+            f'<li class="{kind}">{escape(claim["text"])}{" (ours)" * claim["ours"]}: '
             f"<b>{verdict}</b> ({escape(claim['numbers'])}) <small>{escape(claim['source'])}</small></li>"
         )
     yield "</ul>"

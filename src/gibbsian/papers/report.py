@@ -154,17 +154,19 @@ def _claim_record(claim: Claim, verdict: Verdict) -> dict[str, Any]:
 
 def claim_sentence(claim: Claim, verdict: Verdict, n_trials: int) -> str:
     """Say a claim with its verdict; a failure that may be chance says so."""
-    safe = verdict.holds or n_trials >= claim.trials
+    safe = verdict.holds is not False or n_trials >= claim.trials
     doubt = "" if safe else f"; with {n_trials} trials that may be chance, from {claim.trials} on hardly"
     return f"{claim.text}{' (ours)' * claim.ours}: {verdict}{doubt}"
 
 
-def count_of_claims(holds: Sequence[bool]) -> str:
-    """Say how many claims hold."""
-    n_held, n_all = sum(holds), len(holds)
+def count_of_claims(holds: Sequence[bool | None]) -> str:
+    """Say how many claims hold, of those that were judged."""
+    judged = [one for one in holds if one is not None]
+    n_held, n_all = sum(judged), len(judged)
+    reported = f", {len(holds) - n_all} reported" * (len(holds) > n_all)
     if n_all == 1:
-        return "the claim holds" if n_held else "the claim does not hold"
-    return f"{n_held} of {n_all} claims {'holds' if n_held == 1 else 'hold'}"
+        return f"the claim {'holds' if n_held else 'does not hold'}{reported}"
+    return f"{n_held} of {n_all} claims {'holds' if n_held == 1 else 'hold'}{reported}"
 
 
 def shown_cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[str], list[list[str]]]:

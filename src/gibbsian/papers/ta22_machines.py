@@ -115,7 +115,7 @@ def persistent_on_networks() -> Experiment:
     return Experiment(
         "TA22",
         "Section 3.6",
-        "BM-PCD beside FL and BM-DI on many random networks",
+        "BM-PCD beside FL and BM-DI on many random networks (not the Ising data)",
         _persistent_trial,
         (_table_of_networks,),
         None,

@@ -11,13 +11,13 @@ import numpy as np
 from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, GibbsianError, GibbsianWarning, notify
-from gibbsian.estimators.machine import Machine
+from gibbsian.estimators import Estimator
 from gibbsian.learners import FitResult, Learner, run
 from gibbsian.models import Model
 from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.scikit import check_is_fitted
-from gibbsian.uncertainty.standard_errors import fitted_learner
+from gibbsian.uncertainty.standard_errors import fitted_learner, names_of
 from gibbsian.uncertainty.tables import (
     ConfidenceIntervals,
     biases_table,
@@ -132,7 +132,7 @@ class BootstrapResult(Shown):
 
 
 def bootstrap(
-    machine: Machine,
+    machine: Estimator,
     X: Any,
     n_replicates: int = 200,
     *,
@@ -148,7 +148,7 @@ def bootstrap(
 
     Parameters
     ----------
-    machine : Machine
+    machine : Estimator
         A fitted machine.
     X : array, frame, path or Dataset
         The data it was fitted on.
@@ -175,7 +175,7 @@ def bootstrap(
     if n_replicates < 2:
         raise ArgumentError("must be at least 2", argument="n_replicates", value=n_replicates)
     data = drop_empty_rows(machine._read(X, sample_weight=sample_weight))
-    learner = fitted_learner(machine)
+    learner = fitted_learner(machine, data)
     thetas, failures, n_unconverged = [], [], 0
     streams = as_generator(random_state).spawn(n_replicates)
     for k, rng in enumerate(counted(streams, "bootstrap refits", n_replicates)):
@@ -187,7 +187,7 @@ def bootstrap(
             failures.append((k, str(error)))
     _report(failures, len(thetas), n_replicates)
     return BootstrapResult(
-        np.array(thetas), machine.model_.canonical(), machine.names_, n_replicates, tuple(failures), n_unconverged
+        np.array(thetas), machine.model_.canonical(), names_of(machine), n_replicates, tuple(failures), n_unconverged
     )
 
 
@@ -220,14 +220,15 @@ def _reweight(data: Dataset, drawn: np.ndarray) -> Dataset:
     )
 
 
-def _refit(machine: Machine, learner: Learner, data: Dataset, rng: np.random.Generator) -> FitResult:
+def _refit(machine: Estimator, learner: Learner, data: Dataset, rng: np.random.Generator) -> FitResult:
     """Fit as the machine was, from where it ended, with the same refusals and without the warnings."""
     model = machine.model_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GibbsianWarning)
         machine._preflight(data, model, learner)
-        result = run(learner, model, data, rng, max_iter=machine.max_iter, tol=machine.tol)
-        return machine._judged(result, data, learner)
+        shown = machine._shown(model, data)
+        result = run(learner, model, shown, rng, max_iter=machine.max_iter, tol=machine.tol)
+        return machine._judged(result, shown, learner)
 
 
 def _report(failures: list[tuple[int, str]], n_succeeded: int, n_replicates: int) -> None:

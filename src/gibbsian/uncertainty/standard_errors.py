@@ -11,8 +11,8 @@ from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.diagnostics import data_moments
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.estimators.machine import Machine
-from gibbsian.learners import LEARNERS, Learner, as_learner
+from gibbsian.estimators import Estimator
+from gibbsian.learners import Learner
 from gibbsian.models import Model
 from gibbsian.objectives import Equations, Likelihood
 from gibbsian.scikit import check_is_fitted
@@ -48,6 +48,8 @@ class StandardErrors(Shown):
         The variables.
     notes : tuple of str
         What to keep in mind.
+    monte_carlo : ndarray of shape (n_parameters,), optional
+        The part of the errors that the samples of a Monte Carlo learner add to those of the data; None without any.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class StandardErrors(Shown):
     model: Model
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    monte_carlo: np.ndarray | None = None
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -103,7 +106,7 @@ class StandardErrors(Shown):
 
 
 def standard_errors(
-    machine: Machine,
+    machine: Estimator,
     X: Any,
     kind: Literal["auto", "sandwich", "fisher"] = "auto",
     *,
@@ -115,8 +118,9 @@ def standard_errors(
 
     Parameters
     ----------
-    machine : Machine
-        Fitted by exact likelihood, by an objective on flip costs such as pseudolikelihood, or nodewise.
+    machine : Estimator
+        Fitted by exact or Monte Carlo likelihood, by EM, by an objective on flip costs such as pseudolikelihood, or
+        nodewise.
     X : array, frame, path or Dataset
         The data it was fitted on.
     kind : {"auto", "sandwich", "fisher"}
@@ -133,6 +137,10 @@ def standard_errors(
     Notes
     -----
     Of models whose tables leave a gauge open (Potts, Markov random fields) the errors are those of the zero-sum gauge.
+    Of numbers they are those of parameters in the standard units of the fit, which are taken as given. Hidden units and
+    classes can be exchanged, so that errors are those of the maximum that was found; shares of classes
+    sum to one and mean directions have unit norm, and the errors keep to that. Functions of a full-span model are taken
+    as given, though the same rows have chosen them. Where a learner solves no equations, `bootstrap` refits.
     Where cells are missing and the learner completes them, the derivatives go through the completions as well.
 
     A penalty pulls estimates towards zero. Its L2 part enters the curvature, but intervals around penalised estimates
@@ -149,19 +157,19 @@ def standard_errors(
     ('sandwich', (17, 17))
     """
     check_is_fitted(machine)
-    data = drop_empty_rows(machine._read(X, sample_weight=sample_weight))
-    learner, shares = fitted_learner(machine), RowShares.of(data, weights)
-    settled = _settle_kind(kind, learner)
     model = machine.model_
-    covariance = _covariance(learner, model, data, shares, settled, max_seconds)
-    penalised = getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0)
-    notes = ("the bias of the penalty is not in the standard errors",) if penalised else ()
+    data = machine._shown(model, drop_empty_rows(machine._read(X, sample_weight=sample_weight)))
+    learner, shares = fitted_learner(machine, data), RowShares.of(data, weights)
+    settled = _settle_kind(kind, learner)
+    covariance, sampled = _covariance(learner, model, data, shares, settled, max_seconds)
     reported = model if getattr(learner, "l1", 0.0) else model.canonical()
-    return StandardErrors(covariance, settled, shares.n_rows, reported, machine.names_, notes)
+    return StandardErrors(
+        covariance, settled, shares.n_rows, reported, names_of(machine), _notes(machine, learner), sampled
+    )
 
 
 def confidence_intervals(
-    machine: Machine,
+    machine: Estimator,
     X: Any,
     level: float = 0.95,
     kind: Literal["auto", "sandwich", "fisher"] = "auto",
@@ -213,26 +221,33 @@ def check_same_data(machine: Any, data: Dataset) -> None:
         )
 
 
-def fitted_learner(machine: Machine) -> Learner:
+def fitted_learner(machine: Estimator, data: Dataset) -> Learner:
     """Return the learner of a fitted machine, also where ``"auto"`` chose it."""
     provenance = machine.result_.provenance
-    if reason := getattr(machine.model_, "unidentified", ""):
-        raise ArgumentError(reason, "compare scores, or what is asked of the model, over bootstrap samples")
     if "converted_from" in provenance:
         raise ArgumentError(
             f"the machine was converted from the coding {provenance['converted_from']}, in which its "
             "penalties and biases were set",
             "ask the machine as it was fitted",
         )
-    if not isinstance(machine.learner, str):
-        return machine.learner
-    name = provenance.get("learner", machine.learner)
-    if name not in LEARNERS:
-        raise ArgumentError(
-            f"the machine was fitted by {name}, which its file does not hold", "set machine.learner to that object"
-        )
-    penalties = {name: provenance.get(name, getattr(machine, name, None)) for name in ("l1", "l2", "log_prior")}
-    return as_learner(name, **penalties)
+    return machine._learner_of_fit(data)
+
+
+def names_of(machine: Any) -> tuple[str, ...]:
+    """Return the names of the variables of a model, hidden ones included where they are its variables."""
+    return getattr(machine, "variable_names_", machine.names_)
+
+
+def _notes(machine: Any, learner: Any) -> tuple[str, ...]:
+    """Say what to keep in mind."""
+    penalised = getattr(learner, "l1", 0.0) or getattr(learner, "l2", 0.0)
+    notes = {
+        "the bias of the penalty is not in the standard errors": penalised,
+        "functions were chosen by the same rows: errors are as if they had been given": machine.model_.theta.size
+        and getattr(machine.model_, "is_full_span", False),
+        getattr(machine.model_, "exchangeable", ""): True,
+    }
+    return tuple(note for note, holds in notes.items() if note and holds)
 
 
 def _settle_kind(kind: str, learner: Learner) -> str:
@@ -250,8 +265,8 @@ def _settle_kind(kind: str, learner: Learner) -> str:
 
 def _covariance(
     learner: Any, model: Any, data: Dataset, shares: RowShares, kind: str, max_seconds: float
-) -> np.ndarray:
-    """Of the parameters that are reported; NaN at couplings that an L1 penalty set to zero."""
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Of the parameters that are reported, NaN at couplings that an L1 penalty set to zero; and what samples add."""
     equations_of = getattr(learner, "equations", None)
     if equations_of is None:
         name = getattr(learner, "registered_name", type(learner).__name__)
@@ -261,31 +276,37 @@ def _covariance(
         )
     information.check_cost(model.theta.size, data.n_states, max_seconds)
     equations = equations_of(model, data, max_seconds)
-    size = len(equations.jacobian)
-    if getattr(learner, "l1", 0.0):
-        return _sparse_covariance(learner, model, equations, shares, kind)
-    l2, gauge = getattr(learner, "l2", 0.0), _gauge(model)
-    inverse = _inverse_on(gauge, equations.jacobian, l2)
-    carry = gauge if equations.carry is None else equations.carry.T
-    carried = inverse if carry is None else carry @ inverse
+    carried, carry = _inverse_for(learner, model, equations)
     if kind == "fisher":
-        return (carried if carry is None else carried @ carry.T) / shares.n_rows
-    return carried @ information.variance_of_mean_score(equations.scores, shares, size) @ carried.T
-
-
-def _sparse_covariance(learner: Any, model: Any, equations: Equations, shares: RowShares, kind: str) -> np.ndarray:
-    """Of the parameters that an L1 penalty left, as if the others had never been candidates."""
-    size = len(equations.jacobian)
-    estimated = (model.theta != 0) | ~model.penalised
-    chosen = np.ix_(estimated, estimated)
-    inverse = _inverse((equations.jacobian + learner.l2 * np.eye(size))[chosen])
-    covariance = np.full((size, size), np.nan)
-    if kind == "fisher":
-        covariance[chosen] = inverse / shares.n_rows
+        covariance = (carried if carry is None else carried @ carry.T) / shares.n_rows
     else:
-        filling = information.variance_of_mean_score(equations.scores, shares, size)[chosen]
-        covariance[chosen] = inverse @ filling @ inverse.T
-    return covariance
+        size = len(equations.jacobian)
+        covariance = carried @ information.variance_of_mean_score(equations.scores, shares, size) @ carried.T
+    if getattr(learner, "l1", 0.0):
+        zero = (model.theta == 0) & model.penalised
+        covariance[zero] = covariance[:, zero] = np.nan
+    if equations.noise is None:
+        return covariance, None
+    sampled = carried @ equations.noise.T
+    return covariance + sampled @ sampled.T, np.sqrt(np.square(sampled).sum(axis=1))
+
+
+def _inverse_for(learner: Any, model: Any, equations: Equations) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return how the parameters that are reported follow from the scores, and from those that are estimated."""
+    if getattr(learner, "l1", 0.0):
+        return _inverse_on((model.theta != 0) | ~model.penalised, equations.jacobian, learner.l2), None
+    carry = _gauge(model) if equations.carry is None else equations.carry.T
+    inverse = _inverse_along(
+        carry if equations.carry is None else None, equations.jacobian, getattr(learner, "l2", 0.0)
+    )
+    return inverse if carry is None else carry @ inverse, carry
+
+
+def _inverse_on(chosen: np.ndarray, jacobian: np.ndarray, l2: float) -> np.ndarray:
+    """Invert the equations of the parameters that an L1 penalty left, as if the others had never been candidates."""
+    inverse, both = np.zeros_like(jacobian), np.ix_(chosen, chosen)
+    inverse[both] = _inverse((jacobian + l2 * np.eye(len(jacobian)))[both])
+    return inverse
 
 
 def _gauge(model: Any) -> np.ndarray | None:
@@ -295,7 +316,7 @@ def _gauge(model: Any) -> np.ndarray | None:
     return np.array([model.replace(unit).canonical().theta for unit in np.eye(model.theta.size)]).T
 
 
-def _inverse_on(gauge: np.ndarray | None, jacobian: np.ndarray, l2: float) -> np.ndarray:
+def _inverse_along(gauge: np.ndarray | None, jacobian: np.ndarray, l2: float) -> np.ndarray:
     """Invert the equations; without a penalty only along what the gauge leaves, because the rest is not determined."""
     if l2 or gauge is None:
         return _inverse(jacobian + l2 * np.eye(len(jacobian)))

@@ -16,7 +16,7 @@ from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.optimizers import LBFGS, Adam, Ascent, Decay
 from gibbsian.samplers import as_sampler
 from gibbsian.storage import Checkpoint
-from systems import all_states, exact_law, random_model, sampled_data
+from systems import all_states, exact_law, random_model, random_model_of, sampled_data
 
 SCANS = ["gibbs", "random-scan", "chromatic"]
 
@@ -374,3 +374,18 @@ def test_other_rows_leave_persistent_chains_where_they_stand(name):
         np.testing.assert_array_equal(after.streams, before.streams)
     else:
         assert (after.chains.states == 1).all()
+
+
+def test_persistent_chains_end_nearer_the_likelihood_than_cd_1_where_the_model_is_wrong():
+    """Terms of three variables, learned by pairs: chains restarted at the data see too little of the model."""
+    rng = np.random.default_rng(1)
+    truth = random_model_of("higher-order", gb.graphs.complete(5), rng, gb.domain.SPIN, scale=0.8)
+    data = sampled_data(truth, 3000, rng)
+    best = gb.BoltzmannMachine(learner="mle").fit(data).score(data)
+    settings = {"n_chains": 2000, "min_iter": 300}
+    for seed in range(2):
+        lost = [
+            best - gb.BoltzmannMachine(learner=learner(**settings), random_state=seed).fit(data).score(data)
+            for learner in (gb.learners.CD, gb.learners.PCD)
+        ]
+        assert 0.0 <= lost[1] < 0.3 * lost[0]

@@ -161,7 +161,7 @@ def test_theorem_2_fails_for_single_rows():
     """It is a statement about N to infinity; an independent implementation found it to fail at N = 1 and 10."""
     (claim,) = [claim for claim in EXPERIMENTS.create("y18-theorem2").claims if claim.text.endswith("N = 1")]
     verdict = claim.check(results_of("y18-theorem2"))
-    assert not verdict.holds
+    assert verdict.holds is None  # so few rows are reported, not judged
     assert "2 of 2 networks" in verdict.numbers
 
 

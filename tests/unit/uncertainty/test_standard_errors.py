@@ -43,7 +43,7 @@ def sandwich_by_hand(objective, machine, x, left=slice(None)):
         (function(model.theta + step * unit)[1] - function(model.theta - step * unit)[1]) / (2 * step)
         for unit in np.eye(model.theta.size)
     ]
-    bread = np.array(hessian) + fitted_learner(machine).l2 * np.eye(model.theta.size)
+    bread = np.array(hessian) + fitted_learner(machine, None).l2 * np.eye(model.theta.size)
     inverse = np.linalg.inv(bread[left][:, left])
     return inverse @ np.cov(scores[:, left].T, bias=True) @ inverse / len(x)
 

@@ -1,0 +1,126 @@
+"""Monte Carlo likelihood: the function that draws see, the region they are trusted in, and where rounds end."""
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.learners.monte_carlo_likelihood import Draws, Reweighted, _edge, _within
+from gibbsian.learners.run import run
+from gibbsian.objectives.priors import SmoothPenalty
+from gibbsian.uncertainty import standard_errors
+from systems import random_model, random_model_of, sampled_data
+
+
+def drawn(model, rng, n_groups=20, n_draws=2000):
+    states = gb.inference.exact(model).sample(n_groups * n_draws, rng).reshape(n_groups, n_draws, -1)
+    return Draws(model, states, np.array([model.mean_statistics(group) for group in states]))
+
+
+@pytest.mark.parametrize("kind", ["pairwise", "higher-order", "potts"])
+def test_draws_see_differences_of_log_partitions(kind, rng):
+    domain = gb.domain.Categories((3, 2, 2)) if kind == "potts" else gb.domain.SPIN
+    graph = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2)], 3)
+    model = random_model_of(kind, graph, rng, domain, scale=0.3, temperature=1.5)
+    draws = drawn(model, rng)
+    function = Reweighted(draws, np.zeros_like(model.theta), SmoothPenalty(0.1))
+    move = 0.1 * rng.normal(size=model.theta.size)
+    value, gradient = function(model.theta + move)
+    moved = gb.inference.exact(model.replace(model.theta + move))
+    penalty = 0.05 * np.square(model.theta + move).sum()
+    expected = moved.log_partition() - gb.inference.exact(model).log_partition() + penalty
+    assert value == pytest.approx(expected, abs=5 * move.size * np.abs(move).max() / len(draws.flat) ** 0.5)
+    steps = 1e-5 * np.eye(move.size)
+    slopes = [(function(model.theta + move + h)[0] - function(model.theta + move - h)[0]) / 2e-5 for h in steps]
+    np.testing.assert_allclose(gradient, slopes, atol=1e-8)
+
+
+def test_the_error_of_draws_is_that_of_independent_groups(rng):
+    model = random_model(gb.graphs.complete(4), rng)
+    draws = drawn(model, rng)
+    spread = np.sqrt((1 - draws.mean**2) / len(draws.flat))  # of products of spins
+    assert np.median(draws.stderr / spread) == pytest.approx(1.0, rel=0.35)
+    assert draws.repeats == pytest.approx(1.0, rel=0.35)
+    np.testing.assert_allclose(np.diag(draws.deviations.T @ draws.deviations), draws.stderr**2)
+
+
+def test_a_walk_stops_where_draws_are_worth_too_little(rng):
+    model = random_model(gb.graphs.complete(4), rng)
+    function = Reweighted(drawn(model, rng), np.zeros_like(model.theta), SmoothPenalty(0.0))
+    assert function.worth(model.theta) == 1.0
+    outside = model.theta + 2.0
+    assert function.worth(outside) < 1 / 3
+    edge = _edge(function, model.theta, outside, 1 / 3)
+    assert 1 / 3 <= function.worth(edge) < 0.999
+
+
+def test_noise_is_told_by_the_largest_and_by_the_typical_entry(rng):
+    error = np.full(1000, 0.1)
+    noise = np.abs(0.1 * rng.normal(size=1000))
+    assert noise.max() <= _within(noise, error)
+    one, all_of_them = noise.copy(), 2 * noise
+    one[7] = 0.7
+    assert one.max() > _within(one, error)
+    assert all_of_them.max() > _within(all_of_them, error)
+
+
+def test_rounds_end_within_their_stated_error_of_the_exact_maximum(rng):
+    """Over five data sets: in units of the Monte Carlo error the distances have a mean square near one."""
+    far = []
+    for seed in range(5):
+        data = sampled_data(random_model(gb.graphs.complete(6), rng, scale=0.3), 800, rng)
+        sampled = gb.BoltzmannMachine(learner="mcmle", random_state=seed).fit(data)
+        assert sampled.result_.converged, sampled.result_.reason
+        exact = gb.BoltzmannMachine(learner="mle").fit(data)
+        errors, exact_errors = standard_errors(sampled, data), standard_errors(exact, data)
+        assert errors.kind == "fisher"
+        # the two errors together, a quarter of the data's being the draws'
+        np.testing.assert_allclose(errors.theta_se / exact_errors.theta_se, 1.03, atol=0.06)
+        far.append((sampled.model_.theta - exact.model_.theta) / errors.monte_carlo)
+    assert 0.7 < np.sqrt(np.mean(np.square(far))) < 1.35
+
+
+def test_a_round_that_leads_astray_is_taken_back(rng):
+    """From a start whose chains are frozen in one state, moments get worse, and the steps shorter."""
+    data = sampled_data(random_model(gb.graphs.complete(5), rng, scale=0.3), 500, rng)
+    learner = gb.learners.MonteCarloLikelihood()
+    state = learner.init(gb.PairwiseModel.zeros(gb.graphs.complete(5)), data, rng)
+    state, _ = learner.step(state)
+    before = state.progress.before
+    astray = before + 3.0
+    lost = gb.learners.LearnerState(state.problem, _replaced(state.progress, theta=astray))
+    back, info = learner.step(lost)
+    np.testing.assert_allclose(back.progress.theta, before + 0.25 * (astray - before))
+    assert info.step_size == 0.25
+    assert back.progress.trusted > state.progress.trusted
+
+
+def _replaced(progress, **parts):
+    return type(progress)(**{**vars(progress), **parts})
+
+
+def test_missing_cells_and_hidden_units_are_expected_under_the_model(rng):
+    rows = sampled_data(random_model(gb.graphs.complete(4), rng, scale=0.4), 400, rng)
+    cells = rows.states[rows.row_of].astype(float)
+    cells[rng.random(cells.shape) < 0.1] = np.nan
+    best, found = (
+        gb.BoltzmannMachine(learner=learner, random_state=0, coding="spin").fit(cells) for learner in ("mle", "mcmle")
+    )
+    assert found.result_.converged, found.result_.reason
+    assert best.score(cells) - found.score(cells) < 0.005
+    with pytest.raises(ArgumentError, match="missing cells"):
+        standard_errors(found, cells)
+
+
+def test_likelihood_is_exact_where_that_is_quick():
+    rng = np.random.default_rng(0)
+    few, many = (gb.PairwiseModel.zeros(gb.graphs.complete(n)) for n in (5, 60))
+    data = gb.Dataset.read(rng.choice([-1, 1], (200, 60)), coding="spin")
+    learner = gb.learners.AnyLikelihood(l2=0.1)
+    assert isinstance(learner.chosen(few, data), gb.learners.MLE)
+    assert isinstance(learner.chosen(many, data), gb.learners.MonteCarloLikelihood)
+    assert learner.chosen(many, data).l2 == 0.1
+    result = run(learner, many, data, rng, max_iter=2)
+    assert "draws" in result.trace.details
+    with pytest.raises(TooExpensiveError, match="max_seconds"):
+        learner.equations(many, data, 1e-9)
