@@ -107,7 +107,7 @@ class LayerAnswers(Answers):
         upper, annealing = lower.copy(), annealing_of(n_samples, EVIDENCE_BETAS if betas is None else betas)
         for state in np.flatnonzero(~near):
             rest, constant = self._rest(data, data.states[state], holes[state])
-            found = log_partition_interval(rest, annealing=annealing, rng=rng, warn=False)
+            found = log_partition_interval(rest, "gibbs", annealing, rng, warn=False)
             lower[state], upper[state] = constant + found.lower, constant + found.upper
         return EvidenceInterval(lower, upper)
 

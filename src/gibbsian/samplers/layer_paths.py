@@ -171,8 +171,6 @@ class LayerPath(SteppedPath):
     base: IndependentUnits
     summed: str = "hidden"
 
-    known_starts = ("gibbs", "tempering", "exact")
-
     # -- weights and steps --------------------------------------------------------------------------------------------
     @cached_property
     def _oriented(self) -> RestrictedModel:
@@ -192,6 +190,11 @@ class LayerPath(SteppedPath):
     @cached_property
     def _weights(self) -> np.ndarray:
         return np.asarray(self._oriented.weights, np.float64) / self.machine.temperature
+
+    @property
+    def coldest(self) -> float:
+        """The machine itself where units are real numbers: beyond it these may have no distribution."""
+        return 1.0 if "gaussian" in (self.machine.visible.kind, self.machine.hidden.kind) else super().coldest
 
     @property
     def log_base_partition(self) -> float:
@@ -259,21 +262,12 @@ class LayerPath(SteppedPath):
         """Draw states of the visible side of the folded machine."""
         return exact(self.machine).sample(n_walkers, rng)
 
-    def chains(self, start: str, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[np.ndarray, str]:
-        """Return states at the end of chains from the independent units: plain ones, or tempered ones."""
-        visible = LayerPath(self.model, self.machine, self.base)
-        if start == "tempering":
-            from gibbsian.samplers.tempering import Tempering
-
-            tempering = Tempering()
-            tempered, _ = tempering.step(visible, tempering.init(visible, n_walkers, rng), rng, burn_in)
-            values, words = tempered.values[-1], f"{n_walkers} tempered chains of {burn_in} steps"
-        else:
-            sampler = BlockGibbs()
-            chains = sampler.init(self.machine, n_walkers, rng, visible.draw_base(n_walkers, rng))
-            values = sampler.step(self.machine, chains, rng, burn_in)[0].values
-            words = f"{n_walkers} Gibbs chains of {burn_in} steps"
-        return self.machine.visible.decode(values), words
+    def chains(self, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[np.ndarray, str]:
+        """Return states at the end of chains from the independent units."""
+        visible, sampler = LayerPath(self.model, self.machine, self.base), BlockGibbs()
+        chains = sampler.init(self.machine, n_walkers, rng, visible.draw_base(n_walkers, rng))
+        values = sampler.step(self.machine, chains, rng, burn_in)[0].values
+        return self.machine.visible.decode(values), f"{n_walkers} Gibbs chains of {burn_in} steps"
 
 
 @dataclass(frozen=True, eq=False)
