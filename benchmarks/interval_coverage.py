@@ -16,10 +16,10 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from bench_rbm_quality import SHARED, fit_ours
 from sklearn.datasets import load_digits
 
 import gibbsian as gb
+from bench_rbm_quality import SHARED, fit_ours
 from gibbsian.answers import answers_about
 from gibbsian.domain import BINARY, Categories
 from gibbsian.errors import MixingWarning

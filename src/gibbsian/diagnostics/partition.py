@@ -74,7 +74,9 @@ class LogPartitionInterval(Shown):
         if self.crossed:
             ends.append(there + self.n_errors * below)
         if self.tempered is not None:
-            ends += [self.tempered.log_partition + sign * self.tempered.reach for sign in (-1.0, 1.0)]
+            # where all agree annealing has the smaller errors; where they do not, all that any of them says counts
+            reach = 0.0 if self.trouble is None else self.tempered.reach
+            ends += [self.tempered.log_partition - reach, self.tempered.log_partition + reach]
         return tuple(ends)
 
     @property
@@ -140,8 +142,8 @@ class LogPartitionInterval(Shown):
     def combined(self) -> tuple[float, float]:
         """Return one estimate of log Z from all runs, and its standard error (Bennett 1976).
 
-        Of all estimates from the two sets of weights it has the smallest error; that of tempered chains is averaged with
-        it by their variances. It is meant for runs that agree.
+        Of all estimates from the two sets of weights it has the smallest error; that of tempered chains is averaged
+        with it by their variances. It is meant for runs that agree.
 
         Examples
         --------

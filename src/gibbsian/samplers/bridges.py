@@ -1,9 +1,10 @@
 """Tempered columns along a path, and log Z from the bridges between neighbouring places.
 
-A column is a chain at every place of a path; neighbours exchange their states, so that what is decided at the beginning,
-where chains move freely, reaches the model. Columns owe nothing to each other: half of them start at draws from the
-beginning, half at states cooled beyond the model, and errors come from how the columns differ. Between two neighbours
-the ratio of the normalisers is estimated from the states of both (Bennett 1976), and the logarithms add up to log Z.
+A column is a chain at every place of a path; neighbours exchange their states, so that what is decided at the
+beginning, where chains move freely, reaches the model. Columns owe nothing to each other: half of them start at draws
+from the beginning, half at states cooled beyond the model, and errors come from how the columns differ. Between two
+neighbours the ratio of the normalisers is estimated from the states of both (Bennett 1976), and the
+logarithms add up to log Z.
 """
 
 from __future__ import annotations
@@ -151,6 +152,8 @@ class TemperedColumns:
         Source of randomness.
     n_columns : int, default 32
         Number of columns.
+    n_rounds : int
+        Rounds made so far: neighbours take turns in exchanging.
 
     Examples
     --------
@@ -167,6 +170,7 @@ class TemperedColumns:
     walkers: list[Any]
     rng: np.random.Generator
     n_columns: int = COLUMNS
+    n_rounds: int = 0
 
     @classmethod
     def settled(cls, path: Path, rng: np.random.Generator, n_columns: int = COLUMNS) -> TemperedColumns:
@@ -201,9 +205,9 @@ class TemperedColumns:
         self._rounds(max(1, n_rounds // 4))
         n_parts = max(2, -(-n_states // self.n_columns))
         parts, states = [], []
-        for part in np.array_split(np.arange(n_rounds), n_parts):
+        for part in counted(np.array_split(np.arange(n_rounds), n_parts), "tempering", n_parts):
             parts.append(self._rounds(part.size))
-            states.append(self.path.states_of(self.walkers[-1]))
+            states.append(np.array(self.path.states_of(self.walkers[-1])))  # may be the walkers' own array
         there, back = (np.concatenate(both, axis=1) for both in zip(*parts, strict=True))
         log_partition, deviations = self.path.log_base_partition, np.zeros((2, self.n_columns))
         for up, down in zip(there, back, strict=True):
@@ -221,7 +225,7 @@ class TemperedColumns:
         """
         last = len(self.places) - 1
         there, back = np.empty((2, last, n_rounds, self.n_columns))
-        for number in counted(range(n_rounds), "tempering", n_rounds):
+        for number in range(n_rounds):
             for k, walkers in enumerate(self.walkers):
                 around = self.places[max(k - 1, 0) : k + 2]
                 steps = np.diff(self.path.swept(walkers, float(self.places[k]), SWEEPS, around), axis=0)
@@ -229,9 +233,10 @@ class TemperedColumns:
                     back[k - 1, number] = -steps[0]
                 if k < last:
                     there[k, number] = steps[-1]
-            for k in range(number % 2, last, 2):
+            for k in range(self.n_rounds % 2, last, 2):
                 taken = np.log(self.rng.random(self.n_columns)) < there[k, number] + back[k, number]
                 self.path.exchange(self.walkers[k], self.walkers[k + 1], taken)
+            self.n_rounds += 1
         return there, back
 
 

@@ -200,7 +200,6 @@ class SteppedPath(Path):
         walkers.values = [values for values, _ in ends]
         return np.concatenate([increases for _, increases in ends])
 
-
     def log_weights_of(self, walkers: Groups, places: np.ndarray) -> np.ndarray:
         """Return the log-weight of each walker's values at some places."""
         values = np.concatenate(walkers.values)

@@ -126,7 +126,7 @@ class VariablePath(Path):
         return rises
 
     def swept(self, walkers: Walkers, place: float, n_sweeps: int, places: np.ndarray) -> np.ndarray:
-        """Move walkers at a place; where nothing is summed out, log-weights are linear, and a last step down has all."""
+        """Move walkers at a place; where nothing is summed out, log-weights are linear, and one last step has all."""
         if self.summed.any():
             return super().swept(walkers, place, n_sweeps, places)
         falls = self.walk(walkers, np.append(np.full(n_sweeps, place), place - 1.0))
