@@ -31,9 +31,6 @@ from gibbsian.samplers.annealing import Annealing
 from gibbsian.samplers.cooling import CHAINS, SWEEPS, cooled_states
 from gibbsian.settings import Setting, check_value
 
-# A number of samples is shared among as many chains as each has draws, but at most so many: many chains make the
-# standard error reliable, many draws R-hat.
-MOST_CHAINS = 100
 # Where annealing back starts, by the name of a method.
 STARTS = {"auto": "tempering", "ais": "gibbs"}
 
@@ -276,7 +273,11 @@ def annealing_of(n_samples: int | None, betas: int | None) -> Annealing:
 
 
 def _with_samples(expectation: Any, method: Any, n_samples: int) -> Any:
-    """Return the expectation with so many samples in a call."""
+    """Return the expectation with so many samples in a call.
+
+    As many chains as each has draws, but no more than its own number: many chains make the standard error reliable,
+    many draws R-hat.
+    """
     known = {field.name for field in dataclasses.fields(expectation)} if dataclasses.is_dataclass(expectation) else ()
     if "n_walkers" in known:
         return dataclasses.replace(expectation, n_walkers=n_samples)
@@ -284,7 +285,7 @@ def _with_samples(expectation: Any, method: Any, n_samples: int) -> Any:
         raise ArgumentError("draws no samples", "leave `n_samples` out", argument="method", value=method)
     if n_samples < 2:
         raise ArgumentError("must be at least 2", argument="n_samples", value=n_samples)
-    n_chains = int(np.clip(np.sqrt(n_samples), 2, MOST_CHAINS))
+    n_chains = int(np.clip(np.sqrt(n_samples), 2, max(2, expectation.n_chains)))
     return dataclasses.replace(expectation, n_chains=n_chains, n_steps=-(-n_samples // n_chains))
 
 

@@ -206,9 +206,15 @@ def start_at_rows(
 
 
 def keep_draws(
-    sampler: str | Sampler, model: Model, chains: ChainState, n_steps: int, burn_in: int, cell_bytes: float = 1.0
+    sampler: str | Sampler,
+    model: Model,
+    chains: ChainState,
+    n_steps: int,
+    burn_in: int,
+    cell_bytes: float = 1.0,
+    thin: int = 1,
 ) -> tuple[np.ndarray, ChainState]:
-    """Run chains on and keep the states after every sweep that follows the burn-in, by chain."""
+    """Run chains on and keep the states after every sweep, or every few, that follows the burn-in, by chain."""
     n_chains, n = chains.states.shape
     require_memory(
         n_chains * (cell_bytes * n * n_steps + 8.0 * model.theta.size),
@@ -219,7 +225,7 @@ def keep_draws(
     if burn_in:
         chains, _ = moves.step(model, chains, burn_in)
     for t in range(n_steps):
-        chains, _ = moves.step(model, chains)
+        chains, _ = moves.step(model, chains, thin)
         draws[:, t] = chains.states
     return draws, chains
 

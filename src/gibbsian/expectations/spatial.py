@@ -22,6 +22,9 @@ from gibbsian.models.base import Model
 from gibbsian.samplers import ChainState, Sampler, as_sampler
 from gibbsian.settings import check, declared, flag, free, number, positional, whole
 
+# Sweeps between two looks at the second half of the burn-in, from which R-hat is taken: draws in a row would mistake a
+# memory of a few sweeps for modes that are lost.
+BETWEEN_LOOKS = 10
 REGION = "What is summed over exactly: see `plan_regions`."
 
 
@@ -119,7 +122,8 @@ class Spatial:
     """Spatial Monte Carlo integration of a model's statistics (YU20).
 
     The samples are those given; else the data, where there is any (Y18; "fix" in YU20); else persistent Gibbs chains.
-    Where the strengths of the interactions decide about regions, they are chosen again in every call.
+    Where the strengths of the interactions decide about regions, they are chosen again in every call. The first call
+    says whether the chains, which start at random states, have come to agree.
 
     Examples
     --------
@@ -161,9 +165,15 @@ class Spatial:
         plan, samples, chains = state.plan.value.renewed(model), state.samples.value, state.chains
         numbers: dict[str, float] = {}
         if chains is not None:
-            burn_in = self.burn_in if state.fresh else 0
-            draws, chains = keep_draws(self.sampler, model, chains, self.n_steps, burn_in, cell_bytes=10.0)
-            samples, numbers = Samples.of(draws), judged(self, model, draws)
+            early = np.empty((self.n_chains, 0, chains.states.shape[1]), chains.states.dtype)
+            if state.fresh:
+                n_looks = self.burn_in // (2 * BETWEEN_LOOKS)
+                rest = self.burn_in - BETWEEN_LOOKS * n_looks
+                early, chains = keep_draws(self.sampler, model, chains, n_looks, rest, thin=BETWEEN_LOOKS)
+            draws, chains = keep_draws(self.sampler, model, chains, self.n_steps, 0, cell_bytes=10.0)
+            samples = Samples.of(draws)
+            if state.fresh:
+                numbers = judged(self, model, np.concatenate([early, draws[:, ::BETWEEN_LOOKS]], axis=1))
         estimate = replace(spatial_statistics(model, samples, plan=plan), diagnostics=numbers)
         return estimate, SpatialState(Rebuilt(plan), state.samples, chains, fresh=False)
 

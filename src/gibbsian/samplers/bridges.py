@@ -115,8 +115,9 @@ class TemperedRun:
             ends = f"{self.places[lost]:.3g} and {self.places[lost + 1]:.3g}"
             return f"tempered chains at the inverse temperatures {ends} hardly exchange their states"
         columns = self.deviations.sum(axis=0)
-        starts = 2.0 * (columns[::2].sum() - columns[1::2].sum())
-        if abs(starts) > MOST_APART * 2.0 * _spread(columns) + 1e-8:
+        random, cold = columns[::2], columns[1::2]
+        starts = 2.0 * float(random.sum() - cold.sum())
+        if abs(starts) > MOST_APART * 2.0 * float(np.hypot(_spread(random), _spread(cold))) + 1e-8:
             return f"tempered chains from random states and from cold ones put log Z {abs(starts):.2g} apart"
         halves = 2.0 * (self.deviations[0] - self.deviations[1])
         if abs(halves.sum()) > MOST_APART * _spread(halves) + 1e-8:
