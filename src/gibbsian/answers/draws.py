@@ -57,7 +57,7 @@ def tempered_draws(model: Any, n_samples: int, rng: np.random.Generator) -> np.n
     columns = TemperedColumns.settled(variable_path(model), rng)
     run = columns.run(max(LEAST_ROUNDS, -(-n_samples // COLUMNS)), n_samples)
     if run.trouble:
-        notify(MixingWarning(run.trouble, "trust the draws less"))
+        notify(MixingWarning(f"draws may miss modes: {run.trouble}"))
     return run.states
 
 
@@ -79,5 +79,5 @@ def tempered_values(path: LayerPath, n_rows: int, rng: np.random.Generator) -> n
     n_rounds = -(-n_rows // COLUMNS)
     run = TemperedColumns.settled(path, rng).run(max(LEAST_ROUNDS, n_rounds), n_rounds * COLUMNS)
     if run.trouble:
-        notify(MixingWarning(run.trouble, "trust the draws less"))
+        notify(MixingWarning(f"draws may miss modes: {run.trouble}"))
     return path.machine.visible.encode(run.states).reshape(n_rounds, COLUMNS, -1)

@@ -247,11 +247,14 @@ def never_zero(model: Model, stderr: np.ndarray, n_draws: float) -> np.ndarray:
     return np.where(stderr <= 1e-12 * (high - low), 1.5 * (high - low) / n_draws, stderr)
 
 
-def judged(expectation: Any, model: Model, draws: np.ndarray, instead: str = ", or take `method='tempering'`") -> Any:
+def judged(expectation: Any, model: Model, draws: np.ndarray) -> dict[str, float]:
     """Return how well chains mix; an expectation that is to warn does, where its own limits are passed."""
     report = report_on(summaries(model, draws))
     if expectation.warn and not report.is_good(expectation.max_r_hat, expectation.min_ess):
-        notify(MixingWarning(report.describe(), f"raise `n_steps={expectation.n_steps}`{instead}"))
+        longer = f"raise `n_steps={expectation.n_steps}`"
+        if hasattr(expectation, "burn_in"):
+            longer = f"{longer} or `burn_in={expectation.burn_in}`, or temper the chains"
+        notify(MixingWarning(report.describe(), longer))
     return {"r_hat": report.r_hat, "effective_sample_size": report.effective_sample_size}
 
 
