@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -215,7 +216,9 @@ class SteppedPath(Path):
 
 def _groups(n_walkers: int) -> list[slice]:
     size = max(LEAST_WALKERS, -(-n_walkers // MOST_GROUPS))
-    return [slice(start, min(start + size, n_walkers)) for start in range(0, n_walkers, size)]
+    starts = [start for start in range(0, n_walkers, size) if not start or 2 * (n_walkers - start) > size]
+    # a small rest goes with those before it
+    return [slice(*ends) for ends in pairwise([*starts, n_walkers])]
 
 
 def as_path(model: Any, rng: np.random.Generator) -> Path:
