@@ -74,9 +74,8 @@ class LogPartitionInterval(Shown):
         if self.crossed:
             ends.append(there + self.n_errors * below)
         if self.tempered is not None:
-            # where all agree annealing has the smaller errors; where they do not, all that any of them says counts
-            reach = 0.0 if self.trouble is None else self.tempered.reach
-            ends += [self.tempered.log_partition - reach, self.tempered.log_partition + reach]
+            # the errors of annealing come from walkers, which may share what they lack; these from independent columns
+            ends += [self.tempered.log_partition + sign * self.tempered.reach for sign in (-1.0, 1.0)]
         return tuple(ends)
 
     @property
