@@ -24,7 +24,7 @@ from gibbsian.special import logsumexp
 
 # Standard errors that two estimates of one number may be apart.
 MOST_ERRORS_APART = 4.0
-# Rounds of tempered chains: half the work of one way of the annealing, within these bounds: with few places more is not needed.
+# Rounds of tempered chains: half the work of one way of the annealing, within these bounds.
 LEAST_ROUNDS, MOST_ROUNDS = 100, 500
 # How much longer everything runs once more where the methods do not agree.
 LONGER = 4
@@ -208,7 +208,8 @@ def log_partition_interval(
         random states), ``"exact"`` (draws by exact inference, to judge the method), states drawn from the model, or
         data. Data stands for the model as far as the model fits it.
     annealing : Annealing, optional
-        Walkers and places; by default 100 walkers and 10,000 places. Tempered chains do about half the work of one way of it.
+        Walkers and places; by default 100 walkers and 10,000 places. Tempered chains do about half the work of one
+        way of it.
     rng : None, int or Generator
         Source of randomness.
     burn_in : int, default 1000
