@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-gpu fuzz crash lint docs dist bench bench-gpu memory bench-peers capabilities papers reproduce format clean setup claims mutants
+.PHONY: demo test test-gpu fuzz crash lint docs dist bench bench-gpu memory bench-peers capabilities papers reproduce format clean setup claims coverage mutants
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gibbsian needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -59,6 +59,9 @@ papers: $(READY)  ## docs/papers.md, where the library does what the papers desc
 reproduce: $(READY)  ## every figure and table of the papers, and docs/reproduce.md with them
 	$(BIN)/gibbsian reproduce all --out results
 	$(BIN)/python -m gibbsian.papers.docs results docs
+
+coverage: $(READY)  ## do 95% intervals of log Z hold? twelve families of a hundred machines: JOBS=2 MACHINES=100
+	$(BIN)/python benchmarks/interval_coverage.py --jobs $(or $(JOBS),2) --machines $(or $(MACHINES),100)
 
 claims: $(READY)  ## every claim of the papers that docs/reproduce.md has as holding, with all its trials: 47 minutes of one core
 	$(BIN)/gibbsian reproduce all --out results --quiet

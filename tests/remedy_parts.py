@@ -747,7 +747,8 @@ SAMPLERS = [
         "biases",
         Later(lambda: gb.Dataset.read(BITS)),
         Later(lambda: IndependentUnits.biases(LAYERS)),
-        says="'chains', 'biases', a Dataset or IndependentUnits",
+        "uniform",
+        says="'chains', 'biases', 'uniform', a Dataset or IndependentUnits",
     ),
     swap(
         "an unknown layer that is summed",

@@ -1726,12 +1726,19 @@ DEEPER = [
         ({"n_steps": 4000, "burn_in": 500},),
         "n_steps=20",
     ),
+    Row(
+        "draws by chains that lose modes",
+        lambda method: gb.answers.answers_about(strong(1.5)).sample(20, np.random.default_rng(0), method),
+        {"method": "gibbs"},
+        ({"method": "auto"},),
+        "method='auto'",
+    ),
 ]
 
 
 @cache
-def strong():
-    return gb.PairwiseModel.build(gb.graphs.grid(4, 4), np.zeros(16), np.full(24, 0.35))
+def strong(coupling=0.35):
+    return gb.PairwiseModel.build(gb.graphs.grid(4, 4), np.zeros(16), np.full(24, coupling))
 
 
 # -- what only one kind of model says ---------------------------------------------------------------------------------

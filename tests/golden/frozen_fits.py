@@ -690,7 +690,7 @@ def pairwise_beyond_exact_sums() -> Answers:
         **story(machine),
         "pseudo_score": machine.pseudo_score(rows[:20]),
         "log_partition": interval(machine.log_partition("ais", n_samples=20, betas=50)),
-        "score": interval(machine.score_interval(rows[:20], n_samples=20, betas=50)),
+        "score": interval(machine.score_interval(rows[:20], n_samples=20, betas=50, method="ais")),
         "drawn": drawn(machine.sample(100, random_state=11)),
         "expected": machine.expect("monte-carlo", n_samples=200).mean[:36],
         "stderr": machine.expect("monte-carlo", n_samples=200).stderr[:36],
@@ -981,7 +981,7 @@ def restricted_held_out_and_annealed() -> Answers:
         "held_out": held_out_score(machine),
         **{f"history_{name}": values for name, values in machine.history_.items()},
         "log_partition": interval(machine.log_partition("ais", n_samples=20, betas=30)),
-        "score": interval(machine.score_interval(binary()[:20], n_samples=20, betas=30)),
+        "score": interval(machine.score_interval(binary()[:20], n_samples=20, betas=30, method="ais")),
     }
 
 

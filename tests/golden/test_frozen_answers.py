@@ -8,6 +8,8 @@ from golden.frozen_fits import FITS, answers_of, stored_answers
 STORED = stored_answers()
 # What has another meaning since: curves then scored one unit of a row, now all of them.
 CHANGED = ("history_log_pseudolikelihood", "history_held_out_log_pseudolikelihood")
+# Restricted machines without data then began with the rates of chains from the visible biases, all in one mode.
+REPLACED = {"restricted_held_out_and_annealed": ("log_partition",)}
 
 
 def test_registry_and_file_have_the_same_names():
@@ -21,7 +23,7 @@ def test_answers_are_those_of_the_file(name):
     assert sorted(found) == sorted(stored), f"{name} answers other questions than the file"
     failures = []
     for key, value in found.items():
-        if key in CHANGED:
+        if key in (*CHANGED, *REPLACED.get(name, ())):
             continue
         expected = np.asarray(stored[key], dtype=float)
         if value.shape != expected.shape:

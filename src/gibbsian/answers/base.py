@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gibbsian.answers.draws import watched_draws
 from gibbsian.answers.modes import Modes, Search, modes_of_rows
 from gibbsian.answers.queries import Queries
 from gibbsian.data import Dataset
@@ -17,7 +18,7 @@ from gibbsian.diagnostics.evidence import log_evidence_interval
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
 from gibbsian.domain import AnyDomain, Domain
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
+from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation, MonteCarlo
 from gibbsian.expectations.mean_field import mean_field_evidence
 from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
@@ -26,14 +27,12 @@ from gibbsian.inference.missing import log_evidence
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.objectives.base import for_model
-from gibbsian.samplers import draw
 from gibbsian.samplers.annealing import Annealing
 from gibbsian.samplers.cooling import CHAINS, SWEEPS, cooled_states
 from gibbsian.settings import Setting, check_value
 
-# A number of samples is shared among as many chains as each has draws, but at most so many: many chains make the
-# standard error reliable, many draws R-hat.
-MOST_CHAINS = 100
+# Where annealing back starts, by the name of a method.
+STARTS = {"auto": "tempering", "ais": "gibbs"}
 
 
 class Answers:
@@ -72,9 +71,14 @@ class Answers:
         betas: int | None = None,
         data: Dataset | None = None,
         warn: bool = True,
+        method: str = "auto",
     ) -> LogPartitionInterval:
-        """Return log Z between two sides, by annealing there and back; `data` may tell where the model lives."""
-        return log_partition_interval(self.model, annealing=annealing_of(n_samples, betas), rng=rng, warn=warn)
+        """Return log Z between two sides; `data` may tell where the model lives.
+
+        By annealing there and back and by tempered chains, or with ``"ais"`` by annealing alone.
+        """
+        start, annealing = STARTS[method], annealing_of(n_samples, betas)
+        return log_partition_interval(self.model, start, annealing, rng, warn=warn)
 
     # -- rows ---------------------------------------------------------------------------------------------------------
     def log_evidence(self, data: Dataset) -> np.ndarray:
@@ -168,9 +172,8 @@ class Answers:
             except TooExpensiveError:
                 if method == "exact":
                     raise
-                method = "gibbs"
-        draws = draw(self.model, n_samples, rng, sampler=method)
-        return draws.reshape(-1, self.model.n_variables)[:n_samples]
+                method = "auto"
+        return watched_draws(self.model, n_samples, rng, method)
 
     # -- most probable states -----------------------------------------------------------------------------------------
     def most_probable(self, data: Dataset, search: Search, joint: bool = False) -> Modes:
@@ -238,16 +241,21 @@ class Answers:
     ) -> Estimate:
         """Return the expected statistics in the layout of theta, with standard errors."""
         if method == "auto":
-            if n_samples is not None:
-                return self.expect(rng, "monte-carlo", n_samples)
             try:
-                return self.expect(rng, "exact")
+                return self._sampled(rng, n_samples) if n_samples is not None else self.expect(rng, "exact")
             except TooExpensiveError:
-                return self.expect(rng, "monte-carlo")
+                return self._sampled(rng, n_samples)
         expectation: Any = EXPECTATIONS.create(method) if isinstance(method, str) else method
         if n_samples is not None:
             expectation = _with_samples(expectation, method, n_samples)
         return expectation(self.model, expectation.init(self.model, None, rng))[0]
+
+    def _sampled(self, rng: np.random.Generator, n_samples: int | None) -> Estimate:
+        """Expected statistics by Gibbs chains, or by tempered ones where these do not mix."""
+        found = self.expect(rng, MonteCarlo(warn=False), n_samples)
+        limits, seen = MonteCarlo(), found.diagnostics
+        few = seen["effective_sample_size"] < min(limits.min_ess, (n_samples or np.inf) / 10)
+        return self.expect(rng, "tempering", n_samples) if few or seen["r_hat"] > limits.max_r_hat else found
 
 
 def rows_like(data: Dataset, states: np.ndarray) -> Dataset:
@@ -265,7 +273,11 @@ def annealing_of(n_samples: int | None, betas: int | None) -> Annealing:
 
 
 def _with_samples(expectation: Any, method: Any, n_samples: int) -> Any:
-    """Return the expectation with so many samples in a call."""
+    """Return the expectation with so many samples in a call.
+
+    As many chains as each has draws, but no more than its own number: many chains make the standard error reliable,
+    many draws R-hat.
+    """
     known = {field.name for field in dataclasses.fields(expectation)} if dataclasses.is_dataclass(expectation) else ()
     if "n_walkers" in known:
         return dataclasses.replace(expectation, n_walkers=n_samples)
@@ -273,7 +285,7 @@ def _with_samples(expectation: Any, method: Any, n_samples: int) -> Any:
         raise ArgumentError("draws no samples", "leave `n_samples` out", argument="method", value=method)
     if n_samples < 2:
         raise ArgumentError("must be at least 2", argument="n_samples", value=n_samples)
-    n_chains = int(np.clip(np.sqrt(n_samples), 2, MOST_CHAINS))
+    n_chains = int(np.clip(np.sqrt(n_samples), 2, max(2, expectation.n_chains)))
     return dataclasses.replace(expectation, n_chains=n_chains, n_steps=-(-n_samples // n_chains))
 
 

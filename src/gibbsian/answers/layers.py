@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.answers.base import Answers, annealing_of, rows_like, values_of
+from gibbsian.answers.base import STARTS, Answers, annealing_of, rows_like, values_of
+from gibbsian.answers.draws import MAX_R_HAT, layer_r_hat, tempered_values, warn_of
 from gibbsian.answers.modes import Modes, Search, climbed
 from gibbsian.blocks import spans
 from gibbsian.data import Dataset
@@ -78,11 +79,12 @@ class LayerAnswers(Answers):
         betas: int | None = None,
         data: Dataset | None = None,
         warn: bool = True,
+        method: str = "auto",
     ) -> LogPartitionInterval:
-        """Return log Z between two sides, by annealing there and back from units with the base rates of data."""
+        """Return log Z between two sides, from units with the base rates of data, or of walkers to the machine."""
         base = "chains" if data is None else self._base(data)
         path = layer_path(self.model, base, rng=rng)
-        return log_partition_interval(path, annealing=annealing_of(n_samples, betas), rng=rng, warn=warn)
+        return log_partition_interval(path, STARTS[method], annealing_of(n_samples, betas), rng, warn=warn)
 
     def _base(self, data: Dataset) -> Any:
         """Where annealing starts, given data."""
@@ -107,7 +109,7 @@ class LayerAnswers(Answers):
         upper, annealing = lower.copy(), annealing_of(n_samples, EVIDENCE_BETAS if betas is None else betas)
         for state in np.flatnonzero(~near):
             rest, constant = self._rest(data, data.states[state], holes[state])
-            found = log_partition_interval(rest, annealing=annealing, rng=rng, warn=False)
+            found = log_partition_interval(rest, "gibbs", annealing, rng, warn=False)
             lower[state], upper[state] = constant + found.lower, constant + found.upper
         return EvidenceInterval(lower, upper)
 
@@ -230,12 +232,23 @@ class LayerAnswers(Answers):
             states = None if start is None else np.asarray(start)[np.arange(n_samples) % len(start)]
             drawn = draw_layers(self.model, n_samples, rng, n_chains=n_samples, burn_in=burn_in, states=states)
             layers = [part[:, 0] for part in drawn]
+            if not chains_asked and not self._chains_agree(rng, method):
+                machine, path = self.model.folded(), layer_path(self.model, summed="hidden", rng=rng)
+                v = tempered_values(path, n_samples, rng).reshape(-1, machine.visible.width)[:n_samples]
+                layers = self.model.unfold_values(v, machine.draw_hidden(v, rng), rng)
         visible, *hidden = (layer.decode(part) for layer, part in zip(self.model.layers, layers, strict=True))
         return visible, np.hstack(hidden)
 
     def _burn_in(self, n_steps: int) -> int:
         """Steps before the one that ends at the draw."""
         return n_steps
+
+    def _chains_agree(self, rng: np.random.Generator, method: str) -> bool:
+        """Whether chains from units without fields agree; where they were asked for, a warning says if they do not."""
+        r_hat = layer_r_hat(layer_path(self.model, "uniform", "hidden"), rng)
+        if method != "auto":
+            warn_of(r_hat)
+        return method != "auto" or not r_hat > MAX_R_HAT
 
     def mode_of(self, data: Dataset, state: np.ndarray, free: np.ndarray, search: Search, joint: bool) -> Modes:
         """Return the most probable row that has the `free` cells anew."""
@@ -306,12 +319,21 @@ class LayerAnswers(Answers):
             return Estimate(moments.statistics, np.zeros_like(moments.statistics), moments.log_partition)
         n_chains = SAMPLE_STEPS if n_samples is None else n_samples
         machine = self.model.folded()
-        chains, _ = BlockGibbs().step(machine, BlockGibbs().init(machine, n_chains, rng), rng, SAMPLE_STEPS)
-        v = np.asarray(chains.values, np.float64)
+        if self._chains_agree(rng, method):
+            chains, _ = BlockGibbs().step(machine, BlockGibbs().init(machine, n_chains, rng), rng, SAMPLE_STEPS)
+            groups = np.asarray(chains.values, np.float64)[:, None]
+        else:
+            path = layer_path(self.model, summed="hidden", rng=rng)
+            groups = np.swapaxes(tempered_values(path, n_chains, rng), 0, 1)
+        v = groups.reshape(-1, machine.visible.width)
         h = np.asarray(machine.hidden_means(v), np.float64)
         mean = machine.mean_statistics(v, h)
-        squares = machine.mean_statistics(np.square(v), np.square(h))
-        stderr = np.sqrt(np.maximum(squares - np.square(mean), 0.0) / (n_chains - 1))
+        if len(groups) == len(v):
+            squares = machine.mean_statistics(np.square(v), np.square(h))
+        else:
+            own = (machine.mean_statistics(rows, machine.hidden_means(rows)) for rows in groups)
+            squares = sum(np.square(each) for each in own) / len(groups)
+        stderr = np.sqrt(np.maximum(squares - np.square(mean), 0.0) / (len(groups) - 1))
         return Estimate(self.model.unfold(mean), self.model.unfold(stderr))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.answers.base import Answers
+from gibbsian.answers.draws import watched_draws
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.errors import TooExpensiveError
@@ -117,7 +118,7 @@ class SpanAnswers(Answers):
         except TooExpensiveError:
             if method == "exact":
                 raise
-            return super()._drawn(n_samples, rng, "gibbs")
+            return watched_draws(self.model, n_samples, rng)
         blocks = list(_blocks(table.size))
         ends = np.cumsum([table[block].sum() for block in blocks])
         places = rng.random(n_samples) * ends[-1]

@@ -168,6 +168,8 @@ def partition_record(found: Any) -> dict[str, Any]:
         "forward_standard_error": below,
         "reverse": found.reverse.log_partition,
         "reverse_standard_error": above,
+        "tempered": found.tempered and found.tempered.log_partition,
+        "tempered_standard_error": found.tempered and found.tempered.log_partition_stderr,
         "trouble": found.trouble,
     }
 

@@ -155,5 +155,6 @@ def _by_quantity(statistic: Callable[..., np.ndarray], draws: np.ndarray, stuck:
     constant = np.ptp(table, axis=(0, 1)) == 0
     result = np.where(constant, np.nan, stuck)
     if not frozen.all():
-        result[~frozen] = statistic(table[..., ~frozen], chain_axis=0, draw_axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # halves of chains that do not move
+            result[~frozen] = statistic(table[..., ~frozen], chain_axis=0, draw_axis=1)
     return result.reshape(values.shape[2:])

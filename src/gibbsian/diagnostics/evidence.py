@@ -74,7 +74,7 @@ def log_evidence_interval(
         try:
             lower[state] = upper[state] = constant + exact(rest, max_seconds=max_seconds).log_partition()
         except TooExpensiveError:
-            found = log_partition_interval(rest, annealing=chosen, rng=generator, warn=False)
+            found = log_partition_interval(rest, "gibbs", chosen, generator, warn=False)
             lower[state], upper[state] = constant + found.lower, constant + found.upper
     return EvidenceInterval(lower, upper)
 

@@ -1,13 +1,14 @@
-"""log Z between two sides: annealed importance sampling there and back.
+"""log Z between two sides: annealed importance sampling there and back, and tempered chains beside it.
 
 The way to the model gives an estimate of log Z that is too small in expectation, the way back one that is too large.
 Where they meet both are right; where they do not, the truth lies between, as far as the way back started at states of
-the model.
+the model. Whether it did the two runs cannot tell, so tempered chains give the states, and an estimate of their own
+from the bridges between neighbouring places (`gibbsian.samplers.bridges`): two methods are to agree.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,16 @@ from gibbsian.errors import MixingWarning, notify
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.annealing import AnnealedRun, Annealing
-from gibbsian.samplers.paths import as_path
-from gibbsian.special import expit, logsumexp
+from gibbsian.samplers.bridges import COLUMNS, SWEEPS, TemperedColumns, TemperedRun, bennett
+from gibbsian.samplers.paths import Path, as_path
+from gibbsian.special import logsumexp
 
 # Standard errors that two estimates of one number may be apart.
 MOST_ERRORS_APART = 4.0
+# Rounds of tempered chains: half the work of one way of the annealing, within these bounds.
+LEAST_ROUNDS, MOST_ROUNDS = 100, 500
+# How much longer everything runs once more where the methods do not agree.
+LONGER = 4
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,6 +42,8 @@ class LogPartitionInterval(Shown):
         Where the reverse run started, in words.
     n_errors : float
         Standard errors by which the interval reaches beyond the two estimates.
+    tempered : TemperedRun, optional
+        Tempered chains, whose interval is part of this one.
 
     Examples
     --------
@@ -52,6 +60,7 @@ class LogPartitionInterval(Shown):
     reverse: AnnealedRun
     start: str
     n_errors: float = 2.0
+    tempered: TemperedRun | None = None
 
     def _facts(self) -> dict[str, Any]:
         return {"log Z": self.describe()}
@@ -61,8 +70,13 @@ class LogPartitionInterval(Shown):
         """Both estimates among them: by chance the forward one may be the larger."""
         below, above = self.stderrs
         there, back = self.forward.log_partition, self.reverse.log_partition
-        ends = there, back, there - self.n_errors * below, back + self.n_errors * above
-        return (*ends, there + self.n_errors * below) if self.crossed else ends
+        ends = [there, back, there - self.n_errors * below, back + self.n_errors * above]
+        if self.crossed:
+            ends.append(there + self.n_errors * below)
+        if self.tempered is not None:
+            # the errors of annealing come from walkers, which may share what they lack; these from independent columns
+            ends += [self.tempered.log_partition + sign * self.tempered.reach for sign in (-1.0, 1.0)]
+        return tuple(ends)
 
     @property
     def crossed(self) -> bool:
@@ -107,12 +121,28 @@ class LogPartitionInterval(Shown):
         for run, name in ((self.forward, "forward"), (self.reverse, "reverse")):
             if run.trouble:
                 return f"in the {name} run {run.trouble}"
+        return None if self.tempered is None else self.tempered.trouble or self._disagreement(self.tempered)
+
+    def _disagreement(self, tempered: TemperedRun) -> str | None:
+        """Say that tempered chains and annealing do not agree, or None where they do."""
+        below, above = (float(np.hypot(error, tempered.log_partition_stderr)) for error in self.stderrs)
+        gaps = {
+            "below the forward": (self.forward.log_partition - tempered.log_partition, below),
+            "above the reverse": (tempered.log_partition - self.reverse.log_partition, above),
+        }
+        for side, (gap, error) in gaps.items():
+            if gap > MOST_ERRORS_APART * error + 1e-8:
+                return (
+                    f"two methods do not agree: tempered chains put log Z {gap:.3g} {side} estimate of annealing, with "
+                    f"a standard error of {error:.2g}"
+                )
         return None
 
     def combined(self) -> tuple[float, float]:
-        """Return one estimate of log Z from both runs, and its standard error (Bennett 1976).
+        """Return one estimate of log Z from all runs, and its standard error (Bennett 1976).
 
-        Of all estimates from the two sets of weights it has the smallest error. It is meant for runs that agree.
+        Of all estimates from the two sets of weights it has the smallest error; that of tempered chains is averaged
+        with it by their variances. It is meant for runs that agree.
 
         Examples
         --------
@@ -123,21 +153,14 @@ class LogPartitionInterval(Shown):
         >>> abs(estimate - gb.inference.exact(model).log_partition()) < 3 * error < 0.02
         True
         """
-        from scipy.optimize import brentq
-
         there, back = self.forward.log_weights, self.reverse.log_weights
-        shift = np.log(len(there) / len(back))
-
-        def imbalance(log_z: float) -> float:
-            return float(expit(there - log_z - shift).sum() - expit(back + log_z + shift).sum())
-
-        estimates = [self.forward.log_partition, self.reverse.log_partition]
-        reach = 1.0
-        while imbalance(min(estimates) - reach) < 0 or imbalance(max(estimates) + reach) > 0:
-            reach *= 2.0
-        log_z = float(brentq(imbalance, min(estimates) - reach, max(estimates) + reach, xtol=1e-12))
+        log_z, shift = bennett(there, back), np.log(len(there) / len(back))
         variance = _relative_variance(there - log_z - shift) + _relative_variance(back + log_z + shift)
-        return log_z, float(np.sqrt(variance))
+        if self.tempered is None:
+            return log_z, float(np.sqrt(variance))
+        weights = 1.0 / np.maximum([variance, self.tempered.log_partition_stderr**2], 1e-20)
+        both = np.average([log_z, self.tempered.log_partition], weights=weights)
+        return float(both), float(1.0 / np.sqrt(weights.sum()))
 
     def describe(self) -> str:
         """Say in words what is known.
@@ -148,7 +171,7 @@ class LogPartitionInterval(Shown):
         >>> from gibbsian.diagnostics.partition import log_partition_interval
         >>> print(log_partition_interval(gb.PairwiseModel.zeros(gb.graphs.complete(3)), rng=0).describe())
         log Z between 2.0794 and 2.0794: the forward run gives 2.0794 +- 0.0000, a lower bound in expectation; the
-        reverse run gives 2.0794 +- 0.0000, an upper bound in expectation as far as its start, ... Gibbs chains...
+        reverse run gives 2.0794 +- 0.0000, an upper bound in expectation as far as its start, ... tempered chains...
         """
         below, above = self.stderrs
         text = (
@@ -157,6 +180,8 @@ class LogPartitionInterval(Shown):
             f"{self.reverse.log_partition:.4f} +- {above:.4f}, an upper bound in expectation as far as its start, "
             f"{self.start}, has the model's distribution"
         )
+        if self.tempered is not None:
+            text = f"{text}; {self.tempered.describe()}"
         return f"{text}; beware: {self.trouble}" if self.trouble else text
 
     def __str__(self) -> str:
@@ -165,30 +190,32 @@ class LogPartitionInterval(Shown):
 
 def log_partition_interval(
     model: Any,
-    samples: Any = "gibbs",
+    samples: Any = "tempering",
     annealing: Annealing | None = None,
     rng: RandomState = None,
     burn_in: int = 1000,
     warn: bool = True,
 ) -> LogPartitionInterval:
-    """Bracket log Z by annealed importance sampling to the model and back.
+    """Bracket log Z by annealed importance sampling to the model and back, and by tempered chains.
 
     Parameters
     ----------
     model : Model or Path
         The distribution, which is reached from independent variables; or another path to it.
-    samples : str, array-like or Dataset, default "gibbs"
-        Where the way back starts: ``"gibbs"`` (chains from random states), ``"tempering"`` (of machines in layers, for
-        those that mix badly), ``"exact"`` (draws by exact inference, to judge the method), states drawn from the model,
-        or data. Data stands for the model as far as the model fits it.
+    samples : str, array-like or Dataset, default "tempering"
+        Where the way back starts: ``"tempering"`` (tempered chains, whose own estimate of log Z is then part of the
+        interval; where the methods do not agree all runs once more, four times as long), ``"gibbs"`` (chains from
+        random states), ``"exact"`` (draws by exact inference, to judge the method), states drawn from the model, or
+        data. Data stands for the model as far as the model fits it.
     annealing : Annealing, optional
-        Walkers and places; by default 100 walkers and 10,000 places.
+        Walkers and places; by default 100 walkers and 10,000 places. Tempered chains do about half the work of one
+        way of it.
     rng : None, int or Generator
         Source of randomness.
     burn_in : int, default 1000
-        Steps of the chains before the way back.
+        Steps of Gibbs chains before the way back.
     warn : bool, default True
-        Whether to give a `MixingWarning` when the two sides disagree beyond their errors.
+        Whether to give a `MixingWarning` when the sides or the methods disagree beyond their errors.
 
     Examples
     --------
@@ -205,11 +232,34 @@ def log_partition_interval(
     # one path for both ways: Bennett's combination of them needs the same
     path = as_path(model, generator)
     samples = path.check_start(samples)
-    forward = chosen.forward(path, generator)
-    states, start = path.starts(samples, chosen.n_walkers, generator, burn_in)
-    interval = LogPartitionInterval(forward, chosen.reverse(path, states, generator), start)
+    if isinstance(samples, str) and samples == "tempering":
+        interval = _by_two_methods(path, chosen, generator)
+    else:
+        forward = chosen.forward(path, generator)
+        states, start = path.starts(samples, chosen.n_walkers, generator, burn_in)
+        interval = LogPartitionInterval(forward, chosen.reverse(path, states, generator), start)
     if warn and interval.trouble:
-        notify(MixingWarning(interval.trouble, f"raise the number of temperatures, `betas={forward.n_betas}`"))
+        n_betas = interval.forward.n_betas
+        notify(MixingWarning(interval.trouble, f"raise the number of temperatures, `betas={n_betas}`"))
+    return interval
+
+
+def _by_two_methods(path: Path, annealing: Annealing, rng: np.random.Generator) -> LogPartitionInterval:
+    """Anneal to the model and back from tempered chains; where something is wrong, all once more and longer."""
+    columns = TemperedColumns.settled(path, rng)
+    n_steps = len(annealing.ladder) - 1
+    work = 0.5 * annealing.n_walkers * n_steps / (COLUMNS * SWEEPS * len(columns.places))
+    n_rounds = int(np.clip(work, LEAST_ROUNDS, MOST_ROUNDS))
+    for longer in (1, LONGER):
+        evenly = np.linspace(0.0, n_steps, longer * n_steps + 1)
+        run = replace(annealing, betas=np.interp(evenly, np.arange(n_steps + 1), annealing.ladder))
+        tempered = columns.run(longer * n_rounds, annealing.n_walkers)
+        forward, reverse = run.forward(path, rng), run.reverse(path, tempered.states, rng)
+        interval = LogPartitionInterval(
+            forward, reverse, f"{len(tempered.states)} states of tempered chains", tempered=tempered
+        )
+        if interval.trouble is None:
+            break
     return interval
 
 

@@ -65,6 +65,7 @@ ROW_WALKERS, ROW_BETAS = 20, 200
 # What a log-probability may be above zero by rounding, as a share of the log-weights.
 ROUNDING = 1e-9
 _N_SAMPLES = Setting("How many rows.", "whole", low=1)
+_HOW = Setting("How log Z is found.", "choice", words=("auto", "ais"))
 _TEMPERATURE = Setting("T.", "number", low=0, open_low=True)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -630,7 +631,12 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
 
     @on_own_device
     def score_interval(
-        self, X: Any, sample_weight: Any = None, n_samples: int | None = None, betas: int | None = None
+        self,
+        X: Any,
+        sample_weight: Any = None,
+        n_samples: int | None = None,
+        betas: int | None = None,
+        method: str = "auto",
     ) -> ScoreInterval:
         """Return the mean log-likelihood per row between two sides, for models whose log Z is out of reach.
 
@@ -642,6 +648,8 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             Walkers of the annealing behind it; by default its own number.
         betas : int, default=None
             Temperatures of the annealing; by default its own number.
+        method : {"auto", "ais"}, default="auto"
+            How log Z is found: see `log_partition`.
 
         Examples
         --------
@@ -652,8 +660,9 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         >>> interval.upper - interval.lower < 0.1
         True
         """
+        check_value("method", method, _HOW)
         data, rng = self._read(X, sample_weight=sample_weight), self._rng()
-        bracket = self._ask("log_partition_interval")(rng, n_samples, betas, data)
+        bracket = self._ask("log_partition_interval")(rng, n_samples, betas, data, method=method)
         evidence = self._ask("log_evidence_interval")(data, self._rng(), n_samples, betas)
         lower, upper = (float(np.average(side, weights=data.weights)) for side in evidence)
         return ScoreInterval(lower - bracket.upper, upper - bracket.lower, bracket)
@@ -721,7 +730,10 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         Parameters
         ----------
         method : {"auto", "exact", "ais"}, default="auto"
-            ``"ais"`` brackets it by annealed importance sampling, there and back.
+            ``"auto"`` goes beyond the reach of exact sums by two methods that are to agree: annealed importance
+            sampling there and back, and tempered chains with Bennett's ratio between neighbouring temperatures. Where
+            they do not, all runs once more and longer; then a `MixingWarning` says it, and the interval has both.
+            ``"ais"`` is the annealing alone, back from Gibbs chains.
         n_samples, betas : int, default=None
             Walkers and temperatures of the annealing; by default its own numbers.
 
@@ -747,7 +759,8 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             except TooExpensiveError as error:
                 if method == "exact":
                     raise TooExpensiveError(error.reason, error.also("bracket log Z by `method='ais'`")) from None
-        return self._ask("log_partition_interval")(self._rng(), n_samples, betas)
+        asked_for = "ais" if method == "ais" else "auto"
+        return self._ask("log_partition_interval")(self._rng(), n_samples, betas, method=asked_for)
 
     # -- the distribution ---------------------------------------------------------------------------------------------
     @on_own_device

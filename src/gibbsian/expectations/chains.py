@@ -78,13 +78,8 @@ class MonteCarlo:
         """Run the chains on under `model` and return the mean statistics over their draws."""
         burn_in = self.burn_in if state.fresh else 0
         draws, chains = keep_draws(self.sampler, model, state.chains, self.n_steps, burn_in)
-        means = np.array([model.mean_statistics(chain) for chain in draws])
-        stderr = means.std(axis=0, ddof=1) / np.sqrt(len(means))
-        report = report_on(_summaries(model, draws))
-        if self.warn and not report.is_good(self.max_r_hat, self.min_ess):
-            notify(MixingWarning(report.describe(), f"raise `n_steps={self.n_steps}` or `burn_in={self.burn_in}`"))
-        numbers = {"r_hat": report.r_hat, "effective_sample_size": report.effective_sample_size}
-        return Estimate(means.mean(axis=0), stderr, diagnostics=numbers), MonteCarloState(chains, fresh=False)
+        estimate = Estimate(*chain_means(model, draws), diagnostics=judged(self, model, draws))
+        return estimate, MonteCarloState(chains, fresh=False)
 
 
 @declared(frozen=True)
@@ -211,9 +206,15 @@ def start_at_rows(
 
 
 def keep_draws(
-    sampler: str | Sampler, model: Model, chains: ChainState, n_steps: int, burn_in: int, cell_bytes: float = 1.0
+    sampler: str | Sampler,
+    model: Model,
+    chains: ChainState,
+    n_steps: int,
+    burn_in: int,
+    cell_bytes: float = 1.0,
+    thin: int = 1,
 ) -> tuple[np.ndarray, ChainState]:
-    """Run chains on and keep the states after every sweep that follows the burn-in, by chain."""
+    """Run chains on and keep the states after every sweep, or every few, that follows the burn-in, by chain."""
     n_chains, n = chains.states.shape
     require_memory(
         n_chains * (cell_bytes * n * n_steps + 8.0 * model.theta.size),
@@ -224,9 +225,37 @@ def keep_draws(
     if burn_in:
         chains, _ = moves.step(model, chains, burn_in)
     for t in range(n_steps):
-        chains, _ = moves.step(model, chains)
+        chains, _ = moves.step(model, chains, thin)
         draws[:, t] = chains.states
     return draws, chains
+
+
+def chain_means(model: Model, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean statistics over draws of independent chains, and their standard errors."""
+    means = np.array([model.mean_statistics(chain) for chain in draws])
+    stderr = means.std(axis=0, ddof=1) / np.sqrt(len(means))
+    return means.mean(axis=0), never_zero(model, stderr, draws.shape[0] * draws.shape[1])
+
+
+def never_zero(model: Model, stderr: np.ndarray, n_draws: float) -> np.ndarray:
+    """Return standard errors, and where no draw differs what n draws cannot exclude.
+
+    Another value with a probability of ``3 / n`` stays unseen in 5% of all runs; two standard errors reach so far.
+    """
+    low, high = model.statistic_range
+    # means of equal numbers differ by rounding
+    return np.where(stderr <= 1e-12 * (high - low), 1.5 * (high - low) / n_draws, stderr)
+
+
+def judged(expectation: Any, model: Model, draws: np.ndarray) -> dict[str, float]:
+    """Return how well chains mix; an expectation that is to warn does, where its own limits are passed."""
+    report = report_on(summaries(model, draws))
+    if expectation.warn and not report.is_good(expectation.max_r_hat, expectation.min_ess):
+        longer = f"raise `n_steps={expectation.n_steps}`"
+        if hasattr(expectation, "burn_in"):
+            longer = f"{longer} or `burn_in={expectation.burn_in}`, or temper the chains"
+        notify(MixingWarning(report.describe(), longer))
+    return {"r_hat": report.r_hat, "effective_sample_size": report.effective_sample_size}
 
 
 def _most_variance(model: Model, mean: np.ndarray) -> np.ndarray:
@@ -252,7 +281,7 @@ def require_chains(n_chains: int, model: Model) -> None:
     require_memory(n_chains * (20.0 * n + 64.0), f"running {n_chains} chains of {n} variables", "lower `n_chains`")
 
 
-def _summaries(model: Model, draws: np.ndarray) -> np.ndarray:
+def summaries(model: Model, draws: np.ndarray) -> np.ndarray:
     """What is watched, shape (n_chains, n_draws, 2): the energy, and the variable whose chain means differ most."""
     n_chains, n_draws, n = draws.shape
     energies = model.energy(draws.reshape(-1, n)).reshape(n_chains, n_draws)

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
-from gibbsian.expectations.chains import keep_draws
+from gibbsian.expectations.chains import judged, keep_draws
 from gibbsian.expectations.compiled_regions import compiled_plan
 from gibbsian.expectations.regions import as_rules
 from gibbsian.expectations.samples import Samples
@@ -19,8 +20,11 @@ from gibbsian.expectations.table_regions import TablePlan
 from gibbsian.graphs import Graph
 from gibbsian.models.base import Model
 from gibbsian.samplers import ChainState, Sampler, as_sampler
-from gibbsian.settings import check, declared, free, positional, whole
+from gibbsian.settings import check, declared, flag, free, number, positional, whole
 
+# Sweeps between two looks at the second half of the burn-in, from which R-hat is taken: draws in a row would mistake a
+# memory of a few sweeps for modes that are lost.
+BETWEEN_LOOKS = 10
 REGION = "What is summed over exactly: see `plan_regions`."
 
 
@@ -118,7 +122,8 @@ class Spatial:
     """Spatial Monte Carlo integration of a model's statistics (YU20).
 
     The samples are those given; else the data, where there is any (Y18; "fix" in YU20); else persistent Gibbs chains.
-    Where the strengths of the interactions decide about regions, they are chosen again in every call.
+    Where the strengths of the interactions decide about regions, they are chosen again in every call. The first call
+    says whether the chains, which start at random states, have come to agree.
 
     Examples
     --------
@@ -139,6 +144,9 @@ class Spatial:
     n_steps: int = whole(50, "Sweeps of them in each call; every one gives a sample.", least=1)
     burn_in: int = whole(500, "Sweeps before the first.")
     sampler: str | Sampler = free("gibbs", "Name of a registered sampler, or a sampler.", doc="str or Sampler")
+    warn: bool = flag(True, "Whether to warn when the chains disagree or their draws are too dependent.")
+    max_r_hat: float = number(1.1, "Largest R-hat without a warning.", above=1)
+    min_ess: float = number(100.0, "Smallest effective sample size, over all chains, without a warning.", least=0)
 
     def __post_init__(self) -> None:
         check(self)
@@ -155,11 +163,18 @@ class Spatial:
     def __call__(self, model: Model, state: SpatialState) -> tuple[Estimate, SpatialState]:
         """Return the expected statistics and the state for the next call."""
         plan, samples, chains = state.plan.value.renewed(model), state.samples.value, state.chains
+        numbers: dict[str, float] = {}
         if chains is not None:
-            burn_in = self.burn_in if state.fresh else 0
-            draws, chains = keep_draws(self.sampler, model, chains, self.n_steps, burn_in, cell_bytes=10.0)
+            early = np.empty((self.n_chains, 0, chains.states.shape[1]), chains.states.dtype)
+            if state.fresh:
+                n_looks = self.burn_in // (2 * BETWEEN_LOOKS)
+                rest = self.burn_in - BETWEEN_LOOKS * n_looks
+                early, chains = keep_draws(self.sampler, model, chains, n_looks, rest, thin=BETWEEN_LOOKS)
+            draws, chains = keep_draws(self.sampler, model, chains, self.n_steps, 0, cell_bytes=10.0)
             samples = Samples.of(draws)
-        estimate = spatial_statistics(model, samples, plan=plan)
+            if state.fresh:
+                numbers = judged(self, model, np.concatenate([early, draws[:, ::BETWEEN_LOOKS]], axis=1))
+        estimate = replace(spatial_statistics(model, samples, plan=plan), diagnostics=numbers)
         return estimate, SpatialState(Rebuilt(plan), state.samples, chains, fresh=False)
 
     def restarted_at(self, model: Model, state: SpatialState, rows: Any) -> SpatialState:

@@ -8,6 +8,7 @@ from gibbsian.samplers.base import (
     draw as draw,
 )
 from gibbsian.samplers.block_gibbs import BlockGibbs as BlockGibbs, draw_layers as draw_layers
+from gibbsian.samplers.bridges import TemperedColumns as TemperedColumns, TemperedRun as TemperedRun, bennett as bennett
 from gibbsian.samplers.gibbs import ChromaticGibbs as ChromaticGibbs, Gibbs as Gibbs, RandomScanGibbs as RandomScanGibbs
 from gibbsian.samplers.independent import IndependentVariables as IndependentVariables
 from gibbsian.samplers.layer_paths import layer_path as layer_path

@@ -30,8 +30,8 @@ from gibbsian.samplers.paths import Groups, SteppedPath
 SHRINKAGE = 0.01
 # Rows from which base rates are taken.
 RATE_ROWS = 4096
-# Chains of the machine itself from which its base rates are taken where there are no data.
-RATE_CHAINS, RATE_STEPS = 100, 50
+# Walkers to the machine and their steps, from whose ends its base rates are taken where there are no data.
+RATE_WALKERS, RATE_STEPS = 100, 100
 SIDES = ("hidden", "visible")
 
 
@@ -66,18 +66,28 @@ class IndependentUnits:
 
     @classmethod
     def of_chains(cls, machine: RestrictedModel, rng: RandomState = None) -> IndependentUnits:
-        """Take the base rates of short chains of the machine itself."""
+        """Take the base rates where walkers end that are annealed from units without fields: in many modes.
+
+        Chains from the visible biases would stay in the one mode that these lead to.
+        """
         generator = as_generator(rng)
-        path = LayerPath(machine, machine, cls.biases(machine))
-        start = BlockGibbs().init(machine, RATE_CHAINS, generator, path.draw_base(RATE_CHAINS, generator))
-        chains, _ = BlockGibbs().step(machine, start, generator, RATE_STEPS)
-        return cls.from_values(machine, machine.visible_means(machine.draw_hidden(chains.values, generator)))
+        path = LayerPath(machine, machine, cls.uniform(machine))
+        walkers = path.from_base(RATE_WALKERS, generator)
+        path.walk(walkers, np.linspace(0.0, 1.0, RATE_STEPS + 1))
+        ends = np.concatenate(walkers.values)
+        return cls.from_values(machine, machine.visible_means(machine.draw_hidden(ends, generator)))
 
     @classmethod
     def biases(cls, machine: RestrictedModel) -> IndependentUnits:
-        """Take the visible biases alone, hidden units without fields."""
-        visible = machine.visible_biases.astype(np.float64) / machine.temperature
+        """Take the fields of the visible units when hidden ones have none, which have none themselves."""
+        idle = machine.hidden.means(np.zeros((1, machine.hidden.width)))[0]
+        visible = (machine.visible_biases + machine.weights @ idle).astype(np.float64) / machine.temperature
         return cls(visible, np.zeros(machine.hidden.width))
+
+    @classmethod
+    def uniform(cls, machine: RestrictedModel) -> IndependentUnits:
+        """Take units without fields."""
+        return cls(np.zeros(machine.visible.width), np.zeros(machine.hidden.width))
 
 
 def _fields(layer: Layer, means: np.ndarray) -> np.ndarray:
@@ -108,10 +118,10 @@ def as_units(base: Any, machine: RestrictedModel, rng: RandomState = None) -> In
         return IndependentUnits.of_data(machine, base)
     if isinstance(base, str) and base == "chains":
         return IndependentUnits.of_chains(machine, rng)
-    if isinstance(base, str) and base == "biases":
-        return IndependentUnits.biases(machine)
+    if isinstance(base, str) and base in ("biases", "uniform"):
+        return getattr(IndependentUnits, base)(machine)
     raise ArgumentError(
-        "is not known", "use 'chains', 'biases', a Dataset or IndependentUnits", argument="base", value=base
+        "is not known", "use 'chains', 'biases', 'uniform', a Dataset or IndependentUnits", argument="base", value=base
     )
 
 
@@ -123,8 +133,9 @@ def layer_path(model: Any, base: Any = "chains", summed: str = "auto", rng: Rand
     model : RestrictedModel, DeepModel or BeliefNetwork
         The end; of a belief network the machine at the top.
     base : str, Dataset or IndependentUnits, default "chains"
-        The independent units at inverse temperature 0: those with the base rates of data, or of short chains of the
-        machine itself (``"chains"``), or with the visible biases alone (``"biases"``).
+        The independent units at inverse temperature 0: those with the base rates of data, or of walkers annealed to
+        the machine (``"chains"``), or with the visible biases and what idle hidden units add (``"biases"``), or without
+        fields (``"uniform"``).
     summed : {"auto", "hidden", "visible"}, default "auto"
         The side that is summed out analytically: ``"auto"`` takes the hidden layer of a restricted machine, and of
         others, whose even layers are the visible side and whose odd ones the hidden one, the side with more columns.
@@ -172,8 +183,6 @@ class LayerPath(SteppedPath):
     base: IndependentUnits
     summed: str = "hidden"
 
-    known_starts = ("gibbs", "tempering", "exact")
-
     # -- weights and steps --------------------------------------------------------------------------------------------
     @cached_property
     def _oriented(self) -> RestrictedModel:
@@ -193,6 +202,11 @@ class LayerPath(SteppedPath):
     @cached_property
     def _weights(self) -> np.ndarray:
         return np.asarray(self._oriented.weights, np.float64) / self.machine.temperature
+
+    @property
+    def coldest(self) -> float:
+        """The machine itself where units are real numbers: beyond it these may have no distribution."""
+        return 1.0 if "gaussian" in (self.machine.visible.kind, self.machine.hidden.kind) else super().coldest
 
     @property
     def log_base_partition(self) -> float:
@@ -267,21 +281,12 @@ class LayerPath(SteppedPath):
         """Draw states of the visible side of the folded machine."""
         return exact(self.machine).sample(n_walkers, rng)
 
-    def chains(self, start: str, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[np.ndarray, str]:
-        """Return states at the end of chains from the independent units: plain ones, or tempered ones."""
-        visible = LayerPath(self.model, self.machine, self.base)
-        if start == "tempering":
-            from gibbsian.samplers.tempering import Tempering
-
-            tempering = Tempering()
-            tempered, _ = tempering.step(visible, tempering.init(visible, n_walkers, rng), rng, burn_in)
-            values, words = tempered.values[-1], f"{n_walkers} tempered chains of {burn_in} steps"
-        else:
-            sampler = BlockGibbs()
-            chains = sampler.init(self.machine, n_walkers, rng, visible.draw_base(n_walkers, rng))
-            values = sampler.step(self.machine, chains, rng, burn_in)[0].values
-            words = f"{n_walkers} Gibbs chains of {burn_in} steps"
-        return self.machine.visible.decode(values), words
+    def chains(self, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[np.ndarray, str]:
+        """Return states at the end of chains from the independent units."""
+        visible, sampler = LayerPath(self.model, self.machine, self.base), BlockGibbs()
+        chains = sampler.init(self.machine, n_walkers, rng, visible.draw_base(n_walkers, rng))
+        values = sampler.step(self.machine, chains, rng, burn_in)[0].values
+        return self.machine.visible.decode(values), f"{n_walkers} Gibbs chains of {burn_in} steps"
 
 
 @dataclass(frozen=True, eq=False)

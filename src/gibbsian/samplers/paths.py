@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +31,7 @@ class Path(ABC):
 
     model: Any
     # Names of ways to start at the model, other than states and data.
-    known_starts: ClassVar[tuple[str, ...]] = ("gibbs", "exact")
+    known_starts: ClassVar[tuple[str, ...]] = ("tempering", "gibbs", "exact")
 
     @property
     @abstractmethod
@@ -61,6 +62,27 @@ class Path(ABC):
         transition that leaves the new place's distribution as it is moves it. The way down reverses the way up.
         """
 
+    @property
+    def coldest(self) -> float:
+        """The place beyond the model to which walkers can be cooled."""
+        return 4.0
+
+    @abstractmethod
+    def log_weights_of(self, walkers: Any, places: np.ndarray) -> np.ndarray:
+        """Return the log-weight of each walker's state at rising places, shape (places, walkers), up to a constant.
+
+        The constant is the same at all places.
+        """
+
+    def swept(self, walkers: Any, place: float, n_sweeps: int, places: np.ndarray) -> np.ndarray:
+        """Move walkers at a place, and return their log-weights at some places as `log_weights_of` does."""
+        self.walk(walkers, np.full(n_sweeps + 1, place))
+        return self.log_weights_of(walkers, places)
+
+    @abstractmethod
+    def exchange(self, some: Any, others: Any, which: np.ndarray) -> None:
+        """Let those walkers of two sets change places for which a mask has a True."""
+
     # -- states of the model, to start the way back -------------------------------------------------------------------
     @abstractmethod
     def check_states(self, states: Any, what: str) -> np.ndarray:
@@ -71,7 +93,7 @@ class Path(ABC):
         """Return the states of the model that stand for some of the data's."""
 
     @abstractmethod
-    def chains(self, start: str, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[np.ndarray, str]:
+    def chains(self, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[np.ndarray, str]:
         """Return states at the end of chains, and what they are in words."""
 
     def exact_draws(self, n_walkers: int, rng: np.random.Generator) -> np.ndarray:
@@ -97,7 +119,7 @@ class Path(ABC):
         if isinstance(start, str):
             if start == "exact":
                 return self.exact_draws(n_walkers, rng), f"{n_walkers} exact draws"
-            return self.chains(start, n_walkers, rng, burn_in)
+            return self.chains(n_walkers, rng, burn_in)
         if _is_data(start):
             numbers = rng.choice(len(start.weights), n_walkers, p=start.weights / start.weights.sum())
             return self.rows_of(start, numbers), f"{n_walkers} rows of the data"
@@ -170,7 +192,8 @@ class SteppedPath(Path):
             increases = np.zeros(len(values))
             for before, place in zip(places[:-1].tolist(), places[1:].tolist(), strict=True):
                 features = self.features(values)
-                increases += self.log_weights(values, features, place) - self.log_weights(values, features, before)
+                if place != before:
+                    increases += self.log_weights(values, features, place) - self.log_weights(values, features, before)
                 values = self.step(features, place, rng)
             return values, increases
 
@@ -178,10 +201,24 @@ class SteppedPath(Path):
         walkers.values = [values for values, _ in ends]
         return np.concatenate([increases for _, increases in ends])
 
+    def log_weights_of(self, walkers: Groups, places: np.ndarray) -> np.ndarray:
+        """Return the log-weight of each walker's values at some places."""
+        values = np.concatenate(walkers.values)
+        features = self.features(values)
+        return np.array([self.log_weights(values, features, place) for place in places.tolist()])
+
+    def exchange(self, some: Groups, others: Groups, which: np.ndarray) -> None:
+        """Exchange the values of rows."""
+        ends = np.cumsum([len(values) for values in some.values])[:-1]
+        for one, other, rows in zip(some.values, others.values, np.split(which, ends), strict=True):
+            one[rows], other[rows] = other[rows], one[rows]
+
 
 def _groups(n_walkers: int) -> list[slice]:
     size = max(LEAST_WALKERS, -(-n_walkers // MOST_GROUPS))
-    return [slice(start, min(start + size, n_walkers)) for start in range(0, n_walkers, size)]
+    starts = [start for start in range(0, n_walkers, size) if not start or 2 * (n_walkers - start) > size]
+    # a small rest goes with those before it
+    return [slice(*ends) for ends in pairwise([*starts, n_walkers])]
 
 
 def as_path(model: Any, rng: np.random.Generator) -> Path:

@@ -117,6 +117,25 @@ class VariablePath(Path):
         codes[:] = (numbers - np.int8(self.low)) // np.int8(self.gap)
         return increases
 
+    def log_weights_of(self, walkers: Walkers, places: np.ndarray) -> np.ndarray:
+        """Return the log-weight of each state, as copies find it that walk away from there."""
+        rises = np.zeros((places.size, len(walkers.codes)))
+        for k in range(1, places.size):
+            copies = Walkers(walkers.codes.copy(), walkers.streams.copy())
+            rises[k] = rises[k - 1] + self.walk(copies, places[k - 1 : k + 1])
+        return rises
+
+    def swept(self, walkers: Walkers, place: float, n_sweeps: int, places: np.ndarray) -> np.ndarray:
+        """Move walkers at a place; where nothing is summed out, log-weights are linear, and one last step has all."""
+        if self.summed.any():
+            return super().swept(walkers, place, n_sweeps, places)
+        falls = self.walk(walkers, np.append(np.full(n_sweeps, place), place - 1.0))
+        return np.outer(-places, falls)
+
+    def exchange(self, some: Walkers, others: Walkers, which: np.ndarray) -> None:
+        """Exchange codes; the streams stay."""
+        some.codes[which], others.codes[which] = others.codes[which], some.codes[which]
+
     def _sites(self, backwards: bool) -> np.ndarray:
         kept = np.flatnonzero(~self.summed)
         # the summed-out variables come first either way: the chain of the others goes through fresh ones
@@ -131,7 +150,7 @@ class VariablePath(Path):
         data.require_complete("annealing from data")
         return self.check_states(data.states, "samples")[numbers]
 
-    def chains(self, start: str, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[np.ndarray, str]:
+    def chains(self, n_walkers: int, rng: np.random.Generator, burn_in: int) -> tuple[np.ndarray, str]:
         """Return states at the end of Gibbs chains from random states."""
         draws = draw(self.model, n_walkers, rng, n_chains=n_walkers, burn_in=burn_in)
         return draws.reshape(n_walkers, -1), f"{n_walkers} Gibbs chains after {burn_in + 1} sweeps"
