@@ -17,11 +17,14 @@ from gibbsian.answers.decisions import column_probabilities, decided_codes, join
 from gibbsian.data import Dataset, OneHot, drop_empty_rows
 from gibbsian.data.fitted import read_for
 from gibbsian.data.hidden_columns import hidden_names
-from gibbsian.data.readers import read_table
+from gibbsian.data.readers import is_dask, read_table
 from gibbsian.data.table import Table
+from gibbsian.data.two_values import same_labels
 from gibbsian.display import facts_in_html
+from gibbsian.domain import Coding
 from gibbsian.errors import (
     ArgumentError,
+    CodingError,
     ConvergenceWarning,
     DataError,
     EstimatedScoreWarning,
@@ -330,7 +333,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "learner": getattr(learner, "registered_name", repr(learner)),
             "rows": data.n_rows,
-            "missing_cells": int(data.missing[data.row_of].sum()) if data.has_missing else 0,
+            "missing_cells": data.n_missing,
             **({"dropped": list(data.dropped)} if data.dropped else {}),
             "l1": getattr(learner, "l1", 0.0),
             "l2": getattr(learner, "l2", 0.0),
@@ -373,6 +376,8 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
         """Read data for a fit, or for use with the fitted model in its coding and columns."""
+        if getattr(X, "on_cluster", False) or is_dask(X):
+            return self._read_cluster(X, fitting, sample_weight)
         if getattr(X, "on_disk", False):
             if not fitting:
                 raise DataError("a DataStream is learned by fit", "give `stream.in_memory()`, its distinct rows")
@@ -388,6 +393,25 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             data = Dataset.read(X, coding=self.coding_, sample_weight=sample_weight, declared_by="the model")
         self._check_columns(X, data, fitting)
         return data
+
+    # What becomes of rows on a cluster: they stay there, or their distinct ones are counted there and come here.
+    _learns_on_cluster: ClassVar[bool] = False
+    _counts_rows: ClassVar[bool] = False
+
+    def _read_cluster(self, X: Any, fitting: bool, sample_weight: Any) -> Any:
+        """Read a Dask collection on its workers, or take rows that are there already."""
+        from gibbsian.cluster import DistributedDataset
+
+        if sample_weight is not None:
+            raise ArgumentError("`sample_weight` is for data in memory", "name a column: `weight_column=...`")
+        coding = self._coding() if fitting else self.coding_
+        data = X if isinstance(X, DistributedDataset) else DistributedDataset.read(X, coding=coding)
+        if isinstance(coding, Coding) and not same_labels(data.coding, coding):
+            reason = f"was declared but the rows are {data.coding.describe()}"
+            raise CodingError(reason, "read them in that coding", argument="coding", value=coding)
+        if fitting:
+            self._set_columns(data.names)
+        return Dataset.read(data.in_memory(), coding=coding) if self._counts_rows else data
 
     @property
     def dropped_(self) -> tuple[str, ...]:

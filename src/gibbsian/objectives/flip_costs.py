@@ -16,6 +16,7 @@ they are faster: ``flip_loss(x, shares, kernel)`` joins the two around the kerne
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
+from gibbsian.expectations.clamped import mean_statistics
 from gibbsian.models import Model
 from gibbsian.models.conditioning import Metric
 from gibbsian.objectives.base import Function, Scores
@@ -71,8 +73,11 @@ class FlipCostObjective:
     def bind(self, model: Any, data: Dataset) -> Function:
         """Return the function of theta."""
         data.require_complete(self.name)
+        return data.bound(partial(self._over, model, self._kernel_for(model)))
+
+    def _over(self, model: Any, kernel: AnyKernel, data: Dataset) -> Function:
+        """Return the function of theta for rows in memory."""
         shares = data.weights / data.total_weight
-        kernel = self._kernel_for(model)
         left_out = self.left_out(data)
         if left_out is not None:
             return over_rows(kernel, model, data.states, shares, left_out)
@@ -132,7 +137,7 @@ class FlipCostObjective:
         bends = 4.0 * self.bends(model.flip_costs(ends))
         rates = (mean - ends[0]) / (ends[1] - ends[0])
         weights = (1.0 - rates) * bends[0] + rates * bends[1]
-        return model.metric(mean, lambda: model.mean_statistics(data.states, data.weights), weights, l2)
+        return model.metric(mean, lambda: mean_statistics(model, data), weights, l2)
 
     def bends(self, costs: np.ndarray) -> np.ndarray:
         """Return the second derivative of the loss at each flip cost of two-valued variables."""
