@@ -76,6 +76,30 @@ def _client(cluster: Any, n_workers: int | None) -> Any:
         raise ClusterError(f"no scheduler answers at {cluster} ({error})", "check the address, and start it") from None
 
 
+@contextmanager
+def connected(cluster: str) -> Iterator[Any]:
+    """Give the client of a cluster; end what was started here."""
+    client = connect(cluster)
+    try:
+        yield client
+    finally:
+        if cluster == "local":
+            client.shutdown()
+        client.close()
+
+
+@contextmanager
+def fits_on(cluster: str | None) -> Iterator[None]:
+    """Have the many fits inside the block done by the workers of a cluster; here where it is None."""
+    if cluster is None:
+        yield
+        return
+    from joblib import parallel_config
+
+    with connected(cluster), parallel_config("dask"):
+        yield
+
+
 def own_versions() -> dict[str, str]:
     """Return the versions that must be the same in all processes."""
     found = {"python": platform.python_version()}
