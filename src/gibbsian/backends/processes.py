@@ -30,7 +30,7 @@ def map_fits(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: 
     """
     from joblib import Parallel, delayed, effective_n_jobs
 
-    if effective_n_jobs(n_jobs) == 1:  # type: ignore[arg-type]  # None is welcome there
+    if effective_n_jobs(n_jobs) == 1:
         return map(function, items)
     work = delayed(partial(_on_one_thread, function))
     return Parallel(n_jobs=n_jobs, return_as="generator")(work(item) for item in items)

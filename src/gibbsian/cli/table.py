@@ -55,9 +55,7 @@ class Reading:
         """The columns that are no part of the model."""
         return [*self.drop, *parse_columns(self.column).dropped]
 
-    def read(
-        self, estimator: Any, path: Path, memory: str | None = None, table: Any = None, client: Any = None
-    ) -> Any:
+    def read(self, estimator: Any, path: Path, memory: str | None = None, table: Any = None, client: Any = None) -> Any:
         """Return the file as the estimator takes it, or its table; with a `memory` or a `client` its rows stay away."""
         if client is not None:
             return self._distributed(estimator, path, memory, client)
@@ -79,7 +77,6 @@ class Reading:
         if self.weights is not None or self.complete_rows:
             raise ArgumentError("--memory learns from the disk, without --weights or --complete-rows", "leave them out")
         return DataStream.open(path, coding=getattr(estimator, "coding", "auto"), drop=self.left_out, memory=memory)
-
 
     def _distributed(self, estimator: Any, path: Path, memory: str | None, client: Any) -> Any:
         from gibbsian.cluster import DistributedDataset

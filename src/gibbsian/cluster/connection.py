@@ -77,26 +77,27 @@ def _client(cluster: Any, n_workers: int | None) -> Any:
 
 
 @contextmanager
-def connected(cluster: str) -> Iterator[Any]:
+def connected(cluster: Any) -> Iterator[Any]:
     """Give the client of a cluster; end what was started here."""
     client = connect(cluster)
     try:
         yield client
     finally:
-        if cluster == "local":
-            client.shutdown()
-        client.close()
+        if client is not cluster:
+            if cluster == "local":
+                client.shutdown()
+            client.close()
 
 
 @contextmanager
-def fits_on(cluster: str | None) -> Iterator[None]:
+def fits_on(cluster: Any) -> Iterator[None]:
     """Have the many fits inside the block done by the workers of a cluster; here where it is None."""
     if cluster is None:
         yield
         return
     from joblib import parallel_config
 
-    with connected(cluster), parallel_config("dask"):
+    with connected(cluster) as client, parallel_config("dask", client=client):
         yield
 
 
@@ -138,6 +139,7 @@ def guarded(client: Any) -> Iterator[None]:
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
+    from distributed.client import ClosedClientError
     from distributed.comm import CommClosedError
 
     address = address_of(client)
@@ -148,9 +150,7 @@ def guarded(client: Any) -> Iterator[None]:
             f"several workers died one after the other on the same partition ({error.task})",
             "give workers more memory, or cut the rows into more partitions",
         ) from None
-    except (CommClosedError, CancelledError, OSError, TimeoutError) as error:
-        if client.status == "running" and not isinstance(error, CommClosedError | CancelledError):
-            raise
+    except (ClosedClientError, CommClosedError, CancelledError):
         raise ClusterError(
             f"the scheduler at {address} is lost", "start it again, and go on from the checkpoint where there is one"
         ) from None

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gibbsian.cluster.connection import address_of, connect, guarded
-from gibbsian.cluster.packed import Bound, Facts, Packed, apply, branch, evaluated, weighed
+from gibbsian.cluster.packed import (
+    Bound,
+    Facts,
+    Packed,
+    apply,
+    branch,
+    converted,
+    counted_together,
+    draw,
+    evaluated,
+    weighed,
+)
 from gibbsian.cluster.sources import (
     PARTITION_CELLS,
     Piece,
@@ -25,13 +36,21 @@ from gibbsian.cluster.sources import (
 from gibbsian.data import Dataset
 from gibbsian.data.columns import columns_in, identifier_notice
 from gibbsian.data.encoding import encode
+from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.data.readers import is_dask
 from gibbsian.data.rules import as_rule
 from gibbsian.data.stream import WindowPass, counted, marked
 from gibbsian.data.sums import scaled, tree_sum
 from gibbsian.domain import AnyCoding, AnyDomain, Coding, RealCoding
-from gibbsian.errors import ArgumentError, DataError, MissingValuesError, MissingValuesWarning, TooExpensiveError, notify
-from gibbsian.resources import format_bytes
+from gibbsian.errors import (
+    ArgumentError,
+    DataError,
+    MissingValuesError,
+    MissingValuesWarning,
+    TooExpensiveError,
+    notify,
+)
+from gibbsian.resources import format_bytes, require_memory
 
 # Results that a worker adds before they travel, a power of two: a branch of the tree.
 BRANCH = 16
@@ -203,7 +222,7 @@ class DistributedDataset:
         if self.has_missing:
             raise MissingValuesError(
                 f"{who} needs complete rows, but {self.n_missing} cells are missing",
-                "on a cluster learn by `learner='mle'` or 'em', which sum them out, or leave the rows out",
+                "on a cluster learn by `learner='mle'`, which sums them out, or leave the rows out",
             )
 
     # -- sums ---------------------------------------------------------------------------------------------------------
@@ -237,14 +256,47 @@ class DistributedDataset:
                 results = [self.client.submit(branch, run, pure=False) for run in runs]
             return tree_sum(self.client.gather(results))
 
+    def convert(self, coding: Any) -> Self:
+        """Return the same rows written in another coding, on the workers."""
+        with guarded(self.client):
+            parts = self.client.map(converted, self.parts, coding=coding, pure=False)
+            found = self.client.submit(_coding, parts[0], pure=False).result()
+        return replace(self, parts=tuple(parts), coding=found)
+
     # -- rows that come here ------------------------------------------------------------------------------------------
     def in_memory(self) -> Dataset:
-        """Return the rows as a data set of this process: each distinct row once, with its weight."""
-        whole = None
-        for part in self.partitions():
-            whole = counted([part] if whole is None else [whole, part])
-        assert whole is not None
-        return whole
+        """Return the rows as a data set of this process: each distinct row once, with its weight.
+
+        They are counted on the workers, some partitions at a time, and only what is distinct travels.
+        """
+        parts = list(self.parts)
+        with guarded(self.client):
+            while len(parts) > 1:
+                runs = [parts[start : start + BRANCH] for start in range(0, len(parts), BRANCH)]
+                parts = [self.client.submit(counted_together, run, pure=False) for run in runs]
+            size = self.client.submit(_n_cells, parts[0], pure=False).result()
+            require_memory(BYTES_WHILE_READ * size, "the distinct rows of the cluster", "learn where they are")
+            return counted([parts[0].result().unpacked()])
+
+    def drawn(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Return the states of `n` rows drawn by their weights, with replacement; each partition draws its share."""
+        numbers = rng.multinomial(n, [fact.weight / self.total_weight for fact in self.facts])
+        seed = draw_seed(rng)
+        with guarded(self.client):
+            drawn = [
+                self.client.submit(draw, self.parts[k], int(m), seeded(seed, k), pure=False)
+                for k, m in enumerate(numbers)
+                if m
+            ]
+            return np.concatenate(self.client.gather(drawn))
+
+    def some(self, n: int, rng: np.random.Generator) -> Dataset:
+        """Return all rows where no more are distinct than `n`, else so many that are drawn."""
+        if self.n_states <= n:
+            return self.in_memory()
+        if self.has_missing:
+            raise MissingValuesError("rows are drawn to begin with, and must be complete", "fill them first")
+        return Dataset.of_states(self.drawn(n, rng), self.coding, names=self.names)
 
     window_cells: ClassVar[int] = WINDOW_CELLS
 
@@ -327,6 +379,14 @@ def _scan(source: Any, number: int, coding: Any) -> Any:
 
 def _facts(part: Packed | None) -> Facts | None:
     return None if part is None else part.facts()
+
+
+def _n_cells(part: Packed) -> int:
+    return len(part.weights) * len(part.names)
+
+
+def _coding(part: Packed) -> AnyCoding:
+    return part.coding
 
 
 def _names(part: Packed) -> tuple[str, ...]:

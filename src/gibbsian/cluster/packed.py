@@ -12,6 +12,7 @@ import numpy as np
 from gibbsian.backends.parallel import limited_threads, one_blas_thread
 from gibbsian.data import Dataset
 from gibbsian.data.encoding import states_of
+from gibbsian.data.stream import counted
 from gibbsian.data.sums import scaled, tree_sum
 from gibbsian.domain import AnyCoding
 
@@ -161,6 +162,21 @@ def evaluated(bound: Bound, theta: Any) -> Any:
 def branch(results: Sequence[Any]) -> Any:
     """Add a run of results."""
     return tree_sum(results)
+
+
+def converted(part: Packed, coding: Any) -> Packed:
+    """Return a partition written in another coding."""
+    return Packed.of(part.unpacked().convert(coding), part.n_empty)
+
+
+def counted_together(parts: Sequence[Packed]) -> Packed:
+    """Put partitions together, each distinct row once with its weight."""
+    return Packed.of(on_one_thread(counted, [part.unpacked() for part in parts]))
+
+
+def draw(part: Packed, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw states by their weights."""
+    return part.unpacked().drawn(n, rng)
 
 
 def _in_bits(states: Any, coding: AnyCoding) -> bool:

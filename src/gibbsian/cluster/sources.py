@@ -86,13 +86,14 @@ def pieces_of(path: str, cells: int) -> list[Piece]:
     if format_of(here)[0] in TEXT_FORMATS:
         return [Piece(path)]
     file = open_row_file(here)
-    most, pieces, taken = max(1, cells // len(file.names)), [], [(0, 0)]
+    most = max(1, cells // len(file.names))
+    taken: list[list[tuple[int, int]]] = []
     for start, stop in file.pieces(file.n_rows):
-        if taken[-1][1] and stop - taken[0][0] > most:
-            pieces, taken = [*pieces, taken], [(start, stop)]
+        if taken and stop - taken[-1][0][0] <= most:
+            taken[-1].append((start, stop))
         else:
-            taken = [*(run for run in taken if run[1]), (start, stop)]
-    return [Piece(path, tuple(runs), runs[-1][1] - runs[0][0]) for runs in [*pieces, taken]]
+            taken.append([(start, stop)])
+    return [Piece(path, tuple(runs), runs[-1][1] - runs[0][0]) for runs in taken]
 
 
 class Column(NamedTuple):

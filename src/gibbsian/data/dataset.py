@@ -336,6 +336,17 @@ class Dataset:
             return np.arange(self.n_rows)
         return systematic_draws(self.row_weights, self.n_draws, rng)
 
+    def drawn(self, n: int, rng: np.random.Generator) -> Any:
+        """Return the states of `n` rows drawn by their weights, with replacement.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> gb.Dataset.read([[0, 1], [0, 1]]).drawn(2, np.random.default_rng(0)).tolist()
+        [[0, 1], [0, 1]]
+        """
+        return self.states[rng.choice(self.n_states, n, p=self.weights / self.total_weight)]
+
     def shuffled(self, batch_size: int, seed: np.ndarray, epoch: int) -> MemoryPass:
         """Return pass number `epoch` of the shuffling that `seed` stands for, in minibatches.
 

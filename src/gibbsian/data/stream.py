@@ -311,7 +311,7 @@ class DataStream:
 
 @dataclass(eq=False)
 class WindowPass:
-    """A pass with one window in memory at a time, over what has ``piece_rows``, ``window_rows`` and ``load(pieces)``."""
+    """A pass with one window in memory at a time; its source has ``piece_rows``, ``window_rows``, ``load``."""
 
     source: Any
     seed: np.ndarray

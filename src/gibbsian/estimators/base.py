@@ -411,7 +411,14 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             raise CodingError(reason, "read them in that coding", argument="coding", value=coding)
         if fitting:
             self._set_columns(data.names)
-        return Dataset.read(data.in_memory(), coding=coding) if self._counts_rows else data
+        if self._counts_rows:
+            return Dataset.read(data.in_memory(), coding=coding)
+        if not self._learns_on_cluster:
+            raise ArgumentError(
+                f"a {type(self).__name__} does not learn on a cluster",
+                "give `data.in_memory()`, its distinct rows, where they fit this machine",
+            )
+        return data
 
     @property
     def dropped_(self) -> tuple[str, ...]:

@@ -20,6 +20,9 @@ from gibbsian.resources import require_memory
 from gibbsian.samplers import ChainState, Sampler, as_sampler
 from gibbsian.settings import check, declared, flag, free, number, whole
 
+# Chains that start at rows of a cluster: they run here, and as many as there are rows would not.
+MOST_OF_A_CLUSTER = 10_000
+
 
 class MonteCarloState(NamedTuple):
     """The chains, and whether their burn-in is still to come."""
@@ -177,7 +180,7 @@ class PersistentChains:
         require_chains(self.n_chains, model)
         starts = None
         if data is not None:
-            starts = data.states[rng.choice(data.n_states, self.n_chains, p=data.weights / data.total_weight)]
+            starts = data.drawn(self.n_chains, rng)
         return as_sampler(self.sampler).init(model, self.n_chains, rng, states=starts)
 
     def __call__(self, model: Model, state: ChainState) -> tuple[Estimate, ChainState]:
@@ -204,8 +207,12 @@ def spread_over_rows(data: Dataset, n_chains: int) -> tuple[np.ndarray, np.ndarr
 def start_at_rows(
     sampler: str | Sampler, model: Model, data: Dataset, n_chains: int, rng: np.random.Generator
 ) -> tuple[ChainState, np.ndarray]:
-    """Place chains at the data; return them with the share of the weight of each."""
-    states, shares = spread_over_rows(data, n_chains)
+    """Place chains at the data, of which some are drawn where it is on a cluster; return them with their shares."""
+    if data.on_cluster:
+        n_chains = min(n_chains, MOST_OF_A_CLUSTER)
+        states, shares = data.drawn(n_chains, rng), np.full(n_chains, 1.0 / n_chains)
+    else:
+        states, shares = spread_over_rows(data, n_chains)
     require_chains(len(states), model)
     return as_sampler(sampler).init(model, len(states), rng, states=states), shares
 

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
 from gibbsian.expectations.chains import keep_draws
@@ -108,7 +111,7 @@ class SpatialState(NamedTuple):
     """The regions, and samples that stay or chains that go on."""
 
     plan: Rebuilt[SpatialPlan]
-    samples: Rebuilt[Samples | None]
+    samples: Rebuilt[Any]
     chains: ChainState | None
     fresh: bool
 
@@ -147,6 +150,8 @@ class Spatial:
         """Choose the regions, and take the samples or start the chains."""
         plan = Rebuilt(plan_regions(model, self.region))
         given = data if self.samples is None else self.samples
+        if getattr(given, "on_cluster", False):
+            return SpatialState(plan, Rebuilt(_OnCluster(given)), None, fresh=False)
         if given is not None:
             return SpatialState(plan, Rebuilt(Samples.of(given)), None, fresh=False)
         chains = as_sampler(self.sampler).init(model, self.n_chains, rng)
@@ -159,12 +164,37 @@ class Spatial:
             burn_in = self.burn_in if state.fresh else 0
             draws, chains = keep_draws(self.sampler, model, chains, self.n_steps, burn_in, cell_bytes=10.0)
             samples = Samples.of(draws)
-        estimate = spatial_statistics(model, samples, plan=plan)
+        over = getattr(samples, "statistics", partial(spatial_statistics, samples=samples))
+        estimate = over(model, plan=plan)
         return estimate, SpatialState(Rebuilt(plan), state.samples, chains, fresh=False)
 
     def restarted_at(self, model: Model, state: SpatialState, rows: Any) -> SpatialState:
         """Return the state with other rows as samples, where they are the data's."""
         return state if self.samples is not None else state._replace(samples=Rebuilt(Samples.of(rows)))
+
+
+class _OnCluster:
+    """Rows on a cluster as samples: each worker integrates over its own."""
+
+    def __init__(self, data: Any):
+        data.require_complete("spatial Monte Carlo integration over the data")
+        self.total, self.estimates = data.total_weight, data.bound(_estimates)
+
+    def statistics(self, model: Model, plan: SpatialPlan) -> Estimate:
+        """Return the mean over the rows, and its standard error from those of the partitions."""
+        mean, variance = self.estimates((model, plan))
+        return Estimate(mean, np.sqrt(variance / self.total))
+
+
+def _estimates(data: Dataset) -> Callable[[Any], tuple[np.ndarray, np.ndarray]]:
+    """Return the function that integrates over the rows of a partition."""
+    samples = Samples.of(data)
+
+    def function(parts: tuple[Model, SpatialPlan]) -> tuple[np.ndarray, np.ndarray]:
+        estimate = spatial_statistics(parts[0], samples, plan=parts[1])
+        return estimate.mean, data.total_weight * estimate.stderr**2
+
+    return function
 
 
 @EXPECTATIONS.register("1-smci")

@@ -16,6 +16,7 @@ they are faster: ``flip_loss(x, shares, kernel)`` joins the two around the kerne
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -85,7 +86,7 @@ class FlipCostObjective:
             return lambda theta: model.replace(theta).whole_flip_loss(data.states, shares, kernel)
         local = _count_local_states(model, data.states, shares)
         if local is not None:
-            return lambda theta: model.replace(theta).local_flip_loss(local, kernel)
+            return _OverLocalStates(model, local, kernel)
         return over_rows(kernel, model, data.states, shares)
 
     def _kernel_for(self, model: Model) -> AnyKernel:
@@ -154,6 +155,20 @@ class FlipCostObjective:
         groups = () if model.flip_columns is None else (model.flip_columns,)
         self._kernel_for(model)(slopes, np.ones(len(slopes)), *groups)
         return slopes
+
+
+@dataclass(frozen=True)
+class _OverLocalStates:
+    """The function of theta over distinct neighbourhoods, which are counted once."""
+
+    model: Any
+    local: Any
+    kernel: AnyKernel
+    keeps_no_rows: ClassVar[bool] = True
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return value and gradient."""
+        return self.model.replace(theta).local_flip_loss(self.local, self.kernel)
 
 
 def _count_local_states(model: Model, states: np.ndarray, shares: np.ndarray) -> Any:
