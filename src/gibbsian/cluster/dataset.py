@@ -24,9 +24,9 @@ from gibbsian.cluster.packed import (
 )
 from gibbsian.cluster.sources import (
     PARTITION_CELLS,
-    Piece,
     Reading,
     files_named,
+    in_partitions,
     packed,
     pieces_of,
     scan,
@@ -129,7 +129,7 @@ class DistributedDataset:
         client : Client, str or None, default=None
             The cluster, as for `connect`.
         partition_cells : int, default=2**24
-            Cells of a partition, about; a row group of a Parquet file is not cut.
+            Cells of a partition, about; small files are put together, a row group of a Parquet file is not cut.
 
         Examples
         --------
@@ -341,8 +341,8 @@ def _sources(client: Any, source: Any, cells: int) -> list[Any]:
     given = [source] if isinstance(source, str | os.PathLike) else list(source)
     listed = client.gather(client.map(files_named, [os.fspath(path) for path in given], pure=False))
     paths = [path for found in listed for path in found]
-    pieces = client.gather(client.map(pieces_of, paths, cells=cells, pure=False))
-    return [piece for found in pieces for piece in found]
+    pieces = client.gather(client.map(pieces_of, paths, most_cells=cells, pure=False))
+    return in_partitions([piece for found in pieces for piece in found], cells)
 
 
 def _computed(client: Any, task: Callable[..., Any], sources: list[Any], *arguments: Any) -> list[Any]:
@@ -395,7 +395,7 @@ def _names(part: Packed) -> tuple[str, ...]:
 
 def _require_memory(client: Any, sources: list[Any], reading: Reading) -> None:
     """Refuse rows that would not fit the workers, if all of them were different."""
-    rows = [source.n_rows for source in sources if isinstance(source, Piece)]
+    rows = [sum(piece.n_rows for piece in source) for source in sources if isinstance(source, tuple)]
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     limit = min((worker["memory_limit"] for worker in workers if worker["memory_limit"]), default=0)
     if not sum(rows) or not limit:

@@ -32,22 +32,26 @@ MOST_VALUES = 1000
 
 
 class Piece(NamedTuple):
-    """A run of rows in a file: ranges that a `RowFile` reads by themselves; None for a file that is read whole."""
+    """Rows in a file: a range that a `RowFile` reads by itself; None for a file that is read whole."""
 
     path: str
-    ranges: tuple[tuple[int, int], ...] | None = None
-    n_rows: int = 0
+    rows: tuple[int, int] | None = None
+    n_columns: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows; zero where it is not known."""
+        return 0 if self.rows is None else self.rows[1] - self.rows[0]
 
     def tables(self) -> Iterator[tuple[int, Table]]:
         """Read the rows, in parts with the row that each begins at."""
         path = local_path(self.path)
         try:
-            if self.ranges is None:
+            if self.rows is None:
                 yield 0, read_file(path)
-                return
-            file = open_row_file(path)
-            for start, stop in self.ranges:
-                yield from file.tables(start, stop, file.names)
+            else:
+                file = open_row_file(path)
+                yield from file.tables(*self.rows, file.names)
         except DataError as error:  # of a copy in a cache, which has another name
             raise type(error)(error.reason.replace(str(path), self.path), error.remedy) from None
 
@@ -80,20 +84,27 @@ def files_named(pattern: str) -> list[str]:
     return [system.unstrip_protocol(name) if "://" in pattern else name for name in found]
 
 
-def pieces_of(path: str, cells: int) -> list[Piece]:
-    """Cut a file into pieces of about so many cells; text is read whole."""
+def pieces_of(path: str, most_cells: int) -> list[Piece]:
+    """Cut a file into pieces, none larger than asked for where it can be cut; text is read whole."""
     here = local_path(path)
     if format_of(here)[0] in TEXT_FORMATS:
         return [Piece(path)]
     file = open_row_file(here)
-    most = max(1, cells // len(file.names))
-    taken: list[list[tuple[int, int]]] = []
-    for start, stop in file.pieces(file.n_rows):
-        if taken and stop - taken[-1][0][0] <= most:
-            taken[-1].append((start, stop))
-        else:
-            taken.append([(start, stop)])
-    return [Piece(path, tuple(runs), runs[-1][1] - runs[0][0]) for runs in taken]
+    most = max(1, most_cells // len(file.names)) if here.suffix.lower() == ".npy" else file.n_rows
+    return [Piece(path, rows, len(file.names)) for rows in file.pieces(most)]
+
+
+def in_partitions(pieces: Sequence[Piece], cells: int) -> list[tuple[Piece, ...]]:
+    """Put neighbouring pieces together to partitions of up to so many cells; text files stay alone."""
+    partitions: list[list[Piece]] = []
+    filled = 0.0
+    for piece in pieces:
+        size = piece.n_rows * piece.n_columns or np.inf
+        if not partitions or filled + size > cells:
+            partitions, filled = [*partitions, []], 0.0
+        partitions[-1].append(piece)
+        filled += size
+    return [tuple(partition) for partition in partitions]
 
 
 class Column(NamedTuple):
@@ -115,7 +126,7 @@ class Scan(NamedTuple):
 def scan(source: Any, coding: Any) -> Scan:
     """Return what the columns of a partition show."""
     found: Scan | None = None
-    for _, table in tables_of(source):
+    for _, _, table in tables_of(source):
         part = Scan(table.names, tuple(_shown(table, j) for j in range(len(table.names))), frozenset(
             identifiers(table, coding)
         ))  # fmt: skip
@@ -165,13 +176,12 @@ class Reading:
 
 def packed(source: Any, number: int, reading: Reading) -> Packed | None:
     """Read, code and pack a partition; None where it has no row with an observed cell."""
-    where = f"file '{source.path}'" if isinstance(source, Piece) else f"partition {number}"
-    return on_one_thread(_packed, source, where, reading)
+    return on_one_thread(_packed, source, number, reading)
 
 
-def _packed(source: Any, where: str, reading: Reading) -> Packed | None:
+def _packed(source: Any, number: int, reading: Reading) -> Packed | None:
     codes, holes, weights, names = [], [], [], reading.columns
-    for row, table in tables_of(source):
+    for where, row, table in tables_of(source, number):
         cells = cells_of(table.select(reading.columns), reading.coding, where, row, reading.recognised)
         names = cells.names
         codes.append(cells.codes)
@@ -191,9 +201,11 @@ def _packed(source: Any, where: str, reading: Reading) -> Packed | None:
     return Packed.of(data if counts.all() else data.take(counts), int(empty.sum()))
 
 
-def tables_of(source: Any) -> Iterator[tuple[int, Table]]:
-    """Yield the rows of a file's piece, of a frame or of an array."""
-    if isinstance(source, Piece):
-        yield from source.tables()
+def tables_of(source: Any, number: int = 0) -> Iterator[tuple[str, int, Table]]:
+    """Yield the rows of pieces of files, of a frame or of an array, with where they stand."""
+    if isinstance(source, tuple):
+        for piece in source:
+            for row, table in piece.tables():
+                yield f"file '{piece.path}'", row, table
     elif len(source):
-        yield 0, read_table(source)
+        yield f"partition {number}", 0, read_table(source)

@@ -49,7 +49,7 @@ def folder(rows, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def data(client, folder):
-    return DistributedDataset.read(f"{folder}/part-*.parquet", client=client)
+    return DistributedDataset.read(f"{folder}/part-*.parquet", client=client, partition_cells=1)
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +214,7 @@ def test_a_lost_scheduler_is_said_and_the_fit_goes_on_from_its_checkpoint(folder
     path = tmp_path / "fit.checkpoint"
     cluster = LocalCluster(n_workers=1, processes=False, dashboard_address=":0", silence_logs=50)
     own = Client(cluster, set_as_default=False)
-    rows = DistributedDataset.read(f"{folder}/part-*.parquet", client=own)
+    rows = DistributedDataset.read(f"{folder}/part-*.parquet", client=own, partition_cells=1)
     settings = {"learner": "mple", "tol": 1e-6}
     with pytest.raises(ClusterError, match=r"scheduler at .* is lost"):
         gb.BoltzmannMachine(**settings, checkpoint=path, callbacks=Shutdown()).fit(rows)
