@@ -41,7 +41,7 @@ from gibbsian.data.readers import is_dask
 from gibbsian.data.rules import as_rule
 from gibbsian.data.stream import WindowPass, counted, marked
 from gibbsian.data.sums import scaled, tree_sum
-from gibbsian.domain import AnyCoding, AnyDomain, Coding, RealCoding
+from gibbsian.domain import AnyCoding, AnyDomain
 from gibbsian.errors import (
     ArgumentError,
     DataError,
@@ -358,7 +358,7 @@ def _agreed(
 ) -> tuple[Reading, list[str]]:
     """Agree on the columns and the coding of all partitions; what is declared needs no look at the rows."""
     rule, dropped = as_rule(coding), [drop] if isinstance(drop, str) else list(drop)
-    closed = isinstance(rule, Coding | RealCoding)
+    closed = isinstance(rule, AnyCoding)
     scanned = sources[:1] if closed else sources
     shown = together(client.gather(_computed(client, _scan, scanned, coding)))
     aside = [*dropped, *([] if weight_column is None else [weight_column])]

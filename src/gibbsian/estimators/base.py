@@ -404,9 +404,9 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
 
         if sample_weight is not None:
             raise ArgumentError("`sample_weight` is for data in memory", "name a column: `weight_column=...`")
-        coding = self._coding() if fitting else self.coding_
-        data = X if isinstance(X, DistributedDataset) else DistributedDataset.read(X, coding=coding)
-        if isinstance(coding, Coding) and not same_labels(data.coding, coding):
+        coding, columns = (self._coding(), None) if fitting else (self.coding_, self.names_)
+        data = X if isinstance(X, DistributedDataset) else DistributedDataset.read(X, coding=coding, columns=columns)
+        if isinstance(coding, Coding) and not (isinstance(data.coding, Coding) and same_labels(data.coding, coding)):
             reason = f"was declared but the rows are {data.coding.describe()}"
             raise CodingError(reason, "read them in that coding", argument="coding", value=coding)
         if fitting:
@@ -415,7 +415,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             return Dataset.read(data.in_memory(), coding=coding)
         if not self._learns_on_cluster:
             raise ArgumentError(
-                f"a {type(self).__name__} does not learn on a cluster",
+                f"a {type(self).__name__} takes no rows on a cluster",
                 "give `data.in_memory()`, its distinct rows, where they fit this machine",
             )
         return data
@@ -554,7 +554,12 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         -1.3322
         """
         data = self._read(X, sample_weight=sample_weight)
-        return float(np.average(self._log_densities(data), weights=data.weights))
+        if data.on_cluster:
+            self._log_partition_estimate()  # once, and here
+        return float(data.averaged(self._mean_score))
+
+    def _mean_score(self, data: Dataset) -> float:
+        return np.average(self._log_densities(data), weights=data.weights)
 
     def _log_densities(self, data: Dataset, log_partition: Any = None) -> np.ndarray:
         evidence = self._log_weights(data)
@@ -653,7 +658,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         >>> round(gb.BoltzmannMachine().fit(rows).pseudo_score(rows), 4)
         -1.3184
         """
-        return float(self._answers.log_pseudolikelihood(self._read(X, sample_weight=sample_weight)))
+        return float(self._read(X, sample_weight=sample_weight).averaged(self._answers.log_pseudolikelihood))
 
     def conditional_score(self, X: Any, columns: Any, sample_weight: Any = None) -> float:
         """Return the mean of ``log P(columns | present cells of the others)`` per row (YK15): minus the log-loss.

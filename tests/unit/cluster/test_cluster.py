@@ -175,10 +175,28 @@ def test_some_machines_learn_from_the_counts(data, machine):
 def test_what_is_not_served_is_refused_in_one_sentence(data):
     with pytest.raises(ArgumentError, match=r"needs the rows in one process.*in_memory"):
         gb.BoltzmannMachine(learner="logrise").fit(data)
-    with pytest.raises(ArgumentError, match="PottsMachine does not learn on a cluster"):
-        gb.PottsMachine().fit(data)
+    with pytest.raises(ArgumentError, match="HardKMeans takes no rows on a cluster"):
+        gb.HardKMeans().fit(data)
     with pytest.raises(ArgumentError, match="compares each row"):
         gb.BoltzmannMachine(learner=gb.learners.as_learner("mpf", skip_data=True)).fit(data)
+
+
+def test_potts_machines_learn_and_score_where_the_rows_are(client):
+    dask_frame = pytest.importorskip("dask.dataframe")
+    rng = np.random.default_rng(3)
+    first = rng.choice(["x", "y", "z"], 400)
+    frame = pandas.DataFrame(
+        {"a": first, "b": np.where(rng.random(400) < 0.5, first, "x"), "c": rng.choice(list("uv"), 400)}
+    )
+    lazy = dask_frame.from_pandas(frame, npartitions=3)
+    with client.as_current():
+        there = gb.PottsMachine(learner="mple", l2=0.01).fit(lazy)
+        scores = there.score(lazy), there.pseudo_score(lazy)
+        filled = lazy.map_partitions(there.impute, meta=frame.head(0)).compute()
+    here = gb.PottsMachine(learner="mple", l2=0.01).fit(frame)
+    np.testing.assert_allclose(there.model_.theta, here.model_.theta, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(scores, (here.score(frame), here.pseudo_score(frame)), rtol=1e-12)
+    assert (filled.to_numpy() == frame.to_numpy()).all()
 
 
 # -- failures ---------------------------------------------------------------------------------------------------------
