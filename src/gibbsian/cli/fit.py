@@ -85,6 +85,7 @@ def fit(
         announce_compilation()
         if not json:  # the last lines say it
             warnings.simplefilter("ignore", ConvergenceWarning)
+    reading.check_cluster(cluster, memory)
     client = None if cluster is None else on_cluster(ctx, cluster, quiet)
     estimator, table, choice = prepared(ctx, model, settings, reading, data, memory, client)
     estimator.set_params(random_state=seed, callbacks=_progress(show=not quiet))

@@ -58,7 +58,7 @@ class Reading:
     def read(self, estimator: Any, path: Path, memory: str | None = None, table: Any = None, client: Any = None) -> Any:
         """Return the file as the estimator takes it, or its table; with a `memory` or a `client` its rows stay away."""
         if client is not None:
-            return self._distributed(estimator, path, memory, client)
+            return self._distributed(estimator, path, client)
         if memory is not None:
             return self._open(estimator, path, memory)
         try:
@@ -78,11 +78,14 @@ class Reading:
             raise ArgumentError("--memory learns from the disk, without --weights or --complete-rows", "leave them out")
         return DataStream.open(path, coding=getattr(estimator, "coding", "auto"), drop=self.left_out, memory=memory)
 
-    def _distributed(self, estimator: Any, path: Path, memory: str | None, client: Any) -> Any:
+    def check_cluster(self, cluster: str | None, memory: str | None) -> None:
+        """Refuse what rows on a cluster do not go with, before one is started."""
+        if cluster is not None and (memory is not None or self.complete_rows):
+            raise ArgumentError("--cluster has its rows elsewhere, without --memory or --complete-rows", "leave it out")
+
+    def _distributed(self, estimator: Any, path: Path, client: Any) -> Any:
         from gibbsian.cluster import DistributedDataset
 
-        if memory is not None or self.complete_rows:
-            raise ArgumentError("--cluster has its rows elsewhere, without --memory or --complete-rows", "leave it out")
         source = _STORE.sub(r"\1://", str(path)).replace("file://", "file:///")  # a path has no double slash
         return DistributedDataset.read(
             source, coding=estimator._coding(), drop=self.left_out, weight_column=self.weights, client=client

@@ -60,7 +60,8 @@ def _client(cluster: Any, n_workers: int | None) -> Any:
             return default_client()
         except ValueError:
             raise ArgumentError(
-                "there is no cluster in this process", "start one by `gibbsian.cluster.connect('local')`"
+                "there is no cluster in this process",
+                "start one on this machine by `gibbsian.cluster.connect('local')`",
             ) from None
     if not isinstance(cluster, str):
         return cluster

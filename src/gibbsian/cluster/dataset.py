@@ -39,7 +39,7 @@ from gibbsian.data.encoding import encode
 from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.data.readers import is_dask
 from gibbsian.data.rules import as_rule
-from gibbsian.data.stream import WindowPass, counted, marked
+from gibbsian.data.stream import WindowPass, are_marked, counted, marked
 from gibbsian.data.sums import scaled, tree_sum
 from gibbsian.domain import AnyCoding, AnyDomain
 from gibbsian.errors import (
@@ -294,9 +294,8 @@ class DistributedDataset:
         """Return all rows where no more are distinct than `n`, else so many that are drawn."""
         if self.n_states <= n:
             return self.in_memory()
-        if self.has_missing:
-            raise MissingValuesError("rows are drawn to begin with, and must be complete", "fill them first")
-        return Dataset.of_states(self.drawn(n, rng), self.coding, names=self.names)
+        states = self.drawn(n, rng)
+        return Dataset.of_states(states, self.coding, names=self.names, missing=are_marked(states))
 
     window_cells: ClassVar[int] = WINDOW_CELLS
 

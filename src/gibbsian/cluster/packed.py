@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from gibbsian.backends.parallel import limited_threads, one_blas_thread
 from gibbsian.data import Dataset
 from gibbsian.data.encoding import states_of
-from gibbsian.data.stream import counted
+from gibbsian.data.stream import counted, marked
 from gibbsian.data.sums import scaled, tree_sum
 from gibbsian.domain import AnyCoding
 
@@ -175,8 +175,9 @@ def counted_together(parts: Sequence[Packed]) -> Packed:
 
 
 def draw(part: Packed, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw states by their weights."""
-    return part.unpacked().drawn(n, rng)
+    """Draw states by their weights, missing cells marked."""
+    data = part.unpacked()
+    return replace(data, states=marked(data.states, data.missing)).drawn(n, rng)
 
 
 def _in_bits(states: Any, coding: AnyCoding) -> bool:

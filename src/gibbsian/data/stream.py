@@ -356,8 +356,7 @@ class WindowPass:
             start = end
         states = parts[0] if len(parts) == 1 else np.concatenate(parts)
         coding, names = self.source.coding, self.source.names
-        holes = states == MISSING if states.dtype.kind == "i" else np.isnan(states)
-        return Dataset.of_states(states, coding, names=names, missing=holes, distinct=False)
+        return Dataset.of_states(states, coding, names=names, missing=are_marked(states), distinct=False)
 
     def _load(self, window: int) -> None:
         if window == self.loaded:
@@ -416,6 +415,11 @@ def _recognised(file: RowFile, table: Table, coding: Any) -> AnyCoding:
 def marked(states: np.ndarray, missing: np.ndarray | None) -> np.ndarray:
     """Return states with a mark in their missing cells."""
     return states if missing is None else np.where(missing, MISSING if states.dtype.kind == "i" else np.nan, states)
+
+
+def are_marked(states: np.ndarray) -> np.ndarray:
+    """Return which cells have the mark."""
+    return states == MISSING if states.dtype.kind == "i" else np.isnan(states)
 
 
 def as_bytes(memory: int | str) -> int:

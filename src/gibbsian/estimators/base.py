@@ -403,7 +403,10 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         from gibbsian.cluster import DistributedDataset
 
         if sample_weight is not None:
-            raise ArgumentError("`sample_weight` is for data in memory", "name a column: `weight_column=...`")
+            raise ArgumentError(
+                "`sample_weight` is for data in memory",
+                "name a column of weights, `DistributedDataset.read(..., weight_column=...)`",
+            )
         coding, columns = (self._coding(), None) if fitting else (self.coding_, self.names_)
         data = X if isinstance(X, DistributedDataset) else DistributedDataset.read(X, coding=coding, columns=columns)
         if isinstance(coding, Coding) and not (isinstance(data.coding, Coding) and same_labels(data.coding, coding)):
