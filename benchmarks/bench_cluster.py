@@ -2,13 +2,15 @@
 
     python benchmarks/bench_cluster.py --rows 2000000 --columns 50 --workers 1 2 --partitions 8 64
 
-prints the time of a fit by pseudolikelihood to 1e-5, the overhead of an evaluation (of a function that does nothing),
-bytes a row on the workers, and the largest difference of a parameter to the fit in memory.
+prints the time of a fit by pseudolikelihood to 1e-5, processor time a row and evaluation (which other work on the
+machine does not change), what an evaluation of a function that does nothing takes of client and scheduler, bytes a row
+on the workers, and the largest difference of a parameter to the fit in memory.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -20,6 +22,8 @@ from pyarrow import parquet
 import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.cluster import DistributedDataset, connect
+
+EVALUATIONS = 5
 
 
 def written(folder: Path, n_rows: int, n: int, n_files: int) -> None:
@@ -40,6 +44,22 @@ def timed(work):
     """Return a result with the seconds it took."""
     began = time.perf_counter()
     return work(), time.perf_counter() - began
+
+
+def processor_seconds():
+    """Return the processor time of this process."""
+    return sum(os.times()[:2])
+
+
+def work_a_row(data, graph, seconds):
+    """Return the nanoseconds of all processors for a row of an evaluation."""
+    model = gb.PairwiseModel.zeros(gb.graphs.as_graph(graph, data.names))
+    function, theta = gb.objectives.Pseudolikelihood().bind(model, data), np.full(model.theta.size, 0.01)
+    function(theta)
+    before = seconds()
+    for _ in range(EVALUATIONS):
+        function(theta)
+    return 1e9 * (seconds() - before) / EVALUATIONS / data.n_rows
 
 
 def fitted(data, graph):
@@ -67,13 +87,17 @@ def run(folder: Path, options, n_workers: int, n_partitions: int, expected) -> N
         )
         nothing, theta = data.bound(idle), np.zeros(options.columns * (options.columns + 1) // 2)
         nothing(theta)
+        before = processor_seconds()
         overhead = min(timed(lambda: nothing(theta))[1] for _ in range(20))
+        dealing = (processor_seconds() - before) / 20
+        work = work_a_row(data, options.graph, lambda: sum(client.run(processor_seconds).values()))
         machine, seconds, evaluations = fitted(data, options.graph)
         apart = np.abs(machine.model_.theta - expected.model_.theta).max()
         print(
             f"{n_workers} workers, {len(data.parts):4} partitions: read {reading:7.2f} s, fit {seconds:7.2f} s in "
-            f"{evaluations} evaluations, overhead {1e3 * overhead:6.1f} ms ({1e3 * overhead / len(data.parts):.2f} ms "
-            f"a partition), {data.packed_bytes / data.n_rows:.2f} bytes a row, largest difference {apart:.1e}",
+            f"{evaluations} evaluations, {work:.0f} ns of processors a row; an empty evaluation takes "
+            f"{1e3 * overhead:.1f} ms, {1e3 * dealing / len(data.parts):.2f} ms of a processor a partition; "
+            f"{data.packed_bytes / data.n_rows:.2f} bytes a row, largest difference {apart:.1e}",
             flush=True,
         )
     finally:
@@ -102,8 +126,10 @@ def main() -> None:
         for threads in options.workers:
             with limited_threads(threads):
                 machine, seconds, evaluations = fitted(rows, options.graph)
+                work = work_a_row(rows, options.graph, processor_seconds)
             print(
-                f"in memory, {threads} threads: read {reading:.2f} s, fit {seconds:.2f} s in {evaluations} evaluations",
+                f"in memory, {threads} threads: read {reading:.2f} s, fit {seconds:.2f} s in {evaluations} "
+                f"evaluations, {work:.0f} ns of processors a row",
                 flush=True,
             )
         del rows

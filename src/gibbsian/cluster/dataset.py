@@ -58,7 +58,6 @@ BRANCH = 16
 WINDOW_CELLS = 2**26
 # Bytes of a cell while its partition is read: codes and masks of its rows, and of the distinct ones once more.
 BYTES_WHILE_READ = 6
-_ELSEWHERE = "give `data.in_memory()`, its distinct rows, where they fit this machine"
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,13 +321,16 @@ class DistributedDataset:
             raise ArgumentError("minibatches on a cluster take rows without weights", "leave `weight_column` out")
         return WindowPass.of(self, batch_size, seed, epoch)
 
-    def _here(self) -> Any:
-        raise ArgumentError(
-            f"this needs the rows in one process, but they are on the workers of {address_of(self.client)}", _ELSEWHERE
-        )
-
-    states = weights = missing = row_of = codes = property(_here)
     row_weights: ClassVar[None] = None  # rows of weight zero were left out when they were read
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse what only a `Dataset` in memory has."""
+        if name.startswith("_") or not (name in Dataset.__dataclass_fields__ or hasattr(Dataset, name)):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise ArgumentError(
+            f"this needs the rows in one process, but they are on the workers of {address_of(self.client)}",
+            "give `data.in_memory()`, its distinct rows, where they fit this machine",
+        )
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------

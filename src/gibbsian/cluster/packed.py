@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +18,9 @@ from gibbsian.data.encoding import states_of
 from gibbsian.data.stream import counted, marked
 from gibbsian.data.sums import scaled, tree_sum
 from gibbsian.domain import AnyCoding
+
+# Bytes that glibc's malloc keeps (M_TRIM_THRESHOLD), and up to which an array has no pages of its own (M_MMAP_THRESHOLD).
+_KEPT = ((-1, 2**27), (-3, 2**25))
 
 
 class Facts(NamedTuple):
@@ -140,8 +146,22 @@ class Bound:
 # -- what workers do --------------------------------------------------------------------------------------------------
 def on_one_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function without threads of its own: the threads are the worker's."""
+    _keep_freed_memory()
     with limited_threads(1), one_blas_thread():
         return function(*arguments)
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Let the C library keep what is freed, if it is glibc.
+
+    Dask tells it on its workers to give memory back at once; every block of an evaluation would then be fresh pages,
+    which cost as much as the arithmetic.
+    """
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if set_option is not None:
+        for option, size in _KEPT:
+            set_option(option, size)
 
 
 def apply(part: Packed, function: Callable[[Dataset], Any]) -> Any:

@@ -309,7 +309,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         share = self.validation_fraction
         if share == 0:
             return data, None
-        if not hasattr(data, "split"):
+        if data.on_disk or data.on_cluster:
             raise ArgumentError(
                 "is for data in memory",
                 "keep rows of a stream in a file of their own",

@@ -20,9 +20,6 @@ from gibbsian.resources import require_memory
 from gibbsian.samplers import ChainState, Sampler, as_sampler
 from gibbsian.settings import check, declared, flag, free, number, whole
 
-# Chains that start at rows of a cluster: they run here, and as many as there are rows would not.
-MOST_OF_A_CLUSTER = 10_000
-
 
 class MonteCarloState(NamedTuple):
     """The chains, and whether their burn-in is still to come."""
@@ -207,12 +204,8 @@ def spread_over_rows(data: Dataset, n_chains: int) -> tuple[np.ndarray, np.ndarr
 def start_at_rows(
     sampler: str | Sampler, model: Model, data: Dataset, n_chains: int, rng: np.random.Generator
 ) -> tuple[ChainState, np.ndarray]:
-    """Place chains at the data, of which some are drawn where it is on a cluster; return them with their shares."""
-    if data.on_cluster:
-        n_chains = min(n_chains, MOST_OF_A_CLUSTER)
-        states, shares = data.drawn(n_chains, rng), np.full(n_chains, 1.0 / n_chains)
-    else:
-        states, shares = spread_over_rows(data, n_chains)
+    """Place chains at the data; return them with the share of the weight of each."""
+    states, shares = spread_over_rows(data, n_chains)
     require_chains(len(states), model)
     return as_sampler(sampler).init(model, len(states), rng, states=states), shares
 
