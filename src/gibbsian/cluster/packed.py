@@ -19,7 +19,7 @@ from gibbsian.data.stream import counted, marked
 from gibbsian.data.sums import scaled, tree_sum
 from gibbsian.domain import AnyCoding
 
-# Bytes that glibc's malloc keeps (M_TRIM_THRESHOLD), and up to which an array has no pages of its own (M_MMAP_THRESHOLD).
+# Bytes that glibc's malloc keeps (M_TRIM_THRESHOLD), and below which it reuses memory (M_MMAP_THRESHOLD).
 _KEPT = ((-1, 2**27), (-3, 2**25))
 
 

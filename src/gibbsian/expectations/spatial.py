@@ -151,7 +151,7 @@ class Spatial:
         plan = Rebuilt(plan_regions(model, self.region))
         given = data if self.samples is None else self.samples
         if getattr(given, "on_cluster", False):
-            return SpatialState(plan, Rebuilt(_OnCluster(given)), None, fresh=False)
+            return SpatialState(plan, Rebuilt(_OnCluster(given, model, plan.value)), None, fresh=False)
         if given is not None:
             return SpatialState(plan, Rebuilt(Samples.of(given)), None, fresh=False)
         chains = as_sampler(self.sampler).init(model, self.n_chains, rng)
@@ -174,24 +174,25 @@ class Spatial:
 
 
 class _OnCluster:
-    """Rows on a cluster as samples: each worker integrates over its own."""
+    """Rows on a cluster as samples: each worker integrates over its own, by a plan that it was sent once."""
 
-    def __init__(self, data: Any):
+    def __init__(self, data: Any, model: Model, plan: SpatialPlan):
         data.require_complete("spatial Monte Carlo integration over the data")
-        self.total, self.estimates = data.total_weight, data.bound(_estimates)
+        self.total, self.estimates = data.total_weight, data.bound(partial(_estimates, model, plan))
 
     def statistics(self, model: Model, plan: SpatialPlan) -> Estimate:
         """Return the mean over the rows, and its standard error from those of the partitions."""
-        mean, variance = self.estimates((model, plan))
+        mean, variance = self.estimates(model.theta)
         return Estimate(mean, np.sqrt(variance / self.total))
 
 
-def _estimates(data: Dataset) -> Callable[[Any], tuple[np.ndarray, np.ndarray]]:
+def _estimates(model: Any, plan: SpatialPlan, data: Dataset) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Return the function that integrates over the rows of a partition."""
     samples = Samples.of(data)
 
-    def function(parts: tuple[Model, SpatialPlan]) -> tuple[np.ndarray, np.ndarray]:
-        estimate = spatial_statistics(parts[0], samples, plan=parts[1])
+    def function(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        current = model.replace(theta)
+        estimate = spatial_statistics(current, samples, plan=plan.renewed(current))
         return estimate.mean, data.total_weight * estimate.stderr**2
 
     return function
