@@ -91,9 +91,15 @@ CLUSTER = [
         ({"weight_column": OUT},),
         "out",
     ),
-    Row("no files", read, {"files": "no-*.parquet"}, ({"files": "bits.parquet"},), "check the path"),
+    Row("no files on a cluster", read, {"files": "no-*.parquet"}, ({"files": "bits.parquet"},), "check the path"),
     Row("a store that is none", read, {"files": "none://a.parquet"}, ({"files": "bits.parquet"},)),
-    Row("other columns", read, {"files": "bits.parquet more.parquet"}, ({"files": "bits.parquet"},), "same columns"),
+    Row(
+        "other columns in a partition",
+        read,
+        {"files": "bits.parquet more.parquet"},
+        ({"files": "bits.parquet"},),
+        "same columns",
+    ),
     Row(
         "weights beside rows on a cluster",
         fit,
