@@ -190,37 +190,16 @@ def test_potts_machines_learn_and_score_where_the_rows_are(client):
     )
     lazy = dask_frame.from_pandas(frame, npartitions=3)
     with client.as_current():
-        there = gb.PottsMachine(learner="mple", l2=0.01).fit(lazy)
+        there = gb.PottsMachine(learner="mple", l2=0.01, tol=1e-3).fit(lazy)
         scores = there.score(lazy), there.pseudo_score(lazy)
         filled = lazy.map_partitions(there.impute, meta=frame.head(0)).compute()
-    here = gb.PottsMachine(learner="mple", l2=0.01).fit(frame)
+    here = gb.PottsMachine(learner="mple", l2=0.01, tol=1e-3).fit(frame)
     np.testing.assert_allclose(there.model_.theta, here.model_.theta, rtol=0, atol=1e-12)
     np.testing.assert_allclose(scores, (here.score(frame), here.pseudo_score(frame)), rtol=1e-12)
     assert (filled.to_numpy() == frame.to_numpy()).all()
 
 
 # -- failures ---------------------------------------------------------------------------------------------------------
-class KillAt(Callback):
-    """Ends a worker by SIGKILL after a step."""
-
-    def __init__(self, client, step):
-        self.client, self.step = client, step
-
-    def on_step(self, run):
-        if run.n_steps == self.step:
-            victim = next(iter(self.client.run(os.getpid).values()))
-            os.kill(victim, signal.SIGKILL)
-
-
-@pytest.mark.parametrize("learner", ["mple", "mle"])
-def test_a_worker_that_dies_changes_no_bit(client, data, learner):
-    settings = {"learner": learner, "tol": 1e-6}
-    undisturbed = gb.BoltzmannMachine(**settings).fit(data)
-    disturbed = gb.BoltzmannMachine(**settings, callbacks=KillAt(client, 3)).fit(data)
-    np.testing.assert_array_equal(disturbed.model_.theta, undisturbed.model_.theta)
-    client.wait_for_workers(2)
-
-
 def test_a_lost_scheduler_is_said_and_the_fit_goes_on_from_its_checkpoint(folder, data, tmp_path):
     from distributed import Client, LocalCluster
 
@@ -286,3 +265,24 @@ def test_many_fits_are_the_same_wherever_they_run(client, whole):
     np.testing.assert_array_equal(here.thetas, there.thetas)
     again = gb.comparison.compare(whole, ["mle", "mple"], random_state=0)
     assert [one.held_out.score for one in compared] == [one.held_out.score for one in again]
+
+
+# -- a death ----------------------------------------------------------------------------------------------------------
+class KillAt(Callback):
+    """Ends a worker by SIGKILL after a step."""
+
+    def __init__(self, client, step):
+        self.client, self.step = client, step
+
+    def on_step(self, run):
+        if run.n_steps == self.step:
+            victim = next(iter(self.client.run(os.getpid).values()))
+            os.kill(victim, signal.SIGKILL)
+
+
+def test_a_worker_that_dies_changes_no_bit(client, data):
+    """The last test: whether Dask starts another worker in its place is not ours."""
+    settings = {"learner": "mple", "tol": 1e-6}
+    undisturbed = gb.BoltzmannMachine(**settings).fit(data)
+    disturbed = gb.BoltzmannMachine(**settings, callbacks=KillAt(client, 3)).fit(data)
+    np.testing.assert_array_equal(disturbed.model_.theta, undisturbed.model_.theta)
