@@ -296,8 +296,6 @@ class DistributedDataset:
         states = self.drawn(n, rng)
         return Dataset.of_states(states, self.coding, names=self.names, missing=are_marked(states))
 
-    window_cells: ClassVar[int] = WINDOW_CELLS
-
     @property
     def window_rows(self) -> int:
         """Rows that are on the client together and shuffled among themselves, unless one partition has more."""

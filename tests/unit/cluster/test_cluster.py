@@ -10,6 +10,7 @@ import pandas
 import pytest
 
 import gibbsian as gb
+from cli_runner import run
 from gibbsian.cluster import DistributedDataset, connect
 from gibbsian.cluster import connection as connections
 from gibbsian.cluster.connection import fits_on, require_versions
@@ -197,6 +198,18 @@ def test_potts_machines_learn_and_score_where_the_rows_are(client):
     np.testing.assert_allclose(there.model_.theta, here.model_.theta, rtol=0, atol=1e-12)
     np.testing.assert_allclose(scores, (here.score(frame), here.pseudo_score(frame)), rtol=1e-12)
     assert (filled.to_numpy() == frame.to_numpy()).all()
+
+
+def test_the_command_line_learns_on_a_cluster(client, folder, data, tmp_path):
+    out = tmp_path / "model.gibbs"
+    settings = ("--learner", "mple", "--l2", "0.01", "--coding", "spin")
+    told = run(
+        "fit", f"file://{folder}/part-*.parquet", "--cluster", client.scheduler.address, *settings, "-o", str(out)
+    )
+    assert told.exit_code == 0, told.stderr
+    assert "dashboard: http" in told.stderr
+    here = gb.BoltzmannMachine(learner="mple", l2=0.01).fit(data.in_memory())
+    np.testing.assert_allclose(gb.load(out).model_.theta, here.model_.theta, rtol=0, atol=1e-12)
 
 
 # -- failures ---------------------------------------------------------------------------------------------------------
