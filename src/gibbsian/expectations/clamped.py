@@ -125,15 +125,19 @@ def column_frequencies(data: Dataset) -> list[np.ndarray]:
     if isinstance(data.domain, Continuum):
         return [data.states[~data.missing[:, i], i] for i in range(data.n_variables)]  # type: ignore[index]
     counted = data.summed(_value_weights)
-    return [counts / counts.sum() if counts.sum() > 0 else np.full(counts.size, 1.0 / counts.size) for counts in counted]
+    return [
+        counts / counts.sum() if counts.sum() > 0 else np.full(counts.size, 1.0 / counts.size) for counts in counted
+    ]
 
 
 def _value_weights(data: Dataset) -> tuple[np.ndarray, ...]:
     """The weight of the rows that show each value of each column."""
     codes = data.domain.to_codes(data.states)
     present = np.ones(codes.shape, bool) if data.missing is None else ~data.missing
-    sizes = enumerate(data.domain.cardinalities(data.n_variables))
-    return tuple(np.bincount(codes[seen, i], data.weights[seen], minlength=n) for (i, n), seen in zip(sizes, present.T))
+    return tuple(
+        np.bincount(codes[present[:, i], i], data.weights[present[:, i]], minlength=size)
+        for i, size in enumerate(data.domain.cardinalities(data.n_variables))
+    )
 
 
 def fill_cells(
