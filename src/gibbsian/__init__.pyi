@@ -1,5 +1,6 @@
 from gibbsian import (
     answers as answers,
+    cluster as cluster,
     comparison as comparison,
     data as data,
     datasets as datasets,

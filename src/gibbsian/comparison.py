@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from gibbsian.backends.processes import map_fits
 from gibbsian.data import Dataset
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, ConvergenceWarning, GibbsianError
@@ -106,6 +108,7 @@ def compare(
     validation_fraction: float = 0.2,
     random_state: RandomState = None,
     callback: Callable[[str], None] | None = None,
+    n_jobs: int | None = None,
 ) -> Comparisons:
     """Fit the same training rows with each learner and score them on the same held-out rows.
 
@@ -125,6 +128,8 @@ def compare(
         Decides the split; each learner then starts from the same seed.
     callback : callable, optional
         Called with the name of each learner before it starts.
+    n_jobs : int, optional
+        Processes to fit in, as in scikit-learn; under ``joblib.parallel_config("dask")`` the workers of a cluster.
 
     Examples
     --------
@@ -141,18 +146,21 @@ def compare(
     rng, asked = as_generator(random_state), BoltzmannMachine() if machine is None else machine
     training, test = asked.read(data).split(1 - validation_fraction, rng)
     seed = int(rng.integers(2**31))
-    rows = []
-    for learner in learners:
-        name = learner if isinstance(learner, str) else type(learner).__name__
-        own = {} if isinstance(learner, str) else {"l1": 0.0, "l2": 0.0}
-        if callback is not None:
-            callback(name)
-        one = clone(asked).set_params(learner=learner, random_state=seed, **own)
-        rows.append(_fit_one(name, training, test, one))
+
+    def machines() -> Iterator[tuple[str, Machine]]:
+        for learner in learners:
+            name = learner if isinstance(learner, str) else type(learner).__name__
+            own = {} if isinstance(learner, str) else {"l1": 0.0, "l2": 0.0}
+            if callback is not None:
+                callback(name)
+            yield name, clone(asked).set_params(learner=learner, random_state=seed, **own)
+
+    rows = list(map_fits(partial(_fit_one, training, test), machines(), n_jobs))
     return Comparisons(_with_distances(rows, training, asked))
 
 
-def _fit_one(name: str, training: Dataset, test: Dataset, machine: Machine) -> Comparison:
+def _fit_one(training: Dataset, test: Dataset, named: tuple[str, Machine]) -> Comparison:
+    name, machine = named
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the table has a column for it
@@ -167,7 +175,7 @@ def _with_distances(rows: list[Comparison], training: Dataset, asked: Machine) -
     """Add the distance to exact maximum likelihood, fitted for the purpose where it is not among the learners."""
     exact = next((row for row in rows if row.learner == "mle"), None)
     if exact is None:
-        exact = _fit_one("mle", training, training, clone(asked).set_params(learner="mle"))
+        exact = _fit_one(training, training, ("mle", clone(asked).set_params(learner="mle")))
     if exact.machine is None:
         return rows
     target = _parameters(exact.machine)

@@ -147,6 +147,10 @@ class TooExpensiveError(GibbsianError, ValueError):
     """The predicted time or memory is beyond the limit; nothing was allocated."""
 
 
+class ClusterError(GibbsianError, RuntimeError):
+    """A cluster cannot be reached, is lost, or has workers that do not fit."""
+
+
 class FileFormatError(GibbsianError, ValueError):
     """A file is truncated, foreign, or written by a newer version."""
 

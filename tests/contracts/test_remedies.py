@@ -10,10 +10,11 @@ import pytest
 from cli_runner import run
 from gibbsian.cli.main import app
 from remedies import FLAG, SOURCE, sites
+from remedy_cluster import CLUSTER
 from remedy_parts import PARTS
 from remedy_rows import COMMANDS, DEEPER, FITS, KINDS, QUESTIONS, READING, folder
 
-ROWS = [*READING, *FITS, *QUESTIONS, *COMMANDS, *DEEPER, *KINDS, *PARTS]
+ROWS = [*READING, *FITS, *QUESTIONS, *COMMANDS, *DEEPER, *KINDS, *PARTS, *CLUSTER]
 
 
 @cache
@@ -44,6 +45,16 @@ def test_commands_have_the_flags_that_their_messages_name(row):
 # Remedies that a test cannot follow: file, words of the remedy, and why.
 UNFOLLOWED = {
     ("plots/canvas.py", "install one that has, such as Noto Sans CJK"): "a test cannot install fonts",
+    ("cluster/connection.py", "_ABSENT"): "a test cannot install packages",
+    **dict.fromkeys(
+        (
+            ("cluster/connection.py", "give workers more memory"),
+            ("cluster/connection.py", "go on from the checkpoint"),
+            ("cluster/connection.py", "install the same versions"),
+            ("cluster/dataset.py", "add workers or memory"),
+        ),
+        "needs processes of its own: tests/unit/cluster",
+    ),
 }
 
 

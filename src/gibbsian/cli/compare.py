@@ -39,6 +39,7 @@ class CompareCommand(ModelCommand):
 @click.option(
     "--validation-fraction", type=float, default=0.2, metavar="SHARE", help="Of the rows to score on.", cls=BriefOption
 )
+@options.fits_on_cluster
 @options.seed
 @options.json
 @options.quiet
@@ -50,6 +51,7 @@ def compare(
     learners: str,
     model: str | None,
     validation_fraction: float,
+    cluster: str | None,
     seed: int | None,
     json: bool,
     quiet: bool,
@@ -57,6 +59,7 @@ def compare(
 ) -> None:
     """Fit the same rows with several learners: held-out score, distance to exact likelihood, time, steps."""
     from gibbsian.cli.compilation import announce_compilation
+    from gibbsian.cluster.connection import fits_on
     from gibbsian.comparison import compare as run
 
     names = [name.strip() for name in learners.split(",") if name.strip()]
@@ -71,14 +74,15 @@ def compare(
         raise ArgumentError("has no choice of learners", "use another", argument="model", value=kind)
     if not quiet:
         announce_compilation()
-    rows = run(
-        table,
-        names,
-        machine=estimator,
-        validation_fraction=validation_fraction,
-        random_state=0 if seed is None else seed,
-        callback=None if quiet else lambda name: say(f"fitting {name} ..."),
-    )
+    with fits_on(cluster):
+        rows = run(
+            table,
+            names,
+            machine=estimator,
+            validation_fraction=validation_fraction,
+            random_state=0 if seed is None else seed,
+            callback=None if quiet else lambda name: say(f"fitting {name} ..."),
+        )
     records = [_record(row) for row in rows]
     if json:
         print_json({"learners": records})

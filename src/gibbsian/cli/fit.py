@@ -11,7 +11,7 @@ import click
 
 from gibbsian.cli import options
 from gibbsian.cli.flags import BriefOption, ModelCommand, Owner, assembled, parts_in
-from gibbsian.cli.guard import INTERRUPTED, tell
+from gibbsian.cli.guard import INTERRUPTED, say, tell
 from gibbsian.cli.output import (
     STANDARD,
     check_distinct,
@@ -45,6 +45,7 @@ N_STRONGEST = 10
 @options.quiet
 @options.reading
 @click.option("--memory", metavar="SIZE", help="Leave the rows on disk and learn by minibatches within SIZE.")
+@options.cluster
 @click.option("--checkpoint", type=options.PATH, metavar="FILE", help="Keep the progress in FILE.", cls=BriefOption)
 @click.option("--every", type=int, metavar="K", help="Steps between two checkpoints; 50 if not given.")
 @click.option("--resume", is_flag=True, help="Continue from the checkpoint if there is one.")
@@ -58,6 +59,7 @@ def fit(
     json: bool,
     quiet: bool,
     memory: str | None,
+    cluster: str | None,
     checkpoint: Path | None,
     every: int | None,
     resume: bool,
@@ -71,7 +73,8 @@ def fit(
     from gibbsian.cli.compilation import announce_compilation
 
     reading, settings = split_flags(flags)
-    out = Path(f"{'model' if data == STANDARD else data.name.split('.')[0]}.gibbs") if out is None else out
+    unnamed = data == STANDARD or any(sign in data.name for sign in "*?[")
+    out = Path(f"{'model' if unnamed else data.name.split('.')[0]}.gibbs") if out is None else out
     check_target(out)
     files = {name: Path(settings[name]) for name in ("graph", "cliques") if isinstance(settings.get(name), str)}
     check_distinct(
@@ -82,7 +85,9 @@ def fit(
         announce_compilation()
         if not json:  # the last lines say it
             warnings.simplefilter("ignore", ConvergenceWarning)
-    estimator, table, choice = prepared(ctx, model, settings, reading, data, memory)
+    reading.check_cluster(cluster, memory)
+    client = None if cluster is None else on_cluster(ctx, cluster, quiet)
+    estimator, table, choice = prepared(ctx, model, settings, reading, data, memory, client)
     estimator.set_params(random_state=seed, callbacks=_progress(show=not quiet))
     estimator.fit(table)
     if choice is not None:
@@ -117,10 +122,11 @@ def prepared(
     reading: Reading,
     data: Path,
     memory: str | None = None,
+    client: Any = None,
 ) -> tuple[Any, Any, Any]:
     """Return the estimator that flags ask for or the columns suggest, the rows, and why it was chosen, where it was."""
     parts, table, choice = parts_in(ctx), None, None
-    if model is None and memory is None:
+    if model is None and memory is None and client is None:
         from gibbsian.data.readers import read_table
         from gibbsian.estimators.choice import choose_model
 
@@ -136,7 +142,7 @@ def prepared(
             )
         parts = [chosen, *parts[1:]]
     estimator = built(parts, settings, reading)
-    rows = reading.read(estimator, data, memory, table)
+    rows = reading.read(estimator, data, memory, table, client)
     return estimator.set_params(**from_files(settings, rows.names)), rows, choice
 
 
@@ -149,6 +155,16 @@ def built(parts: list[Owner], settings: dict[str, Any], reading: Reading) -> Any
             "leave --column, --coding, --binarize, --categories, --values and --one-hot out",
         )
     return model.factory(**assembled(parts, settings), **coding)
+
+
+def on_cluster(ctx: click.Context, cluster: str, quiet: bool) -> Any:
+    """Return the client of a cluster for as long as the command runs, and say where its dashboard is."""
+    from gibbsian.cluster.connection import connected
+
+    client = ctx.with_resource(connected(cluster))
+    if not quiet:
+        say(f"dashboard: {client.dashboard_link}")
+    return client
 
 
 def _progress(show: bool) -> list[Any]:

@@ -30,7 +30,18 @@ ROLES = ("learner", "optimizer")
 OF_THE_RUN = ("max_iter", "tol")
 # What the help of a fit is grouped by; the first group also takes what none of them names.
 GROUPS = {
-    "Data": ("drop", "weights", "coding", "binarize", "categories", "values", "one_hot", "complete_rows", "memory"),
+    "Data": (
+        "drop",
+        "weights",
+        "coding",
+        "binarize",
+        "categories",
+        "values",
+        "one_hot",
+        "complete_rows",
+        "memory",
+        "cluster",
+    ),
     "Learning": ("learners", "validation_fraction", "seed", "checkpoint", "every", "resume"),
     "Output": ("out", "json", "quiet"),
     "Model": ("model",),

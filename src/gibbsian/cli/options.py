@@ -51,6 +51,14 @@ def out_table(command: Any) -> Any:
     return _out_file(_safe_csv(command))
 
 
+cluster = click.option(
+    "--cluster",
+    metavar="local|ADDRESS",
+    help="Let the workers of a Dask cluster read DATA, which may be a pattern (part-*.parquet), and learn there.",
+)
+fits_on_cluster = click.option(
+    "--cluster", metavar="local|ADDRESS", help="Let the workers of a Dask cluster do the fits.", cls=BriefOption
+)
 picture = click.option("--picture", type=PATH, metavar="FILE", help=f"Draw it too: {', '.join(PICTURES)} by extension.")
 samples = click.option("--samples", "-n", "n_samples", type=int, metavar="N", help="How many samples a method draws.")
 kind_of_model = click.option(

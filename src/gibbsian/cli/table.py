@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from gibbsian.errors import ArgumentError, CodingError, DataError, GraphError
 
 # What the two columns of a file of edges are usually called.
 EDGE_TITLES = {"source", "target", "from", "to", "first", "second", "node1", "node2", "a", "b", "i", "j", "u", "v"}
+# A path on a store such as s3://bucket/part.parquet, as `Path` writes it.
+_STORE = re.compile(r"^([a-z0-9]{2,}):/(?!/)")
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,10 @@ class Reading:
         """The columns that are no part of the model."""
         return [*self.drop, *parse_columns(self.column).dropped]
 
-    def read(self, estimator: Any, path: Path, memory: str | None = None, table: Any = None) -> Any:
-        """Return the file as the estimator takes it, or its table; with a `memory` its rows stay on disk."""
+    def read(self, estimator: Any, path: Path, memory: str | None = None, table: Any = None, client: Any = None) -> Any:
+        """Return the file as the estimator takes it, or its table; with a `memory` or a `client` its rows stay away."""
+        if client is not None:
+            return self._distributed(estimator, path, client)
         if memory is not None:
             return self._open(estimator, path, memory)
         try:
@@ -72,6 +77,19 @@ class Reading:
         if self.weights is not None or self.complete_rows:
             raise ArgumentError("--memory learns from the disk, without --weights or --complete-rows", "leave them out")
         return DataStream.open(path, coding=getattr(estimator, "coding", "auto"), drop=self.left_out, memory=memory)
+
+    def check_cluster(self, cluster: str | None, memory: str | None) -> None:
+        """Refuse what rows on a cluster do not go with, before one is started."""
+        if cluster is not None and (memory is not None or self.complete_rows):
+            raise ArgumentError("--cluster has its rows elsewhere, without --memory or --complete-rows", "leave it out")
+
+    def _distributed(self, estimator: Any, path: Path, client: Any) -> Any:
+        from gibbsian.cluster import DistributedDataset
+
+        source = _STORE.sub(r"\1://", str(path)).replace("file://", "file:///")  # a path has no double slash
+        return DistributedDataset.read(
+            source, coding=estimator._coding(), drop=self.left_out, weight_column=self.weights, client=client
+        )
 
 
 def _other_arrays(path: Path) -> list[str]:

@@ -8,6 +8,8 @@ every direction; L1 holds the couplings only, so a value that never occurs stays
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -25,7 +27,7 @@ BYTES_PER_ROW = 16
 def check_categories(found: Findings, graph: Graph) -> None:
     """Check that a table for every variable and every edge can be learned."""
     data = found.data
-    shown = _rows_with_each_value(data)
+    shown = data.summed(_rows_with_each_value)
     found.check_observed(np.array([rows.sum() for rows in shown]))
     found.constant = found.names_where(np.array([np.count_nonzero(rows) == 1 for rows in shown]))
     # a column with one value of one is idle; with one of several its biases have no finite best
@@ -37,23 +39,23 @@ def check_categories(found: Findings, graph: Graph) -> None:
     _judge_rare(found, shown)
     _note_spelled_alike(found)
     twins = _judge_pairs(found, graph, shown)
-    if not graph.is_complete:
+    if not graph.is_complete and isinstance(data, Dataset):  # rows elsewhere are not in memory together
         twins |= _identical_columns(data)
     found.warn_of_duplicates((i, j, "relabelled") for i, j in twins)
 
 
 # -- single values ----------------------------------------------------------------------------------------------------
-def _rows_with_each_value(data: Dataset) -> list[np.ndarray]:
+def _rows_with_each_value(data: Dataset) -> tuple[np.ndarray, ...]:
     """For each column, how many rows of positive weight show each of its values."""
     rows, codes = counted_rows(data), data.domain.to_codes(data.states)
     shown = []
     for j, size in enumerate(data.domain.cardinalities(data.n_variables)):
         present = rows if data.missing is None else rows * ~data.missing[:, j]
         shown.append(np.bincount(codes[:, j], present, minlength=size))
-    return shown
+    return tuple(shown)
 
 
-def _warn_of_identifiers(found: Findings, shown: list[np.ndarray]) -> None:
+def _warn_of_identifiers(found: Findings, shown: tuple[np.ndarray, ...]) -> None:
     """A column in which most rows have a value of their own is a number or a name, not a category."""
     alone = np.array([np.count_nonzero(rows == 1) > 0.5 * rows.sum() for rows in shown])
     unique = found.names_where(alone & np.array([np.count_nonzero(rows) > 10 for rows in shown]))
@@ -64,7 +66,7 @@ def _warn_of_identifiers(found: Findings, shown: list[np.ndarray]) -> None:
         )
 
 
-def _judge_unseen(found: Findings, shown: list[np.ndarray]) -> None:
+def _judge_unseen(found: Findings, shown: tuple[np.ndarray, ...]) -> None:
     clauses = [
         f"{found.cell(j, code)} never occurs"
         for j, rows in enumerate(shown)
@@ -74,7 +76,7 @@ def _judge_unseen(found: Findings, shown: list[np.ndarray]) -> None:
     found.judge_empty(clauses, found.l2 == 0, "value", "leave such values out of the categories")
 
 
-def _judge_rare(found: Findings, shown: list[np.ndarray]) -> None:
+def _judge_rare(found: Findings, shown: tuple[np.ndarray, ...]) -> None:
     rare = [
         f"{found.cell(j, code)} occurs in {'1 row' if rows[code] == 1 else f'{rows[code]:.0f} rows'}"
         for j, rows in enumerate(shown)
@@ -102,17 +104,15 @@ def _note_spelled_alike(found: Findings) -> None:
 
 
 # -- pairs of values --------------------------------------------------------------------------------------------------
-def _judge_pairs(found: Findings, graph: Graph, shown: list[np.ndarray]) -> set[tuple[int, int]]:
+def _judge_pairs(found: Findings, graph: Graph, shown: tuple[np.ndarray, ...]) -> set[tuple[int, int]]:
     """Judge the edges one at a time, so that no more than one table is held; return relabelled columns."""
     data = found.data
-    columns, sizes = _columns_with_holes(data), [rows.size for rows in shown]
+    tables = data.summed(partial(tuple_of_tables, edges=graph.edges)) if data.on_cluster else _tables(data, graph.edges)
     apart: list[str] = []
     certain: list[str] = []
     doubtful: list[str] = []
     twins: set[tuple[int, int]] = set()
-    for i, j in graph.edges.tolist():
-        seen = np.bincount(columns[i] * np.int16(sizes[j] + 1) + columns[j], minlength=(sizes[i] + 1) * (sizes[j] + 1))
-        table = seen.reshape(sizes[i] + 1, sizes[j] + 1) > 0
+    for (i, j), table in zip(graph.edges.tolist(), tables, strict=True):
         occur = np.ix_(shown[i] > 0, shown[j] > 0)
         observed = table[:-1, :-1]
         # a cell missing in column i may stand for any of its values
@@ -128,6 +128,19 @@ def _judge_pairs(found: Findings, graph: Graph, shown: list[np.ndarray]) -> set[
             twins.add((i, j))
     found.judge_pairs(apart, certain, doubtful)
     return twins
+
+
+def _tables(data: Dataset, edges: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield for each edge which pairs of values its columns show, missing cells after the last value."""
+    columns, sizes = _columns_with_holes(data), data.domain.cardinalities(data.n_variables).tolist()
+    for i, j in edges.tolist():
+        seen = np.bincount(columns[i] * np.int16(sizes[j] + 1) + columns[j], minlength=(sizes[i] + 1) * (sizes[j] + 1))
+        yield seen.reshape(sizes[i] + 1, sizes[j] + 1) > 0
+
+
+def tuple_of_tables(data: Dataset, edges: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return all tables together, which add by `or`."""
+    return tuple(_tables(data, edges))
 
 
 def _columns_with_holes(data: Dataset) -> np.ndarray:
@@ -146,7 +159,7 @@ def _columns_with_holes(data: Dataset) -> np.ndarray:
     return columns
 
 
-def _never(found: Findings, i: int, j: int, filled: np.ndarray, shown: list[np.ndarray]) -> str:
+def _never(found: Findings, i: int, j: int, filled: np.ndarray, shown: tuple[np.ndarray, ...]) -> str:
     empty = ~filled & (shown[i] > 0)[:, None] & (shown[j] > 0)
     a, b = np.argwhere(empty)[0].tolist()
     count = int(empty.sum())

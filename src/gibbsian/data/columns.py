@@ -48,13 +48,18 @@ def without_identifiers(table: Table, coding: Any) -> tuple[Table, list[str]]:
     """Return a table without the columns that name its rows, and these; a warning says so."""
     found = identifiers(table, coding)
     for name in found:
-        notify(
-            IdentifierWarning(
-                f"column {name!r} has a value of its own in every row, so it is left out as an identifier",
-                f"declare it to keep it, `coding={{{name!r}: 'categorical'}}`",
-            )
-        )
+        identifier_notice(name)
     return table.without(found), found
+
+
+def identifier_notice(name: str) -> None:
+    """Warn that a column is left out."""
+    notify(
+        IdentifierWarning(
+            f"column {name!r} has a value of its own in every row, so it is left out as an identifier",
+            f"declare it to keep it, `coding={{{name!r}: 'categorical'}}`",
+        )
+    )
 
 
 def _candidates(table: Table) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -71,9 +71,10 @@ class Dataset:
     row_weights: np.ndarray | None = None
     dropped: tuple[str, ...] = ()
     on_disk: ClassVar[bool] = False
+    on_cluster: ClassVar[bool] = False
 
     def __repr__(self) -> str:
-        holes = f", n_missing={int(self.missing[self.row_of].sum())}" if self.missing is not None else ""
+        holes = f", n_missing={self.n_missing}" if self.missing is not None else ""
         return (
             f"Dataset(n_rows={self.n_rows}, n_variables={self.n_variables}, n_states={self.n_states}, "
             f"coding={self.coding.name!r}{holes})"
@@ -335,6 +336,17 @@ class Dataset:
             return np.arange(self.n_rows)
         return systematic_draws(self.row_weights, self.n_draws, rng)
 
+    def drawn(self, n: int, rng: np.random.Generator) -> Any:
+        """Return the states of `n` rows drawn by their weights, with replacement.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> gb.Dataset.read([[0, 1], [0, 1]]).drawn(2, np.random.default_rng(0)).tolist()
+        [[0, 1], [0, 1]]
+        """
+        return self.states[rng.choice(self.n_states, n, p=self.weights / self.total_weight)]
+
     def shuffled(self, batch_size: int, seed: np.ndarray, epoch: int) -> MemoryPass:
         """Return pass number `epoch` of the shuffling that `seed` stands for, in minibatches.
 
@@ -386,6 +398,57 @@ class Dataset:
         2.0
         """
         yield self
+
+    def summed(self, function: Callable[[Dataset], Any]) -> Any:
+        """Return the sum of a function over the partitions, here over this one: a pass over the rows.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.Dataset.read([[0, 1], [1, 1]]).summed(lambda part: part.weights @ part.states).tolist()
+        [1.0, 2.0]
+        """
+        return function(self)
+
+    def averaged(self, function: Callable[[Dataset], Any]) -> Any:
+        """Return the mean of a function over the partitions by their weights: of a mean over rows, that over all.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> data = gb.Dataset.read([[0, 1], [1, 1]])
+        >>> data.averaged(lambda part: np.average(part.states, axis=0, weights=part.weights)).tolist()
+        [0.5, 1.0]
+        """
+        return function(self)
+
+    def bound(self, bind: Callable[[Dataset], Callable[[np.ndarray], Any]]) -> Callable[[np.ndarray], Any]:
+        """Bind a function of theta to the partitions, each once; it gives the mean of theirs by their weights.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> data = gb.Dataset.read([[0, 1], [1, 1]])
+        >>> data.bound(lambda part: lambda theta: part.weights @ part.states @ theta)([1.0, 1.0]).item()
+        3.0
+        """
+        return bind(self)
+
+    @property
+    def n_missing(self) -> int:
+        """Number of missing cells of the original rows."""
+        return 0 if self.missing is None else int(self.missing[self.row_of].sum())
+
+    def empty_rows(self) -> np.ndarray:
+        """Return which of the original rows have no observed cell.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.Dataset.read([[0, 1], [None, None]]).empty_rows().tolist()
+        [False, True]
+        """
+        return np.zeros(self.n_rows, bool) if self.missing is None else self.missing[self.row_of].all(axis=1)
 
     # -- other forms --------------------------------------------------------------------------------------------------
     def convert(self, coding: str | tuple[Any, Any] | AnyCoding) -> Self:

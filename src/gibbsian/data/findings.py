@@ -82,10 +82,9 @@ class Findings:
     def report(self) -> PreflightReport:
         """Put what was found beside the sizes of the data."""
         data = self.data
-        n_missing = int(data.missing[data.row_of].sum()) if data.has_missing else 0
-        n_empty = int(empty_rows(data).sum()) if data.has_missing else 0
+        n_empty = int(data.empty_rows().sum()) if data.has_missing else 0
         found = (self.constant, self.nearly_constant, self.duplicates, tuple(self.notes))
-        return PreflightReport(data.n_rows, data.n_states, n_missing, n_empty, *found)
+        return PreflightReport(data.n_rows, data.n_states, data.n_missing, n_empty, *found)
 
     # -- rows and columns ---------------------------------------------------------------------------------------------
     def check_rows(self) -> None:
@@ -93,7 +92,7 @@ class Findings:
         data = self.data
         if data.n_rows < 2:
             raise DataError(f"`n_samples` = {data.n_rows} is too few to fit", "give at least 2 rows")
-        empty = np.flatnonzero(empty_rows(data)) if data.has_missing else np.empty(0)
+        empty = np.flatnonzero(data.empty_rows()) if data.has_missing else np.empty(0)
         refuse_nothing(data, len(empty))
         if len(empty):
             what = "1 row carries" if len(empty) == 1 else f"{len(empty)} rows carry"
@@ -177,13 +176,6 @@ def counted_rows(data: Dataset) -> np.ndarray:
     """Return how many rows of positive weight show each distinct state."""
     counted = None if data.row_weights is None else (data.row_weights > 0).astype(np.float64)
     return np.bincount(data.row_of, counted, minlength=data.n_states).astype(np.float64)
-
-
-def empty_rows(data: Dataset) -> np.ndarray:
-    """Return which rows have no observed cell."""
-    if data.missing is None:
-        return np.zeros(data.n_rows, bool)
-    return data.missing[data.row_of].all(axis=1)
 
 
 def refuse_nothing(data: Dataset, n_empty: int) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -165,30 +166,44 @@ class PairCounts:
     differ: np.ndarray | None
     n_states: int
 
+    def __add__(self, other: PairCounts) -> PairCounts:
+        """Return what the rows of both show."""
+        return PairCounts(
+            self.low + other.low,
+            self.high + other.high,
+            self.missing + other.missing,
+            self.observed | other.observed,
+            self.possible | other.possible,
+            None if self.differ is None or other.differ is None else self.differ + other.differ,
+            self.n_states + other.n_states,
+        )
+
 
 def count_pairs(data: Any, edges: np.ndarray, differences: bool = False) -> PairCounts:
-    """Count in one pass over the partitions of a data set or a stream."""
+    """Count in one pass over the partitions of the data."""
+    return data.summed(partial(_count_rows, edges=edges, differences=differences))
+
+
+def _count_rows(data: Dataset, edges: np.ndarray, differences: bool) -> PairCounts:
+    """Count rows in memory."""
     n, value = data.n_variables, require_two_values(data.domain).high
     high_rows, missing_rows, n_rows = np.zeros(n), np.zeros(n), 0.0
     observed, possible = _PairTable(edges), _PairTable(edges)
-    differ, n_states = np.zeros(len(edges), np.int64), 0
-    for part in data.partitions():
-        rows = counted_rows(part)
-        used = np.flatnonzero(rows > 0)
-        for block in row_blocks(len(used), n, max_cells=CELLS_AT_ONCE):
-            chosen = block if len(used) == part.n_states else used[block]
-            high, count = part.states[chosen] == value, rows[chosen]
-            missing = None if part.missing is None else part.missing[chosen]
-            low = ~high if missing is None else ~high & ~missing  # missing cells hold the lower value
-            high_rows += np.einsum("m,mi->i", count, high)  # without a copy of the block in floats
-            n_rows += count.sum()
-            observed.add(low, high)
-            if missing is not None:
-                missing_rows += count @ missing
-                possible.add(low | missing, high | missing)
-            if differences:
-                count_differences(high, edges, differ)
-        n_states += len(used)
+    differ, rows = np.zeros(len(edges), np.int64), counted_rows(data)
+    used = np.flatnonzero(rows > 0)
+    for block in row_blocks(len(used), n, max_cells=CELLS_AT_ONCE):
+        chosen = block if len(used) == data.n_states else used[block]
+        high, count = data.states[chosen] == value, rows[chosen]
+        missing = None if data.missing is None else data.missing[chosen]
+        low = ~high if missing is None else ~high & ~missing  # missing cells hold the lower value
+        high_rows += np.einsum("m,mi->i", count, high)  # without a copy of the block in floats
+        n_rows += count.sum()
+        observed.add(low, high)
+        if missing is not None:
+            missing_rows += count @ missing
+            possible.add(low | missing, high | missing)
+        if differences:
+            count_differences(high, edges, differ)
     return PairCounts(
         n_rows - high_rows - missing_rows,
         high_rows,
@@ -196,7 +211,7 @@ def count_pairs(data: Any, edges: np.ndarray, differences: bool = False) -> Pair
         observed.filled,
         observed.filled | possible.filled,
         differ if differences else None,
-        n_states,
+        len(used),
     )
 
 

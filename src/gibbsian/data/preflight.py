@@ -29,7 +29,7 @@ import numpy as np
 from gibbsian.backends.parallel import n_threads
 from gibbsian.blocks import BLOCK_CELLS, LEAST_ROWS
 from gibbsian.data.dataset import Dataset
-from gibbsian.data.findings import Findings, PreflightReport, empty_rows, refuse_nothing
+from gibbsian.data.findings import Findings, PreflightReport, refuse_nothing
 from gibbsian.data.hidden_columns import visible_graph
 from gibbsian.data.pairs import check_pairs
 from gibbsian.errors import GraphError
@@ -113,7 +113,7 @@ def drop_empty_rows(data: Dataset) -> Dataset:
     >>> gb.data.drop_empty_rows(gb.Dataset.read([[0, 1], [None, None]])).n_rows
     1
     """
-    empty = empty_rows(data)
+    empty = data.empty_rows()
     refuse_nothing(data, int(empty.sum()))
     return data.take(~empty) if empty.any() else data
 

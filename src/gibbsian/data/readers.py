@@ -126,6 +126,11 @@ def _refuse_dimensions(array: np.ndarray) -> None:
     )
 
 
+def is_dask(source: Any) -> bool:
+    """Whether a source is a frame or an array of Dask, whose rows are elsewhere."""
+    return type(source).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(source, "to_delayed")
+
+
 # -- data frames ------------------------------------------------------------------------------------------------------
 def _is_frame_of(source: Any, package: str) -> bool:
     kind = type(source)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from gibbsian.data.encoding import Cells, encode
 from gibbsian.data.minibatches import Cuts, ShuffledPass, draw_seed, seeded
 from gibbsian.data.row_files import RowFile, open_row_file
 from gibbsian.data.rules import AUTOMATIC, Shares, Threshold
+from gibbsian.data.sums import tree_sum
 from gibbsian.data.table import Table
 from gibbsian.domain import MANY_VALUED, AnyCoding, AnyDomain, RealCoding
 from gibbsian.errors import ArgumentError, DataError
@@ -153,7 +154,9 @@ class DataStream:
 
     # -- sizes --------------------------------------------------------------------------------------------------------
     has_missing: ClassVar[bool] = False
+    n_missing: ClassVar[int] = 0
     on_disk: ClassVar[bool] = True
+    on_cluster: ClassVar[bool] = False
 
     @property
     def n_states(self) -> int:
@@ -223,30 +226,21 @@ class DataStream:
 
     def shuffled(self, batch_size: int, seed: np.ndarray, epoch: int) -> ShuffledPass:
         """Return pass number `epoch` of the shuffling that `seed` stands for."""
-        order = seeded(seed, epoch).permutation(len(self._pieces))
-        return _StreamPass(self, seed, epoch, Cuts(self.n_rows, batch_size), self._windows(order))
+        return WindowPass.of(self, batch_size, seed, epoch)
 
-    def _windows(self, order: np.ndarray) -> list[np.ndarray]:
-        """Put pieces together, in the given order, while they fit."""
-        sizes = np.array([stop - start for _, start, stop in self._pieces])[order]
-        window_of, taken, windows = [], 0, 0
-        for size in sizes:
-            if taken + size > self.window_rows:
-                taken, windows = 0, windows + 1
-            taken += int(size)
-            window_of.append(windows)
-        return [order[np.array(window_of) == w] for w in range(windows + 1)]
+    @property
+    def piece_rows(self) -> list[int]:
+        """Rows of each piece."""
+        return [stop - start for _, start, stop in self._pieces]
 
-    def _load(self, pieces: Sequence[int] | np.ndarray) -> np.ndarray:
+    def load(self, pieces: Sequence[int] | np.ndarray) -> np.ndarray:
         """Read pieces one after another into one array of states."""
         chosen = [self._pieces[p] for p in pieces]
         states: np.ndarray = np.empty((sum(stop - start for _, start, stop in chosen), self.n_variables), self._dtype)
         filled = 0
         for cells in self._cells(chosen):
             into = states[filled : filled + len(cells.codes)]
-            into[:] = cells.states
-            if cells.missing is not None:
-                into[cells.missing] = MISSING if into.dtype.kind == "i" else np.nan
+            into[:] = marked(cells.states, cells.missing)
             filled += len(into)
         return states
 
@@ -254,30 +248,12 @@ class DataStream:
         """Read pieces in the coding, part by part."""
         for file, start, stop in pieces:
             for row, table in file.tables(start, stop, self.columns):
-                named = Table(self.names, table.cells)
-                try:
-                    yield encode(named, self._reading)
-                except DataError:
-                    raise self._refusal(file, row, named) from None
-
-    @property
-    def _reading(self) -> Any:
-        """What every part is read by: a threshold decides, whatever labels the numbers may look like."""
-        rule = self.coding.rule
-        return Threshold(rule.threshold, self.coding) if isinstance(rule, Threshold) else self.coding
+                yield cells_of(Table(self.names, table.cells), self.coding, f"file '{file.path}'", row, self.recognised)
 
     @property
     def _dtype(self) -> type:
         numbers = isinstance(self.coding, RealCoding) or isinstance(self.coding.rule, Shares)
         return np.float64 if numbers else np.int8
-
-    def _refusal(self, file: RowFile, first_row: int, table: Table) -> DataError:
-        """Return the error of the first row that cannot be read."""
-        row, error = _first_refused(table, self._reading)
-        how = "declare `coding=` (it was recognised in the first rows)" if self.recognised else "declare another"
-        return type(error)(
-            f"file '{file.path}', row {first_row + row} (counted from 0): {error.reason}", f"{how}, or mend the file"
-        )
 
     # -- sums ---------------------------------------------------------------------------------------------------------
     def partitions(self) -> Iterator[Dataset]:
@@ -295,6 +271,20 @@ class DataStream:
         for cells in self._cells(self._pieces):
             yield Dataset.of_states(cells.states, self.coding, names=self.names, missing=cells.missing, distinct=False)
 
+    def summed(self, function: Callable[[Dataset], Any]) -> Any:
+        """Return the sum of a function over the partitions, in one pass over the disk.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, numpy as np
+        >>> from gibbsian.data.stream import DataStream
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npy"
+        >>> np.save(path, np.array([[1, 1], [1, -1], [-1, -1], [-1, -1]], np.int8))
+        >>> DataStream.open(path).summed(lambda part: part.weights @ part.states).tolist()
+        [0.0, -2.0]
+        """
+        return tree_sum(map(function, self.partitions()))
+
     def in_memory(self) -> Dataset:
         """Return the rows as a data set in which each distinct row stands once, with its number as its weight.
 
@@ -308,9 +298,9 @@ class DataStream:
         [1.0, 2.0]
         """
         parts = self.partitions()
-        whole = _counted([next(parts)])
+        whole = counted([next(parts)])
         for part in parts:
-            whole = _counted([whole, part])
+            whole = counted([whole, part])
         return whole
 
     @property
@@ -320,10 +310,10 @@ class DataStream:
 
 
 @dataclass(eq=False)
-class _StreamPass:
-    """A pass with one window in memory at a time."""
+class WindowPass:
+    """A pass with one window in memory at a time; its source has ``piece_rows``, ``window_rows``, ``load``."""
 
-    stream: DataStream
+    source: Any
     seed: np.ndarray
     epoch: int
     cuts: Cuts
@@ -332,13 +322,26 @@ class _StreamPass:
     states: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.int8))
     places: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
 
+    @classmethod
+    def of(cls, source: Any, batch_size: int, seed: np.ndarray, epoch: int) -> Self:
+        """Put pieces together, in the order of the pass, while they fit into a window."""
+        order = seeded(seed, epoch).permutation(len(source.piece_rows))
+        window_of, taken, windows = [], 0, 0
+        for size in np.array(source.piece_rows)[order]:
+            if taken and taken + size > source.window_rows:
+                taken, windows = 0, windows + 1
+            taken += int(size)
+            window_of.append(windows)
+        chosen = [order[np.array(window_of) == w] for w in range(windows + 1)]
+        return cls(source, seed, epoch, Cuts(source.n_rows, batch_size), chosen)
+
     def __len__(self) -> int:
         return len(self.cuts)
 
     @cached_property
     def _ends(self) -> np.ndarray:
         """Where each window ends in the order of the pass."""
-        sizes = [stop - start for _, start, stop in self.stream._pieces]
+        sizes = self.source.piece_rows
         return np.cumsum([sum(sizes[p] for p in window) for window in self.windows])
 
     def __getitem__(self, k: int) -> Dataset:
@@ -352,18 +355,33 @@ class _StreamPass:
             parts.append(self.states.take(self.places[start - first : end - first], axis=0))
             start = end
         states = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        coding, names = self.stream.coding, self.stream.names
-        holes = states == MISSING if states.dtype.kind == "i" else np.isnan(states)
-        return Dataset.of_states(states, coding, names=names, missing=holes, distinct=False)
+        coding, names = self.source.coding, self.source.names
+        return Dataset.of_states(states, coding, names=names, missing=are_marked(states), distinct=False)
 
     def _load(self, window: int) -> None:
         if window == self.loaded:
             return
         self.states = self.places = np.empty(0, np.int8)  # free the last window before the next is made
-        self.states = self.stream._load(self.windows[window])
+        self.states = self.source.load(self.windows[window])
         rng = seeded(self.seed, self.epoch, window)
         self.places = rng.permutation(np.arange(len(self.states), dtype=np.int32))
         self.loaded = window
+
+
+# -- a part of a table ------------------------------------------------------------------------------------------------
+def cells_of(table: Table, coding: AnyCoding, where: str, first_row: int, recognised: bool) -> Cells:
+    """Read a part of a table in the coding of all, or say of the first row that cannot be read `where` it stands."""
+    rule = coding.rule
+    # a threshold decides, whatever labels the numbers may look like
+    reading = Threshold(rule.threshold, coding) if isinstance(rule, Threshold) else coding
+    try:
+        return encode(table, reading)
+    except DataError:
+        row, error = _first_refused(table, reading)
+        how = "declare `coding=` (it was recognised in the first rows)" if recognised else "declare another"
+        raise type(error)(
+            f"{where}, row {first_row + row} (counted from 0): {error.reason}", f"{how}, or mend the file"
+        ) from None
 
 
 # -- opening ----------------------------------------------------------------------------------------------------------
@@ -394,6 +412,16 @@ def _recognised(file: RowFile, table: Table, coding: Any) -> AnyCoding:
         raise type(error)(f"file '{file.path}': {error.reason}", error.remedy) from None
 
 
+def marked(states: np.ndarray, missing: np.ndarray | None) -> np.ndarray:
+    """Return states with a mark in their missing cells."""
+    return states if missing is None else np.where(missing, MISSING if states.dtype.kind == "i" else np.nan, states)
+
+
+def are_marked(states: np.ndarray) -> np.ndarray:
+    """Return which cells have the mark."""
+    return states == MISSING if states.dtype.kind == "i" else np.isnan(states)
+
+
 def as_bytes(memory: int | str) -> int:
     """Read an amount of memory."""
     match = re.fullmatch(r"([0-9.]+)\s*([kmg]i?)?b?", str(memory).strip().lower())
@@ -408,7 +436,7 @@ def as_bytes(memory: int | str) -> int:
     return amount
 
 
-def _counted(parts: Sequence[Dataset]) -> Dataset:
+def counted(parts: Sequence[Dataset]) -> Dataset:
     """Put data sets together, each distinct row once with its weight."""
     size = sum(part.nbytes for part in parts)
     require_memory(BYTES_OF_COPIES * size, "the distinct rows of the stream", "learn by minibatches, or choose columns")

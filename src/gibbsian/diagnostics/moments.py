@@ -39,7 +39,8 @@ class DataMoments:
     def __add__(self, other: DataMoments) -> DataMoments:
         """Return the moments of both sets of rows together."""
         count = self.count + other.count
-        return DataMoments((self.mean * self.count + other.mean * other.count) / count, count)
+        sums = sum(np.where(part.count == 0, 0.0, part.mean * part.count) for part in (self, other))
+        return DataMoments(np.divide(sums, count, out=np.full(count.size, np.nan), where=count > 0), count)
 
 
 def data_moments(model: Model, data: Any) -> DataMoments | None:
@@ -55,9 +56,8 @@ def data_moments(model: Model, data: Any) -> DataMoments | None:
     >>> data_moments(model, gb.Dataset.read([[1, 1], [-1, 1]])).mean.tolist()
     [0.0, 1.0, 0.0]
     """
-    parts = [_moments_of(model, part) for part in data.partitions()]
-    whole = [part for part in parts if part is not None]
-    return functools.reduce(DataMoments.__add__, whole) if len(whole) == len(parts) else None
+    found: DataMoments = data.summed(functools.partial(_moments_of, model))
+    return None if np.isnan(found.count).any() else found
 
 
 def moment_errors(model: Model, data: Any) -> np.ndarray:
@@ -69,14 +69,14 @@ def moment_errors(model: Model, data: Any) -> np.ndarray:
     return np.sqrt(np.maximum(variance, 0.0) / np.where(found.count > 0, found.count, data.total_weight))
 
 
-def _moments_of(model: Model, data: Dataset) -> DataMoments | None:
-    """The moments of rows in memory."""
+def _moments_of(model: Model, data: Dataset) -> DataMoments:
+    """The moments of rows in memory; without counts where the model cannot say which rows show them."""
     total = data.total_weight
     if data.missing is None:
         mean = model.mean_statistics(data.states, data.weights)
         return DataMoments(mean, np.full(mean.size, total))
     found = model.present_sums(data.states, ~data.missing, data.weights)
     if found is None:
-        return None
+        return DataMoments(*np.full((2, model.theta.size), np.nan))
     sums, shares = found
     return DataMoments(np.divide(sums, shares, out=np.full(sums.size, np.nan), where=shares > 0), shares * total)

@@ -19,11 +19,14 @@ from gibbsian.backends.device import PRECISIONS, here, on_device
 from gibbsian.data import Dataset, OneHot, drop_empty_rows
 from gibbsian.data.fitted import read_for
 from gibbsian.data.hidden_columns import hidden_names
-from gibbsian.data.readers import read_table
+from gibbsian.data.readers import is_dask, read_table
 from gibbsian.data.table import Table
+from gibbsian.data.two_values import same_labels
 from gibbsian.display import facts_in_html
+from gibbsian.domain import Coding
 from gibbsian.errors import (
     ArgumentError,
+    CodingError,
     ConvergenceWarning,
     DataError,
     EstimatedScoreWarning,
@@ -349,7 +352,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         share = self.validation_fraction
         if share == 0:
             return data, None
-        if not hasattr(data, "split"):
+        if data.on_disk or data.on_cluster:
             raise ArgumentError(
                 "is for data in memory",
                 "keep rows of a stream in a file of their own",
@@ -373,7 +376,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "learner": getattr(learner, "registered_name", repr(learner)),
             "rows": data.n_rows,
-            "missing_cells": int(data.missing[data.row_of].sum()) if data.has_missing else 0,
+            "missing_cells": data.n_missing,
             **({"dropped": list(data.dropped)} if data.dropped else {}),
             "l1": getattr(learner, "l1", 0.0),
             "l2": getattr(learner, "l2", 0.0),
@@ -417,6 +420,8 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
         """Read data for a fit, or for use with the fitted model in its coding and columns."""
+        if getattr(X, "on_cluster", False) or is_dask(X):
+            return self._read_cluster(X, fitting, sample_weight)
         if getattr(X, "on_disk", False):
             if not fitting:
                 raise DataError("a DataStream is learned by fit", "give `stream.in_memory()`, its distinct rows")
@@ -431,6 +436,35 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             self._check_width(X)
             data = Dataset.read(X, coding=self.coding_, sample_weight=sample_weight, declared_by="the model")
         self._check_columns(X, data, fitting)
+        return data
+
+    # What becomes of rows on a cluster: they stay there, or their distinct ones are counted there and come here.
+    _learns_on_cluster: ClassVar[bool] = False
+    _counts_rows: ClassVar[bool] = False
+
+    def _read_cluster(self, X: Any, fitting: bool, sample_weight: Any) -> Any:
+        """Read a Dask collection on its workers, or take rows that are there already."""
+        from gibbsian.cluster import DistributedDataset
+
+        if sample_weight is not None:
+            raise ArgumentError(
+                "`sample_weight` is for data in memory",
+                "name a column of weights, `DistributedDataset.read(..., weight_column=...)`",
+            )
+        coding, columns = (self._coding(), None) if fitting else (self.coding_, self.names_)
+        data = X if isinstance(X, DistributedDataset) else DistributedDataset.read(X, coding=coding, columns=columns)
+        if isinstance(coding, Coding) and not (isinstance(data.coding, Coding) and same_labels(data.coding, coding)):
+            reason = f"was declared but the rows are {data.coding.describe()}"
+            raise CodingError(reason, "read them in that coding", argument="coding", value=coding)
+        if fitting:
+            self._set_columns(data.names)
+        if self._counts_rows:
+            return Dataset.read(data.in_memory(), coding=coding)
+        if not self._learns_on_cluster:
+            raise ArgumentError(
+                f"a {type(self).__name__} takes no rows on a cluster",
+                "give `data.in_memory()`, its distinct rows, where they fit this machine",
+            )
         return data
 
     @property
@@ -569,7 +603,12 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         -1.3322
         """
         data = self._read(X, sample_weight=sample_weight)
-        return float(np.average(self._log_densities(data), weights=data.weights))
+        if data.on_cluster:
+            self._log_partition_estimate()  # once, and here
+        return float(data.averaged(self._mean_score))
+
+    def _mean_score(self, data: Dataset) -> float:
+        return np.average(self._log_densities(data), weights=data.weights)
 
     def _log_densities(self, data: Dataset, log_partition: Any = None) -> np.ndarray:
         evidence = self._log_weights(data)
@@ -678,7 +717,7 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         >>> round(gb.BoltzmannMachine().fit(rows).pseudo_score(rows), 4)
         -1.3184
         """
-        return float(self._answers.log_pseudolikelihood(self._read(X, sample_weight=sample_weight)))
+        return float(self._read(X, sample_weight=sample_weight).averaged(self._answers.log_pseudolikelihood))
 
     @on_own_device
     def conditional_score(self, X: Any, columns: Any, sample_weight: Any = None) -> float:

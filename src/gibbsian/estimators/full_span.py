@@ -149,6 +149,8 @@ class FullSpan(SpanQuestions, Estimator):
             return Columns(self.coding, "auto-categorical")
         return "auto-categorical" if isinstance(self.coding, str) and self.coding == "auto" else self.coding
 
+    _counts_rows = True  # a table of counts is all that it learns from
+
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
         data = super()._read(X, fitting, sample_weight)
         if hidden_values(self) and data.domain == SPIN:  # hidden variables are numbered from 0, and so are the others

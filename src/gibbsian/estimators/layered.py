@@ -75,6 +75,7 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
     _one_trace = True
 
     _welcome = ("sparse",)
+    _counts_rows = True  # minibatches are drawn here
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that Gaussian units need every number."""

@@ -137,6 +137,9 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
     def _label(self) -> Self:
         """Keep the class of each row of the fit."""
         data = self.__dict__.pop("_fit_data")
+        if data.on_cluster:  # where the rows stay, and so do their classes
+            self.__dict__.pop("labels_", None)
+            return self
         self.labels_ = self._answers.classes(data)[data.row_of]
         return self
 
@@ -346,6 +349,8 @@ class GaussianMixture(MixtureEstimator):
 
     variance: str = choice("free", "One variance for each class, or one for all.", "free", "tied")
     variance_floor: float = number(1e-6, "Least variance, as a share of the mean variance of the columns.", above=0.0)
+
+    _learns_on_cluster = True
 
     def _unplaced(self, data: Dataset) -> Any:
         settings = {"variance": self.variance, "floor_share": self.variance_floor}

@@ -9,6 +9,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.numbers import check_squares
+from gibbsian.data.readers import is_dask
 from gibbsian.data.table import Table, as_names
 from gibbsian.errors import DataError
 from gibbsian.scikit import check_is_fitted, validate_data
@@ -18,16 +19,19 @@ class NumberTables:
     """Estimators whose columns are real numbers."""
 
     _welcome: ClassVar[tuple[str, ...]]
+    _learns_on_cluster: ClassVar[bool]
 
     def _coding(self) -> Any:
         return "real"
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
         X = X if fitting else self._modelled(X)  # type: ignore[attr-defined]
-        if not isinstance(X, Dataset | Table | str | os.PathLike) and not getattr(X, "on_disk", False):
+        away = getattr(X, "on_disk", False) or getattr(X, "on_cluster", False) or is_dask(X)
+        if not isinstance(X, Dataset | Table | str | os.PathLike) and not away:
             as_names(getattr(X, "columns", ()))
             X = self._table(X, fitting)
-        return self._prepared(super()._read(X, fitting, sample_weight))  # type: ignore[misc]
+        data = super()._read(X, fitting, sample_weight)  # type: ignore[misc]
+        return data if data.on_cluster and self._learns_on_cluster else self._prepared(data)
 
     def _table(self, X: Any, fitting: bool) -> Any:
         """Return a table that scikit-learn accepts, numbers as float64."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from gibbsian.backends.processes import map_fits
 from gibbsian.data import Dataset
 from gibbsian.errors import (
     ArgumentError,
@@ -82,16 +84,22 @@ def cross_validated(machine: Any, data: Any, rng: np.random.Generator) -> tuple[
             f"needs at least {2 * N_FOLDS} rows in memory", "give a number, or 'auto'", argument="l2", value="cv"
         )
     places = np.array_split(rng.permutation(data.n_rows), N_FOLDS)
-    plain = {"validation_fraction": 0.0, "checkpoint": None, "callbacks": None, "verbose": 0}
+    trials = [(fold, strength) for fold in places for strength in STRENGTHS]
+    found = list(map_fits(partial(_unseen_score, clone(machine), data), trials))
     totals = np.zeros(len(STRENGTHS))
-    for fold in places:
-        shown = data.take(np.setdiff1d(np.arange(data.n_rows), fold))
-        for k, strength in enumerate(STRENGTHS):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", GibbsianWarning)
-                fit = clone(machine).set_params(**plain, l2=strength * one_over(shown), random_state=0).fit(shown)
-                held_out = fit.score_or_pseudo_score(data.take(fold))
-            totals[k] += held_out.score * len(fold) / data.n_rows
+    for (fold, strength), held_out in zip(trials, found, strict=True):
+        totals[STRENGTHS.index(strength)] += held_out.score * len(fold) / data.n_rows
     best = int(np.argmax(totals))
     rule = f"{STRENGTHS[best]:g} / rows, the best of {len(STRENGTHS)} by {held_out.kind} in {N_FOLDS} folds"
     return STRENGTHS[best] * one_over(data), {"l2_rule": rule}
+
+
+def _unseen_score(machine: Any, data: Dataset, trial: tuple[np.ndarray, float]) -> Any:
+    """Fit the rows outside a fold under a penalty, and score the fold."""
+    fold, strength = trial
+    plain = {"validation_fraction": 0.0, "checkpoint": None, "callbacks": None, "verbose": 0, "random_state": 0}
+    shown = data.take(np.setdiff1d(np.arange(data.n_rows), fold))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GibbsianWarning)
+        fit = clone(machine).set_params(**plain, l2=strength * one_over(shown)).fit(shown)
+        return fit.score_or_pseudo_score(data.take(fold))

@@ -172,7 +172,7 @@ class PersistentChains:
         require_chains(self.n_chains, model)
         starts = None
         if data is not None:
-            starts = data.states[rng.choice(data.n_states, self.n_chains, p=data.weights / data.total_weight)]
+            starts = data.drawn(self.n_chains, rng)
         return as_sampler(self.sampler).init(model, self.n_chains, rng, states=starts)
 
     def __call__(self, model: Model, state: ChainState) -> tuple[Estimate, ChainState]:

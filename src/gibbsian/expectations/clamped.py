@@ -124,13 +124,20 @@ def column_frequencies(data: Dataset) -> list[np.ndarray]:
     """Return how often each value is present in each column, uniform where none is; of a continuum the values."""
     if isinstance(data.domain, Continuum):
         return [data.states[~data.missing[:, i], i] for i in range(data.n_variables)]  # type: ignore[index]
+    counted = data.summed(_value_weights)
+    return [
+        counts / counts.sum() if counts.sum() > 0 else np.full(counts.size, 1.0 / counts.size) for counts in counted
+    ]
+
+
+def _value_weights(data: Dataset) -> tuple[np.ndarray, ...]:
+    """The weight of the rows that show each value of each column."""
     codes = data.domain.to_codes(data.states)
     present = np.ones(codes.shape, bool) if data.missing is None else ~data.missing
-    frequencies = []
-    for i, size in enumerate(data.domain.cardinalities(data.n_variables)):
-        counts = np.bincount(codes[present[:, i], i], data.weights[present[:, i]], minlength=size)
-        frequencies.append(counts / counts.sum() if counts.sum() > 0 else np.full(size, 1.0 / size))
-    return frequencies
+    return tuple(
+        np.bincount(codes[present[:, i], i], data.weights[present[:, i]], minlength=size)
+        for i, size in enumerate(data.domain.cardinalities(data.n_variables))
+    )
 
 
 def fill_cells(
@@ -155,15 +162,30 @@ def present_means(data: Dataset) -> np.ndarray:
     """
     if isinstance(data.domain, Categories):
         return np.concatenate(column_frequencies(data))
-    if data.missing is None:
-        return np.einsum("m,mi->i", data.weights / data.total_weight, data.states)
-    present = ~data.missing
-    totals = np.einsum("m,mi->i", data.weights, present)
+    if not data.has_missing:
+        return data.averaged(_column_means)
+    sums, totals = data.summed(_present_sums)
     sizes = data.domain.cardinalities(data.n_variables)
     ends = [data.domain.from_codes(np.array([code])) for code in (np.zeros_like(sizes), sizes - 1)]
     middle = (ends[0][0].astype(np.float64) + ends[1][0]) / 2
-    sums = np.einsum("m,mi,mi->i", data.weights, present, data.states)
     return np.where(totals > 0, sums / np.where(totals > 0, totals, 1.0), middle)
+
+
+def _column_means(data: Dataset) -> np.ndarray:
+    """The means of complete rows."""
+    return np.einsum("m,mi->i", data.weights / data.total_weight, data.states)
+
+
+def _present_sums(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """The sums of the present cells of each column, and their weight."""
+    present = np.ones(data.states.shape, bool) if data.missing is None else ~data.missing
+    sums = np.einsum("m,mi,mi->i", data.weights, present, data.states)
+    return sums, np.einsum("m,mi->i", data.weights, present)
+
+
+def mean_statistics(model: Model, data: Dataset) -> np.ndarray:
+    """Return the mean statistics of complete rows."""
+    return data.averaged(lambda part: model.mean_statistics(part.states, part.weights))
 
 
 def shrunk_means(model: Model, data: Dataset) -> np.ndarray:

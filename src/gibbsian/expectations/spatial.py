@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
 from gibbsian.expectations.chains import judged, keep_draws
@@ -112,7 +115,7 @@ class SpatialState(NamedTuple):
     """The regions, and samples that stay or chains that go on."""
 
     plan: Rebuilt[SpatialPlan]
-    samples: Rebuilt[Samples | None]
+    samples: Rebuilt[Any]
     chains: ChainState | None
     fresh: bool
 
@@ -155,6 +158,8 @@ class Spatial:
         """Choose the regions, and take the samples or start the chains."""
         plan = Rebuilt(plan_regions(model, self.region))
         given = data if self.samples is None else self.samples
+        if getattr(given, "on_cluster", False):
+            return SpatialState(plan, Rebuilt(_OnCluster(given, model, plan.value)), None, fresh=False)
         if given is not None:
             return SpatialState(plan, Rebuilt(Samples.of(given)), None, fresh=False)
         chains = as_sampler(self.sampler).init(model, self.n_chains, rng)
@@ -174,12 +179,38 @@ class Spatial:
             samples = Samples.of(draws)
             if state.fresh:
                 numbers = judged(self, model, np.concatenate([early, draws[:, ::BETWEEN_LOOKS]], axis=1))
-        estimate = replace(spatial_statistics(model, samples, plan=plan), diagnostics=numbers)
+        over = getattr(samples, "statistics", partial(spatial_statistics, samples=samples))
+        estimate = replace(over(model, plan=plan), diagnostics=numbers)
         return estimate, SpatialState(Rebuilt(plan), state.samples, chains, fresh=False)
 
     def restarted_at(self, model: Model, state: SpatialState, rows: Any) -> SpatialState:
         """Return the state with other rows as samples, where they are the data's."""
         return state if self.samples is not None else state._replace(samples=Rebuilt(Samples.of(rows)))
+
+
+class _OnCluster:
+    """Rows on a cluster as samples: each worker integrates over its own, by a plan that it was sent once."""
+
+    def __init__(self, data: Any, model: Model, plan: SpatialPlan):
+        data.require_complete("spatial Monte Carlo integration over the data")
+        self.total, self.estimates = data.total_weight, data.bound(partial(_estimates, model, plan))
+
+    def statistics(self, model: Model, plan: SpatialPlan) -> Estimate:
+        """Return the mean over the rows, and its standard error from those of the partitions."""
+        mean, variance = self.estimates(model.theta)
+        return Estimate(mean, np.sqrt(variance / self.total))
+
+
+def _estimates(model: Any, plan: SpatialPlan, data: Dataset) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Return the function that integrates over the rows of a partition."""
+    samples = Samples.of(data)
+
+    def function(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        current = model.replace(theta)
+        estimate = spatial_statistics(current, samples, plan=plan.renewed(current))
+        return estimate.mean, data.total_weight * estimate.stderr**2
+
+    return function
 
 
 @EXPECTATIONS.register("1-smci")

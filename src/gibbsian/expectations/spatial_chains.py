@@ -24,6 +24,8 @@ from gibbsian.settings import check, declared, free, positional, whole
 
 # Chains whose sums one thread takes at a time; a constant, so that the order of the sums is too.
 BLOCK = 256
+# Chains that start at rows of a cluster.
+MOST_OF_A_CLUSTER = 10_000
 
 
 class SpatialChainsState(NamedTuple):
@@ -66,7 +68,13 @@ class SpatialChains:
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> SpatialChainsState:
         """Choose the regions and start the chains at the data."""
-        chains, shares = start_at_rows(self.sampler, model, data, self.copies * data.n_rows, rng)
+        n_chains = self.copies * data.n_rows
+        if data.on_cluster:  # as many chains as rows would not run here
+            n_chains = min(n_chains, MOST_OF_A_CLUSTER)
+            chains = as_sampler(self.sampler).init(model, n_chains, rng, states=data.drawn(n_chains, rng))
+            shares = np.full(n_chains, 1.0 / n_chains)
+        else:
+            chains, shares = start_at_rows(self.sampler, model, data, n_chains, rng)
         return SpatialChainsState(Rebuilt(plan_regions(model, self.region)), chains, shares, fresh=True)
 
     def __call__(self, model: Model, state: SpatialChainsState) -> tuple[Estimate, SpatialChainsState]:

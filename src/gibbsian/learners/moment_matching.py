@@ -14,7 +14,7 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
-from gibbsian.expectations.clamped import CLAMPED, present_means
+from gibbsian.expectations.clamped import CLAMPED, mean_statistics, present_means
 from gibbsian.learners.base import LearnerState
 from gibbsian.learners.hidden import choose_clamped, start_of_free_phase
 from gibbsian.learners.noisy_steps import NoisySteps, OnWalk, from_independent, paced_adam
@@ -147,7 +147,7 @@ class MomentMatching(WithPrior):
             posterior = clamped.init(model, data, rng)
             rows = start_of_free_phase(clamped, posterior, data, rng)
         else:
-            statistics = model.mean_statistics(data.states, data.weights)
+            statistics = mean_statistics(model, data)
         optimizer: Any = paced_adam(model) if self.optimizer is None else self.optimizer
         start = model if self.optimizer is not None else from_independent(model, data)
         error = moment_errors(model, data) / model.temperature

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -188,25 +188,26 @@ Loss = Callable[[DirectedModel, Dataset], Function]
 def additive(kernel: Callable[[np.ndarray, np.ndarray], float]) -> Loss:
     """Return the loss ``sum_m share_m sum_u phi(d[m, u])`` of a kernel such as those of `flip_losses`."""
 
-    def bind(directed: DirectedModel, data: Dataset) -> Function:
-        states, shares = _present(data)
-        on_device = _on_device(directed, states, shares, kernel)
-        if on_device is not None:
-            return on_device
+    return lambda directed, data: data.bound(partial(_additive, kernel, directed))
 
-        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            def evaluate(block: slice) -> tuple[float, np.ndarray]:
-                return directed.flip_loss(states[block], shares[block], theta, kernel)
 
-            value, gradient = 0.0, np.zeros_like(theta)
-            for part, slope in map_in_order(evaluate, row_blocks(*states.shape)):
-                value += part
-                gradient += slope
-            return value, gradient
+def _additive(kernel: Callable[[np.ndarray, np.ndarray], float], directed: DirectedModel, data: Dataset) -> Function:
+    states, shares = _present(data)
+    on_device = _on_device(directed, states, shares, kernel)
+    if on_device is not None:
+        return on_device
 
-        return function
+    def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        def evaluate(block: slice) -> tuple[float, np.ndarray]:
+            return directed.flip_loss(states[block], shares[block], theta, kernel)
 
-    return bind
+        value, gradient = 0.0, np.zeros_like(theta)
+        for part, slope in map_in_order(evaluate, row_blocks(*states.shape)):
+            value += part
+            gradient += slope
+        return value, gradient
+
+    return function
 
 
 def log_screening(directed: DirectedModel, data: Dataset) -> Function:

@@ -106,6 +106,8 @@ class ObjectiveLearner(WithPrior):
         """Prepare to complete the rows again and again under the model."""
         from gibbsian.learners.completing import AllCompletions, SampledRounds, as_completing, in_all_copies
 
+        if data.on_cluster:  # completed rows would have to stay there from round to round
+            data.require_complete(getattr(self.objective, "name", "this objective"))
         expected = getattr(model, "completions", None)  # of real numbers: their moments, in closed form
         if expected is not None:
             return self._rounds(model, data, expected)

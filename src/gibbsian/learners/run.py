@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.errors import spelled
+from gibbsian.errors import ClusterError, spelled
 from gibbsian.learners.base import Learner, LearnerState
 from gibbsian.learners.result import FitResult, Trace
 from gibbsian.optimizers import StepInfo
@@ -193,6 +193,9 @@ def run(
                 callback.on_step(fit)
     except StopRun as stop:
         fit.stopped = stop.reason
+    except ClusterError as lost:  # for the checkpoint, which is written where a run was stopped
+        fit.stopped = lost.reason
+        raise
     finally:
         for callback in callbacks:
             callback.on_end(fit)

@@ -28,7 +28,7 @@ def check_runaway(model: Any, data: Dataset, learner: Learner, certain: bool = T
         return
     objective, exists = getattr(learner, "objective", None), None
     likelihood = isinstance(objective, Likelihood) or getattr(objective, "joint_targets", False)
-    if not data.has_missing and hasattr(data, "states"):
+    if not data.has_missing and isinstance(data, Dataset):
         from gibbsian.diagnostics.existence import maximum_exists
 
         kind: Any = "likelihood" if likelihood else "pseudolikelihood"

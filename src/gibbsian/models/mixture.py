@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -33,6 +34,8 @@ from gibbsian.special import logsumexp
 
 # How classes are placed before the first step (YK15, "K-means (2)": "randomly partition the datapoints, or use K++").
 FAR_APART, PARTITION = "k-means++", "partition"
+# Rows of a cluster among which classes are placed.
+PLACING_ROWS = 2**14
 
 
 class Rows(NamedTuple):
@@ -231,7 +234,7 @@ class ExponentialMixture(Mixture):
 
     def em_steps(self, data: Any, hard: bool = False) -> Any:
         """Bind both steps of EM to data."""
-        return ClassSteps(self, data, hard)
+        return SummedSteps(self, data, hard) if getattr(data, "on_cluster", False) else ClassSteps(self, data, hard)
 
     def additive(self, expected: ClassSums) -> ClassSums:
         """Return sums in the form that `class_sums` gives."""
@@ -323,6 +326,59 @@ class ClassSteps:
     def judged(self, model: Any, expected: ClassSums) -> Any:
         """Return the mixture with words about what is wrong with it."""
         return replace(model, trouble=model.what_is_wrong(expected.mass))
+
+
+@dataclass(frozen=True)
+class SummedSteps:
+    """Both steps of EM where each partition of the data gives its sums, at the parameters of the step.
+
+    Classes are placed among all rows where these are few, else among some that are drawn.
+    """
+
+    model: Any
+    data: Any
+    hard: bool = False
+
+    @property
+    def total_weight(self) -> float:
+        """The weight of all rows."""
+        return self.data.total_weight
+
+    def start(self, rng: np.random.Generator, placing: str = FAR_APART) -> Any:
+        """Return the mixture of a partition of some rows."""
+        return self._among_some(rng).start(rng, placing)
+
+    def from_means(self, means: np.ndarray) -> Any:
+        """Return the mixture of the partition that gives each of some rows to its nearest mean."""
+        return self._among_some(np.random.default_rng(0)).from_means(means)
+
+    def _among_some(self, rng: np.random.Generator) -> ClassSteps:
+        return ClassSteps(self.model, self.data.some(PLACING_ROWS, rng), self.hard)
+
+    def adopted(self, model: Any) -> Any:
+        """Return a placed mixture as it is."""
+        return model
+
+    def expect(self, model: Any, before: Any = None) -> tuple[float, ClassSums]:
+        """Return the free energy, minimised over the shares, and the sums of each class."""
+        free_energy, sums = self.data.summed(partial(_sums_of, model, self.hard))
+        return free_energy + model.penalty(), sums
+
+    def maximise(self, expected: ClassSums, model: Any) -> Any:
+        """Return the mixture that minimises the free energy at fixed shares."""
+        return model.maximise(expected)
+
+    def additive(self, expected: ClassSums) -> ClassSums:
+        """Return the sums, which add to those of other chunks."""
+        return expected
+
+    def judged(self, model: Any, expected: ClassSums) -> Any:
+        """Return the mixture with words about what is wrong with it."""
+        return replace(model, trouble=model.what_is_wrong(expected.mass))
+
+
+def _sums_of(model: Any, hard: bool, data: Any) -> tuple[float, ClassSums]:
+    return model.class_sums(data, hard)
 
 
 def require_distinct(weights: np.ndarray, n_components: int, n_rows: int) -> None:

@@ -16,6 +16,8 @@ they are faster: ``flip_loss(x, shares, kernel)`` joins the two around the kerne
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +28,7 @@ from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.domain import Continuum
 from gibbsian.errors import ArgumentError
+from gibbsian.expectations.clamped import mean_statistics
 from gibbsian.models import Model
 from gibbsian.models.conditioning import Metric
 from gibbsian.objectives.base import Function, Scores
@@ -72,8 +75,11 @@ class FlipCostObjective:
     def bind(self, model: Any, data: Dataset) -> Function:
         """Return the function of theta."""
         data.require_complete(self.name)
+        return data.bound(partial(self._over, model, self._kernel_for(model)))
+
+    def _over(self, model: Any, kernel: AnyKernel, data: Dataset) -> Function:
+        """Return the function of theta for rows in memory."""
         shares = data.weights / data.total_weight
-        kernel = self._kernel_for(model)
         left_out = self.left_out(data)
         on_device = self._on_device(model, data.states, shares, left_out)
         if on_device is not None:
@@ -84,7 +90,7 @@ class FlipCostObjective:
             return lambda theta: model.replace(theta).whole_flip_loss(data.states, shares, kernel)
         local = _count_local_states(model, data.states, shares)
         if local is not None:
-            return lambda theta: model.replace(theta).local_flip_loss(local, kernel)
+            return _OverLocalStates(model, local, kernel)
         return over_rows(kernel, model, data.states, shares)
 
     def _on_device(
@@ -147,7 +153,7 @@ class FlipCostObjective:
         bends = 4.0 * self.bends(model.flip_costs(ends))
         rates = (mean - ends[0]) / (ends[1] - ends[0])
         weights = (1.0 - rates) * bends[0] + rates * bends[1]
-        return model.metric(mean, lambda: model.mean_statistics(data.states, data.weights), weights, l2)
+        return model.metric(mean, lambda: mean_statistics(model, data), weights, l2)
 
     def bends(self, costs: np.ndarray) -> np.ndarray:
         """Return the second derivative of the loss at each flip cost of two-valued variables."""
@@ -164,6 +170,20 @@ class FlipCostObjective:
         groups = () if model.flip_columns is None else (model.flip_columns,)
         self._kernel_for(model)(slopes, np.ones(len(slopes)), *groups)
         return slopes
+
+
+@dataclass(frozen=True)
+class _OverLocalStates:
+    """The function of theta over distinct neighbourhoods, which are counted once."""
+
+    model: Any
+    local: Any
+    kernel: AnyKernel
+    keeps_no_rows: ClassVar[bool] = True
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return value and gradient."""
+        return self.model.replace(theta).local_flip_loss(self.local, self.kernel)
 
 
 def _count_local_states(model: Model, states: np.ndarray, shares: np.ndarray) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import TooExpensiveError
+from gibbsian.expectations.clamped import ClampedRows, mean_statistics
 from gibbsian.expectations.exact import ClampedExact
 from gibbsian.inference import ExactInference, exact, plan_exact
 from gibbsian.inference.missing import clamped_moments
@@ -59,17 +61,30 @@ class Likelihood:
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta."""
         plan = self._plan(model, data)
+        evidence = data.bound(partial(self._evidence, model)) if data.has_missing else self._linear(model, data)
+
+        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            moments, (log_evidence, expected) = plan(model.replace(theta)).moments(), evidence(theta)
+            return moments.log_partition - log_evidence, (moments.statistics - expected) / model.temperature
+
+        return function
+
+    def _linear(self, model: Model, data: Dataset) -> Function:
+        """Return the mean log-weight of complete rows, whose statistics are summed once."""
+        statistics = data.averaged(lambda part: ClampedRows.of(model, part).constant)
+        return lambda theta: (float(theta @ statistics / model.temperature), statistics)
+
+    def _evidence(self, model: Model, data: Dataset) -> Function:
+        """Return the mean log-evidence of rows with missing cells, and the statistics that they lead to expect."""
         clamped = ClampedExact(max_seconds=self.max_seconds)
         rows = clamped.init(model, data, np.random.default_rng())
 
-        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            current = model.replace(theta)
-            moments, (data_side, _) = plan(current).moments(), clamped(current, rows)
-            assert data_side.log_partition is not None
-            value = moments.log_partition - data_side.log_partition
-            return value, (moments.statistics - data_side.mean) / model.temperature
+        def evidence(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            found, _ = clamped(model.replace(theta), rows)
+            assert found.log_partition is not None
+            return found.log_partition, found.mean
 
-        return function
+        return evidence
 
     def _plan(self, model: Model, data: Dataset) -> Callable[[Model], ExactInference]:
         """Choose the engine, or refuse before anything is built."""
@@ -86,7 +101,7 @@ class Likelihood:
 
     def metric(self, model: Model, data: Dataset, mean: np.ndarray, l2: float) -> Metric | None:
         """Return an approximate inverse Hessian at a model of independent columns with these means."""
-        return model.metric(mean, lambda: model.mean_statistics(data.states, data.weights), None, l2)
+        return model.metric(mean, lambda: mean_statistics(model, data), None, l2)
 
     def scores(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Scores:
         """Yield minus the statistics of each state over T; missing cells are averaged over what they may be.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gibbsian.backends.numba.flip_losses import half_exponential
 from gibbsian.backends.numba.grouped_losses import half_exponentials
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct_codes
-from gibbsian.objectives.base import OBJECTIVES
+from gibbsian.errors import ArgumentError
+from gibbsian.objectives.base import OBJECTIVES, Function
 from gibbsian.objectives.flip_costs import FlipCostObjective
 from gibbsian.settings import declared, flag, positional
 
@@ -49,6 +52,12 @@ class ProbabilityFlow(FlipCostObjective):
     grouped = staticmethod(half_exponentials)
 
     skip_data: bool = positional(kw_only=False, default=flag(False, SKIP_DATA))
+
+    def bind(self, model: Any, data: Dataset) -> Function:
+        """Return the function of theta."""
+        if self.skip_data and data.on_cluster:
+            raise ArgumentError("compares each row with all others", "leave it out on a cluster", argument="skip_data")
+        return super().bind(model, data)
 
     def left_out(self, data: Dataset) -> np.ndarray | None:
         """Return the flips into the data, where they are skipped."""

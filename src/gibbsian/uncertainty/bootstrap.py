@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
+from gibbsian.backends.processes import map_fits
 from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, GibbsianError, GibbsianWarning, notify
@@ -139,6 +141,7 @@ def bootstrap(
     random_state: RandomState = None,
     sample_weight: Any = None,
     weights: WeightMeaning = "frequencies",
+    n_jobs: int | None = None,
 ) -> BootstrapResult:
     """Refit the machine on rows drawn with replacement.
 
@@ -160,6 +163,8 @@ def bootstrap(
         The weights of the fit.
     weights : {"frequencies", "importance"}
         A weight of 3 counts as three rows, drawn one by one, or as one row that is drawn with its weight.
+    n_jobs : int, optional
+        Processes to refit in, as in scikit-learn; under ``joblib.parallel_config("dask")`` the workers of a cluster.
 
     Examples
     --------
@@ -176,19 +181,27 @@ def bootstrap(
         raise ArgumentError("must be at least 2", argument="n_replicates", value=n_replicates)
     data = drop_empty_rows(machine._read(X, sample_weight=sample_weight))
     learner = fitted_learner(machine, data)
-    thetas, failures, n_unconverged = [], [], 0
     streams = as_generator(random_state).spawn(n_replicates)
-    for k, rng in enumerate(counted(streams, "bootstrap refits", n_replicates)):
-        try:
-            result = _refit(machine, learner, _resample(data, weights, rng), rng)
-            thetas.append(result.model.canonical().theta)
-            n_unconverged += not result.converged
-        except (GibbsianError, ArithmeticError, np.linalg.LinAlgError) as error:
-            failures.append((k, str(error)))
+    replicates = map_fits(partial(_replicate, machine, learner, data, weights), streams, n_jobs)
+    found = list(counted(replicates, "bootstrap refits", n_replicates))
+    failures = [(k, one) for k, one in enumerate(found) if isinstance(one, str)]
+    fits = [one for one in found if not isinstance(one, str)]
+    thetas, n_unconverged = [theta for theta, _ in fits], sum(not converged for _, converged in fits)
     _report(failures, len(thetas), n_replicates)
     return BootstrapResult(
         np.array(thetas), machine.model_.canonical(), names_of(machine), n_replicates, tuple(failures), n_unconverged
     )
+
+
+def _replicate(
+    machine: Machine, learner: Learner, data: Dataset, weights: str, rng: np.random.Generator
+) -> tuple[np.ndarray, bool] | str:
+    """Return the parameters of one refit and whether it converged, or why it failed."""
+    try:
+        result = _refit(machine, learner, _resample(data, weights, rng), rng)
+    except (GibbsianError, ArithmeticError, np.linalg.LinAlgError) as error:
+        return str(error)
+    return result.model.canonical().theta, result.converged
 
 
 def _resample(data: Dataset, weights: str, rng: np.random.Generator) -> Dataset:

@@ -1,0 +1,41 @@
+"""Many fits that know nothing of each other: on this process, on several, or on a cluster, by joblib.
+
+Each fit has its own generator and one thread, so that what it finds depends neither on where nor on when it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+from gibbsian.backends.parallel import limited_threads
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+N_JOBS = (
+    "Processes to fit in, -1 for as many as there are cores; None is one, or what `joblib.parallel_config` says, whose "
+    "backend 'dask' is a cluster."
+)
+
+
+def map_fits(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None = None) -> Iterator[Result]:
+    """Yield what a function finds for each item, in order, on `n_jobs` processes (see `N_JOBS`).
+
+    Examples
+    --------
+    >>> from gibbsian.backends.processes import map_fits
+    >>> list(map_fits(abs, [-1, 2]))
+    [1, 2]
+    """
+    from joblib import Parallel, delayed, effective_n_jobs
+
+    if effective_n_jobs(n_jobs) == 1:
+        return map(function, items)
+    work = delayed(partial(_on_one_thread, function))
+    return Parallel(n_jobs=n_jobs, return_as="generator")(work(item) for item in items)
+
+
+def _on_one_thread(function: Callable[[Any], Any], item: Any) -> Any:
+    with limited_threads(1):
+        return function(item)

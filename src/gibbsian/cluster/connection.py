@@ -1,0 +1,157 @@
+"""The way to a cluster: a client, the versions of its workers, and what is said when it is lost."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from typing import Any
+
+from gibbsian.errors import ArgumentError, ClusterError
+
+# Libraries whose versions decide the bits of a result, or whether a task can be read at all.
+SAME_ON_ALL = ("gibbsian", "numpy", "scipy", "numba", "dask", "distributed", "cloudpickle")
+# Seconds to wait for a scheduler.
+PATIENCE = 30
+_ABSENT = "pip install 'gibbsian[cluster]'"
+
+
+def connect(cluster: Any = None, n_workers: int | None = None) -> Any:
+    """Return a Dask client of a cluster whose workers have the versions of this process.
+
+    Parameters
+    ----------
+    cluster : str, Client or None, default=None
+        ``"local"`` starts processes on this machine, one for each core; an address such as ``tcp://host:8786`` is that
+        of a scheduler; None is the client that this process has already.
+    n_workers : int, optional
+        How many processes ``"local"`` starts.
+
+    Examples
+    --------
+    >>> from gibbsian.cluster import connect
+    >>> connect("host")
+    Traceback (most recent call last):
+        ...
+    gibbsian.errors.ArgumentError: cluster='host' must be 'local' or the address of a scheduler: ...
+    """
+    if isinstance(cluster, str) and cluster != "local" and "://" not in cluster:
+        raise ArgumentError(
+            "must be 'local' or the address of a scheduler",
+            "write it as in 'tcp://host:8786'",
+            argument="cluster",
+            value=cluster,
+        )
+    client = _client(cluster, n_workers)
+    require_versions(client)
+    return client
+
+
+def _client(cluster: Any, n_workers: int | None) -> Any:
+    try:
+        from distributed import Client, LocalCluster, default_client
+    except ImportError:
+        raise ArgumentError("a cluster needs the packages dask and distributed", _ABSENT) from None
+    if cluster is None:
+        try:
+            return default_client()
+        except ValueError:
+            raise ArgumentError(
+                "there is no cluster in this process",
+                "start one on this machine by `gibbsian.cluster.connect('local')`",
+            ) from None
+    if not isinstance(cluster, str):
+        return cluster
+    if cluster == "local":
+        n_workers = n_workers or os.cpu_count() or 1
+        started = LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+        )
+        return Client(started)
+    try:
+        return Client(cluster, timeout=PATIENCE)
+    except (OSError, TimeoutError) as error:
+        raise ClusterError(f"no scheduler answers at {cluster} ({error})", "check the address, and start it") from None
+
+
+@contextmanager
+def connected(cluster: Any) -> Iterator[Any]:
+    """Give the client of a cluster; end what was started here."""
+    client = connect(cluster)
+    try:
+        yield client
+    finally:
+        if client is not cluster:
+            if cluster == "local":
+                client.shutdown()
+            client.close()
+
+
+@contextmanager
+def fits_on(cluster: Any) -> Iterator[None]:
+    """Have the many fits inside the block done by the workers of a cluster; here where it is None."""
+    if cluster is None:
+        yield
+        return
+    from joblib import parallel_config
+
+    with connected(cluster) as client, parallel_config("dask", client=client):
+        yield
+
+
+def own_versions() -> dict[str, str]:
+    """Return the versions that must be the same in all processes."""
+    found = {"python": platform.python_version()}
+    for name in SAME_ON_ALL:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "absent"
+    return found
+
+
+def require_versions(client: Any) -> None:
+    """Refuse workers with other versions than this process has, and a cluster without any."""
+    with guarded(client):
+        found = client.run(own_versions)
+        if not found:
+            raise ClusterError(f"the cluster at {address_of(client)} has no workers", "start 1 or more")
+    own = own_versions()
+    for worker, versions in found.items():
+        for name, version in own.items():
+            if versions.get(name) != version:
+                raise ClusterError(
+                    f"the worker {worker} has {name} {versions.get(name)} but this process has {version}",
+                    "install the same versions on all machines",
+                )
+
+
+def address_of(client: Any) -> str:
+    """Return the address of the scheduler."""
+    return str(getattr(client.scheduler, "address", "?"))
+
+
+@contextmanager
+def guarded(client: Any) -> Iterator[None]:
+    """Say in one sentence that workers keep dying or that the scheduler is gone."""
+    from concurrent.futures import CancelledError
+
+    from distributed import KilledWorker
+    from distributed.client import ClosedClientError
+    from distributed.comm import CommClosedError
+
+    address = address_of(client)
+    try:
+        yield
+    except KilledWorker as error:
+        raise ClusterError(
+            f"several workers died one after the other on the same partition ({error.task})",
+            "give workers more memory, or cut the rows into more partitions",
+        ) from None
+    except (ClosedClientError, CommClosedError, CancelledError):
+        raise ClusterError(
+            f"the scheduler at {address} is lost", "start it again, and go on from the checkpoint where there is one"
+        ) from None
