@@ -194,7 +194,7 @@ def bootstrap(
 
 
 def _replicate(
-    machine: Machine, learner: Learner, data: Dataset, weights: str, rng: np.random.Generator
+    machine: Estimator, learner: Learner, data: Dataset, weights: str, rng: np.random.Generator
 ) -> tuple[np.ndarray, bool] | str:
     """Return the parameters of one refit and whether it converged, or why it failed."""
     try:
