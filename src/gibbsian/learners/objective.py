@@ -99,8 +99,9 @@ class ObjectiveLearner(WithPrior):
         if near is None:
             return centred, model.theta
         bend = self._smooth_of(model, data).bend(near.theta)
-        centred = replace(centred, metric=metric_of(near, rows_under(near), mean, bend))
-        return centred, model.theta if model.theta.any() else near.theta
+        metric = metric_of(near, rows_under(near), mean, bend)
+        minimised = plain if metric is None else replace(centred, metric=metric)
+        return minimised, model.theta if model.theta.any() else near.theta
 
     def _completing(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Prepare to complete the rows again and again under the model."""

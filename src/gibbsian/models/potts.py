@@ -27,6 +27,9 @@ from gibbsian.models.table_model import Layout, TableModel
 # With more parameters than this, steps are taken about the frequencies of the values. Fewer take few steps either way,
 # and keep the answers that they have always had, to the last digit.
 MANY_PARAMETERS = 2**12
+# A ridge of more than this part of the curvature of a coupling: of a protein family with 0.001 steps about the
+# frequencies are a third more than plain ones, with 0.0001 fewer.
+STRONG_RIDGE = 0.2
 # Flip costs of one variable are made and used this many at a time, beside its tables in the second-level cache.
 COST_CELLS = 2**15
 # Above this share of all pairs a product with the matrix of all couplings is worth its zeros.
@@ -317,13 +320,18 @@ class PottsModel(TableModel):
     def metric(
         self, mean: np.ndarray, statistics: Callable[[], np.ndarray], weights: np.ndarray | None, l2: float
     ) -> Metric | None:
-        """Return an approximate inverse Hessian where columns are independent: a curvature for each entry."""
+        """Return an approximate inverse Hessian where columns are independent: a curvature for each entry.
+
+        None where a ridge, which acts on parameters that are not about frequencies, bends more than the data do.
+        """
         if not self._is_large:
             return None
-        frequencies, (first, second) = self._frequencies(mean), self._pairs_of_values
+        frequencies, (first, second), ridge = self._frequencies(mean), self._pairs_of_values, l2 * self.temperature**2
         variances = frequencies * (1.0 - frequencies)
-        curvatures = np.concatenate([variances, variances[first] * variances[second]])
-        return diagonal_metric(curvatures, np.full(self.theta.size, l2 * self.temperature**2))
+        pairs = variances[first] * variances[second]
+        if ridge > STRONG_RIDGE * pairs.mean():
+            return None
+        return diagonal_metric(np.concatenate([variances, pairs]), np.full(self.theta.size, ridge))
 
     # -- gauge --------------------------------------------------------------------------------------------------------
     def zero_sum(self) -> Self:

@@ -16,7 +16,7 @@ import gibbsian as gb
 from gibbsian.answers import layers as layer_answers
 from gibbsian.diagnostics.likelihood import LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval
-from gibbsian.errors import ArgumentError, MissingValuesError
+from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations.layers import recognition_bounds
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
@@ -189,7 +189,7 @@ def test_a_belief_network_sums_over_missing_cells():
 
 def test_a_row_with_too_many_missing_cells_is_refused_by_a_belief_network():
     dbn = gb.DeepBeliefNetwork((2, 2), max_iter=1, random_state=0).fit(np.tile(two_groups(20), (1, 3)))
-    with pytest.raises(MissingValuesError, match="needs complete rows"):
+    with pytest.raises(TooExpensiveError, match="a row lacks cells"):
         dbn.score_samples([[None] * 18])
 
 
