@@ -249,6 +249,7 @@ def page(found: list[Work], known: dict[str, str], troubles: dict[str, str], cur
         lines.append(f"| {work.title} | {1e3 * seconds['ours']:.3g} ms | {ratio:.2g} | {work.what_limits} | {peers} |")
     if troubles:
         lines += ["", "Not measured:", "", *(f"- {peer}: {reason}" for peer, reason in troubles.items())]
+    lines += ["", "On a card: [gpu.md](gpu.md). On a cluster: [cluster.md](cluster.md)."]
     lines += ["", "## How cost grows", "", "One thread; dashed lines have the slope that the work itself has.", ""]
     for curve in curves:
         lines += [f"![{curve.title}](pictures/{curve.file})", "", f"{curve.title}: {curve.words()}.", ""]

@@ -64,7 +64,7 @@ class OnlineEM(Learner):
     --------
     >>> import numpy as np, gibbsian as gb
     >>> rows = np.random.default_rng(0).normal(size=(300, 1)) + 9 * (np.arange(300) % 2)[:, None]
-    >>> mixture = gb.GaussianMixture(learner=gb.learners.OnlineEM(batch_size=1), random_state=0).fit(rows)
+    >>> mixture = gb.GaussianMixture(learner=gb.learners.OnlineEM(batch_size=10), random_state=0).fit(rows)
     >>> np.sort(mixture.means_.ravel()).round(0)
     array([-0.,  9.])
 
