@@ -15,6 +15,7 @@ from holes import holed
 from systems import all_states, models_with_domains, random_model_of, sampled_data
 
 MANY = {"chains": {"copies": 40, "burn_in": 60}, "spatial": {"copies": 40, "burn_in": 60}}
+FEW = {"chains": {"copies": 10, "burn_in": 20}, "spatial": {"copies": 10, "burn_in": 20}}
 
 
 @pytest.fixture(params=CLAMPED.names())
@@ -89,7 +90,7 @@ def test_rows_of_no_weight_count_for_nothing(name, system):
         missing=data.missing[kept],
         row_of=np.searchsorted(kept, data.row_of[np.isin(data.row_of, kept)]),
     )
-    expectation = CLAMPED.create(name, **MANY.get(name, {}))
+    expectation = CLAMPED.create(name, **FEW.get(name, {}))
     first, second = (phase(expectation, model, each)[0] for each in (with_zeros, without))
     noise = np.hypot(first.stderr, second.stderr)
     assert np.all(np.abs(first.mean - second.mean) <= 5 * noise + 1e-6)

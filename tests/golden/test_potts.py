@@ -32,7 +32,7 @@ def test_contacts_of_the_kunitz_domain(shared_data):
     family = np.load(shared_data("msa_pf00014/pf00014.npz"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        machine = gb.PottsMachine(l2=L2, max_iter=30).fit(family["x"], sample_weight=family["weights"])
+        machine = gb.PottsMachine(l2=L2, max_iter=12).fit(family["x"], sample_weight=family["weights"])
     far_apart = [(i, j) for i, j in edges_by_strength(machine).tolist() if j - i > 4][: family["x"].shape[1]]
     contacts = [family["heavy_distance"][pair] < 8 for pair in far_apart]
     assert np.mean(contacts) > 0.9
