@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-gpu fuzz crash lint docs dist bench bench-gpu memory bench-peers capabilities papers reproduce format clean setup claims coverage mutants
+.PHONY: demo test test-long test-gpu fuzz crash lint docs dist bench bench-gpu memory bench-peers capabilities papers reproduce format clean setup claims coverage mutants
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gibbsian needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -19,6 +19,9 @@ demo: $(READY)  ## fit the embedded house votes with both learners
 
 test: $(READY)  ## every test, doctests included
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-long: $(READY)  ## what takes many seconds each: coverage of intervals, figures of papers, a protein family
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m long
 
 test-gpu: $(READY)  ## what needs a card, on one
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gpu]'

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ConvergenceWarning
@@ -27,6 +28,7 @@ def test_a_chain_is_recovered(shared_data):
     assert (np.diff(strongest, axis=1) == 1).all()
 
 
+@pytest.mark.long
 def test_contacts_of_the_kunitz_domain(shared_data):
     """Mean field reaches 0.98 on these data; a few steps order the couplings, though they do not settle them."""
     family = np.load(shared_data("msa_pf00014/pf00014.npz"))

@@ -29,6 +29,7 @@ def learners(copies):
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("matched", [True, False], ids=["matched", "mismatched"])
 def test_chains_beat_fixed_samples_and_copies_help(matched):
     errors: dict[str, list[float]] = {}

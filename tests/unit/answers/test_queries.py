@@ -22,6 +22,7 @@ def dense(rng):
     return random_model(gb.graphs.complete(45), rng, scale=0.05)
 
 
+@pytest.mark.long
 def test_intervals_of_95_percent_hold_the_exact_number_as_often(monkeypatch):
     monkeypatch.setattr("gibbsian.answers.queries.BURN_IN", 100)
     unjudged = ChainReport(np.nan, np.nan, 0, 0)

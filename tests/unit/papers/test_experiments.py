@@ -22,9 +22,10 @@ def test_an_experiment_runs_and_its_safe_claims_hold(name, tmp_path):
     check(name, run(name, ASKED, 0, tmp_path, workers=1), tmp_path)
 
 
+@pytest.mark.long
 def test_figures_of_one_table_share_its_trials(tmp_path, monkeypatch):
-    """TA22 Table 1 and its figures; chains a twentieth as long, which only makes BM-PCD worse than it is."""
-    monkeypatch.setattr(ta22_methods, "PCD_STEPS", 500)
+    """TA22 Table 1 and its figures; chains a fiftieth as long, which only makes BM-PCD worse than it is."""
+    monkeypatch.setattr(ta22_methods, "PCD_STEPS", 200)
     found = dict(run_many(TIMED_TABLE, ASKED, 0, tmp_path, workers=1))
     assert {name: results.n_trials for name, results in found.items()} == dict.fromkeys(TIMED_TABLE, 1)
     for name, results in found.items():
@@ -34,8 +35,8 @@ def test_figures_of_one_table_share_its_trials(tmp_path, monkeypatch):
 
 
 def test_chains_on_many_networks(tmp_path, monkeypatch):
-    """Chains a twentieth as long, on the data sets of few rows."""
-    monkeypatch.setattr(ta22_methods, "PCD_STEPS", 500)
+    """Chains a fiftieth as long, on the data sets of few rows."""
+    monkeypatch.setattr(ta22_methods, "PCD_STEPS", 200)
     monkeypatch.setattr(ta22_machines, "NETWORKS", ta22_machines.NETWORKS[::2])
     check(LONG_CHAINS, run(LONG_CHAINS, ASKED, 0, tmp_path, workers=1), tmp_path)
 

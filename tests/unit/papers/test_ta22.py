@@ -34,6 +34,7 @@ def test_direct_integration_is_the_maximum_of_the_likelihood(rng):
     assert np.allclose(direct_integration(sample, 0).probabilities, expected / expected.sum(), atol=1e-7)
 
 
+@pytest.mark.long
 def test_persistent_chains_come_near_direct_integration():
     sample = small_sample()
     best = sample.empirical_divergence(direct_integration(sample, 0).probabilities)
@@ -85,6 +86,7 @@ def test_pictures_and_tables_hold_all_models_and_data():
     assert table.frame.loc[0, "true divergence"] == pytest.approx(0.01)
 
 
+@pytest.mark.long
 def test_theorem_3_holds_for_few_networks():
     experiment = ta22.theorem_3()
     results = Results.of_trials([experiment.trial(np.random.default_rng(seed)) for seed in range(3)], 0)

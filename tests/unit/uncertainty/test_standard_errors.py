@@ -137,6 +137,7 @@ def test_missing_cells_cost_precision(data, rng):
     assert (errors.theta_se > whole.theta_se).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("learner", ["rise", "logrise", "rple"])
 def test_nodewise_agrees_with_the_bootstrap(learner, data):
     machine = fit(data, learner)

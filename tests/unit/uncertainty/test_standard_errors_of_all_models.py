@@ -38,6 +38,7 @@ def rows_of(truth, n_rows, rng, holes=0.0):
     return gb.Dataset.read(cells, coding=data.coding)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["higher-order", "potts"])
 @pytest.mark.parametrize("learner", ["mle", "mple"])
 def test_intervals_cover_the_truth_as_often_as_they_say(kind, learner):
