@@ -18,8 +18,10 @@ from threadpoolctl import threadpool_limits
 
 import gibbsian as gb
 from bench_full_span import noisy_network
+from bench_gibbs import random_model
 from gibbsian.backends.parallel import limited_threads
 from gibbsian.inference import exact
+from peer_works import correlated
 from timing import asked, interleaved
 
 # Two threads take at most this share of one thread's time: 1.7 times as fast.
@@ -27,31 +29,21 @@ MOST = 1 / 1.7
 REPEATS = 7
 
 
-def spins(n_rows: int, n: int) -> np.ndarray:
-    rng = np.random.default_rng(0)
-    hidden = rng.normal(size=(n_rows, 5)) @ rng.normal(0, 0.3, (5, n))
-    return np.where(hidden + rng.logistic(size=hidden.shape) > 0, 1, -1).astype(np.int8)
-
-
-def random_model(graph: gb.Graph, scale: float) -> gb.PairwiseModel:
-    rng = np.random.default_rng(0)
-    return gb.PairwiseModel.build(graph, rng.normal(0, 0.1, graph.n_nodes), rng.normal(0, scale, graph.n_edges))
-
-
 def loss(name: str, n: int, n_rows: int) -> Callable[[], object]:
-    data, model = gb.Dataset.read(spins(n_rows, n)), random_model(gb.graphs.complete(n), 0.5 / n)
+    data = gb.Dataset.read(2 * correlated(n_rows, n) - 1)
+    model = random_model(gb.graphs.complete(n), 0.5 / n, np.random.default_rng(0))
     function = gb.objectives.OBJECTIVES.create(name).bind(model, data)
     return lambda: function(model.theta)
 
 
 def gibbs(graph: gb.Graph, scale: float, n_chains: int, n_sweeps: int, name: str = "gibbs") -> Callable[[], object]:
-    model, sampler = random_model(graph, scale), gb.samplers.as_sampler(name)
+    model, sampler = random_model(graph, scale, np.random.default_rng(0)), gb.samplers.as_sampler(name)
     state, _ = sampler.step(model, sampler.init(model, n_chains, np.random.default_rng(1)), 10)
     return lambda: sampler.step(model, state, n_sweeps)
 
 
 def enumeration() -> Callable[[], object]:
-    model = random_model(gb.graphs.complete(22), 0.1)
+    model = random_model(gb.graphs.complete(22), 0.1, np.random.default_rng(0))
     return lambda: exact(model).moments()
 
 

@@ -16,6 +16,7 @@ from gibbsian.learners.run import run
 from gibbsian.models.layers import BinaryLayer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.samplers import Annealing, layer_path
+from timing import best_of
 
 N_VISIBLE, N_HIDDEN, N_ROWS = 784, 500, 60_000
 
@@ -64,7 +65,7 @@ def annealing_ratio(n_betas: int = 10_000, n_walkers: int = 1000) -> float:
     path = layer_path(machine(), "biases")
     with on_device("cuda"):
         Annealing(n_walkers, 1000).forward(path, rng=0)
-        seconds = _least(lambda: Annealing(n_walkers, n_betas).forward(path, rng=0), 2)
+        seconds = best_of(lambda: Annealing(n_walkers, n_betas).forward(path, rng=0), 2)
         values, weights = (
             torch.rand(n_walkers, N_VISIBLE, device="cuda"),
             torch.rand(N_VISIBLE, N_HIDDEN, device="cuda"),
@@ -82,7 +83,7 @@ def annealing_ratio(n_betas: int = 10_000, n_walkers: int = 1000) -> float:
                 graph.replay()
             torch.cuda.synchronize()
 
-        bare = _least(products, 3)
+        bare = best_of(products, 3)
     print(f"    annealing {seconds:.3f} s, its products {bare:.3f} s")
     return seconds / bare
 
@@ -108,15 +109,6 @@ def memory_ratio(n_hidden: int = 4096) -> float:
         f"    784 x {n_hidden}: {seconds:.3f} s an epoch, {taken / 2**20:.1f} MiB, predicted {predicted[0] / 2**20:.1f}"
     )
     return taken / predicted[0]
-
-
-def _least(function: Callable[[], object], repeats: int) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def works() -> list[tuple[str, Callable[[], float], float, str]]:

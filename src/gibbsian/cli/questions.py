@@ -90,7 +90,8 @@ def score(
     if method == "exact":
         machine.log_partition("exact")
     if not per_row and (method == "ais" or (method is None and not machine.sums_exactly())):
-        _print_interval(machine.score_interval(rows, n_samples=n_samples, betas=betas), rows.n_rows, json)
+        found = machine.score_interval(rows, n_samples=n_samples, betas=betas, method=method or "auto")
+        _print_interval(found, rows.n_rows, json)
         return
     insist = method == "exact" and machine.scores_are_bounds
     found = machine.log_likelihood(rows, exact=True) if insist else None
