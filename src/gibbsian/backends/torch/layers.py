@@ -91,6 +91,16 @@ class Walk:
         torch.mm(self.other, machine.weights.T, out=self.back)
         machine.lower.draw(self.back, machine.stream, self.values, self.linear)
 
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        """Return the values of some walkers, as those that exchange them do."""
+        return np.asarray(self)[rows]
+
+    def __setitem__(self, rows: np.ndarray, values: np.ndarray) -> None:
+        """Put some walkers elsewhere."""
+        places = torch.from_numpy(np.flatnonzero(rows)).to(self.values.device)
+        self.values[places] = torch.from_numpy(values).to(self.values.dtype).to(self.values.device)
+        self.linear.copy_(self.machine.lower.linear(self.values))
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the walkers' values."""
         return as_numpy(self.values, np.float64 if dtype is None else dtype)

@@ -14,6 +14,7 @@ from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_monitors import Watched
 from gibbsian.optimizers import Decay
 from gibbsian.samplers import Annealing, BlockGibbs, layer_path
+from gibbsian.samplers.bridges import TemperedColumns
 from gibbsian.storage import Checkpoint
 from layered_systems import (
     PAIRS,
@@ -194,6 +195,14 @@ def test_annealing_finds_log_z(visible, hidden, rng):
         run = Annealing(n_walkers=100, betas=100).forward(layer_path(machine, rng=rng), rng=rng)
     assert abs(run.log_partition - log_partition(machine)) < 4 * run.log_partition_stderr < 0.2
     assert run.states.shape == (100, 5)
+
+
+@pytest.mark.parametrize("summed", ["hidden", "visible"])
+def test_tempered_columns_find_log_z(summed, rng):
+    machine = random_machine("binary", "spin", rng, scale=0.5)
+    with on_device("torch"):
+        run = TemperedColumns.settled(layer_path(machine, "biases", summed), rng).run(100)
+    assert abs(run.log_partition - log_partition(machine)) < 4 * run.log_partition_stderr < 0.2
 
 
 def test_adapted_places_are_closer_where_states_change(rng):
