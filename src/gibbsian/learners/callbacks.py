@@ -149,6 +149,15 @@ class EarlyStopping(Callback):
         Which one; larger is better.
     patience : int
         Steps without a new best.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> stop = gb.learners.callbacks.EarlyStopping("held_out_log_likelihood", patience=10)
+    >>> settings = {"max_iter": 500, "validation_fraction": 0.2, "callbacks": [stop], "random_state": 0}
+    >>> machine = gb.RestrictedBoltzmannMachine(8, **settings).fit(gb.datasets.load_house_votes().complete_rows())
+    >>> machine.result_.reason
+    'stopped after ... steps: held_out_log_likelihood has not improved for 10'
     """
 
     def __init__(self, figure: str, patience: int = 5):
@@ -161,8 +170,9 @@ class EarlyStopping(Callback):
         if not values:
             return
         waited = len(values) - 1 - max(range(len(values)), key=lambda place: (values[place], place))
-        if waited >= self.patience and not run.done:
-            raise StopRun(f"stopped after {run.n_steps} steps: {self.figure} has not improved for {waited}")
+        if waited >= self.patience and run.info is not None and not run.done:
+            reason = f"stopped after {run.n_steps} steps: {self.figure} has not improved for {waited}"
+            run.info = run.info._replace(verdict=reason)  # the end that was asked for: nothing to warn of
 
 
 class Printer(Callback):
