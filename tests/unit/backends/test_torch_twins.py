@@ -12,6 +12,7 @@ from gibbsian.estimators import ESTIMATORS
 from gibbsian.learners.nodewise import LOSSES, DirectedModel
 from gibbsian.objectives import ProbabilityFlow, Pseudolikelihood, RatioMatching
 from gibbsian.storage import Checkpoint
+from systems import dataset_of
 
 torch = pytest.importorskip("torch")
 CLOSE = {"rtol": 0, "atol": 1e-10}
@@ -51,9 +52,40 @@ def test_values_and_gradients_of_dense_machines(objective, domain, device, monke
         np.testing.assert_allclose(twin_gradient, gradient, **CLOSE)
 
 
+@pytest.mark.parametrize("objective", [Pseudolikelihood(), RatioMatching(), ProbabilityFlow(), ProbabilityFlow(True)])
+@pytest.mark.parametrize("kind", ["pairwise", "potts"])
+def test_values_and_gradients_on_sparse_graphs(objective, kind, device, monkeypatch):
+    graph = gb.graphs.from_edges([*((i, i + 1) for i in range(69)), *((0, i) for i in range(20, 69, 8))], 70)
+    rng, sizes = np.random.default_rng(0), tuple(2 + i % 2 for i in range(70))
+    if kind == "potts":
+        domain = gb.domain.Categories(sizes)
+        model = gb.models.PottsModel.zeros(graph, domain)
+        data = dataset_of(rng.integers(0, sizes, (60, 70)), domain)
+    else:
+        model, data = gb.PairwiseModel.zeros(graph, temperature=1.3), gb.Dataset.read(spins(n=70, n_rows=60))
+    theta = rng.normal(0, 0.5, model.theta.size)
+    if kind == "potts" and objective.left_out(data) is not None:
+        pytest.skip("values left out of many-valued costs have no twin")
+    value, gradient = objective.bind(model, data)(theta)
+    monkeypatch.setattr("gibbsian.backends.torch.products.BLOCK_CELLS", 25 * 80)
+    with on_device(device, "float64"):
+        function = objective.bind(model, data)
+        assert type(function).__name__ == "FlipLoss"
+        twin_value, twin_gradient = function(theta)
+    assert twin_value == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(twin_gradient, gradient, **CLOSE)
+
+
+def test_rows_whose_neighbourhoods_are_few_are_counted_on_the_cpu(device):
+    model, data = gb.PairwiseModel.zeros(gb.graphs.grid(8, 9)), gb.Dataset.read(spins(n=72, n_rows=2000))
+    with on_device(device):
+        assert type(Pseudolikelihood().bind(model, data)).__name__ == "_OverLocalStates"
+
+
+@pytest.mark.parametrize("graph", [gb.graphs.complete(9), gb.graphs.grid(7, 10)], ids=["dense", "grid"])
 @pytest.mark.parametrize("loss", ["rise", "logrise", "rple"])
-def test_values_and_gradients_of_screening(loss, device, monkeypatch):
-    directed, data = DirectedModel(gb.PairwiseModel.zeros(gb.graphs.complete(9))), gb.Dataset.read(spins())
+def test_values_and_gradients_of_screening(loss, graph, device, monkeypatch):
+    directed, data = DirectedModel(gb.PairwiseModel.zeros(graph)), gb.Dataset.read(spins(n=graph.n_nodes))
     theta = np.random.default_rng(1).normal(0, 0.5, directed.owner.size)
     value, gradient = LOSSES[loss](directed, data)(theta)
     monkeypatch.setattr("gibbsian.backends.torch.products.BLOCK_CELLS", 16 * 100)
@@ -212,13 +244,18 @@ def test_a_chain_depends_on_its_own_stream_only(kind, device):
 
 # -- sums -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("grouped", [True, False])
-def test_first_order_integrals(grouped, domain, device):
-    model = random_model("dense", domain)
-    draws = domain.from_codes(np.random.default_rng(2).integers(0, 2, (5, 40, 4)))
-    samples = draws if grouped else draws.reshape(-1, 4)
-    one = gb.expectations.spatial_statistics(model, samples)
+@pytest.mark.parametrize("kind", list(GRAPHS))
+@pytest.mark.parametrize("rule", ["1", "s2"])
+def test_spatial_integrals(rule, kind, grouped, domain, device, monkeypatch):
+    """Biases, pairs, members beside one end and between both, in several parts."""
+    model = random_model(kind, domain)
+    draws = domain.from_codes(np.random.default_rng(2).integers(0, 2, (5, 40, model.n_variables)))
+    samples = draws if grouped else draws.reshape(-1, model.n_variables)
+    regions = gb.expectations.IndependentNeighbours() if rule == "s2" else gb.expectations.Neighbourhood(1)
+    one = gb.expectations.spatial_statistics(model, samples, regions)
+    monkeypatch.setattr("gibbsian.backends.torch.spatial._CELLS", 200 * 50)
     with on_device(device, "float64"):
-        other = gb.expectations.spatial_statistics(model, samples)
+        other = gb.expectations.spatial_statistics(model, samples, regions)
     np.testing.assert_allclose(other.mean, one.mean, **CLOSE)
     np.testing.assert_allclose(other.stderr, one.stderr, **CLOSE)
 

@@ -17,8 +17,8 @@ import torch
 from gibbsian.backends.device import here, require_card_memory
 from gibbsian.backends.numba.annealing import SpinPath, TablePath
 from gibbsian.backends.torch import gibbs
-from gibbsian.backends.torch.graphs import replayed
 from gibbsian.backends.torch.philox import chain_words, philox
+from gibbsian.backends.torch.repeated import Repeated
 
 # Numbers that walkers of tables look up at a time, and the tensors of that size that this takes.
 _CELLS, _COPIES = 2**26, 4
@@ -30,24 +30,23 @@ class _Ladder:
     def __init__(self, betas: np.ndarray, n_walkers: int):
         device = here()
         assert device is not None
-        self._device, self._n_steps = device, len(betas) - 1
+        self._n_steps = len(betas) - 1
         self._betas = device.put(betas, torch.float64)
         self._number = torch.zeros(1, dtype=torch.int64, device=device.place)
         self.increases = torch.zeros(n_walkers, dtype=torch.float64, device=device.place)
 
-    def walk(self, weigh: Any, sweep: Any, backwards: bool) -> None:
-        """Weigh and sweep at each step: ``weigh(old, new)`` are increases, ``sweep(beta)`` moves the walkers."""
+    def walk(self, weigh: Any, sweep: Any, backwards: bool, state: list[Any]) -> None:
+        """Weigh and sweep at each step: ``weigh(old, new)`` are increases, ``sweep(beta)`` changes the state."""
 
-        def step() -> None:
-            old, new = (self._betas.index_select(0, self._number + ahead) for ahead in (0, 1))
+        def step(ahead: int) -> None:
+            old, new = (self._betas.index_select(0, self._number + ahead + later) for later in (0, 1))
             if backwards:
                 sweep(old)
             self.increases += weigh(old, new)
             if not backwards:
                 sweep(new)
-            self._number += 1
 
-        replayed(self._device, step, self._n_steps)
+        Repeated(step, self._number, [*state, self.increases])(self._n_steps)
 
 
 class anneal_spins:
@@ -93,7 +92,7 @@ class anneal_spins:
         spins = torch.zeros((n_walkers, self._width), dtype=torch.int8, device=device.place)
         spins[:, :n] = device.put(states[:, self._sites], torch.int8)
         words, ladder = device.put(chain_words(streams), torch.int64), _Ladder(betas, n_walkers)
-        ladder.walk(partial(self.weigh, spins), partial(self.sweep, spins, words), self._backwards)
+        ladder.walk(partial(self.weigh, spins), partial(self.sweep, spins, words), self._backwards, [spins, words])
         states[:, self._sites] = spins[:, :n].cpu().numpy()
         streams[:, 3] += np.uint64(len(betas) - 1)
         return ladder.increases.cpu().numpy()
@@ -214,7 +213,7 @@ class anneal_codes:
         for part in (slice(first, first + rows) for first in range(0, len(states), rows)):
             codes, words = device.put(states[part], torch.int64), device.put(chain_words(streams[part]), torch.int64)
             ladder = _Ladder(betas, len(codes))
-            ladder.walk(partial(self.weigh, codes), partial(self.sweep, codes, words), self._backwards)
+            ladder.walk(partial(self.weigh, codes), partial(self.sweep, codes, words), self._backwards, [codes, words])
             states[part] = codes.cpu().numpy()
             increases.append(ladder.increases.cpu().numpy())
         streams[:, 3] += np.uint64(len(betas) - 1)
