@@ -307,6 +307,12 @@ def test_full_span_chooses_the_same_functions(learner, settings, device):
     np.testing.assert_allclose(other.model_.theta, one.model_.theta, rtol=0, atol=atol)
 
 
+@pytest.mark.parametrize("columns", [bits(8), np.column_stack([bits(6), np.arange(400) % 3])], ids=["bits", "others"])
+def test_full_span_of_all_functions(columns, device):
+    one, other = (gb.FullSpan(learner="span-dense", l2=0.1, device=place).fit(columns) for place in ("cpu", device))
+    np.testing.assert_allclose(other.model_.theta, one.model_.theta, **CLOSE)
+
+
 def test_a_full_span_checkpoint_resumes_on_the_device(device, tmp_path):
     settings = {"learner": "span-greedy", "mdl_scale": 0.3, "device": device}
     with pytest.warns(gb.errors.ConvergenceWarning):

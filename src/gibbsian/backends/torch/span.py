@@ -69,17 +69,53 @@ def walsh_hadamard(table: Any) -> None:
         done += bits
 
 
-def fill_dual(dual: Table, indices: np.ndarray, theta: np.ndarray) -> float:
-    """Overwrite a table with the dual of these parameters and return log Z."""
-    values = dual.values
-    values.zero_()
-    dual[indices] = theta
+def fill_probabilities(values: Any) -> Any:
+    """Overwrite a tensor of parameters with the probabilities of all states and return log Z."""
     walsh_hadamard(values)
     top = values.max()
     total = values.sub_(top).exp_().sum(dtype=torch.float64)
     values.div_(total.to(values.dtype))
-    walsh_hadamard(values)
-    return float(top.double() + total.log())
+    return top.double() + total.log()
+
+
+def fill_dual(dual: Table, indices: np.ndarray, theta: np.ndarray) -> float:
+    """Overwrite a table with the dual of these parameters and return log Z."""
+    dual.values.zero_()
+    dual[indices] = theta
+    log_partition = fill_probabilities(dual.values)
+    walsh_hadamard(dual.values)
+    return float(log_partition)
+
+
+class Tables:
+    """What a fit of all functions does to tables (`learners.span_dense`), on the device and in float64."""
+
+    def __init__(self, size: int, n_tables: int):
+        require_card_memory(8.0 * size * n_tables, f"{n_tables} tables of {size:.3g} states", "choose fewer variables")
+
+    def put(self, table: np.ndarray) -> Any:
+        """Return a table there."""
+        device = here()
+        assert device is not None
+        return device.put(table, torch.float64)
+
+    def got(self, table: Any) -> np.ndarray:
+        """Return a table as an array."""
+        return table.cpu().numpy()
+
+    def transformed(self, table: Any, transposed: bool = False) -> Any:
+        """Return the transform of a table, which is overwritten; Walsh functions are symmetric."""
+        walsh_hadamard(table)
+        return table
+
+    def probabilities(self, theta: Any) -> tuple[float, Any]:
+        """Return log Z and the probabilities of all states."""
+        values = theta.clone()
+        return float(fill_probabilities(values)), values
+
+    def dot(self, one: Any, other: Any) -> float:
+        """Return the inner product."""
+        return float(one @ other)
 
 
 def pairs_of(numbers: Any, z: int) -> tuple[Any, Any]:
