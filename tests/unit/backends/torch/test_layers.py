@@ -327,3 +327,16 @@ def test_a_device_forgets_a_fit_that_is_over_and_learns_on_from_its_state(x):
     assert machine._state.problem not in repeated._KEPT
     before = machine.model_.theta
     assert (machine.partial_fit(x).model_.theta != before).any()
+
+
+@pytest.mark.parametrize("kinds", [(v, h) for v in ("binary", "spin") for h in ("binary", "spin")])
+def test_exact_sums_over_a_layer(kinds, monkeypatch):
+    """Log Z, moments and draws by summing out one layer, in several parts, with fields of any size."""
+    for scale in (0.8, 60.0):
+        model = random_machine(*kinds, np.random.default_rng(0), 6, 5, scale=scale, temperature=1.4)
+        one, log_z = gb.inference.exact(model).moments(), log_partition(model)
+        monkeypatch.setattr("gibbsian.backends.torch.layer_sums._CELLS", 50)
+        with on_device("torch"):
+            other = gb.inference.exact(model).moments()
+            assert log_partition(model) == pytest.approx(log_z, abs=1e-10)
+        np.testing.assert_allclose(other.statistics, one.statistics, rtol=0, atol=1e-10)
