@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import gibbsian as gb
 from estimator_samples import small, table
@@ -283,6 +284,22 @@ def test_mixtures(kind, device):
         one, other = (kind(**settings, device=place).fit(rows, sample_weight=weights) for place in ("cpu", device))
     np.testing.assert_allclose(other.model_.theta, one.model_.theta, **CLOSE)
     np.testing.assert_allclose(other.score_samples(rows), one.score_samples(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_mixtures_of_sparse_rows(hard, device):
+    """Rows of few numbers, as those of a mixture of machines without couplings are."""
+    from gibbsian.models.class_shares import blocks_of, share
+
+    rng = np.random.default_rng(0)
+    rows = scipy.sparse.random_array((300, 40), density=0.1, rng=rng, format="csr")
+    weights, theta, offsets = rng.uniform(0.5, 2.0, 300), rng.normal(size=(4, 40)), rng.normal(size=4)
+    energy, sums = share(blocks_of(rows, weights), theta, offsets, hard)
+    with on_device(device):
+        found, found_sums = share(blocks_of(rows, weights), theta, offsets, hard)
+    assert found == pytest.approx(energy, rel=1e-12)
+    for one, other in zip(sums, found_sums, strict=True):
+        np.testing.assert_allclose(other, one, **CLOSE)
 
 
 # -- full span --------------------------------------------------------------------------------------------------------

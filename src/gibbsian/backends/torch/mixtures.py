@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 
 from gibbsian.backends.device import here, require_card_memory
 
@@ -32,21 +33,39 @@ class Blocks(list):
     kept: Any = None
 
 
-def share(
-    blocks: Blocks, theta: np.ndarray, offsets: np.ndarray, hard: bool
-) -> tuple[float, np.ndarray, np.ndarray] | None:
-    """Return the free energy, the weight of each class and its sums; None for sparse rows."""
+def share(blocks: Blocks, theta: np.ndarray, offsets: np.ndarray, hard: bool) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the free energy, the weight of each class and its sums."""
     device = here()
     assert device is not None
-    if not isinstance(blocks[0][0], np.ndarray):
-        return None
     if blocks.kept is None:
-        n_rows, width = sum(len(weights) for _, weights in blocks), blocks[0][0].shape[1]
-        needed = 8.0 * n_rows * (width + 3 * len(offsets))
-        require_card_memory(needed, f"sharing {n_rows:,} rows among {len(offsets)} classes", "set `device='cpu'`")
-        parts = (np.concatenate([block[end] for block in blocks]) for end in (0, 1))
-        blocks.kept = tuple(device.put(part, torch.float64) for part in parts)
-    features, weights = blocks.kept
-    scores = device.put(theta, torch.float64) @ features.T + device.put(offsets, torch.float64)[:, None]
+        blocks.kept = _put(blocks, len(offsets))
+    features, by_column, weights = blocks.kept
+    scores = (features @ device.put(theta.T, torch.float64)).T.contiguous()
+    scores += device.put(offsets, torch.float64)[:, None]
     energy = (hard_assignment if hard else soft_assignment)(scores, weights)
-    return float(energy), scores.sum(dim=1).cpu().numpy(), (scores @ features).cpu().numpy()
+    return float(energy), scores.sum(dim=1).cpu().numpy(), (by_column @ scores.T).T.cpu().numpy()
+
+
+def _put(blocks: Blocks, n_classes: int) -> tuple[Any, Any, Any]:
+    """Put all rows there, the same by columns, and their weights."""
+    device, parts = here(), [block[0] for block in blocks]
+    assert device is not None
+    n_rows, is_array = sum(len(block[1]) for block in blocks), isinstance(parts[0], np.ndarray)
+    cells = sum(part.size if is_array else 6 * part.nnz for part in parts)
+    needed = 8.0 * (cells + n_rows * 3 * n_classes)
+    require_card_memory(needed, f"sharing {n_rows:,} rows among {n_classes} classes", "set `device='cpu'`")
+    weights = device.put(np.concatenate([block[1] for block in blocks]), torch.float64)
+    if is_array:
+        features = device.put(np.concatenate(parts), torch.float64)
+        return features, features.T, weights
+    rows = sparse.vstack(parts).tocsr()
+    return _few_numbers(rows), _few_numbers(rows.T.tocsr()), weights
+
+
+def _few_numbers(rows: Any) -> Any:
+    device, cells = here(), rows.tocoo()
+    assert device is not None
+    places, values = np.stack([cells.row, cells.col]), device.put(cells.data, torch.float64)
+    return torch.sparse_coo_tensor(
+        device.put(places, torch.int64), values, rows.shape, check_invariants=False, is_coalesced=True
+    )
