@@ -107,3 +107,37 @@ def test_the_command_line_has_the_flag(tmp_path, monkeypatch):
     refused = run("fit", "rows.csv", "--device", "gpu", "--out", "other.gibbs")
     assert refused.exit_code != 0
     assert "--device gpu is not a device: set --device cpu" in " ".join(refused.output.split())
+
+
+def test_every_command_that_asks_a_model_has_the_flag(tmp_path, monkeypatch):
+    """What it prints is what the CPU prints, twins are asked for, and mistakes are said as flags."""
+    pytest.importorskip("torch")
+    (tmp_path / "rows.csv").write_text("x0,x1\n" + "\n".join(",".join(map(str, row)) for row in ROWS))
+    monkeypatch.chdir(tmp_path)
+    gb.BoltzmannMachine(learner="mple").fit(ROWS).save("model.gibbs")
+    gb.RestrictedBoltzmannMachine(2, random_state=0, max_iter=2).fit(ROWS).save("rbm.gibbs")
+    opened = []
+    monkeypatch.setattr(devices, "resolved", lambda name, *how: (opened.append(name), resolved(name, *how))[1])
+    asking = [
+        ["score", "model.gibbs", "rows.csv"],
+        ["expect", "model.gibbs"],
+        ["show", "model.gibbs", "--method", "exact"],
+        ["mode", "model.gibbs"],
+        ["query", "model.gibbs", "P(x0=1)"],
+        ["divergence", "model.gibbs", "model.gibbs"],
+        ["transform", "rbm.gibbs", "rows.csv"],
+    ]
+    for words in asking:
+        one, _ = run(*words), opened.clear()
+        other = run(*words, "--device", "torch")
+        assert (one.exit_code, one.stdout) == (other.exit_code, other.stdout), other.output
+        assert one.exit_code == 0, one.output
+        assert set(opened) == {"torch"}
+    assert here() is None
+    page = run("report", "model.gibbs", "--out", "page.html", "--device", "torch", "--precision", "float64")
+    assert page.exit_code == 0, page.output
+    refused = run("score", "model.gibbs", "rows.csv", "--device", "gpu")
+    assert "--device gpu is not a device: set --device cpu" in " ".join(refused.output.split())
+    refused = run("score", "model.gibbs", "rows.csv", "--device", "torch", "--precision", "float8")
+    assert refused.exit_code != 0
+    assert "--precision" in refused.output
