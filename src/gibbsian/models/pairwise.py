@@ -321,7 +321,7 @@ class PairwiseModel(ExponentialFamily):
         """
         states = checked_states(self, x, zeros=True)
         shares = checked_shares(weights, len(states))
-        if self.is_dense and (twins := twin("products")) is not None:
+        if self.is_dense and (twins := twin("conditioning")) is not None:
             first, second = twins.mean_products(states, shares)
             return self._in_layout(first, kernels.gather_edges(second, self.graph.edges, False))
 

@@ -81,6 +81,19 @@ def test_devices_nest_and_are_left():
     assert here() is None
 
 
+@pytest.mark.filterwarnings("ignore::gibbsian.errors.MaximumDoesNotExistWarning")
+def test_a_fit_without_a_twin_says_once_that_it_runs_on_the_cpu(monkeypatch):
+    torch = pytest.importorskip("torch")
+    settings = {"learner": "tap", "l2": 0.1}
+    with pytest.warns(gb.errors.DeviceWarning, match="device='torch' has no kernels .* runs on the CPU") as said:
+        there = gb.BoltzmannMachine(device="torch", **settings).fit(ROWS)
+    assert len(said) == 1
+    np.testing.assert_array_equal(there.model_.theta, gb.BoltzmannMachine(**settings).fit(ROWS).model_.theta)
+    monkeypatch.setattr(devices, "resolved", lambda name, precision: Device("cpu", "float64"))
+    gb.BoltzmannMachine(device="auto", **settings).fit(ROWS)  # a card where it can be used
+    assert torch is not None
+
+
 def test_the_cpu_never_imports_torch():
     code = "import sys, gibbsian as gb; gb.BoltzmannMachine(device='cpu').fit([[1, 1], [1, -1], [-1, -1], [-1, 1]])"
     subprocess.run([sys.executable, "-c", f"{code}; assert 'torch' not in sys.modules"], check=True)

@@ -1,4 +1,4 @@
-"""The metric of all pairs of columns (`models.conditioning`) on a device: products of matrices of their size."""
+"""The metric of all pairs of columns (`models.conditioning`) on a device, and their means."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from gibbsian.backends.device import here
+from gibbsian.backends.device import here, require_card_memory
+
+# Numbers of a block of rows.
+_BLOCK_CELLS = 2**27
 
 
 def eigh(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -50,3 +53,25 @@ class PairMetric:
             return couplings[self._ends]
         own = self._bias_inverse @ biases if self._bias_inverse.ndim == 2 else self._bias_inverse * biases
         return torch.cat([own + (self._lean * couplings).sum(dim=1), couplings[self._ends]])
+
+
+def mean_products(states: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weighted means of the numbers of states and of the products of all pairs, in float64."""
+    device = here()
+    assert device is not None
+    n_rows, n = states.shape
+    rows = max(1, min(n_rows, _BLOCK_CELLS // n))
+    require_card_memory(
+        n_rows * float(n) + 16.0 * rows * n + 16.0 * n**2,
+        f"moments of {n:,} columns",
+        "give fewer rows, or set `device='cpu'`",
+    )
+    cells, weights = device.put(states, torch.int8), device.put(shares, torch.float64)
+    first = torch.zeros(n, dtype=torch.float64, device=device.place)
+    second = torch.zeros((n, n), dtype=torch.float64, device=device.place)
+    for start in range(0, n_rows, rows):
+        numbers = cells[start : start + rows].double()
+        weighted = numbers * weights[start : start + rows, None]
+        first += weighted.sum(dim=0)
+        second += weighted.T @ numbers
+    return first.cpu().numpy(), second.cpu().numpy()

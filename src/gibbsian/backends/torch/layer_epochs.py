@@ -29,7 +29,7 @@ import torch
 from gibbsian.backends.device import Device, here, require_card_memory
 from gibbsian.backends.torch.machines import PHASES, Machine, as_numpy
 from gibbsian.backends.torch.repeated import Repeated, kept
-from gibbsian.backends.torch.units import fused, refused
+from gibbsian.backends.torch.units import fused
 
 # What matrix products take besides on a card: workspaces of three handles and a little more, as measured on an H200.
 WORKSPACE = 7 * 2**24
@@ -57,8 +57,8 @@ def fit_of(problem: Any, plan: Any, device: Device) -> Fit:
     return kept(problem, device, lambda: kind(problem, plan, device))
 
 
-def check_problem(problem: Any, has_prior: bool) -> None:
-    """Refuse in one sentence what is not learned on a device."""
+def lacking(problem: Any, has_prior: bool) -> str:
+    """Return why something is not learned on a device; nothing where it is."""
     lessons, data = problem.lessons, problem.rows.data
     phase = getattr(lessons, "phase", None)
     others = [
@@ -68,9 +68,7 @@ def check_problem(problem: Any, has_prior: bool) -> None:
         (data.missing is not None and lessons.on_device == "deep", "needs complete rows for a deep machine"),
         (data.missing is not None and data.row_weights is not None, "cannot fill the missing cells of weighted rows"),
     ]
-    for unknown, reason in others:
-        if unknown:
-            raise refused(reason)
+    return next((reason for unknown, reason in others if unknown), "")
 
 
 class Fit:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from gibbsian.backends.device import Device, here, require_card_memory
-from gibbsian.backends.torch.layer_epochs import WORKSPACE, check_problem, epoch
+from gibbsian.backends.torch.layer_epochs import WORKSPACE, epoch, lacking
 from gibbsian.backends.torch.machines import Machine, as_numpy
 from gibbsian.backends.torch.repeated import Repeated, forget, kept
 from gibbsian.backends.torch.units import units_of
@@ -162,4 +162,4 @@ def _require_memory(widths: tuple[int, int], n_rows: int, device: Device) -> Non
     )
 
 
-__all__ = ["check_problem", "epoch", "forget", "gibbs", "unit_scores", "walk"]
+__all__ = ["epoch", "forget", "gibbs", "lacking", "unit_scores", "walk"]

@@ -199,21 +199,3 @@ def bound(layout: FlipLayout, shares: np.ndarray, kernel: Any, left_out: np.ndar
         return None
     kind = ScreeningLoss if name == "scaled_half_exponential" else FlipLoss
     return kind(layout, shares, name, left_out)
-
-
-def mean_products(states: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weighted means of the numbers of states and of the products of all pairs, in float64."""
-    device = here()
-    assert device is not None
-    n_rows, n = states.shape
-    rows = max(1, min(n_rows, BLOCK_CELLS // (2 * n)))
-    require_card_memory(n_rows * float(n) + 16.0 * rows * n + 16.0 * n**2, f"moments of {n:,} columns", _INSTEAD)
-    cells, weights = device.put(states, torch.int8), device.put(shares, torch.float64)
-    first = torch.zeros(n, dtype=torch.float64, device=device.place)
-    second = torch.zeros((n, n), dtype=torch.float64, device=device.place)
-    for start in range(0, n_rows, rows):
-        numbers = cells[start : start + rows].double()
-        weighted = numbers * weights[start : start + rows, None]
-        first += weighted.sum(dim=0)
-        second += weighted.T @ numbers
-    return first.cpu().numpy(), second.cpu().numpy()
