@@ -8,7 +8,6 @@ which no two interact. `sites` lists the variables in the order of the groups, t
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,29 +23,23 @@ from gibbsian.backends.torch.repeated import Repeated
 _CELLS, _COPIES = 2**26, 4
 
 
-class _Ladder:
-    """Where a walk stands: the places, the number of the step, and the increases so far, as tensors."""
+def _walked(betas: np.ndarray, state: list[Any], weigh: Any, sweep: Any, backwards: bool) -> np.ndarray:
+    """Go through places with walkers and the words of their streams, and return the increases of their log-weights."""
+    device = here()
+    assert device is not None
+    places, number = device.put(betas, torch.float64), torch.zeros(1, dtype=torch.int64, device=device.place)
+    increases = torch.zeros(len(state[0]), dtype=torch.float64, device=device.place)
 
-    def __init__(self, betas: np.ndarray, n_walkers: int):
-        device = here()
-        assert device is not None
-        self._n_steps = len(betas) - 1
-        self._betas = device.put(betas, torch.float64)
-        self._number = torch.zeros(1, dtype=torch.int64, device=device.place)
-        self.increases = torch.zeros(n_walkers, dtype=torch.float64, device=device.place)
+    def step(ahead: int) -> None:
+        old, new = (places.index_select(0, number + ahead + later) for later in (0, 1))
+        if backwards:
+            sweep(*state, old)
+        increases.add_(weigh(state[0], old, new))
+        if not backwards:
+            sweep(*state, new)
 
-    def walk(self, weigh: Any, sweep: Any, backwards: bool, state: list[Any]) -> None:
-        """Weigh and sweep at each step: ``weigh(old, new)`` are increases, ``sweep(beta)`` changes the state."""
-
-        def step(ahead: int) -> None:
-            old, new = (self._betas.index_select(0, self._number + ahead + later) for later in (0, 1))
-            if backwards:
-                sweep(old)
-            self.increases += weigh(old, new)
-            if not backwards:
-                sweep(new)
-
-        Repeated(step, self._number, [*state, self.increases])(self._n_steps)
+    Repeated(step, number, [*state, increases])(len(betas) - 1)
+    return increases.cpu().numpy()
 
 
 class anneal_spins:
@@ -91,11 +84,11 @@ class anneal_spins:
         )
         spins = torch.zeros((n_walkers, self._width), dtype=torch.int8, device=device.place)
         spins[:, :n] = device.put(states[:, self._sites], torch.int8)
-        words, ladder = device.put(chain_words(streams), torch.int64), _Ladder(betas, n_walkers)
-        ladder.walk(partial(self.weigh, spins), partial(self.sweep, spins, words), self._backwards, [spins, words])
+        words = device.put(chain_words(streams), torch.int64)
+        increases = _walked(betas, [spins, words], self.weigh, self.sweep, self._backwards)
         states[:, self._sites] = spins[:, :n].cpu().numpy()
         streams[:, 3] += np.uint64(len(betas) - 1)
-        return ladder.increases.cpu().numpy()
+        return increases
 
     def fields(self, spins: Any) -> Any:
         """Return the fields that the kept spins give all sites, biases included, in float64."""
@@ -212,10 +205,8 @@ class anneal_codes:
         increases = []
         for part in (slice(first, first + rows) for first in range(0, len(states), rows)):
             codes, words = device.put(states[part], torch.int64), device.put(chain_words(streams[part]), torch.int64)
-            ladder = _Ladder(betas, len(codes))
-            ladder.walk(partial(self.weigh, codes), partial(self.sweep, codes, words), self._backwards, [codes, words])
+            increases.append(_walked(betas, [codes, words], self.weigh, self.sweep, self._backwards))
             states[part] = codes.cpu().numpy()
-            increases.append(ladder.increases.cpu().numpy())
         streams[:, 3] += np.uint64(len(betas) - 1)
         return np.concatenate(increases)
 

@@ -50,22 +50,14 @@ def _put(blocks: Blocks, n_classes: int) -> tuple[Any, Any, Any]:
     """Put all rows there, the same by columns, and their weights."""
     device, parts = here(), [block[0] for block in blocks]
     assert device is not None
-    n_rows, is_array = sum(len(block[1]) for block in blocks), isinstance(parts[0], np.ndarray)
-    cells = sum(part.size if is_array else 6 * part.nnz for part in parts)
-    needed = 8.0 * (cells + n_rows * 3 * n_classes)
+    n_rows, dense = sum(len(block[1]) for block in blocks), isinstance(parts[0], np.ndarray)
+    needed = 8.0 * (sum(part.size if dense else 6 * part.nnz for part in parts) + n_rows * 3 * n_classes)
     require_card_memory(needed, f"sharing {n_rows:,} rows among {n_classes} classes", "set `device='cpu'`")
     weights = device.put(np.concatenate([block[1] for block in blocks]), torch.float64)
-    if is_array:
+    if dense:
         features = device.put(np.concatenate(parts), torch.float64)
         return features, features.T, weights
-    rows = sparse.vstack(parts).tocsr()
-    return _few_numbers(rows), _few_numbers(rows.T.tocsr()), weights
-
-
-def _few_numbers(rows: Any) -> Any:
-    device, cells = here(), rows.tocoo()
-    assert device is not None
-    places, values = np.stack([cells.row, cells.col]), device.put(cells.data, torch.float64)
-    return torch.sparse_coo_tensor(
-        device.put(places, torch.int64), values, rows.shape, check_invariants=False, is_coalesced=True
-    )
+    cells = sparse.vstack(parts).tocoo()
+    places, values = device.put(np.stack([cells.row, cells.col]), torch.int64), device.put(cells.data, torch.float64)
+    features = torch.sparse_coo_tensor(places, values, cells.shape, check_invariants=False).coalesce()
+    return features, features.T.coalesce(), weights

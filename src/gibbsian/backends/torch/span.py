@@ -91,17 +91,12 @@ class Tables:
     """What a fit of all functions does to tables (`learners.span_dense`), on the device and in float64."""
 
     def __init__(self, size: int, n_tables: int):
-        require_card_memory(8.0 * size * n_tables, f"{n_tables} tables of {size:.3g} states", "choose fewer variables")
-
-    def put(self, table: np.ndarray) -> Any:
-        """Return a table there."""
         device = here()
         assert device is not None
-        return device.put(table, torch.float64)
-
-    def got(self, table: Any) -> np.ndarray:
-        """Return a table as an array."""
-        return table.cpu().numpy()
+        require_card_memory(8.0 * size * n_tables, f"{n_tables} tables of {size:.3g} states", "choose fewer variables")
+        self.put = lambda table: device.put(table, torch.float64)
+        self.got = lambda table: table.cpu().numpy()
+        self.dot = lambda one, other: float(one @ other)
 
     def transformed(self, table: Any, transposed: bool = False) -> Any:
         """Return the transform of a table, which is overwritten; Walsh functions are symmetric."""
@@ -112,10 +107,6 @@ class Tables:
         """Return log Z and the probabilities of all states."""
         values = theta.clone()
         return float(fill_probabilities(values)), values
-
-    def dot(self, one: Any, other: Any) -> float:
-        """Return the inner product."""
-        return float(one @ other)
 
 
 def pairs_of(numbers: Any, z: int) -> tuple[Any, Any]:
