@@ -5,8 +5,7 @@ bind data to kernels ask once for a `twin`: the module of `backends.torch` with 
 `backends.numba`, or None on the CPU. Data stay where the twin put them until the fit is over. Threads of the pool see
 the CPU: what they are given is bound before.
 
-There is one rule for work without a twin: it runs on the CPU, in the same call and to the same result. A fit none of
-whose kernels has one says so after its first step, by a `DeviceWarning`; ``device="auto"`` says nothing.
+Work without a twin runs on the CPU, and a fit none of whose kernels has one says so, unless ``device="auto"``.
 """
 
 from __future__ import annotations
@@ -92,6 +91,13 @@ _HERE: ContextVar[Device | None] = ContextVar("_HERE", default=None)
 def here() -> Device | None:
     """Return the device that work is done on; None is the CPU, by Numba."""
     return _HERE.get()
+
+
+def there() -> Device:
+    """Return the device that a twin works on; on the CPU none is asked for."""
+    device = _HERE.get()
+    assert device is not None
+    return device
 
 
 def rounding() -> float:

@@ -149,8 +149,7 @@ def _over(regions: Any, kernel: Callable[..., None]) -> Kernel:
 def _alone(targets: np.ndarray) -> kernels.Forests:
     """Targets that are their own regions: single variables, or all edges in their order."""
     own = np.arange(len(targets)) if targets.shape[1] == 2 else np.full(len(targets), -1)
-    none = np.empty(0, np.int64)
-    return kernels.Forests(targets, own, np.zeros(len(targets) + 1, np.int64), *[none] * 5)
+    return kernels.Forests(targets, own, np.zeros(len(targets) + 1, np.int64), *[np.empty(0, np.int64)] * 5)
 
 
 def _regions(
@@ -164,8 +163,7 @@ def _regions(
         starts, members, tied = independent_sets(graph, targets, strengths)
     pointers, nodes = csr_targets(targets)
     layout = region_kernels.rooted(*graph.csr, pointers, nodes, starts, members)
-    own = np.arange(len(targets)) if targets.shape[1] == 2 else np.full(len(targets), -1)
-    return kernels.Forests(np.ascontiguousarray(targets), own, starts, *layout), bool(tied)
+    return kernels.Forests(np.ascontiguousarray(targets), _alone(targets).own, starts, *layout), bool(tied)
 
 
 class _Preparation:

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array
 
-from gibbsian.backends.device import here, require_card_memory
+from gibbsian.backends.device import require_card_memory, there
 from gibbsian.backends.numba.annealing import SpinPath, TablePath
 from gibbsian.backends.torch import gibbs
 from gibbsian.backends.torch.philox import chain_words, philox
@@ -25,8 +26,7 @@ _CELLS, _COPIES = 2**26, 4
 
 def _walked(betas: np.ndarray, state: list[Any], weigh: Any, sweep: Any, backwards: bool) -> np.ndarray:
     """Go through places with walkers and the words of their streams, and return the increases of their log-weights."""
-    device = here()
-    assert device is not None
+    device = there()
     places, number = device.put(betas, torch.float64), torch.zeros(1, dtype=torch.int64, device=device.place)
     increases = torch.zeros(len(state[0]), dtype=torch.float64, device=device.place)
 
@@ -46,27 +46,19 @@ class anneal_spins:
     """Walks of spins (-1/+1), by colours where there are few of them, else by blocks of a dense graph."""
 
     def __init__(self, path: SpinPath, sites: np.ndarray, cuts: np.ndarray, backwards: bool):
-        device = here()
-        assert device is not None
+        device = there()
         self._device, self._sites, self._backwards, n = device, sites, backwards, sites.size
-        place = np.argsort(sites)
-        degrees = np.diff(path.indptr)
-        tails = place[np.repeat(np.arange(n), degrees)]
-        order = np.argsort(tails, kind="stable")
-        heads, weights = place[path.heads][order], path.weights[order]
+        graph = csr_array((path.weights, path.heads, path.indptr), (n, n))[sites][:, sites]
         biases, self._n_summed = path.biases[sites], int(np.count_nonzero(path.summed))
         self._system: Any
         if cuts.size - 1 > n // gibbs.BLOCK and n <= gibbs.MOST_DENSE:
-            matrix = np.zeros((n, n))
-            matrix[tails[order], heads] = weights
-            self._system, self._tables = gibbs.dense_system(matrix, biases), None
-            self._matrix = device.put(np.pad(matrix, (0, len(self._system.biases) - n)))
+            self._system, self._tables = gibbs.dense_system(graph.toarray(), biases), None
+            self._matrix = device.put(np.pad(graph.toarray(), (0, len(self._system.biases) - n)))
         else:
-            indptr = np.concatenate([[0], np.cumsum(degrees[sites])])
-            reach = float((np.abs(biases) + np.bincount(tails[order], np.abs(weights), minlength=n)).max(initial=0.0))
-            self._system = gibbs.colour_system(cuts, indptr, heads, weights, biases, reach)
+            rows, reach = (graph.indptr, graph.indices, graph.data), (abs(graph).sum(axis=1) + np.abs(biases)).max()
+            self._system = gibbs.colour_system(cuts, *rows, biases, float(reach))
             self._tables = gibbs.colour_tables(self._system)
-            near, couplings = gibbs.neighbour_rows(indptr, heads, weights)
+            near, couplings = gibbs.neighbour_rows(*rows)
             self._near = list(zip(device.put(near, torch.int64), device.put(couplings), strict=True))
         self._width = len(self._system.biases)
         self._biases, self._base = (
@@ -123,8 +115,7 @@ class _Group:
     """Variables of which no two interact: where their tables stand, padded to equal numbers of entries and values."""
 
     def __init__(self, path: TablePath, sites: np.ndarray):
-        device = here()
-        assert device is not None
+        device = there()
         q = int(path.cardinalities[sites].max())
         values = np.minimum(np.arange(q), path.cardinalities[sites, None] - 1)
         entries = _rows(path.entries[sites], path.entries[sites + 1])
@@ -174,16 +165,14 @@ def _rows(first: np.ndarray, last: np.ndarray) -> np.ndarray:
 def _others(path: TablePath, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The other variables of each entry, and by how much each moves its place; padded with steps of zero."""
     places = _rows(path.others[entries], path.others[entries + 1])  # of entry -1 none, from the end to the beginning
-    nodes, steps = (np.append(part, 0)[places] for part in (path.nodes, path.node_strides))
-    return nodes, steps
+    return np.append(path.nodes, 0)[places], np.append(path.node_strides, 0)[places]
 
 
 class anneal_codes:
     """Walks of codes (0 .. q_i - 1)."""
 
     def __init__(self, path: TablePath, sites: np.ndarray, cuts: np.ndarray, backwards: bool):
-        device = here()
-        assert device is not None
+        device = there()
         self._device, self._backwards, n_first = device, backwards, int(path.summed.any())
         self._groups = [_Group(path, part) for part in np.split(sites, cuts[1:-1])]
         self._summed, self._kept = self._groups[:n_first], self._groups[n_first:]

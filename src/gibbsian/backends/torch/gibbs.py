@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from gibbsian.backends.device import Device, here, require_card_memory
+from gibbsian.backends.device import require_card_memory, there
 from gibbsian.backends.torch.philox import chain_words, half_logits, philox, uniforms
 
 # With more variables the matrix of couplings is large, and a dense model is not learned anyway.
@@ -56,12 +56,6 @@ def dense_system(matrix: np.ndarray, biases: np.ndarray) -> DenseSystem:
     return DenseSystem(whole, offsets, float(unit))
 
 
-def _device() -> Device:
-    device = here()
-    assert device is not None
-    return device
-
-
 def _advanced(streams: np.ndarray, n_sweeps: int) -> None:
     streams[:, 3] += np.uint64(n_sweeps)
 
@@ -73,7 +67,7 @@ def dense_sweeps(
 
     `held` says which spins are never updated, one row for each chain or one for all.
     """
-    device, n = _device(), states.shape[1]
+    device, n = there(), states.shape[1]
     width = len(system.biases)
     needed = len(states) * (width * (2.0 if held is not None and len(held) > 1 else 1.0) + 40.0) + 24.0 * width**2
     require_card_memory(needed, f"{len(states):,} chains of {n:,} variables", _INSTEAD)
@@ -92,7 +86,7 @@ def dense_sweeps(
 
 def _kernel(name: str, plain: Any) -> Any:
     """Return Triton's kernel of a name where there is Triton, else what does the same in plain torch."""
-    if not _device().has_triton:
+    if not there().has_triton:
         return plain
     from gibbsian.backends.torch import triton_gibbs
 
@@ -112,7 +106,7 @@ def _plain_dense(
     spins: Any, words: Any, system: DenseSystem, held: Any, n: int, n_sweeps: int, heat: Heat | None = None
 ) -> Any:
     """Sweep by keeping the fields, which are whole numbers, and changing them where a spin flips."""
-    device = _device()
+    device = there()
     scale: Any = system.unit if heat is None else system.unit * heat.beta
     matrix = device.put(system.matrix, torch.float64)
     fields = spins.double() @ matrix + device.put(system.biases, torch.float64)
@@ -172,7 +166,7 @@ def neighbour_rows(indptr: np.ndarray, heads: np.ndarray, weights: np.ndarray) -
 
 def colour_tables(system: ColourSystem) -> list[Any]:
     """Return neighbours, couplings and biases on the device, where they stay."""
-    device = _device()
+    device = there()
     if device.place not in system.kept:
         parts = (system.heads, system.weights, system.biases)
         system.kept[device.place] = [device.put(part, torch.int32) for part in parts]
@@ -183,7 +177,7 @@ def colour_sweeps(
     states: np.ndarray, streams: np.ndarray, system: ColourSystem, held: np.ndarray | None, n_sweeps: int
 ) -> int:
     """Sweep chains of spins colour by colour, in place; return how many flipped. `held` has a row for each chain."""
-    device, (n_chains, n) = _device(), states.shape
+    device, (n_chains, n) = there(), states.shape
     # the spins as they come, and by site beside the copy they are made from; plain torch gathers all neighbours
     copies = n_chains + 2.0 * max(16, n_chains) if device.has_triton else 17.0 * len(system.heads) * n_chains
     tables = 8.0 * system.heads.size + 4.0 * system.biases.size

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gibbsian.backends.device import here, require_card_memory
+from gibbsian.backends.device import require_card_memory, there
 
 # Fields (states x units of the other layer) at a time; a few tensors of that size are needed.
 _CELLS, _COPIES = 2**25, 4
@@ -16,8 +16,7 @@ _CELLS, _COPIES = 2**25, 4
 
 def _states(fields: np.ndarray, field_slopes: np.ndarray) -> Iterator[tuple[slice, Any, Any]]:
     """Yield places of states, their bits, the first changing fastest, and the fields that they make."""
-    device, (n_bits, n_units) = here(), field_slopes.shape
-    assert device is not None
+    device, (n_bits, n_units) = there(), field_slopes.shape
     step = max(1, min(2**n_bits, _CELLS // max(n_units, n_bits, 1)))
     require_card_memory(
         8.0 * (_COPIES * step * (n_units + n_bits) + 2**n_bits), f"summing 2^{n_bits} states", "set `device='cpu'`"
@@ -32,8 +31,7 @@ def _states(fields: np.ndarray, field_slopes: np.ndarray) -> Iterator[tuple[slic
 
 def log_weights(slopes: np.ndarray, fields: np.ndarray, field_slopes: np.ndarray) -> np.ndarray:
     """Return the log-weights of all states: what is linear in the bits, and the other layer summed out."""
-    table, device = np.empty(2 ** len(slopes)), here()
-    assert device is not None
+    table, device = np.empty(2 ** len(slopes)), there()
     linear = device.put(slopes, torch.float64)
     for part, bits, found in _states(fields, field_slopes):
         table[part] = (bits @ linear + torch.nn.functional.softplus(found, threshold=40.0).sum(dim=1)).cpu().numpy()
@@ -42,12 +40,10 @@ def log_weights(slopes: np.ndarray, fields: np.ndarray, field_slopes: np.ndarray
 
 def moments(shares: np.ndarray, fields: np.ndarray, field_slopes: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return the means of the other layer, of the bits, and of their products (bits by other)."""
-    device = here()
-    assert device is not None
-    sums: list[Any] = [0.0, 0.0, 0.0]
+    device, total = there(), torch.zeros(1)
     for part, bits, found in _states(fields, field_slopes):
         own, means = device.put(shares[part], torch.float64), found.sigmoid_()
-        weighted = bits * own[:, None]
-        for place, more in enumerate((own @ means, weighted.sum(dim=0), weighted.T @ means)):
-            sums[place] = sums[place] + more
-    return tuple(total.cpu().numpy() for total in sums)
+        left, right = (torch.nn.functional.pad(each, (1, 0), value=1.0) for each in (bits, means))
+        total = total.to(left) + (left * own[:, None]).T @ right
+    sums = total.cpu().numpy()
+    return sums[0, 1:], sums[1:, 0], sums[1:, 1:]

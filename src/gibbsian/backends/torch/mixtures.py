@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from gibbsian.backends.device import here, require_card_memory
+from gibbsian.backends.device import require_card_memory, there
 
 
 def soft_assignment(scores: Any, weights: Any) -> Any:
@@ -35,8 +35,7 @@ class Blocks(list):
 
 def share(blocks: Blocks, theta: np.ndarray, offsets: np.ndarray, hard: bool) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the free energy, the weight of each class and its sums."""
-    device = here()
-    assert device is not None
+    device = there()
     if blocks.kept is None:
         blocks.kept = _put(blocks, len(offsets))
     features, by_column, weights = blocks.kept
@@ -48,8 +47,7 @@ def share(blocks: Blocks, theta: np.ndarray, offsets: np.ndarray, hard: bool) ->
 
 def _put(blocks: Blocks, n_classes: int) -> tuple[Any, Any, Any]:
     """Put all rows there, the same by columns, and their weights."""
-    device, parts = here(), [block[0] for block in blocks]
-    assert device is not None
+    device, parts = there(), [block[0] for block in blocks]
     n_rows, dense = sum(len(block[1]) for block in blocks), isinstance(parts[0], np.ndarray)
     needed = 8.0 * (sum(part.size if dense else 6 * part.nnz for part in parts) + n_rows * 3 * n_classes)
     require_card_memory(needed, f"sharing {n_rows:,} rows among {n_classes} classes", "set `device='cpu'`")

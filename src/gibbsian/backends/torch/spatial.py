@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gibbsian.backends.device import here, require_card_memory
+from gibbsian.backends.device import require_card_memory, there
 from gibbsian.backends.numba.spatial import CROSSES, REFERENCE, SQUARES, TOTAL, Forests, Shares
 from gibbsian.backends.torch.gibbs import neighbour_rows
 
@@ -24,8 +24,7 @@ class _Counting:
     """What samples count for, on the device, and how values are folded into running sums."""
 
     def __init__(self, block: Shares):
-        device = here()
-        assert device is not None
+        device = there()
         self.shares, self.spreads = (device.put(part, torch.float64) for part in (block.shares, block.spreads))
         self.groups: Any = None
         self.closes: Any = None
@@ -57,8 +56,7 @@ class Spins:
     def __init__(
         self, spins: np.ndarray, biases: np.ndarray, couplings: np.ndarray, graph: Any, dense: bool, binary: bool
     ):
-        device = here()
-        assert device is not None
+        device = there()
         n_samples, n = spins.shape
         self._rows = max(1, _CELLS // n_samples)
         require_card_memory(
