@@ -156,10 +156,7 @@ class _Tables:
 
 
 class _DenseCost:
-    """The cost as a function of all parameters, that of the constant too, and products with its Hessian.
-
-    Tables are arrays or tensors: what is not arithmetic is asked of `tables`.
-    """
+    """The cost as a function of all parameters, that of the constant too, and products with its Hessian."""
 
     def __init__(self, problem: SpanProblem, n_tables: int) -> None:
         kernels: Any = twin("span")

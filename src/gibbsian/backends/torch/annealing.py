@@ -84,9 +84,7 @@ class anneal_spins:
 
     def fields(self, spins: Any) -> Any:
         """Return the fields that the kept spins give all sites, biases included, in float64."""
-        if self._n_summed:
-            spins = spins.clone()
-            spins[:, : self._n_summed] = 0
+        spins = torch.nn.functional.pad(spins[:, self._n_summed :], (self._n_summed, 0))
         if self._tables is None:
             return (spins.to(self._matrix.dtype) @ self._matrix).double() + self._biases
         total = self._biases.expand(spins.shape).clone()

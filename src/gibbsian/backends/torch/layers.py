@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gibbsian.backends.device import Device, here, require_card_memory
+from gibbsian.backends.device import Device, require_card_memory, there
 from gibbsian.backends.torch.layer_epochs import WORKSPACE, epoch, lacking
 from gibbsian.backends.torch.machines import Machine, as_numpy
 from gibbsian.backends.torch.repeated import Repeated, forget, kept
@@ -49,8 +49,7 @@ class Chains:
 
 def gibbs(machine: Any, values: np.ndarray, n_steps: int, rng: np.random.Generator) -> np.ndarray:
     """Draw hidden values given visible ones and back, so many times; return the visible ones."""
-    device, n_chains = here(), len(values)
-    assert device is not None
+    device, n_chains = there(), len(values)
     chains = kept(machine, (device, n_chains), lambda: Chains(machine, n_chains, device))
     return chains(values, n_steps, int(rng.integers(0, 2**63))).astype(np.asarray(values).dtype, copy=False)
 
@@ -111,13 +110,12 @@ class Walk:
 
 def walk(units: Any, weights: np.ndarray, walkers: Any, places: np.ndarray) -> np.ndarray:
     """Do what `samplers.paths.SteppedPath.walk` does; the groups of walkers become one, which stays on the device."""
-    device, there = here(), walkers.values[0]
-    assert device is not None
-    if not isinstance(there, Walk) or len(there.places) < len(places):
+    device, group = there(), walkers.values[0]
+    if not isinstance(group, Walk) or len(group.places) < len(places):
         seed = int(walkers.shared.integers(0, 2**63))
-        there = Walk(units, weights, np.concatenate(walkers.values), len(places), seed, device)
-        walkers.values = [there]
-    return there(places)
+        group = Walk(units, weights, np.concatenate(walkers.values), len(places), seed, device)
+        walkers.values = [group]
+    return group(places)
 
 
 def unit_scores(owner: Any, model: Any, values: Callable[[], np.ndarray], units: np.ndarray) -> np.ndarray | None:
@@ -126,8 +124,7 @@ def unit_scores(owner: Any, model: Any, values: Callable[[], np.ndarray], units:
     For two-valued visible units, else None. A unit that holds a probability is scored by the mean over its two values.
     The values stay on the device as long as their owner lives, where they have one.
     """
-    device = here()
-    assert device is not None
+    device = there()
     visible, hidden = (units_of(layer, device.place, device.dtype) for layer in model.tempered)
     if not visible.slope:
         return None

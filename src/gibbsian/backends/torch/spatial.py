@@ -114,6 +114,8 @@ class Spins:
             log += sum(sign * field for sign, field in zip(state, fields, strict=True))
             log += own[:, None] * np.prod(state) if len(state) == 2 else 0.0
         shares = torch.softmax(torch.stack(logs), dim=0)
-        if self._binary:
-            return shares[-1]
-        return sum(share * np.prod(state) for share, state in zip(shares, states, strict=True))
+        return (
+            shares[-1]
+            if self._binary
+            else sum(share * np.prod(state) for share, state in zip(shares, states, strict=True))
+        )

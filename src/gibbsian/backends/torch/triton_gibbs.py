@@ -12,7 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
-from gibbsian.backends.device import Device, here
+from gibbsian.backends.device import Device, there
 from gibbsian.backends.torch.gibbs import BLOCK, LANES, PADDED, ColourSystem, DenseSystem, Heat
 from gibbsian.backends.torch.graphs import replayed
 
@@ -98,8 +98,7 @@ def dense_sweeps(
     spins: Any, words: Any, system: DenseSystem, held: Any, n: int, n_sweeps: int, heat: Heat | None = None
 ) -> Any:
     """Sweep spins on a dense graph, in place; return the flips."""
-    device = here()
-    assert device is not None
+    device = there()
     width, n_chains = spins.shape[1], len(spins)
     if device.place not in system.kept:
         system.kept[device.place] = _dense_tables(device, system)
@@ -193,8 +192,7 @@ def colour_sweeps(
     Inside, groups of chains stand apart, and in each the spins of a site stand together: a program reads and writes
     whole vectors, and those that run at a time share what they read.
     """
-    device = here()
-    assert device is not None
+    device = there()
     (n_chains, n), (heads, weights, biases) = spins.shape, tables
     chains = min(_MOST_CHAINS, max(16, triton.next_power_of_2(n_chains)))
     groups, sites = triton.cdiv(n_chains, chains), _TILE // chains
