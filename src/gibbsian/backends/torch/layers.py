@@ -32,7 +32,7 @@ class Chains:
             machine.tempered, biases, device.put(machine.weights), device, scale=1.0 / machine.temperature
         )
         (self.values, self.other), (self.back, self.products) = (self.machine.empty(n_chains) for _ in range(2))
-        self.run = Repeated(self._step, self.machine.stream.clock, [self.values])
+        self.run = Repeated(self._step, self.machine.stream.clock)
 
     def __call__(self, values: np.ndarray, n_steps: int, seed: int) -> np.ndarray:
         """Return visible values some steps later."""
@@ -72,7 +72,7 @@ class Walk:
         self.values.copy_(torch.from_numpy(values))
         self.linear = self.machine.lower.linear(self.values)
         self.sums = torch.zeros_like(self.linear)
-        self.run = Repeated(self._step, self.machine.stream.clock, [self.values, self.linear, self.sums])
+        self.run = Repeated(self._step, self.machine.stream.clock)
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
         """Go through places and return what the log-weights take up on the way."""
