@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import fields, replace
 from typing import Any
 
@@ -43,26 +44,28 @@ def lowered(state: Any) -> Any:
 
 
 class Shift:
-    """What `models.centring` adds to biases, or its transpose: couplings of pairs as a matrix, times the mean."""
+    """What `models.centring` adds to biases, or its transpose; sums over the pairs of a variable are made in order."""
 
     def __init__(self, pairs: np.ndarray, mean: np.ndarray, transposed: bool = False):
         device = here()
         assert device is not None
-        self.pairs = tuple(device.put(end, torch.int64) for end in pairs)
-        self.mean, self.transposed = put(mean), transposed
+        order = np.argsort(pairs, axis=None, kind="stable")
+        self.pairs, self.mean, self.transposed = device.put(pairs, torch.int64), put(mean), transposed
+        self.numbers = device.put(order % pairs.shape[1], torch.int64)
+        self.others = device.put(pairs[::-1].ravel()[order], torch.int64)
+        self.counts = device.put(np.bincount(pairs.ravel(), minlength=len(mean)), torch.int64)
 
     @property
     def T(self) -> Shift:
         """The transpose."""
-        turned = Shift.__new__(Shift)
-        turned.pairs, turned.mean, turned.transposed = self.pairs, self.mean, not self.transposed
+        turned = copy(self)
+        turned.transposed = not self.transposed
         return turned
 
     def __matmul__(self, vector: Any) -> Any:
-        (i, j), mean, n = self.pairs, self.mean, len(self.mean)
-        biases, couplings = vector[:n], vector[n:]
+        (i, j), mean = self.pairs, self.mean
+        biases, couplings = vector[: len(mean)], vector[len(mean) :]
         if self.transposed:
             return torch.cat([biases, couplings + biases[i] * mean[j] + biases[j] * mean[i]])
-        matrix = vector.new_zeros(n, n)
-        matrix[i, j] = couplings
-        return torch.cat([biases + matrix @ mean + mean @ matrix, couplings])
+        terms = couplings[self.numbers] * mean[self.others]
+        return torch.cat([biases + torch.segment_reduce(terms, "sum", lengths=self.counts), couplings])
