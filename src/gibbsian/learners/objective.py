@@ -96,7 +96,7 @@ class ObjectiveLearner(WithPrior):
         origin, near = present_means(data), None
         centred = replace(plain, centring=model.centred(origin, l1=bool(l1.any())))
         if not ((data.has_missing and completed is None) or model.n_hidden or l1.any()):
-            mean = shrunk_means(model, data)
+            mean = shrunk_means(model, data, origin)
             near = model.independent(mean)
         if near is None:
             return centred, model.theta

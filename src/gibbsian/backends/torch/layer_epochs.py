@@ -31,8 +31,8 @@ from gibbsian.backends.torch.machines import PHASES, Machine, as_numpy
 from gibbsian.backends.torch.repeated import Repeated, kept
 from gibbsian.backends.torch.units import fused, refused
 
-# What matrix products take besides on a card: workspaces of three handles and a little more, as measured on an H200.
-WORKSPACE = 7 * 2**24
+# What matrix products take besides on a card: six workspaces of 32 MiB, as measured on an H200.
+WORKSPACE = 6 * 2**25
 # Rows of sums in both factors of the product.
 _SUMS = 4
 # Rows that are encoded at a time.

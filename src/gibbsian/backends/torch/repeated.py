@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-# Steps before the first graph, and those that one graph makes: replays have a gap of a microsecond or two between them.
-FIRST, UNROLLED = 3, 10
+# Steps that one graph makes: replays have a gap of a microsecond or two between them; and most that need none.
+UNROLLED, ALONE = 10, 19
 _KEPT: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
@@ -34,21 +34,21 @@ def forget(owner: Any) -> None:
 class Repeated:
     """A step of tensors that stay in place, called with its number, counted from the one that the clock shows.
 
-    On a card the first few are made one by one, which compiles what they need: fewer are not worth a graph.
+    On a card the first ones are made one by one, which compiles what they need: few are not worth a graph.
     """
 
     def __init__(self, step: Callable[[int], None], clock: Any):
-        self.step, self.clock, self.n_alone = step, clock, FIRST if clock.is_cuda else math.inf
+        self.step, self.clock, self.n_alone = step, clock, ALONE if clock.is_cuda else math.inf
         self.graphs: dict[int, Any] = {}
 
     def __call__(self, n_steps: int) -> None:
         """Make so many steps."""
-        alone = int(min(n_steps, self.n_alone))
-        for _ in range(alone):
-            self._steps(1)
-        self.n_alone -= alone
-        many, rest = divmod(n_steps - alone, UNROLLED)
+        many, rest = divmod(n_steps, UNROLLED)
         for length in [UNROLLED] * many + [1] * rest:
+            if length <= self.n_alone:
+                self.n_alone -= length
+                self._steps(length)
+                continue
             with torch.cuda.device(self.clock.device):
                 if length not in self.graphs:
                     self.graphs[length] = self._captured(length)

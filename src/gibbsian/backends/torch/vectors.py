@@ -44,16 +44,20 @@ def lowered(state: Any) -> Any:
 
 
 class Shift:
-    """What `models.centring` adds to biases, or its transpose; sums over the pairs of a variable are made in order."""
+    """What `models.centring` adds to biases, or its transpose: a row for each variable, of all pairs that it is in."""
 
     def __init__(self, pairs: np.ndarray, mean: np.ndarray, transposed: bool = False):
         device = here()
         assert device is not None
-        order = np.argsort(pairs, axis=None, kind="stable")
         self.pairs, self.mean, self.transposed = device.put(pairs, torch.int64), put(mean), transposed
-        self.numbers = device.put(order % pairs.shape[1], torch.int64)
-        self.others = device.put(pairs[::-1].ravel()[order], torch.int64)
-        self.counts = device.put(np.bincount(pairs.ravel(), minlength=len(mean)), torch.int64)
+        flat, n_pairs = self.pairs.ravel(), pairs.shape[1]
+        order, counts = torch.argsort(flat, stable=True), torch.bincount(flat, minlength=len(mean))
+        own = flat[order]
+        column = torch.arange(2 * n_pairs, device=own.device) - (counts.cumsum(0) - counts)[own]
+        self.numbers = flat.new_zeros(len(mean), int(counts.max()))
+        self.means = self.mean.new_zeros(self.numbers.shape)
+        self.numbers[own, column] = order % n_pairs
+        self.means[own, column] = self.mean[self.pairs.flip(0).ravel()[order]]
 
     @property
     def T(self) -> Shift:
@@ -67,5 +71,4 @@ class Shift:
         biases, couplings = vector[: len(mean)], vector[len(mean) :]
         if self.transposed:
             return torch.cat([biases, couplings + biases[i] * mean[j] + biases[j] * mean[i]])
-        terms = couplings[self.numbers] * mean[self.others]
-        return torch.cat([biases + torch.segment_reduce(terms, "sum", lengths=self.counts), couplings])
+        return torch.cat([biases + (couplings[self.numbers] * self.means).sum(dim=1), couplings])
