@@ -100,6 +100,19 @@ def there() -> Device:
     return device
 
 
+def library_of(array: Any) -> Any:
+    """Return the library whose functions take an array: NumPy, or PyTorch where it is a tensor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.backends.device import library_of
+    >>> library_of(np.zeros(2)).__name__
+    'numpy'
+    """
+    return np if isinstance(array, np.ndarray) else importlib.import_module("torch")
+
+
 def rounding() -> float:
     """Return the relative noise of what kernels compute here, below which no difference can be seen."""
     device = _HERE.get()

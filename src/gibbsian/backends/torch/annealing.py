@@ -38,7 +38,7 @@ def _walked(betas: np.ndarray, state: list[Any], weigh: Any, sweep: Any, backwar
         if not backwards:
             sweep(*state, new)
 
-    Repeated(step, number, [*state, increases])(len(betas) - 1)
+    Repeated(step, number)(len(betas) - 1)
     return increases.cpu().numpy()
 
 

@@ -34,12 +34,14 @@ class PairMetric:
         )
         self._ends = tuple(device.put(end, torch.int64) for end in metric.graph.edges.T)
 
-    def __call__(self, gradient: np.ndarray) -> np.ndarray:
-        """Return the step along a gradient."""
-        return self.on_card(self._device.put(gradient, torch.float64)).cpu().numpy()
+    def on_device(self, twins: Any) -> PairMetric:
+        """Return the metric itself, which takes tensors too."""
+        return self
 
-    def on_card(self, gradient: Any) -> Any:
-        """Return the step along a gradient that is a tensor there."""
+    def __call__(self, gradient: Any) -> Any:
+        """Return the step along a gradient, an array or a tensor there."""
+        if isinstance(gradient, np.ndarray):
+            return self(self._device.put(gradient, torch.float64)).cpu().numpy()
         n_biases = gradient.numel() - self._ends[0].numel()
         biases = gradient[:n_biases]
         slopes = torch.zeros_like(self._divisors)

@@ -32,7 +32,7 @@ class Chains:
             machine.tempered, biases, device.put(machine.weights), device, scale=1.0 / machine.temperature
         )
         (self.values, self.other), (self.back, self.products) = (self.machine.empty(n_chains) for _ in range(2))
-        self.run = Repeated(self._step, self.machine.stream.clock, [self.values])
+        self.run = Repeated(self._step, self.machine.stream.clock)
 
     def __call__(self, values: np.ndarray, n_steps: int, seed: int) -> np.ndarray:
         """Return visible values some steps later."""
@@ -54,6 +54,13 @@ def gibbs(machine: Any, values: np.ndarray, n_steps: int, rng: np.random.Generat
     return chains(values, n_steps, int(rng.integers(0, 2**63))).astype(np.asarray(values).dtype, copy=False)
 
 
+def path_machine(units: Any, weights: np.ndarray, n_rows: int, device: Device, **settings: Any) -> Machine:
+    """Return the machine at the end of a path, with the independent units that it begins at."""
+    _require_memory(weights.shape, n_rows, device)
+    biases, base = [device.put(side.biases) for side in units], [device.put(side.base) for side in units]
+    return Machine([side.layer for side in units], biases, device.put(weights), device, base, **settings)
+
+
 class Walk:
     """Walkers between independent units and a machine, which stay on a device from stretch to stretch.
 
@@ -61,17 +68,14 @@ class Walk:
     """
 
     def __init__(self, units: Any, weights: np.ndarray, values: np.ndarray, n_places: int, seed: int, device: Device):
-        _require_memory(weights.shape, len(values), device)
         self.seed, self.n_stretches = seed, 0
         self.places = torch.zeros(n_places, dtype=torch.float64, device=device.place)
-        biases, base = [device.put(side.biases) for side in units], [device.put(side.base) for side in units]
-        layers = [side.layer for side in units]
-        self.machine = Machine(layers, biases, device.put(weights), device, base, places=self.places, along=True)
+        self.machine = path_machine(units, weights, len(values), device, places=self.places, along=True)
         (self.values, self.other), (self.back, self.products) = (self.machine.empty(len(values)) for _ in range(2))
         self.values.copy_(torch.from_numpy(values))
         self.linear = self.machine.lower.linear(self.values)
         self.sums = torch.zeros_like(self.linear)
-        self.run = Repeated(self._step, self.machine.stream.clock, [self.values, self.linear, self.sums])
+        self.run = Repeated(self._step, self.machine.stream.clock)
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
         """Go through places and return what the log-weights take up on the way."""

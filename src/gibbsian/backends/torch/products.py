@@ -5,7 +5,7 @@ On a sparse graph the matrix has a row for each place among the neighbours of a 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ import torch
 from gibbsian.backends.device import here, require_card_memory
 from gibbsian.backends.flip_layout import FlipLayout
 from gibbsian.backends.torch import flip_losses
-from gibbsian.backends.torch.graphs import Replayed
 
 # Cells of a block of rows: rows of one block are kept as numbers, those of several as bytes that become numbers.
 BLOCK_CELLS = 2**28
@@ -36,6 +35,8 @@ class FlipLoss:
     left_out : ndarray, optional
         Flips that do not count.
     """
+
+    takes_tensors: ClassVar[bool] = True
 
     def __init__(self, layout: FlipLayout, shares: np.ndarray, kernel: str, left_out: np.ndarray | None = None):
         device = here()
@@ -67,7 +68,6 @@ class FlipLoss:
         self._absent = counts >= device.put(layout.cardinalities, torch.int64).unsqueeze(1)
         self._numbers = self._as_numbers(self._codes) if self._rows == n_rows else None
         self._scale = device.put(layout.gap / layout.temperature)
-        self._replayed = Replayed(device, self.on_card)
         self._fused = None
         if device.has_triton and left_out is None and not layout.one_hot:
             from gibbsian.backends.torch import triton_losses
@@ -150,9 +150,12 @@ class FlipLoss:
         table.copy_(costs.mul_(-scale)).scatter_add_(2, present, -costs.sum(dim=2, keepdim=True))
         return answer
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return value and gradient."""
-        return self._replayed(theta)
+    def __call__(self, theta: Any) -> tuple[Any, Any]:
+        """Return value and gradient: of an array as a number and an array, of a tensor there as tensors."""
+        if not isinstance(theta, np.ndarray):
+            return self.on_card(theta)
+        value, gradient = self.on_card(self._device.put(theta, torch.float64))
+        return float(value), gradient.cpu().numpy()
 
     def on_card(self, theta: Any) -> tuple[Any, Any]:
         """Return value and gradient as tensors there, of parameters that are there."""

@@ -14,7 +14,7 @@ import triton.language as tl
 
 from gibbsian.backends.device import Device, there
 from gibbsian.backends.torch.gibbs import BLOCK, LANES, PADDED, ColourSystem, DenseSystem, Heat
-from gibbsian.backends.torch.graphs import replayed
+from gibbsian.backends.torch.repeated import Repeated
 
 # Chains side by side in a program, of a dense graph and at most of a sparse one; spins of its sites at a time.
 _CHAINS, _MOST_CHAINS, _TILE = 64, 256, 2048
@@ -141,11 +141,11 @@ def _digits(whole: Any) -> Any:
     return torch.stack([(rest - middle) // 128, middle, low]).to(torch.int8).contiguous()
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["ahead"])
 def _colour(
     spins, words, heads, weights, biases, held, sweep_number, flips, n_chains, stride, n, n_rows, first, last, unit,
-    pull, HELD: tl.constexpr, HEATED: tl.constexpr, DEGREE: tl.constexpr, SITES: tl.constexpr, CHAINS: tl.constexpr,
-    LANES: tl.constexpr,
+    ahead, pull, HELD: tl.constexpr, HEATED: tl.constexpr, DEGREE: tl.constexpr, SITES: tl.constexpr,
+    CHAINS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     tile = tl.program_id(0)
     lane = tl.arange(0, CHAINS)[None, :]
@@ -155,7 +155,7 @@ def _colour(
     k1 = tl.load(words + stride + chain).to(tl.uint32)
     c2 = tl.load(words + 2 * stride + chain).to(tl.uint32)
     c3 = tl.load(words + 3 * stride + chain).to(tl.uint32)
-    sweep = tl.load(words + 4 * stride + chain).to(tl.uint32) + tl.load(sweep_number).to(tl.uint32)
+    sweep = tl.load(words + 4 * stride + chain).to(tl.uint32) + (tl.load(sweep_number) + ahead).to(tl.uint32)
     group, within = tile // (LANES // SITES), (tile % (LANES // SITES)) * SITES + tl.arange(0, SITES)
     drawn = _philox((first + group * LANES + within)[:, None].to(tl.uint32), sweep, c2, c3, k0, k1)
     scale = -2.0 * tl.load(unit)
@@ -212,16 +212,15 @@ def colour_sweeps(
     flips = torch.zeros(groups * max([1, *(grid[0] for grid in grids)]), dtype=torch.int64, device=spins.device)
     unit = device.put(system.unit, torch.float32) if heat is None else system.unit * heat.beta
 
-    def sweep() -> None:
+    def sweep(ahead: int) -> None:
         for grid, (first, last) in zip(grids, spans, strict=True):
             _colour[grid](
                 turned, keys, heads, weights, biases, stays, number, flips, n_chains, stride, n, heads.shape[1], first,
-                last, unit, unit if heat is None else heat.pull,
+                last, unit, ahead, unit if heat is None else heat.pull,
                 HELD=held is not None, HEATED=heat is not None, DEGREE=len(heads), SITES=sites, CHAINS=chains,
                 LANES=LANES,
             )  # fmt: skip
-        number.add_(1)
 
-    replayed(device, sweep, n_sweeps)
+    Repeated(sweep, number)(n_sweeps)
     spins.copy_(turned.transpose(1, 2).reshape(stride, n)[:n_chains])
     return flips.sum()
