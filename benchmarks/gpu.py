@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+import triton
 
 import gibbsian as gb
 import gpu_layers
@@ -175,11 +176,10 @@ def evaluation(device: Device, n: int, n_rows: int) -> tuple[float, float, float
             torch.mm(x, matrix, out=fields)
             torch.mm(x.T, fields)
 
-    repeats = 3 if n > 1000 else 20
-    whole = wall(lambda: function(theta), repeats)
+    repeats, there = 3 if n > 1000 else 20, device.put(theta, torch.float64)
     return (
-        seconds(function._replayed._graph.replay, repeats),
-        whole,
+        without_launches(lambda: function(there), 1 if n > 1000 else 20),
+        wall(lambda: function(theta), repeats),
         seconds(plain, repeats) * n_rows / rows / -(-n_rows // rows),
     )
 
@@ -272,11 +272,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(WORKS)}; all by default")
     parser.add_argument("--out", help="write the table there, in Markdown")
+    parser.add_argument("--commit", help="which one is measured, where that is no repository")
     chosen = parser.parse_args()
     found = subprocess.run(
         ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True
     )
-    place = f"{found.stdout.strip()}; torch {torch.__version__}; gibbsian {gb.__version__}"
+    commit = (
+        chosen.commit or subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout
+    )
+    place = f"{found.stdout.strip()}; torch {torch.__version__}; triton {triton.__version__}; commit {commit.strip()}"
     print(place, flush=True)
     figures: list[Figure] = []
     with on_device("cuda") as device:

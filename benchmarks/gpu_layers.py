@@ -48,14 +48,14 @@ class Clock(Callback):
 
 
 def epoch_seconds(batch_size: int, n_hidden: int = N_HIDDEN, n_epochs: int = 20) -> float:
-    """Best seconds of an epoch, centred, with what is watched, from the end of one to that of the next."""
+    """Median seconds of an epoch, centred, with what is watched, from the end of one to that of the next."""
     data, clock = rows(), Clock()
     learner = Minibatch(max_iter=n_epochs, batch_size=batch_size, learning_rate=0.01, dtype="float32")
     blank = RestrictedModel.build(BinaryLayer(N_VISIBLE), BinaryLayer(n_hidden))
     start = learner.start(blank, data, np.random.default_rng(0))
     with on_device("cuda"):
         run(learner, start, data, 0, [*learner.monitors(data, None), clock], max_iter=n_epochs)
-    return float(np.diff(clock.times).min())
+    return float(np.median(np.diff(clock.times)))
 
 
 def annealing_ratio(n_betas: int = 10_000, n_walkers: int = 1000) -> float:

@@ -249,11 +249,22 @@ def page(found: list[Work], known: dict[str, str], troubles: dict[str, str], cur
         lines.append(f"| {work.title} | {1e3 * seconds['ours']:.3g} ms | {ratio:.2g} | {work.what_limits} | {peers} |")
     if troubles:
         lines += ["", "Not measured:", "", *(f"- {peer}: {reason}" for peer, reason in troubles.items())]
-    lines += ["", "On a card: [gpu.md](gpu.md). On a cluster: [cluster.md](cluster.md)."]
+    lines += [
+        "",
+        "On a card, as [gpu.md](gpu.md) has it with words; on a cluster: [cluster.md](cluster.md).",
+        "",
+        *_on_a_card(),
+    ]
     lines += ["", "## How cost grows", "", "One thread; dashed lines have the slope that the work itself has.", ""]
     for curve in curves:
         lines += [f"![{curve.title}](pictures/{curve.file})", "", f"{curve.title}: {curve.words()}.", ""]
     return "\n".join(lines)
+
+
+def _on_a_card() -> list[str]:
+    """The table that `gpu.py` printed, with card, driver and commit."""
+    written = (DOCS / "gpu.md").read_text().splitlines()
+    return [line for line in written if line.startswith(("|", "NVIDIA"))]
 
 
 def main(environment: Path, quick: bool, peers: bool) -> None:

@@ -202,6 +202,10 @@ class MissingValuesWarning(GibbsianWarning):
     """Rows or cells were left out because they carry no information."""
 
 
+class DeviceWarning(GibbsianWarning):
+    """A fit that was asked for on a device runs on the CPU."""
+
+
 class FontWarning(GibbsianWarning):
     """No font of this machine has some letters of a picture."""
 

@@ -4,6 +4,8 @@ Models and learners never see a device. An estimator opens `on_device` around wh
 bind data to kernels ask once for a `twin`: the module of `backends.torch` with the names and the contract of the one of
 `backends.numba`, or None on the CPU. Data stay where the twin put them until the fit is over. Threads of the pool see
 the CPU: what they are given is bound before.
+
+Work without a twin runs on the CPU, and a fit none of whose kernels has one says so, unless ``device="auto"``.
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.errors import ArgumentError, DeviceWarning, TooExpensiveError, notify
 from gibbsian.resources import format_bytes, require_memory
 
 PRECISIONS = ("auto", "float64", "float32", "tf32")
@@ -26,6 +28,8 @@ PRECISIONS = ("auto", "float64", "float32", "tf32")
 USABLE_CARD_SHARE = 0.95
 # Relative noise of sums of many terms in each precision.
 _ROUNDING = {"float64": 1e-14, "float32": 1e-7, "tf32": 1e-5}
+# Twins that help a fit whose own kernels may have none.
+_HELPERS = ("conditioning", "lbfgs", "vectors")
 _NAMES = "set `device='cpu'`; a card is cuda or cuda:1, PyTorch on the CPU torch, and auto a card where there is one"
 
 
@@ -39,10 +43,13 @@ class Device:
         PyTorch's name of it: ``"cpu"`` or ``"cuda:0"``.
     precision : {"float64", "float32", "tf32"}
         What most numbers are; long sums are float64 in each.
+    asked : set of str
+        Twins that were asked for, helpers aside.
     """
 
     place: str
     precision: str
+    asked: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def is_card(self) -> bool:
@@ -86,6 +93,26 @@ def here() -> Device | None:
     return _HERE.get()
 
 
+def there() -> Device:
+    """Return the device that a twin works on; on the CPU none is asked for."""
+    device = _HERE.get()
+    assert device is not None
+    return device
+
+
+def library_of(array: Any) -> Any:
+    """Return the library whose functions take an array: NumPy, or PyTorch where it is a tensor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.backends.device import library_of
+    >>> library_of(np.zeros(2)).__name__
+    'numpy'
+    """
+    return np if isinstance(array, np.ndarray) else importlib.import_module("torch")
+
+
 def rounding() -> float:
     """Return the relative noise of what kernels compute here, below which no difference can be seen."""
     device = _HERE.get()
@@ -101,7 +128,21 @@ def twin(name: str) -> Any:
     >>> twin("flip_losses") is None
     True
     """
-    return None if _HERE.get() is None else importlib.import_module(f"gibbsian.backends.torch.{name}")
+    device = _HERE.get()
+    if device is None:
+        return None
+    device.asked.update({name}.difference(_HELPERS))
+    return importlib.import_module(f"gibbsian.backends.torch.{name}")
+
+
+def left_to_cpu(reason: str) -> None:
+    """Say once that a fit that was asked for on a device runs on the CPU; where that may be, say nothing."""
+    device = _HERE.get()
+    if device is None or not device.asked.isdisjoint(("cpu", "auto")):
+        return
+    device.asked.add("cpu")
+    name = device.place if device.is_card else "torch"
+    notify(DeviceWarning(f"{reason}; this fit runs on the CPU", "set `device='cpu'`", argument="device", value=name))
 
 
 def resolved(name: Any, precision: str = "auto") -> Device | None:
@@ -153,6 +194,7 @@ def on_device(name: str, precision: str = "auto") -> Iterator[Device | None]:
         finally:
             _HERE.reset(token)
         return
+    device.asked.update({name}.intersection(("auto",)))
     token, matmul = _HERE.set(device), device.torch.backends.cuda.matmul
     before, matmul.allow_tf32 = matmul.allow_tf32, device.precision == "tf32"
     try:

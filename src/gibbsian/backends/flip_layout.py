@@ -29,6 +29,8 @@ class FlipLayout(NamedTuple):
         The row and the column of the matrix of each coupling.
     tied : bool
         Whether a coupling also stands at its mirror image.
+    sparse : bool, default False
+        Whether few entries of the matrix are couplings.
     """
 
     codes: np.ndarray
@@ -42,6 +44,7 @@ class FlipLayout(NamedTuple):
     sources: np.ndarray
     targets: np.ndarray
     tied: bool
+    sparse: bool = False
 
     @property
     def n_columns(self) -> int:

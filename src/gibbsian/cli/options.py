@@ -15,7 +15,11 @@ TABLE_FORMATS = (".csv", ".tsv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zst", "
 PICTURES = (".png", ".svg", ".pdf")
 PATH = click.Path(path_type=Path)
 
-model_file = click.argument("model", type=PATH, metavar="MODEL")
+WHERE = "gibbsian.where"
+_DEVICES = {
+    "device": "Where kernels run: cpu, cuda, cuda:1, torch, auto.",
+    "precision": "Numbers on a card, as in fit.",
+}
 data_file = click.argument("data", type=PATH, metavar="DATA")
 json = click.option("--json", is_flag=True, help="Print JSON on stdout and nothing else there.", cls=BriefOption)
 quiet = click.option("--quiet", "-q", is_flag=True, help="Print errors and warnings only.", cls=BriefOption)
@@ -44,6 +48,17 @@ _safe_csv = click.option(
     callback=lambda ctx, param, given: ctx.meta.update({SAFE_CSV: given}),
     help="Put a ' before text that begins with = + - @, which spreadsheets would run as a formula.",
 )
+
+
+def model_file(command: Any) -> Any:
+    """Give a command the model file that it asks, and the flags that say where it computes."""
+
+    def keep(ctx: click.Context, param: Any, given: str | None) -> None:
+        ctx.meta.setdefault(WHERE, {}).update({} if given is None else {param.name: given})
+
+    for name, text in reversed(_DEVICES.items()):
+        command = click.option(f"--{name}", metavar="NAME", help=text, expose_value=False, callback=keep)(command)
+    return click.argument("model", type=PATH, metavar="MODEL")(command)
 
 
 def out_table(command: Any) -> Any:
@@ -106,9 +121,15 @@ def reading(command: Any) -> Any:
 
 
 def load_model(path: Path, seed: int | None = None) -> Any:
-    """Read a model file of any kind; from now on the first compilation is announced."""
+    """Read a model file of any kind; from now on kernels run on its device, and a first compilation is announced."""
+    from gibbsian.backends.device import on_device
     from gibbsian.cli.compilation import announce_compilation
     from gibbsian.estimators import load
+    from gibbsian.settings import check_value, settings_of
 
     announce_compilation()
-    return load(path).set_params(random_state=seed)
+    ctx = click.get_current_context()
+    machine = load(path).set_params(random_state=seed, **ctx.meta.get(WHERE, {}))
+    check_value("precision", machine.precision, settings_of(type(machine))["precision"])
+    ctx.with_resource(on_device(machine.device, machine.precision))
+    return machine

@@ -80,11 +80,13 @@ def _is_model(path: Path) -> bool:
 
 def _loaded(ctx: click.Context, path: Path, data: Path | None, seed: int | None) -> tuple[Any, Any]:
     """Return the machine of a file, and rows in its coding."""
-    known = {"source", "out", "data", "seed", "json", "quiet"}
+    where = {name: ctx.params[name] for name in ("device", "precision") if ctx.params.get(name)}
+    known = {"source", "out", "data", "seed", "json", "quiet", *where}
     given = [name for name in ctx.params if name not in known and ctx.get_parameter_source(name) != DEFAULT]
     if given:
         flag = f"--{given[0].replace('_', '-')}"
         raise ArgumentError(f"{flag} is for a fit, and {path} holds a model already", "leave it out")
+    ctx.meta[options.WHERE] = where
     machine = options.load_model(path, seed)
     return machine, None if data is None else machine.read(data)
 

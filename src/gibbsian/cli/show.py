@@ -47,13 +47,11 @@ def show(
     json: bool,
 ) -> None:
     """Describe a model: coding, columns, provenance, convergence, and its strongest parameters by name."""
-    from gibbsian.estimators import load
-
     if picture is None and (draw or shape or layout):
         raise ArgumentError("--draw, --layout and --shape belong to a picture", "add --picture FILE")
     check_target(picture, options.PICTURES, "--picture")
     check_distinct(model=model, picture=picture)
-    machine = load(model).set_params(random_state=seed)
+    machine = options.load_model(model, seed)
     kind = machine.registered_name
     found = None if method is None else machine.log_partition(method)
     tables = machine.tables(top)

@@ -188,15 +188,18 @@ def mean_statistics(model: Model, data: Dataset) -> np.ndarray:
     return data.averaged(lambda part: model.mean_statistics(part.states, part.weights))
 
 
-def shrunk_means(model: Model, data: Dataset) -> np.ndarray:
-    """Return the means of the columns with two more rows spread over all values, so that none has a single value."""
+def shrunk_means(model: Model, data: Dataset, means: np.ndarray | None = None) -> np.ndarray:
+    """Return the means of the columns with two more rows spread over all values, so that none has a single value.
+
+    `means` are those of the present cells, where they are known.
+    """
     domain: Any = model.domain
     total = data.total_weight
     middle = (domain.low + domain.high) / 2 if domain.two_valued else 0.0
     if isinstance(domain, Categories):
         sizes = domain.cardinalities(data.n_variables)
         middle = np.repeat(1.0 / sizes, sizes)
-    return (total * present_means(data) + 2.0 * middle) / (total + 2.0)
+    return (total * (present_means(data) if means is None else means) + 2.0 * middle) / (total + 2.0)
 
 
 def from_spins(model: PairwiseModel, spins: np.ndarray) -> np.ndarray:

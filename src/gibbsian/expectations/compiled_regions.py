@@ -114,23 +114,23 @@ class PairwisePlan(_CompiledPlan):
 
     def statistics(self, model: PairwiseModel, samples: Samples) -> Estimate:
         """Return the expected statistics, averaged over the samples."""
-        if (twins := twin("spatial")) is not None and self.nodes is None and model.is_dense:
-            spin, _ = model.to_domain(SPIN)
-            if np.abs(spin.natural_couplings).max(initial=0.0) <= twins.LARGE:
-                return self._on_device(model, spin, samples, twins)
+        if (twins := twin("spatial")) is not None and not isinstance(self.rule, ForestAround):
+            return self._on_device(model, samples, twins)
         node_kernel, pair_kernel = self._kernels()
         parts = [Part(pair_kernel, slice(model.n_biases, model.theta.size))]
         if model.bias:
             parts.insert(0, Part(node_kernel, slice(0, model.n_biases)))
         return integrate(samples, model, _Preparation(model, samples.states), parts)
 
-    def _on_device(self, model: PairwiseModel, spin: PairwiseModel, samples: Samples, twins: Any) -> Estimate:
-        """Return what `statistics` returns where every target is its own region."""
-        sums = samples.running_sums(model.theta.size)
+    def _on_device(self, model: PairwiseModel, samples: Samples, twins: Any) -> Estimate:
+        """Return what `statistics` returns where regions are targets, alone or with independent neighbours."""
+        sums, (spin, _) = samples.running_sums(model.theta.size), model.to_domain(SPIN)
         ((_, shares),) = samples.blocks(samples.n_samples)
         spins = np.where(samples.states == model.domain.high, 1, -1).astype(np.int8)
-        system = (spin.coupling_matrix / spin.temperature, spin.natural_biases, self.graph.edges, spins, shares)
-        twins.first_order(sums, *system, model.domain == BINARY, model.n_biases)
+        parts = (spin.natural_biases, spin.natural_couplings, self.graph, model.is_dense, model.domain == BINARY)
+        there = twins.Spins(spins, *parts)
+        there.integrate(sums[: model.n_biases], self.nodes or _alone(np.arange(model.n_biases)[:, None]), shares)
+        there.integrate(sums[model.n_biases :], self.pairs or _alone(self.graph.edges), shares)
         return Estimate(*samples.summarise(sums))
 
     def _kernels(self) -> tuple[Kernel, Kernel]:
@@ -146,6 +146,12 @@ def _over(regions: Any, kernel: Callable[..., None]) -> Kernel:
     return lambda first, last, *rest: kernel(first, last, regions, *rest)
 
 
+def _alone(targets: np.ndarray) -> kernels.Forests:
+    """Targets that are their own regions: single variables, or all edges in their order."""
+    own = np.arange(len(targets)) if targets.shape[1] == 2 else np.full(len(targets), -1)
+    return kernels.Forests(targets, own, np.zeros(len(targets) + 1, np.int64), *[np.empty(0, np.int64)] * 5)
+
+
 def _regions(
     graph: Graph, rule: RegionRule, targets: np.ndarray, strengths: np.ndarray
 ) -> tuple[kernels.Forests, bool]:
@@ -157,8 +163,7 @@ def _regions(
         starts, members, tied = independent_sets(graph, targets, strengths)
     pointers, nodes = csr_targets(targets)
     layout = region_kernels.rooted(*graph.csr, pointers, nodes, starts, members)
-    own = np.arange(len(targets)) if targets.shape[1] == 2 else np.full(len(targets), -1)
-    return kernels.Forests(np.ascontiguousarray(targets), own, starts, *layout), bool(tied)
+    return kernels.Forests(np.ascontiguousarray(targets), _alone(targets).own, starts, *layout), bool(tied)
 
 
 class _Preparation:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.backends.numba import layer_sums as kernels
 from gibbsian.backends.parallel import WORTH_THREADS, map_in_order
 from gibbsian.models.layers import BinaryLayer, Layer
@@ -127,6 +128,8 @@ class TwoValuedTable:
     # -- answers ----------------------------------------------------------------------------------------------------
     def log_weights(self) -> np.ndarray:
         """Return the log-weights of all states, the first unit changing fastest."""
+        if (twins := twin("layer_sums")) is not None:
+            return self.constant + twins.log_weights(self.slopes, self.fields, self.field_slopes)
         bits_high, bits_low = self._bits
         linear_high = self.constant + bits_high @ self.slopes[self.n_low :]
         linear_low = bits_low @ self.slopes[: self.n_low]
@@ -149,6 +152,8 @@ class TwoValuedTable:
 
         `shares` are the probabilities of the states.
         """
+        if (twins := twin("layer_sums")) is not None:
+            return self._in_values(*twins.moments(shares, self.fields, self.field_slopes))
         shares = shares.reshape(self._shape)
         bits_high, bits_low = self._bits
         calm, wild = self._split()

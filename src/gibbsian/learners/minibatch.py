@@ -6,13 +6,14 @@ restricted machine, a mean-field posterior less chains for a deep Boltzmann mach
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.backends.device import twin
+from gibbsian.backends.device import left_to_cpu, on_device, twin
 from gibbsian.backends.numba import layers as kernels
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import without_hidden
@@ -89,6 +90,7 @@ class MinibatchProblem:
     phase: str
     smooth: SmoothPenalty
     corners: np.ndarray
+    stays: bool = False  # on the CPU, whatever the device
 
     def here(self, progress: MinibatchProgress) -> Any:
         """Return the model as learning has it, in its own units."""
@@ -246,9 +248,11 @@ class Minibatch(Learner):
         problem = MinibatchProblem(
             model, rows, lessons_for(model, self, model, rows), scale, repr(self.phase(model)), *penalties
         )
-        if (there := twin("layers")) is not None:
-            there.check_problem(problem, self.log_prior is not None)
-        return problem
+        there = twin("layers")
+        if there is None or not (reason := there.lacking(problem, self.log_prior is not None)):
+            return problem
+        left_to_cpu(reason)
+        return replace(problem, stays=True)
 
     def _require_memory(self, model: Any, n_rows: int) -> None:
         """Refuse a fit that would not fit the memory, before it takes any."""
@@ -284,7 +288,8 @@ class Minibatch(Learner):
     # -- learning ---------------------------------------------------------------------------------------------------
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Learn from every row once."""
-        progress = self._epoch(state.problem, state.progress)
+        with on_device("cpu") if state.problem.stays else nullcontext():
+            progress = self._epoch(state.problem, state.progress)
         rate = self._rate(progress.steps - 1, len(self._cuts(state.problem)))
         info = StepInfo(progress.value, progress.gradient_norm, rate, progress.steps, verdict=progress.verdict)
         if not np.isfinite(progress.gradient_norm):

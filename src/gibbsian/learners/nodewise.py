@@ -166,13 +166,12 @@ class DirectedModel:
             slopes = [kernels.edge_products(costs, x, pairs) for pairs in both]
         return answer, np.concatenate([bias_slopes[: self.model.n_biases], *slopes])
 
-    def flip_layout(self, x: np.ndarray) -> FlipLayout | None:
-        """Return flip costs as a product with the matrix of directed couplings; None on a sparse graph."""
-        tied = self.model.flip_layout(x)
-        if tied is None:
-            return None
+    def flip_layout(self, x: np.ndarray) -> FlipLayout:
+        """Return flip costs as a product with the matrix of directed couplings."""
         i, j = self._edges.T
-        return tied._replace(sources=np.concatenate([j, i]), targets=np.concatenate([i, j]), tied=False)
+        return self.model.flip_layout(x)._replace(
+            sources=np.concatenate([j, i]), targets=np.concatenate([i, j]), tied=False
+        )
 
     def _matrix(self, forward: np.ndarray, backward: np.ndarray) -> np.ndarray:
         """Column u holds the couplings of variable u."""
@@ -237,8 +236,7 @@ def log_screening(directed: DirectedModel, data: Dataset) -> Function:
 def _on_device(directed: DirectedModel, states: np.ndarray, shares: np.ndarray, kernel: Any) -> Function | None:
     """Return the loss with the rows on a device; None on the CPU, or where there is no twin of it."""
     products = twin("products")
-    layout = None if products is None else directed.flip_layout(states)
-    return None if layout is None else products.bound(layout, shares, kernel)
+    return None if products is None else products.bound(directed.flip_layout(states), shares, kernel)
 
 
 def _present(data: Dataset) -> tuple[np.ndarray, np.ndarray]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations.clamped import present_means, shrunk_means
@@ -94,7 +96,7 @@ class ObjectiveLearner(WithPrior):
         origin, near = present_means(data), None
         centred = replace(plain, centring=model.centred(origin, l1=bool(l1.any())))
         if not ((data.has_missing and completed is None) or model.n_hidden or l1.any()):
-            mean = shrunk_means(model, data)
+            mean = shrunk_means(model, data, origin)
             near = model.independent(mean)
         if near is None:
             return centred, model.theta
@@ -205,7 +207,25 @@ class Minimisation:
         return self.optimizer.init(self.function, theta, self.l1)
 
     def step(self, progress: Any) -> tuple[Any, StepInfo]:
-        """Take one step of the optimiser."""
+        """Take one step of the optimiser, with its vectors on a device where all that it needs is there."""
+        there, vectors = self._there, twin("vectors")
+        if there is None:
+            return self._step(progress)
+        inside = vectors.lifted(progress)
+        after, info = there._step(inside)
+        return progress if after is inside else vectors.lowered(after), info
+
+    @cached_property
+    def _there(self) -> Minimisation | None:
+        """The same for tensors, where the function and the optimiser take them."""
+        twins = twin("vectors")
+        if twins is None or not all(getattr(part, "takes_tensors", False) for part in (self.function, self.optimizer)):
+            return None
+        parts: list[Any] = [self.centring, self.metric]
+        centring, metric = (None if part is None else part.on_device(twins) for part in parts)
+        return replace(self, l1=twins.put(self.l1), centring=centring, metric=metric)
+
+    def _step(self, progress: Any) -> tuple[Any, StepInfo]:
         if self.centring is None:
             return self.optimizer.step(self.function, progress, self.l1)
         inside = replace(

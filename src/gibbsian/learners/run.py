@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.backends.device import here, left_to_cpu
 from gibbsian.errors import ClusterError, spelled
 from gibbsian.learners.base import Learner, LearnerState
 from gibbsian.learners.result import FitResult, Trace
@@ -189,6 +190,8 @@ def run(
         fit.began = time.perf_counter()
         while not fit.done:
             fit.step()
+            if (device := here()) is not None and not device.asked:
+                left_to_cpu("has no kernels for this learner and model")
             for callback in callbacks:
                 callback.on_step(fit)
     except StopRun as stop:

@@ -14,12 +14,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.backends.numba.axes import transform
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import LEARNERS
 from gibbsian.learners.span_base import Change, SpanLearner, SpanPoint
 from gibbsian.learners.span_problem import SpanProblem
 from gibbsian.models.full_span import fill_probabilities
+from gibbsian.models.span_basis import SpanBasis
 from gibbsian.settings import declared
 
 # Newton's method squares its error: a step that promises no more than this is the last one.
@@ -115,7 +117,7 @@ class SpanDense(SpanLearner):
     def advance(self, problem: SpanProblem, inner: DenseProgress) -> tuple[DenseProgress, Change]:
         """Take one Newton step, or none and say ``stop``."""
         if not inner.done:
-            after = _DenseCost(problem).lower(inner, min(self.tol, LAST_STEP))
+            after = _DenseCost(problem, self.n_tables).lower(inner, min(self.tol, LAST_STEP))
             if after.cost < inner.cost:
                 return after, Change("refit", -1, inner.cost - after.cost)
         return replace(inner, done=True), Change("stop")
@@ -132,85 +134,100 @@ class SpanDense(SpanLearner):
         return inner.done
 
 
+class _Tables:
+    """What a fit of all functions does to tables, on the CPU; on a device `backends.torch.span.Tables` does it."""
+
+    def __init__(self, basis: SpanBasis) -> None:
+        self.basis, self.put, self.got = basis, np.asarray, np.asarray
+
+    def transformed(self, table: np.ndarray, transposed: bool = False) -> np.ndarray:
+        """Return the transform of a table, which is overwritten."""
+        transform(table, self.basis.shape, transposed=transposed)
+        return table
+
+    def probabilities(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return log Z and the probabilities of all states."""
+        p = np.empty_like(theta)
+        return fill_probabilities(p, self.basis, slice(None), theta), p
+
+    def dot(self, one: np.ndarray, other: np.ndarray) -> float:
+        """Return the inner product, on one thread: those of BLAS and of the transforms would spin at each other."""
+        return float(np.einsum("i,i", one, other))
+
+
 class _DenseCost:
     """The cost as a function of all parameters, that of the constant too, and products with its Hessian."""
 
-    def __init__(self, problem: SpanProblem) -> None:
-        self.problem = problem
-        self.shape = problem.basis.shape
-        self.l2 = problem.shrinkage.l2_table(problem.basis)
-        self.n_products = 0
+    def __init__(self, problem: SpanProblem, n_tables: int) -> None:
+        kernels: Any = twin("span")
+        by_twin = kernels is not None and problem._by_xor
+        self.tables: Any = kernels.Tables(problem.basis.size, n_tables) if by_twin else _Tables(problem.basis)
+        self.negative_entropy, self.n_products = problem.negative_entropy, 0
+        tables = (problem.shrinkage.l2_table(problem.basis), problem.data_dual)
+        self.l2, self.data_dual = map(self.tables.put, tables)
 
     def lower(self, inner: DenseProgress, last_step: float) -> DenseProgress:
         """Return the progress after one damped Newton step; the same where rounding allows no lower cost."""
         value, slope, direction = self._direction(inner)
-        theta = np.append(0.0, inner.theta)
+        theta = self.tables.put(np.append(0.0, inner.theta))
         for halving in range(_MOST_HALVINGS):
             share = 0.5**halving
             trial = theta - share * direction
             trial_value, table = self.value(trial)
             if trial_value <= value - 1e-4 * share * slope:
-                np.copyto(inner.dual, table)
-                transform(inner.dual, self.shape)
-                n_products = inner.n_products + self.n_products
-                return DenseProgress(trial[1:].copy(), inner.dual, trial_value, n_products, slope <= last_step)
+                np.copyto(inner.dual, self.tables.got(self.tables.transformed(table)))
+                found, n_products = self.tables.got(trial)[1:].copy(), inner.n_products + self.n_products
+                return DenseProgress(found, inner.dual, trial_value, n_products, slope <= last_step)
         return inner
 
-    def _direction(self, inner: DenseProgress) -> tuple[float, float, np.ndarray]:
+    def _direction(self, inner: DenseProgress) -> tuple[float, float, Any]:
         """Return the cost, how fast it falls along Newton's direction, and that direction."""
-        theta = np.append(0.0, inner.theta)
+        theta, dual = self.tables.put(np.append(0.0, inner.theta)), self.tables.put(inner.dual)
         value, p = self.value(theta)
-        gradient = inner.dual - self.problem.data_dual
+        gradient = dual - self.data_dual
         gradient += self.l2 * theta
         gradient[0] = 0.0
         del theta  # a table that the conjugate gradients can have
-        direction = self._solve(p, inner.dual, gradient)
-        return value, _dot(gradient, direction), direction
+        direction = self._solve(p, dual, gradient)
+        return value, self.tables.dot(gradient, direction), direction
 
-    def value(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def value(self, theta: Any) -> tuple[float, Any]:
         """Return the cost and the probabilities."""
-        p = np.empty_like(theta)
-        log_partition = fill_probabilities(p, self.problem.basis, slice(None), theta)
-        divergence = self.problem.negative_entropy + log_partition - _dot(theta, self.problem.data_dual)
-        return divergence + 0.5 * _dot(self.l2, theta**2), p
+        log_partition, p = self.tables.probabilities(theta)
+        divergence = self.negative_entropy + log_partition - self.tables.dot(theta, self.data_dual)
+        return divergence + 0.5 * self.tables.dot(self.l2, theta**2), p
 
-    def _solve(self, p: np.ndarray, dual: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def _solve(self, p: Any, dual: Any, gradient: Any) -> Any:
         """Solve for Newton's direction by preconditioned conjugate gradients, the closer the smaller the gradient."""
-        scale = 1.0 - dual**2
+        dot, scale = self.tables.dot, 1.0 - dual**2
         scale += self.l2
         scale[0] = 1.0  # the constant, whose gradient and products are 0
-        np.reciprocal(scale, out=scale)
-        solution, residual = np.zeros_like(gradient), gradient.copy()
-        preconditioned = scale * residual
-        search, size = preconditioned.copy(), _dot(residual, preconditioned)
+        scale = 1.0 / scale
+        solution, residual = 0.0 * gradient, 1.0 * gradient
+        search = scale * residual
+        size = dot(residual, search)
         enough = size * min(0.25, size)
         for _ in range(_MOST_PRODUCTS):
             if size <= enough or size <= 1e-20:
                 break
             product = self._hessian_times(p, search)
-            step = size / _dot(search, product)
+            step = size / dot(search, product)
             product *= step
             residual -= product
             del product
             solution += step * search
-            np.multiply(scale, residual, out=preconditioned)
-            before, size = size, _dot(residual, preconditioned)
+            preconditioned = scale * residual
+            before, size = size, dot(residual, preconditioned)
             search *= size / before
             search += preconditioned
         return solution
 
-    def _hessian_times(self, p: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    def _hessian_times(self, p: Any, vector: Any) -> Any:
         self.n_products += 1
-        table = vector.copy()
-        transform(table, self.shape, transposed=True)
-        table -= _dot(p, table)
+        table = self.tables.transformed(1.0 * vector, transposed=True)
+        table -= self.tables.dot(p, table)
         table *= p
-        transform(table, self.shape)
+        table = self.tables.transformed(table)
         table[0] = 0.0
         table += self.l2 * vector
         return table
-
-
-def _dot(one: np.ndarray, other: np.ndarray) -> float:
-    """Inner product on one thread: those of BLAS and of the transforms would spin against each other."""
-    return float(np.einsum("i,i", one, other))

@@ -63,6 +63,11 @@ class Centring:
         """Return the same L1 penalty for the centred parameters, which are only rescaled where it acts."""
         return l1 / self.scales
 
+    def on_device(self, twins: Any) -> Centring:
+        """Return the change for tensors, by `backends.torch.vectors`."""
+        shifts = (None if part is None else part.on_device(twins) for part in (self.inner, self.outer))
+        return Centring(twins.put(self.scales), *shifts)
+
 
 @dataclass(frozen=True, eq=False)
 class _PairShift:
@@ -80,6 +85,10 @@ class _PairShift:
     def __matmul__(self, vector: np.ndarray) -> np.ndarray:
         shift = spread_biases if self.transposed else gather_couplings
         return shift(vector, self.graph.edges, self.mean)
+
+    def on_device(self, twins: Any) -> Any:
+        """Return the same for tensors."""
+        return twins.Shift(self.graph.edges.T, self.mean, self.transposed)
 
 
 def pair_centring(graph: Graph, origin: np.ndarray, scales: np.ndarray) -> Centring:
@@ -111,6 +120,10 @@ class _TableShift:
             else:
                 shifted[:n] += np.bincount(own, self.frequencies[other] * vector[n:], minlength=n)
         return shifted
+
+    def on_device(self, twins: Any) -> Any:
+        """Return the same for tensors."""
+        return twins.Shift(self.pairs, self.frequencies, self.transposed)
 
 
 def table_centring(pairs: np.ndarray, frequencies: np.ndarray, scales: np.ndarray) -> Centring:

@@ -44,8 +44,9 @@ def blocks_of(features: Any, weights: np.ndarray) -> list[Block]:
 
 def share(blocks: list[Block], theta: np.ndarray, offsets: np.ndarray, hard: bool) -> tuple[float, ClassSums]:
     """Give each row to the classes, or to its best one; return the free energy and the sums of each class."""
-    if (twins := twin("mixtures")) is not None and (found := twins.share(blocks, theta, offsets, hard)) is not None:
-        return found[0], ClassSums(*found[1:])
+    if (twins := twin("mixtures")) is not None:
+        energy, *found = twins.share(blocks, theta, offsets, hard)
+        return energy, ClassSums(*found)
     assign = hard_assignment if hard else soft_assignment
 
     def some(blocks: list[Block]) -> list[tuple[float, np.ndarray, np.ndarray]]:

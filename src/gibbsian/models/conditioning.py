@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,10 @@ class DiagonalMetric:
     def __call__(self, gradient: np.ndarray) -> np.ndarray:
         """Return the step along a gradient."""
         return gradient / self.curvatures
+
+    def on_device(self, twins: Any) -> DiagonalMetric:
+        """Return the same for tensors, by `backends.torch.vectors`."""
+        return DiagonalMetric(twins.put(self.curvatures))
 
 
 def diagonal_metric(curvatures: np.ndarray, ridges: np.ndarray) -> DiagonalMetric:

@@ -321,7 +321,7 @@ class PairwiseModel(ExponentialFamily):
         """
         states = checked_states(self, x, zeros=True)
         shares = checked_shares(weights, len(states))
-        if self.is_dense and (twins := twin("products")) is not None:
+        if self.is_dense and (twins := twin("conditioning")) is not None:
             first, second = twins.mean_products(states, shares)
             return self._in_layout(first, kernels.gather_edges(second, self.graph.edges, False))
 
@@ -393,14 +393,12 @@ class PairwiseModel(ExponentialFamily):
             )
         return value, self._in_layout(bias_slopes, coupling_slopes)
 
-    def flip_layout(self, x: np.ndarray) -> FlipLayout | None:
-        """Return flip costs as a product with the matrix of couplings; None on a sparse graph."""
-        if not self.is_dense:
-            return None
-        i, j = self.graph.edges.T
+    def flip_layout(self, x: np.ndarray) -> FlipLayout:
+        """Return flip costs as a product with the matrix of couplings."""
         codes = self.domain.to_codes(checked_states(self, x))
         low, gap, sizes = float(self.domain.low), float(self.domain.gap), np.full(self.n_variables, 2)
-        return FlipLayout(codes, 2, False, sizes, low, gap, self.temperature, np.arange(self.n_biases), i, j, tied=True)
+        places = (np.arange(self.n_biases), self.graph.edges[:, 0], self.graph.edges[:, 1])
+        return FlipLayout(codes, 2, False, sizes, low, gap, self.temperature, *places, True, not self.is_dense)
 
     def local_states(self, n_states: int) -> LocalStates | None:
         """Return an empty table of local states, or None where `n_states` states are too few to gain by it.

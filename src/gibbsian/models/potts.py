@@ -270,15 +270,14 @@ class PottsModel(TableModel):
         results = list(map_in_order(evaluate, range(self.n_variables)))
         return sum(value for value, _ in results), self._joined([slopes for _, slopes in results])
 
-    def flip_layout(self, x: np.ndarray) -> FlipLayout | None:
-        """Return flip costs as a product of one-hot states with the matrix of couplings; None on a sparse graph."""
-        if self.graph.density <= DENSE_ABOVE:
-            return None
+    def flip_layout(self, x: np.ndarray) -> FlipLayout:
+        """Return flip costs as a product of one-hot states with the matrix of couplings."""
         q, sizes = int(self.cardinalities.max()), self.cardinalities
         column = np.arange(self.n_variables)[:, None] * q + np.arange(q)
         biases = column[np.arange(q) < sizes[:, None]]
         sources, targets = biases[self._pairs_of_values]
-        return FlipLayout(self._codes(x), q, True, sizes, 0.0, 1.0, self.temperature, biases, sources, targets, True)
+        places, sparse = (biases, sources, targets), self.graph.density <= DENSE_ABOVE
+        return FlipLayout(self._codes(x), q, True, sizes, 0.0, 1.0, self.temperature, *places, True, sparse)
 
     has_pair_tables: ClassVar[bool] = True
 

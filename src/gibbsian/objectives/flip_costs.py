@@ -98,10 +98,13 @@ class FlipCostObjective:
     ) -> Function | None:
         """Return the function with the rows on a device; None on the CPU, or where there is no twin of it."""
         products = twin("products")
-        layout = getattr(model, "flip_layout", None)
-        layout = None if products is None or layout is None else layout(states)
-        if layout is None or (layout.one_hot and left_out is not None):
+        if products is None or not hasattr(model, "flip_layout"):
             return None
+        layout = model.flip_layout(states)
+        if layout.one_hot and left_out is not None:
+            return None
+        if layout.sparse and left_out is None and hasattr(model, "local_states") and model.local_states(len(states)):
+            return None  # a pass over the rows counts their neighbourhoods, and nothing there is left to share out
         return products.bound(layout, shares, self.grouped if layout.one_hot else self.kernel, left_out)
 
     def _kernel_for(self, model: Model) -> AnyKernel:

@@ -155,11 +155,25 @@ class SmoothPenalty:
         if self.l2 == 0 and self.log_prior is None:
             return function
 
-        def penalised(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            (value, gradient), (more, slope) = function(theta), self(theta)
-            return value + more, gradient + slope
+        return _Penalised(function, self)
 
-        return penalised
+
+@dataclass(frozen=True, eq=False)
+class _Penalised:
+    """A function of theta and a penalty."""
+
+    function: Function
+    penalty: SmoothPenalty
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether theta may be a tensor on a device: a prior is of arrays."""
+        return getattr(self.function, "takes_tensors", False) and self.penalty.log_prior is None
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return value and gradient."""
+        (value, gradient), (more, slope) = self.function(theta), self.penalty(theta)
+        return value + more, gradient + slope
 
 
 def bind_prior(given: Any, interactions: np.ndarray) -> tuple[Function | None, np.ndarray]:

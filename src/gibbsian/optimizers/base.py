@@ -1,7 +1,7 @@
 """The contract every optimiser keeps, and what the L1 penalty means to all of them.
 
 Every optimiser minimises ``function(theta) + sum(l1 * |theta|)``: the function is smooth and brings its own gradient,
-`l1` is a vector with zeros where nothing is penalised.
+`l1` is a vector with zeros where nothing is penalised. Vectors are NumPy's, or for L-BFGS tensors on a device.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from gibbsian.backends.device import library_of
 from gibbsian.registry import Registry
 
 OPTIMIZERS = Registry("optimizer", "gibbsian.optimizers", "OPTIMIZERS")
@@ -149,17 +150,23 @@ def soft_threshold(theta: np.ndarray, threshold: np.ndarray) -> np.ndarray:
 
 def penalty(theta: np.ndarray, l1: np.ndarray) -> float:
     """Return ``sum(l1 * |theta|)``."""
-    return float(l1 @ np.abs(theta)) if l1.any() else 0.0
+    return float(l1 @ abs(theta)) if l1.any() else 0.0
 
 
 def subgradient(theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> np.ndarray:
     """Return the subgradient of smallest size of the penalised function; zero exactly at its minimum."""
     if not l1.any():
         return gradient
-    at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0)
-    return np.where(theta == 0, at_zero, gradient + l1 * np.sign(theta))
+    library = library_of(theta)
+    at_zero = library.sign(gradient) * library.clip(abs(gradient) - l1, 0.0, None)
+    return library.where(theta == 0, at_zero, gradient + l1 * library.sign(theta))
 
 
 def gradient_norm(theta: np.ndarray, gradient: np.ndarray, l1: np.ndarray) -> float:
     """Return the largest entry of the smallest subgradient."""
-    return float(np.abs(subgradient(theta, gradient, l1)).max(initial=0.0))
+    return largest(subgradient(theta, gradient, l1))
+
+
+def largest(vector: np.ndarray) -> float:
+    """Return the size of the largest entry."""
+    return float(abs(vector).max()) if len(vector) else 0.0

@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gibbsian.backends.device import here, rounding, twin
+from gibbsian.backends.device import library_of, rounding
 from gibbsian.backends.parallel import one_blas_thread
 from gibbsian.optimizers.base import (
     OPTIMIZERS,
@@ -21,6 +21,7 @@ from gibbsian.optimizers.base import (
     OptimizerState,
     StepInfo,
     gradient_norm,
+    largest,
     penalty,
     subgradient,
 )
@@ -64,6 +65,7 @@ class LBFGS:
     """
 
     takes_metric: ClassVar[bool] = True
+    takes_tensors: ClassVar[bool] = True
 
     memory: int = positional(kw_only=False, default=whole(20, "How many past steps shape the next one.", least=1))
 
@@ -78,18 +80,15 @@ class LBFGS:
 
     def step(self, function: Function, state: LBFGSState, l1: np.ndarray) -> tuple[LBFGSState, StepInfo]:
         """Search along one quasi-Newton direction; where that fails, along simpler ones down to the gradient itself."""
-        # where a device evaluates, the host multiplies vectors only: threads would take longer to wake
-        with nullcontext() if here() is None else one_blas_thread():
-            return self._step(function, state, l1)
-
-    def _step(self, function: Function, state: LBFGSState, l1: np.ndarray) -> tuple[LBFGSState, StepInfo]:
+        library = library_of(state.theta)
         steepest = -subgradient(state.theta, state.gradient, l1)
         metric, evaluations, moves = getattr(function, "metric", None), state.evaluations, state.moves
         for moves, shape in self._shapes(state.moves, metric):
-            with one_blas_thread():  # of long vectors: threads would wait for each other a hundred times
+            # of long vectors: threads would wait for each other a hundred times
+            with one_blas_thread() if library is np else nullcontext():
                 direction = _quasi_newton(steepest, moves, state.changes[: len(moves)], shape)
             if l1.any():
-                direction = np.where((direction * steepest > 0) | (l1 == 0), direction, 0.0)
+                direction = library.where((direction * steepest > 0) | (l1 == 0), direction, 0.0)
             found = _line_search(function, state, direction, steepest, l1)
             evaluations += found.trials
             if not found.failed:
@@ -101,8 +100,8 @@ class LBFGS:
         new = LBFGSState(found.theta, found.gradient, found.value, evaluations, moves, changes)
         norm = gradient_norm(new.theta, new.gradient, l1)
         # within the noise of the value steps may still flatten the gradient, until they drown in the rounding of theta
-        visible = 4 * np.finfo(float).eps * (rounding() / 1e-14) * max(1.0, np.abs(new.theta).max(initial=0.0))
-        stalled = new.value >= state.value and bool(np.abs(new.theta - state.theta).max(initial=0.0) <= visible)
+        visible = 4.0 * float(np.finfo(float).eps) * (rounding() / 1e-14) * max(1.0, largest(new.theta))
+        stalled = bool(new.value >= state.value) and largest(new.theta - state.theta) <= visible
         return new, StepInfo(new.value, norm, found.size, evaluations, stalled)
 
     @staticmethod
@@ -117,26 +116,21 @@ class LBFGS:
     def _remember(self, state: LBFGSState, found: _Trial, kept: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the moves and changes of gradient so far, of which the first `kept` were of use, with the last."""
         move, change = found.theta - state.theta, found.gradient - state.gradient
-        if move @ change <= 1e-10 * np.sqrt((move @ move) * (change @ change)):
+        if move @ change <= 1e-10 * ((move @ move) * (change @ change)) ** 0.5:
             return state.moves[:kept], state.changes[:kept]  # no positive curvature seen: it would spoil the model
-        if (twins := twin("lbfgs")) is not None:
-            moves = twins.appended(state.moves[:kept], move, self.memory)
-            return moves, twins.appended(state.changes[:kept], change, self.memory)
-        moves = np.concatenate([state.moves[:kept], move[None]])[-self.memory :]
-        changes = np.concatenate([state.changes[:kept], change[None]])[-self.memory :]
-        return moves, changes
+        joined = library_of(move).concatenate
+        moves = joined([state.moves[:kept], move[None]])[-self.memory :]
+        return moves, joined([state.changes[:kept], change[None]])[-self.memory :]
 
 
 def _quasi_newton(steepest: np.ndarray, moves: np.ndarray, changes: np.ndarray, metric: Metric | None) -> np.ndarray:
     """Multiply by the implicit inverse Hessian (the two-loop recursion about the metric)."""
     if not len(moves):
         # a first step of unit length at most, unless something is known of the curvature
-        return steepest / max(1.0, np.abs(steepest).sum()) if metric is None else metric(steepest)
-    if (twins := twin("lbfgs")) is not None:
-        return twins.quasi_newton(steepest, moves, changes, metric)
-    direction = steepest.copy()
-    curvatures = np.einsum("kp,kp->k", moves, changes)
-    weights = np.empty(len(moves))
+        return steepest / max(1.0, float(abs(steepest).sum())) if metric is None else metric(steepest)
+    direction = 1.0 * steepest
+    curvatures = library_of(steepest).einsum("kp,kp->k", moves, changes)
+    weights = [curvatures[0]] * len(moves)
     for k in range(len(moves) - 1, -1, -1):
         weights[k] = moves[k] @ direction / curvatures[k]
         direction -= weights[k] * changes[k]
@@ -163,16 +157,18 @@ def _line_search(
     """Find a step that lowers the value enough and flattens the slope, by bracketing and interpolation."""
     slope = -float(steepest @ direction)
     noise = rounding() * max(1.0, abs(state.value))  # no decrease smaller than this can be seen
-    orthant = np.where(state.theta != 0, np.sign(state.theta), np.sign(steepest)) if l1.any() else None
+    library, orthant = library_of(state.theta), None
+    if l1.any():
+        orthant = library.where(state.theta != 0, library.sign(state.theta), library.sign(steepest))
     low, high, size = 0.0, np.inf, 1.0
     trials = 0
     while slope < 0 and trials < _MOST_TRIALS:
         theta = state.theta + size * direction
         if orthant is not None:
-            theta = np.where((theta * orthant > 0) | (l1 == 0), theta, 0.0)
+            theta = library.where((theta * orthant > 0) | (l1 == 0), theta, 0.0)
         smooth, gradient = function(theta)
         trials += 1
-        value = smooth + penalty(theta, l1)
+        value = float(smooth) + penalty(theta, l1)
         bound = state.value + _DECREASE * (size * slope if orthant is None else -steepest @ (theta - state.theta))
         if not np.isfinite(value) or value > bound + noise:
             high = size

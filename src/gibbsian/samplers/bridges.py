@@ -228,25 +228,10 @@ class TemperedColumns:
         return TemperedRun(self.places, log_partition, deviations, _exchanged(there, back), kept, n_rounds)
 
     def _rounds(self, n_rounds: int) -> tuple[np.ndarray, np.ndarray]:
-        """Move all chains and let neighbours exchange; return how much likelier each would be at its neighbour's place.
-
-        Upwards and downwards, each of shape (n_places - 1, n_rounds, n_columns).
-        """
-        last = len(self.places) - 1
-        there, back = np.empty((2, last, n_rounds, self.n_columns))
-        for number in range(n_rounds):
-            for k, walkers in enumerate(self.walkers):
-                around = self.places[max(k - 1, 0) : k + 2]
-                steps = np.diff(self.path.swept(walkers, float(self.places[k]), SWEEPS, around), axis=0)
-                if k > 0:
-                    back[k - 1, number] = -steps[0]
-                if k < last:
-                    there[k, number] = steps[-1]
-            for k in range(self.n_rounds % 2, last, 2):
-                taken = np.log(self.rng.random(self.n_columns)) < there[k, number] + back[k, number]
-                self.path.exchange(self.walkers[k], self.walkers[k + 1], taken)
-            self.n_rounds += 1
-        return there, back
+        """Move all chains and let neighbours exchange; return what `Path.exchanged` does."""
+        numbers = range(self.n_rounds, self.n_rounds + n_rounds)
+        self.n_rounds += n_rounds
+        return self.path.exchanged(self.walkers, self.places, SWEEPS, numbers, self.rng)
 
 
 def _bridge(up: np.ndarray, down: np.ndarray) -> tuple[float, np.ndarray]:

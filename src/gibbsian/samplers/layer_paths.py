@@ -248,6 +248,15 @@ class LayerPath(SteppedPath):
             return super().walk(walkers, places)
         return there.walk(self._units, self._weights, walkers, places)
 
+    def exchanged(
+        self, walkers: list[Groups], places: np.ndarray, n_sweeps: int, numbers: range, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Move the walkers place by place, or all as one on a device."""
+        there = twin("columns")
+        if there is None:
+            return super().exchanged(walkers, places, n_sweeps, numbers, rng)
+        return there.exchanged(self._units, self._weights, walkers, places, n_sweeps, numbers, rng)
+
     # -- states of the visible side -----------------------------------------------------------------------------------
     def enter(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return values of walkers at states of the visible side, or drawn given them."""

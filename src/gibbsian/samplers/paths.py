@@ -83,6 +83,28 @@ class Path(ABC):
     def exchange(self, some: Any, others: Any, which: np.ndarray) -> None:
         """Let those walkers of two sets change places for which a mask has a True."""
 
+    def exchanged(
+        self, walkers: list[Any], places: np.ndarray, n_sweeps: int, numbers: range, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Move the walkers of all places and let neighbours exchange, in rounds with these numbers, which take turns.
+
+        Returns how much likelier each state would be at its neighbour's place, upwards and downwards, each of shape
+        (n_places - 1, n_rounds, n_walkers).
+        """
+        last, ups, downs = len(places) - 1, [], []
+        for number in numbers:
+            around = [places[max(k - 1, 0) : k + 2] for k in range(len(places))]
+            steps = [
+                np.diff(self.swept(some, float(place), n_sweeps, near), axis=0)
+                for some, place, near in zip(walkers, places, around, strict=True)
+            ]
+            ups.append([step[-1] for step in steps[:-1]])
+            downs.append([-step[0] for step in steps[1:]])
+            for k in range(number % 2, last, 2):
+                taken = np.log(rng.random(len(ups[-1][k]))) < ups[-1][k] + downs[-1][k]
+                self.exchange(walkers[k], walkers[k + 1], taken)
+        return np.swapaxes(ups, 0, 1), np.swapaxes(downs, 0, 1)
+
     # -- states of the model, to start the way back -------------------------------------------------------------------
     @abstractmethod
     def check_states(self, states: Any, what: str) -> np.ndarray:

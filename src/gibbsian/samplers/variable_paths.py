@@ -6,11 +6,12 @@ Pairwise models of two values go as spins, every other model as its tables of fa
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from gibbsian.backends.device import here, twin
 from gibbsian.backends.numba import annealing as kernels
 from gibbsian.backends.parallel import in_slices
 from gibbsian.data import Dataset
@@ -73,6 +74,7 @@ class VariablePath(Path):
     gap: int
     constant: float
     summed: np.ndarray
+    _bound: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def log_base_partition(self) -> float:
@@ -103,19 +105,28 @@ class VariablePath(Path):
     def walk(self, walkers: Walkers, places: np.ndarray) -> np.ndarray:
         """Move walkers through the inverse temperatures; falling ones make the sweeps in the reverse order."""
         codes, backwards = walkers.codes, bool(places[-1] < places[0])
-        sites = self._sites(backwards)
         increases = np.full(len(codes), (places[-1] - places[0]) * self.constant)
         numbers = codes * np.int8(self.gap) + np.int8(self.low)
         for first in range(0, places.size - 1, TEMPERATURES_A_CALL):
             piece = places[first : first + TEMPERATURES_A_CALL + 1]
-
-            def run(part: slice, piece: np.ndarray = piece) -> np.ndarray:
-                return self.kernel(numbers[part], walkers.streams[part], piece, sites, backwards, self.terms)
-
-            work = float(codes.size) * piece.size
-            increases += np.concatenate(in_slices(run, len(codes), work, grain=kernels.GROUP))
+            increases += self._walked(numbers, walkers.streams, piece, backwards)
         codes[:] = (numbers - np.int8(self.low)) // np.int8(self.gap)
         return increases
+
+    def _walked(self, numbers: np.ndarray, streams: np.ndarray, places: np.ndarray, backwards: bool) -> np.ndarray:
+        """Move numbers through some places: slices of walkers on threads, or all of them on a device."""
+        if (twins := twin("annealing")) is not None:
+            key = (here(), backwards)
+            if key not in self._bound:
+                bind = getattr(twins, self.kernel.__name__)
+                self._bound[key] = bind(self.terms, *self._groups(backwards), backwards)
+            return self._bound[key](numbers, streams, places)
+        sites = self._sites(backwards)
+
+        def run(part: slice) -> np.ndarray:
+            return self.kernel(numbers[part], streams[part], places, sites, backwards, self.terms)
+
+        return np.concatenate(in_slices(run, len(numbers), float(numbers.size) * places.size, grain=kernels.GROUP))
 
     def log_weights_of(self, walkers: Walkers, places: np.ndarray) -> np.ndarray:
         """Return the log-weight of each state, as copies find it that walk away from there."""
@@ -140,6 +151,13 @@ class VariablePath(Path):
         kept = np.flatnonzero(~self.summed)
         # the summed-out variables come first either way: the chain of the others goes through fresh ones
         return np.concatenate([np.flatnonzero(self.summed), kept[::-1] if backwards else kept])
+
+    def _groups(self, backwards: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Sites by colours, the summed-out ones as the first group, and where each group begins and ends."""
+        colours = self.model.graph.colouring
+        rank = np.where(self.summed, -colours.size, -colours if backwards else colours)
+        order = np.argsort(rank, kind="stable")
+        return order, np.concatenate([[0], np.flatnonzero(np.diff(rank[order])) + 1, [order.size]])
 
     def check_states(self, states: Any, what: str) -> np.ndarray:
         """Return states as an array, or say why the model does not have them."""

@@ -81,6 +81,19 @@ def test_devices_nest_and_are_left():
     assert here() is None
 
 
+@pytest.mark.filterwarnings("ignore::gibbsian.errors.MaximumDoesNotExistWarning")
+def test_a_fit_without_a_twin_says_once_that_it_runs_on_the_cpu(monkeypatch):
+    torch = pytest.importorskip("torch")
+    settings = {"learner": "tap", "l2": 0.1}
+    with pytest.warns(gb.errors.DeviceWarning, match="device='torch' has no kernels .* runs on the CPU") as said:
+        there = gb.BoltzmannMachine(device="torch", **settings).fit(ROWS)
+    assert len(said) == 1
+    np.testing.assert_array_equal(there.model_.theta, gb.BoltzmannMachine(**settings).fit(ROWS).model_.theta)
+    monkeypatch.setattr(devices, "resolved", lambda name, precision: Device("cpu", "float64"))
+    gb.BoltzmannMachine(device="auto", **settings).fit(ROWS)  # a card where it can be used
+    assert torch is not None
+
+
 def test_the_cpu_never_imports_torch():
     code = "import sys, gibbsian as gb; gb.BoltzmannMachine(device='cpu').fit([[1, 1], [1, -1], [-1, -1], [-1, 1]])"
     subprocess.run([sys.executable, "-c", f"{code}; assert 'torch' not in sys.modules"], check=True)
@@ -107,3 +120,37 @@ def test_the_command_line_has_the_flag(tmp_path, monkeypatch):
     refused = run("fit", "rows.csv", "--device", "gpu", "--out", "other.gibbs")
     assert refused.exit_code != 0
     assert "--device gpu is not a device: set --device cpu" in " ".join(refused.output.split())
+
+
+def test_every_command_that_asks_a_model_has_the_flag(tmp_path, monkeypatch):
+    """What it prints is what the CPU prints, twins are asked for, and mistakes are said as flags."""
+    pytest.importorskip("torch")
+    (tmp_path / "rows.csv").write_text("x0,x1\n" + "\n".join(",".join(map(str, row)) for row in ROWS))
+    monkeypatch.chdir(tmp_path)
+    gb.BoltzmannMachine(learner="mple").fit(ROWS).save("model.gibbs")
+    gb.RestrictedBoltzmannMachine(2, random_state=0, max_iter=2).fit(ROWS).save("rbm.gibbs")
+    opened = []
+    monkeypatch.setattr(devices, "resolved", lambda name, *how: (opened.append(name), resolved(name, *how))[1])
+    asking = [
+        ["score", "model.gibbs", "rows.csv"],
+        ["expect", "model.gibbs"],
+        ["show", "model.gibbs", "--method", "exact"],
+        ["mode", "model.gibbs"],
+        ["query", "model.gibbs", "P(x0=1)"],
+        ["divergence", "model.gibbs", "model.gibbs"],
+        ["transform", "rbm.gibbs", "rows.csv"],
+    ]
+    for words in asking:
+        one, _ = run(*words), opened.clear()
+        other = run(*words, "--device", "torch")
+        assert (one.exit_code, one.stdout) == (other.exit_code, other.stdout), other.output
+        assert one.exit_code == 0, one.output
+        assert set(opened) == {"torch"}
+    assert here() is None
+    page = run("report", "model.gibbs", "--out", "page.html", "--device", "torch", "--precision", "float64")
+    assert page.exit_code == 0, page.output
+    refused = run("score", "model.gibbs", "rows.csv", "--device", "gpu")
+    assert "--device gpu is not a device: set --device cpu" in " ".join(refused.output.split())
+    refused = run("score", "model.gibbs", "rows.csv", "--device", "torch", "--precision", "float8")
+    assert refused.exit_code != 0
+    assert "--precision" in refused.output

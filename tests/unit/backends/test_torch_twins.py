@@ -1,9 +1,11 @@
 """Twins of `backends.torch` against `backends.numba`, through what users call; on torch's CPU device, or a card."""
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import gibbsian as gb
 from estimator_samples import small, table
@@ -12,6 +14,7 @@ from gibbsian.estimators import ESTIMATORS
 from gibbsian.learners.nodewise import LOSSES, DirectedModel
 from gibbsian.objectives import ProbabilityFlow, Pseudolikelihood, RatioMatching
 from gibbsian.storage import Checkpoint
+from systems import dataset_of
 
 torch = pytest.importorskip("torch")
 CLOSE = {"rtol": 0, "atol": 1e-10}
@@ -45,15 +48,45 @@ def test_values_and_gradients_of_dense_machines(objective, domain, device, monke
             monkeypatch.setattr("gibbsian.backends.torch.products.BLOCK_CELLS", cells)
             function = objective.bind(model, data)
             assert type(function).__name__ == "FlipLoss"
-            for _ in range(3):  # a card records the second and replays it
-                twin_value, twin_gradient = function(theta)
+            twin_value, twin_gradient = function(theta)
         assert twin_value == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(twin_gradient, gradient, **CLOSE)
 
 
+@pytest.mark.parametrize("objective", [Pseudolikelihood(), RatioMatching(), ProbabilityFlow(), ProbabilityFlow(True)])
+@pytest.mark.parametrize("kind", ["pairwise", "potts"])
+def test_values_and_gradients_on_sparse_graphs(objective, kind, device, monkeypatch):
+    graph = gb.graphs.from_edges([*((i, i + 1) for i in range(69)), *((0, i) for i in range(20, 69, 8))], 70)
+    rng, sizes = np.random.default_rng(0), tuple(2 + i % 2 for i in range(70))
+    if kind == "potts":
+        domain = gb.domain.Categories(sizes)
+        model = gb.models.PottsModel.zeros(graph, domain)
+        data = dataset_of(rng.integers(0, sizes, (60, 70)), domain)
+    else:
+        model, data = gb.PairwiseModel.zeros(graph, temperature=1.3), gb.Dataset.read(spins(n=70, n_rows=60))
+    theta = rng.normal(0, 0.5, model.theta.size)
+    if kind == "potts" and objective.left_out(data) is not None:
+        pytest.skip("values left out of many-valued costs have no twin")
+    value, gradient = objective.bind(model, data)(theta)
+    monkeypatch.setattr("gibbsian.backends.torch.products.BLOCK_CELLS", 25 * 80)
+    with on_device(device, "float64"):
+        function = objective.bind(model, data)
+        assert type(function).__name__ == "FlipLoss"
+        twin_value, twin_gradient = function(theta)
+    assert twin_value == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(twin_gradient, gradient, **CLOSE)
+
+
+def test_rows_whose_neighbourhoods_are_few_are_counted_on_the_cpu(device):
+    model, data = gb.PairwiseModel.zeros(gb.graphs.grid(8, 9)), gb.Dataset.read(spins(n=72, n_rows=2000))
+    with on_device(device):
+        assert type(Pseudolikelihood().bind(model, data)).__name__ == "_OverLocalStates"
+
+
+@pytest.mark.parametrize("graph", [gb.graphs.complete(9), gb.graphs.grid(7, 10)], ids=["dense", "grid"])
 @pytest.mark.parametrize("loss", ["rise", "logrise", "rple"])
-def test_values_and_gradients_of_screening(loss, device, monkeypatch):
-    directed, data = DirectedModel(gb.PairwiseModel.zeros(gb.graphs.complete(9))), gb.Dataset.read(spins())
+def test_values_and_gradients_of_screening(loss, graph, device, monkeypatch):
+    directed, data = DirectedModel(gb.PairwiseModel.zeros(graph)), gb.Dataset.read(spins(n=graph.n_nodes))
     theta = np.random.default_rng(1).normal(0, 0.5, directed.owner.size)
     value, gradient = LOSSES[loss](directed, data)(theta)
     monkeypatch.setattr("gibbsian.backends.torch.products.BLOCK_CELLS", 16 * 100)
@@ -63,12 +96,15 @@ def test_values_and_gradients_of_screening(loss, device, monkeypatch):
     np.testing.assert_allclose(twin_gradient, gradient, **CLOSE)
 
 
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
 @pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "rise"])
-def test_fits_end_at_the_same_parameters(learner, device):
-    settings = {"learner": learner, "tol": 1e-9, "l2": 0.01}
+def test_fits_end_at_the_same_parameters(learner, penalty, device):
+    settings = {"learner": learner, "tol": 1e-9, penalty: 0.01}
     one = gb.BoltzmannMachine(**settings).fit(spins())
     other = gb.BoltzmannMachine(**settings, device=device, precision="float64").fit(spins())
     np.testing.assert_allclose(other.model_.theta, one.model_.theta, **CLOSE)
+    if learner != "rise":  # the same steps: vectors of L-BFGS are there, the steps are those of the one optimiser
+        assert other.result_.n_steps == one.result_.n_steps
 
 
 @pytest.mark.parametrize("learner", ["mple", "rm", "mpf"])
@@ -126,9 +162,15 @@ def test_tensors_are_taken_as_data(kind, device):
     )
 
 
+# What small fits of are exact sums without a twin, or closed forms.
+ON_THE_CPU = ("gaussian", "higher-order", "k-means", "mrf", "ordinal", "potts")
+
+
 @pytest.mark.parametrize("name", [name for name in ESTIMATORS if not ESTIMATORS.trait(name, "epochs")])
 def test_every_estimator_learns_and_answers_on_a_device(name, device):
-    one, other = (small(name, device=place, precision="float64").fit(table(name)) for place in ("cpu", device))
+    one, there = small(name).fit(table(name)), small(name, device=device, precision="float64")
+    with pytest.warns(gb.errors.DeviceWarning) if name in ON_THE_CPU else nullcontext():
+        other = there.fit(table(name))
     assert other.result_.provenance["device"].startswith(device)
     np.testing.assert_allclose(other.model_.theta, one.model_.theta, atol=1e-5)
     assert np.shape(other.sample(5)) == np.shape(one.sample(5))
@@ -212,13 +254,18 @@ def test_a_chain_depends_on_its_own_stream_only(kind, device):
 
 # -- sums -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("grouped", [True, False])
-def test_first_order_integrals(grouped, domain, device):
-    model = random_model("dense", domain)
-    draws = domain.from_codes(np.random.default_rng(2).integers(0, 2, (5, 40, 4)))
-    samples = draws if grouped else draws.reshape(-1, 4)
-    one = gb.expectations.spatial_statistics(model, samples)
+@pytest.mark.parametrize("kind", list(GRAPHS))
+@pytest.mark.parametrize("rule", ["1", "s2"])
+def test_spatial_integrals(rule, kind, grouped, domain, device, monkeypatch):
+    """Biases, pairs, members beside one end and between both, in several parts."""
+    model = random_model(kind, domain)
+    draws = domain.from_codes(np.random.default_rng(2).integers(0, 2, (5, 40, model.n_variables)))
+    samples = draws if grouped else draws.reshape(-1, model.n_variables)
+    regions = gb.expectations.IndependentNeighbours() if rule == "s2" else gb.expectations.Neighbourhood(1)
+    one = gb.expectations.spatial_statistics(model, samples, regions)
+    monkeypatch.setattr("gibbsian.backends.torch.spatial._CELLS", 200 * 50)
     with on_device(device, "float64"):
-        other = gb.expectations.spatial_statistics(model, samples)
+        other = gb.expectations.spatial_statistics(model, samples, regions)
     np.testing.assert_allclose(other.mean, one.mean, **CLOSE)
     np.testing.assert_allclose(other.stderr, one.stderr, **CLOSE)
 
@@ -248,6 +295,22 @@ def test_mixtures(kind, device):
     np.testing.assert_allclose(other.score_samples(rows), one.score_samples(rows), rtol=1e-9)
 
 
+@pytest.mark.parametrize("hard", [False, True])
+def test_mixtures_of_sparse_rows(hard, device):
+    """Rows of few numbers, as those of a mixture of machines without couplings are."""
+    from gibbsian.models.class_shares import blocks_of, share
+
+    rng = np.random.default_rng(0)
+    rows = scipy.sparse.random_array((300, 40), density=0.1, rng=rng, format="csr")
+    weights, theta, offsets = rng.uniform(0.5, 2.0, 300), rng.normal(size=(4, 40)), rng.normal(size=4)
+    energy, sums = share(blocks_of(rows, weights), theta, offsets, hard)
+    with on_device(device):
+        found, found_sums = share(blocks_of(rows, weights), theta, offsets, hard)
+    assert found == pytest.approx(energy, rel=1e-12)
+    for one, other in zip(sums, found_sums, strict=True):
+        np.testing.assert_allclose(other, one, **CLOSE)
+
+
 # -- full span --------------------------------------------------------------------------------------------------------
 def bits(n: int = 12) -> np.ndarray:
     rng = np.random.default_rng(6)
@@ -268,6 +331,12 @@ def test_full_span_chooses_the_same_functions(learner, settings, device):
     # a move leads to a target; Newton steps end when they are small
     atol = 1e-4 if "dtype" in settings else 1e-10 if learner == "span-greedy" else 1e-7
     np.testing.assert_allclose(other.model_.theta, one.model_.theta, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("columns", [bits(8), np.column_stack([bits(6), np.arange(400) % 3])], ids=["bits", "others"])
+def test_full_span_of_all_functions(columns, device):
+    one, other = (gb.FullSpan(learner="span-dense", l2=0.1, device=place).fit(columns) for place in ("cpu", device))
+    np.testing.assert_allclose(other.model_.theta, one.model_.theta, **CLOSE)
 
 
 def test_a_full_span_checkpoint_resumes_on_the_device(device, tmp_path):

@@ -61,6 +61,20 @@ def test_sweeps_give_the_same_spins(graph, clamped, interpreted):
     assert (found[0][0].states != states).any()
 
 
+@pytest.mark.parametrize("graph", [gb.graphs.complete(18), gb.graphs.grid(3, 25)], ids=["dense", "grid"])
+def test_walks_along_temperatures_take_the_same_way(graph, interpreted):
+    rng, found = np.random.default_rng(1), []
+    model = gb.PairwiseModel.build(graph, rng.normal(0, 0.5, graph.n_nodes), rng.normal(0, 0.5, graph.n_edges))
+    for yes in (False, True):
+        interpreted(yes)
+        with on_device("torch"):
+            path = gb.samplers.variable_path(model, "uniform")
+            walkers = path.from_base(5, np.random.default_rng(2))
+            found.append((path.walk(walkers, np.array([0.0, 0.3, 0.8])), walkers.codes))
+    np.testing.assert_array_equal(found[1][1], found[0][1])
+    np.testing.assert_allclose(found[1][0], found[0][0], atol=1e-12)
+
+
 @pytest.mark.parametrize("z", [1, 2, 37, 1024 + 6, 2048])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_full_span_passes(z, dtype, interpreted):

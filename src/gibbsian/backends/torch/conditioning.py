@@ -1,4 +1,4 @@
-"""The metric of all pairs of columns (`models.conditioning`) on a device: products of matrices of their size."""
+"""The metric of all pairs of columns (`models.conditioning`) on a device, and their means."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from gibbsian.backends.device import here
+from gibbsian.backends.device import here, require_card_memory
+
+# Numbers of a block of rows.
+_BLOCK_CELLS = 2**27
 
 
 def eigh(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -31,12 +34,14 @@ class PairMetric:
         )
         self._ends = tuple(device.put(end, torch.int64) for end in metric.graph.edges.T)
 
-    def __call__(self, gradient: np.ndarray) -> np.ndarray:
-        """Return the step along a gradient."""
-        return self.on_card(self._device.put(gradient, torch.float64)).cpu().numpy()
+    def on_device(self, twins: Any) -> PairMetric:
+        """Return the metric itself, which takes tensors too."""
+        return self
 
-    def on_card(self, gradient: Any) -> Any:
-        """Return the step along a gradient that is a tensor there."""
+    def __call__(self, gradient: Any) -> Any:
+        """Return the step along a gradient, an array or a tensor there."""
+        if isinstance(gradient, np.ndarray):
+            return self(self._device.put(gradient, torch.float64)).cpu().numpy()
         n_biases = gradient.numel() - self._ends[0].numel()
         biases = gradient[:n_biases]
         slopes = torch.zeros_like(self._divisors)
@@ -50,3 +55,25 @@ class PairMetric:
             return couplings[self._ends]
         own = self._bias_inverse @ biases if self._bias_inverse.ndim == 2 else self._bias_inverse * biases
         return torch.cat([own + (self._lean * couplings).sum(dim=1), couplings[self._ends]])
+
+
+def mean_products(states: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weighted means of the numbers of states and of the products of all pairs, in float64."""
+    device = here()
+    assert device is not None
+    n_rows, n = states.shape
+    rows = max(1, min(n_rows, _BLOCK_CELLS // n))
+    require_card_memory(
+        n_rows * float(n) + 16.0 * rows * n + 16.0 * n**2,
+        f"moments of {n:,} columns",
+        "give fewer rows, or set `device='cpu'`",
+    )
+    cells, weights = device.put(states, torch.int8), device.put(shares, torch.float64)
+    first = torch.zeros(n, dtype=torch.float64, device=device.place)
+    second = torch.zeros((n, n), dtype=torch.float64, device=device.place)
+    for start in range(0, n_rows, rows):
+        numbers = cells[start : start + rows].double()
+        weighted = numbers * weights[start : start + rows, None]
+        first += weighted.sum(dim=0)
+        second += weighted.T @ numbers
+    return first.cpu().numpy(), second.cpu().numpy()

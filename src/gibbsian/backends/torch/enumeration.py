@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gibbsian.backends.device import here, require_card_memory
+from gibbsian.backends.device import require_card_memory, there
 
 # States at a time; a few tensors of that size are needed.
 _STATES, _COPIES = 2**24, 4
@@ -24,8 +24,7 @@ def _log_weights(
     biases: np.ndarray, couplings: np.ndarray, n_high: int, energies: np.ndarray
 ) -> Iterator[tuple[slice, Any, Any]]:
     """Yield slices of rows, their log-weights, and the spins of the columns."""
-    device = here()
-    assert device is not None
+    device = there()
     n_rows, n_low = 1 << n_high, biases.size - n_high
     step = min(n_rows, max(1, _STATES >> n_low))
     needed = 8.0 * (_COPIES * step * 2**n_low + n_rows * (n_low + 2))

@@ -10,12 +10,12 @@ the call ``i // 4`` of the generator.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from gibbsian.backends.device import Device, here, require_card_memory
+from gibbsian.backends.device import require_card_memory, there
 from gibbsian.backends.torch.philox import chain_words, half_logits, philox, uniforms
 
 # With more variables the matrix of couplings is large, and a dense model is not learned anyway.
@@ -25,6 +25,13 @@ BLOCK, PADDED = 16, 64
 # Positions of a colour that share calls of the generator: word w of a call is for the position ``w * LANES`` further.
 LANES = 128
 _INSTEAD = "run fewer chains, or set `device='cpu'`"
+
+
+class Heat(NamedTuple):
+    """A place along a path of temperatures, as tensors: fields are multiplied by `beta`, then `pull` is added."""
+
+    beta: Any
+    pull: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +56,6 @@ def dense_system(matrix: np.ndarray, biases: np.ndarray) -> DenseSystem:
     return DenseSystem(whole, offsets, float(unit))
 
 
-def _device() -> Device:
-    device = here()
-    assert device is not None
-    return device
-
-
 def _advanced(streams: np.ndarray, n_sweeps: int) -> None:
     streams[:, 3] += np.uint64(n_sweeps)
 
@@ -66,7 +67,7 @@ def dense_sweeps(
 
     `held` says which spins are never updated, one row for each chain or one for all.
     """
-    device, n = _device(), states.shape[1]
+    device, n = there(), states.shape[1]
     width = len(system.biases)
     needed = len(states) * (width * (2.0 if held is not None and len(held) > 1 else 1.0) + 40.0) + 24.0 * width**2
     require_card_memory(needed, f"{len(states):,} chains of {n:,} variables", _INSTEAD)
@@ -77,20 +78,36 @@ def dense_sweeps(
     if held is not None:
         mask = torch.ones((len(held), width), dtype=torch.int8, device=device.place)
         mask[:, :n] = device.put(held, torch.int8)
-    if device.has_triton:
-        from gibbsian.backends.torch import triton_gibbs as kernels
-
-        flips = kernels.dense_sweeps(spins, words, system, mask, n, n_sweeps)
-    else:
-        flips = _plain_dense(spins, words, system, mask, n, n_sweeps)
+    flips = _kernel("dense_sweeps", _plain_dense)(spins, words, system, mask, n, n_sweeps)
     states[:] = spins[:, :n].cpu().numpy()
     _advanced(streams, n_sweeps)
-    return flips
+    return int(flips)
 
 
-def _plain_dense(spins: Any, words: Any, system: DenseSystem, held: Any, n: int, n_sweeps: int) -> int:
+def _kernel(name: str, plain: Any) -> Any:
+    """Return Triton's kernel of a name where there is Triton, else what does the same in plain torch."""
+    if not there().has_triton:
+        return plain
+    from gibbsian.backends.torch import triton_gibbs
+
+    return getattr(triton_gibbs, name)
+
+
+def heated_sweep(spins: Any, words: Any, system: DenseSystem | ColourSystem, tables: Any, n: int, heat: Heat) -> None:
+    """Sweep spins that stay on the device once, in place, and count the sweep; `tables` are those of colours."""
+    if isinstance(system, DenseSystem):
+        _kernel("dense_sweeps", _plain_dense)(spins, words, system, None, n, 1, heat)
+    else:
+        _kernel("colour_sweeps", _plain_colours)(spins, words, system, tables, None, 1, heat)
+    words[:, 4] += 1
+
+
+def _plain_dense(
+    spins: Any, words: Any, system: DenseSystem, held: Any, n: int, n_sweeps: int, heat: Heat | None = None
+) -> Any:
     """Sweep by keeping the fields, which are whole numbers, and changing them where a spin flips."""
-    device = _device()
+    device = there()
+    scale: Any = system.unit if heat is None else system.unit * heat.beta
     matrix = device.put(system.matrix, torch.float64)
     fields = spins.double() @ matrix + device.put(system.biases, torch.float64)
     k0, k1, c2, c3, sweep = words.T
@@ -100,14 +117,15 @@ def _plain_dense(spins: Any, words: Any, system: DenseSystem, held: Any, n: int,
             call = torch.full_like(sweep, i // 4)
             words_of_call = philox((call, (sweep + number) & 0xFFFFFFFF, c2, c3), (k0, k1))
             limits = half_logits(words_of_call[i // 2 % 2 + 2 * (i % 2)])
-            new = torch.where(fields[:, i].float() * system.unit > limits, 1, -1).to(torch.int8)
+            own = fields[:, i].float() * scale + (0.0 if heat is None else heat.pull[i])
+            new = torch.where(own > limits, 1, -1).to(torch.int8)
             if held is not None:
                 new = torch.where(held[:, i] != 0, spins[:, i], new)
             change = new - spins[:, i]
             fields += change.double().unsqueeze(1) * matrix[i]
             spins[:, i] = new
             flips += (change != 0).sum()
-    return int(flips)
+    return flips
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,19 +149,35 @@ def colour_system(
 ) -> ColourSystem:
     """Round couplings along a CSR graph and biases to whole units; `reach` is the largest field."""
     unit = np.ldexp(1.0, np.frexp(max(reach, 1e-300))[1] - 29)
+    table, whole = neighbour_rows(indptr, heads, np.round(weights / unit))
+    whole, offsets = whole.astype(np.int32), np.round(biases / unit).astype(np.int32)
+    return ColourSystem(np.asarray(colours), table, whole, offsets, float(unit))
+
+
+def neighbour_rows(indptr: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a CSR graph as rows of equal length: the d-th neighbour of each site, and the weight of it, or zero."""
     degrees = np.diff(indptr)
     shape = (int(degrees.max(initial=1)), len(degrees))
     places = (np.arange(indptr[-1]) - np.repeat(indptr[:-1], degrees), np.repeat(np.arange(len(degrees)), degrees))
-    table, whole = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
-    table[places], whole[places] = heads, np.round(weights / unit)
-    return ColourSystem(np.asarray(colours), table, whole, np.round(biases / unit).astype(np.int32), float(unit))
+    table, numbers = np.zeros(shape, np.int32), np.zeros(shape)
+    table[places], numbers[places] = heads, weights
+    return table, numbers
+
+
+def colour_tables(system: ColourSystem) -> list[Any]:
+    """Return neighbours, couplings and biases on the device, where they stay."""
+    device = there()
+    if device.place not in system.kept:
+        parts = (system.heads, system.weights, system.biases)
+        system.kept[device.place] = [device.put(part, torch.int32) for part in parts]
+    return system.kept[device.place]
 
 
 def colour_sweeps(
     states: np.ndarray, streams: np.ndarray, system: ColourSystem, held: np.ndarray | None, n_sweeps: int
 ) -> int:
     """Sweep chains of spins colour by colour, in place; return how many flipped. `held` has a row for each chain."""
-    device, (n_chains, n) = _device(), states.shape
+    device, (n_chains, n) = there(), states.shape
     # the spins as they come, and by site beside the copy they are made from; plain torch gathers all neighbours
     copies = n_chains + 2.0 * max(16, n_chains) if device.has_triton else 17.0 * len(system.heads) * n_chains
     tables = 8.0 * system.heads.size + 4.0 * system.biases.size
@@ -151,24 +185,19 @@ def colour_sweeps(
     require_card_memory(needed, f"{n_chains:,} chains of {n:,} variables", _INSTEAD)
     spins = device.put(states, torch.int8)
     words = device.put(chain_words(streams), torch.int64)
-    if device.place not in system.kept:
-        parts = (system.heads, system.weights, system.biases)
-        system.kept[device.place] = [device.put(part, torch.int32) for part in parts]
-    tables = system.kept[device.place]
     mask = None if held is None else device.put(held, torch.int8)
-    if device.has_triton:
-        from gibbsian.backends.torch import triton_gibbs as kernels
-
-        flips = kernels.colour_sweeps(spins, words, system, tables, mask, n_sweeps)
-    else:
-        flips = _plain_colours(spins, words, system, tables, mask, n_sweeps)
+    sweeps = _kernel("colour_sweeps", _plain_colours)
+    flips = sweeps(spins, words, system, colour_tables(system), mask, n_sweeps)
     states[:] = spins.cpu().numpy()
     _advanced(streams, n_sweeps)
-    return flips
+    return int(flips)
 
 
-def _plain_colours(spins: Any, words: Any, system: ColourSystem, tables: Any, held: Any, n_sweeps: int) -> int:
+def _plain_colours(
+    spins: Any, words: Any, system: ColourSystem, tables: Any, held: Any, n_sweeps: int, heat: Heat | None = None
+) -> Any:
     heads, weights, biases = tables
+    scale: Any = -2.0 * (system.unit if heat is None else system.unit * heat.beta)
     k0, k1, c2, c3, sweep = words.T.unsqueeze(2)
     flips = torch.zeros((), dtype=torch.int64, device=spins.device)
     for number in range(n_sweeps):
@@ -179,11 +208,11 @@ def _plain_colours(spins: Any, words: Any, system: ColourSystem, tables: Any, he
             words_of_places = torch.stack(drawn).gather(0, (place // LANES % 4).expand(1, len(spins), -1))[0]
             near = spins[:, heads[:, first:last].long()].long()
             fields = (near * weights[:, first:last]).sum(dim=1) + biases[first:last]
-            odds = 1.0 + torch.exp(fields.float() * (-2.0 * system.unit))
+            odds = 1.0 + torch.exp(fields.float() * scale - (0.0 if heat is None else 2.0 * heat.pull[first:last]))
             new = torch.where(uniforms(words_of_places) * odds < 1.0, 1, -1).to(torch.int8)
             old = spins[:, first:last]
             if held is not None:
                 new = torch.where(held[:, first:last] != 0, old, new)
             flips += (new != old).sum()
             spins[:, first:last] = new
-    return int(flips)
+    return flips

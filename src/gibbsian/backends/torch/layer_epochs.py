@@ -29,10 +29,10 @@ import torch
 from gibbsian.backends.device import Device, here, require_card_memory
 from gibbsian.backends.torch.machines import PHASES, Machine, as_numpy
 from gibbsian.backends.torch.repeated import Repeated, kept
-from gibbsian.backends.torch.units import fused, refused
+from gibbsian.backends.torch.units import fused
 
-# What matrix products take besides on a card: workspaces of three handles and a little more, as measured on an H200.
-WORKSPACE = 7 * 2**24
+# What matrix products take besides on a card: six workspaces of 32 MiB, as measured on an H200.
+WORKSPACE = 6 * 2**25
 # Rows of sums in both factors of the product.
 _SUMS = 4
 # Rows that are encoded at a time.
@@ -57,8 +57,8 @@ def fit_of(problem: Any, plan: Any, device: Device) -> Fit:
     return kept(problem, device, lambda: kind(problem, plan, device))
 
 
-def check_problem(problem: Any, has_prior: bool) -> None:
-    """Refuse in one sentence what is not learned on a device."""
+def lacking(problem: Any, has_prior: bool) -> str:
+    """Return why something is not learned on a device; nothing where it is."""
     lessons, data = problem.lessons, problem.rows.data
     phase = getattr(lessons, "phase", None)
     others = [
@@ -68,9 +68,7 @@ def check_problem(problem: Any, has_prior: bool) -> None:
         (data.missing is not None and lessons.on_device == "deep", "needs complete rows for a deep machine"),
         (data.missing is not None and data.row_weights is not None, "cannot fill the missing cells of weighted rows"),
     ]
-    for unknown, reason in others:
-        if unknown:
-            raise refused(reason)
+    return next((reason for unknown, reason in others if unknown), "")
 
 
 class Fit:
@@ -120,11 +118,8 @@ class Fit:
         self.starts.copy_(torch.from_numpy(plan.ends[:-1]))
         self.last: tuple[Any, ...] = ()
         self._prepare(problem, device)
-        state = [self.theta, self.velocity, self.left, self.right, self.misfit, *self.phase.state]
-        state += [] if self.holes is None else [self.rows]
-        self.runs = {
-            size: Repeated(self._step_of(size, plan), self.machine.stream.clock, state) for size in set(sizes.tolist())
-        }
+        clock = self.machine.stream.clock
+        self.runs = {size: Repeated(self._step_of(size, plan), clock) for size in set(sizes.tolist())}
 
     def _prepare(self, problem: Any, device: Device) -> None:
         """Put what the rows are clamped with on the device: nothing more."""
@@ -288,11 +283,9 @@ def shapes_of(problem: Any, plan: Any, dtype: Any) -> dict[str, tuple[tuple[int,
 
 
 def predicted_bytes(shapes: dict[str, tuple[tuple[int, ...], Any]], phase: Any) -> float:
-    """Return what a fit takes: its tensors, those of its chains, and what the first step is taken back with."""
+    """Return what a fit takes: its tensors and those of its chains."""
     sizes = {name: float(np.prod(shape)) * dtype.itemsize for name, (shape, dtype) in shapes.items()}
     (_, width), (n_rows, height), dtype = shapes["left"][0], *shapes["products"]
     n_places = len(phase.ladder) if hasattr(phase, "ladder") else 1
     chains = dtype.itemsize * n_places * float(getattr(phase, "n_chains", n_rows / 2))
-    own = {"restarted": 0, "persistent": height, "tempered": width}[phase.on_device]
-    again = sum(sizes[name] for name in ("theta", "velocity", "left", "right")) + chains * own
-    return sum(sizes.values()) + (1 + (n_places > 1)) * chains * (width + height) + again
+    return sum(sizes.values()) + (1 + (n_places > 1)) * chains * (width + height)

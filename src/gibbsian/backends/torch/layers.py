@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from gibbsian.backends.device import Device, here, require_card_memory
-from gibbsian.backends.torch.layer_epochs import WORKSPACE, check_problem, epoch
+from gibbsian.backends.device import Device, require_card_memory, there
+from gibbsian.backends.torch.layer_epochs import WORKSPACE, epoch, lacking
 from gibbsian.backends.torch.machines import Machine, as_numpy
 from gibbsian.backends.torch.repeated import Repeated, forget, kept
 from gibbsian.backends.torch.units import units_of
@@ -32,7 +32,7 @@ class Chains:
             machine.tempered, biases, device.put(machine.weights), device, scale=1.0 / machine.temperature
         )
         (self.values, self.other), (self.back, self.products) = (self.machine.empty(n_chains) for _ in range(2))
-        self.run = Repeated(self._step, self.machine.stream.clock, [self.values])
+        self.run = Repeated(self._step, self.machine.stream.clock)
 
     def __call__(self, values: np.ndarray, n_steps: int, seed: int) -> np.ndarray:
         """Return visible values some steps later."""
@@ -49,10 +49,16 @@ class Chains:
 
 def gibbs(machine: Any, values: np.ndarray, n_steps: int, rng: np.random.Generator) -> np.ndarray:
     """Draw hidden values given visible ones and back, so many times; return the visible ones."""
-    device, n_chains = here(), len(values)
-    assert device is not None
+    device, n_chains = there(), len(values)
     chains = kept(machine, (device, n_chains), lambda: Chains(machine, n_chains, device))
     return chains(values, n_steps, int(rng.integers(0, 2**63))).astype(np.asarray(values).dtype, copy=False)
+
+
+def path_machine(units: Any, weights: np.ndarray, n_rows: int, device: Device, **settings: Any) -> Machine:
+    """Return the machine at the end of a path, with the independent units that it begins at."""
+    _require_memory(weights.shape, n_rows, device)
+    biases, base = [device.put(side.biases) for side in units], [device.put(side.base) for side in units]
+    return Machine([side.layer for side in units], biases, device.put(weights), device, base, **settings)
 
 
 class Walk:
@@ -62,17 +68,14 @@ class Walk:
     """
 
     def __init__(self, units: Any, weights: np.ndarray, values: np.ndarray, n_places: int, seed: int, device: Device):
-        _require_memory(weights.shape, len(values), device)
         self.seed, self.n_stretches = seed, 0
         self.places = torch.zeros(n_places, dtype=torch.float64, device=device.place)
-        biases, base = [device.put(side.biases) for side in units], [device.put(side.base) for side in units]
-        layers = [side.layer for side in units]
-        self.machine = Machine(layers, biases, device.put(weights), device, base, places=self.places, along=True)
+        self.machine = path_machine(units, weights, len(values), device, places=self.places, along=True)
         (self.values, self.other), (self.back, self.products) = (self.machine.empty(len(values)) for _ in range(2))
         self.values.copy_(torch.from_numpy(values))
         self.linear = self.machine.lower.linear(self.values)
         self.sums = torch.zeros_like(self.linear)
-        self.run = Repeated(self._step, self.machine.stream.clock, [self.values, self.linear, self.sums])
+        self.run = Repeated(self._step, self.machine.stream.clock)
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
         """Go through places and return what the log-weights take up on the way."""
@@ -111,13 +114,12 @@ class Walk:
 
 def walk(units: Any, weights: np.ndarray, walkers: Any, places: np.ndarray) -> np.ndarray:
     """Do what `samplers.paths.SteppedPath.walk` does; the groups of walkers become one, which stays on the device."""
-    device, there = here(), walkers.values[0]
-    assert device is not None
-    if not isinstance(there, Walk) or len(there.places) < len(places):
+    device, group = there(), walkers.values[0]
+    if not isinstance(group, Walk) or len(group.places) < len(places):
         seed = int(walkers.shared.integers(0, 2**63))
-        there = Walk(units, weights, np.concatenate(walkers.values), len(places), seed, device)
-        walkers.values = [there]
-    return there(places)
+        group = Walk(units, weights, np.concatenate(walkers.values), len(places), seed, device)
+        walkers.values = [group]
+    return group(places)
 
 
 def unit_scores(owner: Any, model: Any, values: Callable[[], np.ndarray], units: np.ndarray) -> np.ndarray | None:
@@ -126,8 +128,7 @@ def unit_scores(owner: Any, model: Any, values: Callable[[], np.ndarray], units:
     For two-valued visible units, else None. A unit that holds a probability is scored by the mean over its two values.
     The values stay on the device as long as their owner lives, where they have one.
     """
-    device = here()
-    assert device is not None
+    device = there()
     visible, hidden = (units_of(layer, device.place, device.dtype) for layer in model.tempered)
     if not visible.slope:
         return None
@@ -162,4 +163,4 @@ def _require_memory(widths: tuple[int, int], n_rows: int, device: Device) -> Non
     )
 
 
-__all__ = ["check_problem", "epoch", "forget", "gibbs", "unit_scores", "walk"]
+__all__ = ["epoch", "forget", "gibbs", "lacking", "unit_scores", "walk"]

@@ -55,7 +55,6 @@ class Restarted:
     def __init__(self, machine: Machine, phase: Any, n_chains: int, device: Device):
         self.machine, self.n_steps = machine, phase.n_steps
         self.back, self.hidden = machine.empty(n_chains)
-        self.state: list[Any] = []
         self.goes_on: Any = None
 
     def n_chains(self, n_rows: int) -> int:
@@ -89,7 +88,7 @@ class Persistent(Restarted):
 
     def __init__(self, machine: Machine, phase: Any, n_chains: int, device: Device):
         super().__init__(machine, phase, phase.n_chains, device)
-        self.state, self.goes_on = [self.hidden], self.hidden
+        self.goes_on = self.hidden
 
     def n_chains(self, n_rows: int) -> int:
         """Return the number of chains, whatever the rows."""
@@ -125,7 +124,7 @@ class Tempered(Restarted):
             Side(side.kind, side.biases, torch.zeros_like(side.base), places, side.scale, fused=side.fused)
             for side in (machine.lower, machine.upper)
         ]
-        self.each, self.state = phase.n_chains, [self.values, self.count]
+        self.each = phase.n_chains
 
     def n_chains(self, n_rows: int) -> int:
         """Return the number of chains at the machine's own temperature."""

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 
-from gibbsian.backends.device import here, require_card_memory
+from gibbsian.backends.device import require_card_memory, there
 
 
 def soft_assignment(scores: Any, weights: Any) -> Any:
@@ -32,21 +33,29 @@ class Blocks(list):
     kept: Any = None
 
 
-def share(
-    blocks: Blocks, theta: np.ndarray, offsets: np.ndarray, hard: bool
-) -> tuple[float, np.ndarray, np.ndarray] | None:
-    """Return the free energy, the weight of each class and its sums; None for sparse rows."""
-    device = here()
-    assert device is not None
-    if not isinstance(blocks[0][0], np.ndarray):
-        return None
+def share(blocks: Blocks, theta: np.ndarray, offsets: np.ndarray, hard: bool) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the free energy, the weight of each class and its sums."""
+    device = there()
     if blocks.kept is None:
-        n_rows, width = sum(len(weights) for _, weights in blocks), blocks[0][0].shape[1]
-        needed = 8.0 * n_rows * (width + 3 * len(offsets))
-        require_card_memory(needed, f"sharing {n_rows:,} rows among {len(offsets)} classes", "set `device='cpu'`")
-        parts = (np.concatenate([block[end] for block in blocks]) for end in (0, 1))
-        blocks.kept = tuple(device.put(part, torch.float64) for part in parts)
-    features, weights = blocks.kept
-    scores = device.put(theta, torch.float64) @ features.T + device.put(offsets, torch.float64)[:, None]
+        blocks.kept = _put(blocks, len(offsets))
+    features, by_column, weights = blocks.kept
+    scores = (features @ device.put(theta.T, torch.float64)).T.contiguous()
+    scores += device.put(offsets, torch.float64)[:, None]
     energy = (hard_assignment if hard else soft_assignment)(scores, weights)
-    return float(energy), scores.sum(dim=1).cpu().numpy(), (scores @ features).cpu().numpy()
+    return float(energy), scores.sum(dim=1).cpu().numpy(), (by_column @ scores.T).T.cpu().numpy()
+
+
+def _put(blocks: Blocks, n_classes: int) -> tuple[Any, Any, Any]:
+    """Put all rows there, the same by columns, and their weights."""
+    device, parts = there(), [block[0] for block in blocks]
+    n_rows, dense = sum(len(block[1]) for block in blocks), isinstance(parts[0], np.ndarray)
+    needed = 8.0 * (sum(part.size if dense else 6 * part.nnz for part in parts) + n_rows * 3 * n_classes)
+    require_card_memory(needed, f"sharing {n_rows:,} rows among {n_classes} classes", "set `device='cpu'`")
+    weights = device.put(np.concatenate([block[1] for block in blocks]), torch.float64)
+    if dense:
+        features = device.put(np.concatenate(parts), torch.float64)
+        return features, features.T, weights
+    cells = sparse.vstack(parts).tocoo()
+    places, values = device.put(np.stack([cells.row, cells.col]), torch.int64), device.put(cells.data, torch.float64)
+    features = torch.sparse_coo_tensor(places, values, cells.shape, check_invariants=False).coalesce()
+    return features, features.T.coalesce(), weights

@@ -1,8 +1,11 @@
-"""Objectives on flip costs by two matrix products: rows stay on the device, theta goes up, value and gradient down."""
+"""Objectives on flip costs by two matrix products: rows stay on the device, theta goes up, value and gradient down.
+
+On a sparse graph the matrix has a row for each place among the neighbours of a column, and products gather these.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -10,7 +13,6 @@ import torch
 from gibbsian.backends.device import here, require_card_memory
 from gibbsian.backends.flip_layout import FlipLayout
 from gibbsian.backends.torch import flip_losses
-from gibbsian.backends.torch.graphs import Replayed
 
 # Cells of a block of rows: rows of one block are kept as numbers, those of several as bytes that become numbers.
 BLOCK_CELLS = 2**28
@@ -34,6 +36,8 @@ class FlipLoss:
         Flips that do not count.
     """
 
+    takes_tensors: ClassVar[bool] = True
+
     def __init__(self, layout: FlipLayout, shares: np.ndarray, kernel: str, left_out: np.ndarray | None = None):
         device = here()
         assert device is not None
@@ -44,19 +48,26 @@ class FlipLoss:
         self._rows = max(1, min(n_rows, BLOCK_CELLS // self._width))
         item, cells = device.dtype.itemsize, float(n_rows) * self._width
         block = float(self._rows) * self._width
-        copies = 2.0 if device.has_triton and not layout.one_hot else 5.0
-        needed = (item if self._rows == n_rows else 1) * cells + copies * item * block + 24.0 * self._width**2
+        self._neighbours: Any = None
+        places: Any = (layout.sources, layout.targets, layout.targets, layout.sources)
+        if layout.sparse:
+            near, places = _neighbours(layout, self._width)
+            self._neighbours = device.put(near, torch.int64)
+        self._height = len(near) if layout.sparse else self._width
+        copies = (2.0 if device.has_triton and not layout.one_hot else 5.0) + layout.sparse
+        needed = (item if self._rows == n_rows else 1) * cells + copies * item * block
+        needed += 24.0 * self._height * self._width
         require_card_memory(needed, f"learning from {n_rows:,} rows of {layout.n_columns:,} columns", _INSTEAD)
         self._shares = device.put(shares)
         self._codes = device.put(layout.codes, torch.int8 if layout.n_values < 128 else torch.int32)
         self._left_out = None if left_out is None else device.put(left_out, torch.bool)
-        self._places = tuple(device.put(part, torch.int64) for part in (layout.sources, layout.targets))
+        ends = tuple(device.put(part, torch.int64) for part in places)
+        self._places, self._mirrored = ends[:2], ends[2:]
         self._bias_columns = device.put(layout.bias_columns, torch.int64)
         counts = torch.arange(layout.n_values, device=device.place)
         self._absent = counts >= device.put(layout.cardinalities, torch.int64).unsqueeze(1)
         self._numbers = self._as_numbers(self._codes) if self._rows == n_rows else None
         self._scale = device.put(layout.gap / layout.temperature)
-        self._replayed = Replayed(device, self.on_card)
         self._fused = None
         if device.has_triton and left_out is None and not layout.one_hot:
             from gibbsian.backends.torch import triton_losses
@@ -76,18 +87,18 @@ class FlipLoss:
 
     def matrix(self, theta: Any) -> Any:
         """Return the matrix of couplings with the biases in its last row."""
-        matrix = torch.zeros((self._width, self._width), dtype=self._device.dtype, device=self._device.place)
-        (sources, targets), n_biases = self._places, self._bias_columns.numel()
+        matrix = torch.zeros((self._height, self._width), dtype=self._device.dtype, device=self._device.place)
+        n_biases = self._bias_columns.numel()
         couplings = theta[n_biases:].to(matrix.dtype)
-        matrix[sources, targets] = couplings
+        matrix[self._places] = couplings
         if self._layout.tied:
-            matrix[targets, sources] = couplings
+            matrix[self._mirrored] = couplings
         matrix[-1, self._bias_columns] = theta[:n_biases].to(matrix.dtype)
         return matrix
 
     def _gradient(self, slopes: Any) -> Any:
-        (sources, targets), both = self._places, slopes[self._places]
-        both = both + slopes[targets, sources] if self._layout.tied else both
+        both = slopes[self._places]
+        both = both + slopes[self._mirrored] if self._layout.tied else both
         return torch.cat([slopes[-1, self._bias_columns], both])
 
     def _blocks(self, theta: Any) -> Any:
@@ -96,9 +107,23 @@ class FlipLoss:
         for start in range(0, len(self._codes), self._rows):
             rows = slice(start, start + self._rows)
             numbers = self._as_numbers(self._codes[rows]) if self._numbers is None else self._numbers
-            fields = numbers @ matrix
+            fields = self._fields(numbers, matrix)
             answer = self._loss(fields, rows)
-            yield answer, numbers.T @ fields
+            yield answer, self._slopes(numbers, fields)
+
+    def _fields(self, numbers: Any, matrix: Any) -> Any:
+        if self._neighbours is None:
+            return numbers @ matrix
+        fields = torch.zeros_like(numbers)
+        for near, row in zip(self._neighbours, matrix, strict=True):
+            fields.addcmul_(numbers.index_select(1, near), row)
+        return fields
+
+    def _slopes(self, numbers: Any, slopes: Any) -> Any:
+        """Return the derivatives by the entries of the matrix, given those by the fields."""
+        if self._neighbours is None:
+            return numbers.T @ slopes
+        return torch.stack([(numbers.index_select(1, near) * slopes).sum(dim=0) for near in self._neighbours])
 
     def _loss(self, fields: Any, rows: slice) -> Any:
         """Return the loss of some fields and overwrite them with its slopes."""
@@ -125,9 +150,12 @@ class FlipLoss:
         table.copy_(costs.mul_(-scale)).scatter_add_(2, present, -costs.sum(dim=2, keepdim=True))
         return answer
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return value and gradient."""
-        return self._replayed(theta)
+    def __call__(self, theta: Any) -> tuple[Any, Any]:
+        """Return value and gradient: of an array as a number and an array, of a tensor there as tensors."""
+        if not isinstance(theta, np.ndarray):
+            return self.on_card(theta)
+        value, gradient = self.on_card(self._device.put(theta, torch.float64))
+        return float(value), gradient.cpu().numpy()
 
     def on_card(self, theta: Any) -> tuple[Any, Any]:
         """Return value and gradient as tensors there, of parameters that are there."""
@@ -137,6 +165,21 @@ class FlipLoss:
         return value, self._gradient(slopes)
 
 
+def _neighbours(layout: FlipLayout, width: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+    """Return the columns that each column's fields gather, the last the ones of the biases, and where couplings stand.
+
+    That is the place among the neighbours of its target, the target, and the same for the mirror image.
+    """
+    size, both = len(layout.sources), (layout.sources, layout.targets)
+    sources, targets = (np.concatenate([end, other][: 1 + layout.tied]) for end, other in (both, both[::-1]))
+    order, counts = np.argsort(targets, kind="stable"), np.bincount(targets, minlength=width)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    near = np.full((counts.max() + 1, width), width - 1)
+    near[place, targets] = sources
+    return near, (place[:size], targets[:size], place[size:], targets[size:])
+
+
 class ScreeningLoss(FlipLoss):
     """The loss of logRISE, ``sum_u log sum_m share_m exp(-d[m, u] / 2)``, by log-sum-exp over blocks of rows."""
 
@@ -144,7 +187,7 @@ class ScreeningLoss(FlipLoss):
         """Return value and gradient as tensors there, of parameters that are there."""
         n = self._layout.n_columns
         top = torch.full((n,), -torch.inf, dtype=torch.float64, device=self._device.place)
-        total, slopes = torch.zeros_like(top), torch.zeros((self._width, n), dtype=top.dtype, device=top.device)
+        total, slopes = torch.zeros_like(top), torch.zeros((self._height, n), dtype=top.dtype, device=top.device)
         for (tops, totals), products in self._blocks(theta):
             higher = torch.maximum(top, tops)
             old, new = (top - higher).exp(), (tops - higher).exp()
@@ -159,21 +202,3 @@ def bound(layout: FlipLayout, shares: np.ndarray, kernel: Any, left_out: np.ndar
         return None
     kind = ScreeningLoss if name == "scaled_half_exponential" else FlipLoss
     return kind(layout, shares, name, left_out)
-
-
-def mean_products(states: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weighted means of the numbers of states and of the products of all pairs, in float64."""
-    device = here()
-    assert device is not None
-    n_rows, n = states.shape
-    rows = max(1, min(n_rows, BLOCK_CELLS // (2 * n)))
-    require_card_memory(n_rows * float(n) + 16.0 * rows * n + 16.0 * n**2, f"moments of {n:,} columns", _INSTEAD)
-    cells, weights = device.put(states, torch.int8), device.put(shares, torch.float64)
-    first = torch.zeros(n, dtype=torch.float64, device=device.place)
-    second = torch.zeros((n, n), dtype=torch.float64, device=device.place)
-    for start in range(0, n_rows, rows):
-        numbers = cells[start : start + rows].double()
-        weighted = numbers * weights[start : start + rows, None]
-        first += weighted.sum(dim=0)
-        second += weighted.T @ numbers
-    return first.cpu().numpy(), second.cpu().numpy()

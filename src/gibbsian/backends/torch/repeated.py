@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 
-# Steps that one graph makes: replays have a gap of a microsecond or two between them.
-UNROLLED = 10
+# Steps that one graph makes: replays have a gap of a microsecond or two between them; and most that need none.
+UNROLLED, ALONE = 10, 19
 _KEPT: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
@@ -33,22 +34,22 @@ def forget(owner: Any) -> None:
 class Repeated:
     """A step of tensors that stay in place, called with its number, counted from the one that the clock shows.
 
-    `state` is all that a step changes and a later one needs, the clock aside.
+    On a card the first ones are made one by one, which compiles what they need: few are not worth a graph.
     """
 
-    def __init__(self, step: Callable[[int], None], clock: Any, state: list[Any]):
-        self.step, self.clock, self.state = step, clock, state
+    def __init__(self, step: Callable[[int], None], clock: Any):
+        self.step, self.clock, self.n_alone = step, clock, ALONE if clock.is_cuda else math.inf
         self.graphs: dict[int, Any] = {}
 
     def __call__(self, n_steps: int) -> None:
         """Make so many steps."""
-        if not self.clock.is_cuda:
-            for _ in range(n_steps):
-                self._steps(1)
-            return
         many, rest = divmod(n_steps, UNROLLED)
-        with torch.cuda.device(self.clock.device):
-            for length in [UNROLLED] * many + [1] * rest:
+        for length in [UNROLLED] * many + [1] * rest:
+            if length <= self.n_alone:
+                self.n_alone -= length
+                self._steps(length)
+                continue
+            with torch.cuda.device(self.clock.device):
                 if length not in self.graphs:
                     self.graphs[length] = self._captured(length)
                 self.graphs[length].replay()
@@ -59,13 +60,6 @@ class Repeated:
         self.clock += length
 
     def _captured(self, length: int) -> Any:
-        """Capture steps, after one that compiles what they need and leaves nothing behind."""
-        if not self.graphs:
-            before = [part.clone() for part in self.state]
-            self.step(0)
-            for part, old in zip(self.state, before, strict=True):
-                part.copy_(old)
-        torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self._steps(length)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gibbsian.backends.device import here, require_card_memory
+from gibbsian.backends.device import require_card_memory, there
 
 # Pairs of entries in a block, and blocks that are looked at closer together.
 PAIRS, CLOSER = 512, 64
@@ -23,8 +23,7 @@ class Table:
     """A table on a device that hands out entries as NumPy arrays: what learners read of it is small."""
 
     def __init__(self, size: int, dtype: Any):
-        device = here()
-        assert device is not None
+        device = there()
         self.dtype, self.size, self.shape = np.dtype(dtype), size, (size,)
         kind = {8: torch.float64, 4: torch.float32}[self.dtype.itemsize]
         require_card_memory(
@@ -69,17 +68,43 @@ def walsh_hadamard(table: Any) -> None:
         done += bits
 
 
-def fill_dual(dual: Table, indices: np.ndarray, theta: np.ndarray) -> float:
-    """Overwrite a table with the dual of these parameters and return log Z."""
-    values = dual.values
-    values.zero_()
-    dual[indices] = theta
+def fill_probabilities(values: Any) -> Any:
+    """Overwrite a tensor of parameters with the probabilities of all states and return log Z."""
     walsh_hadamard(values)
     top = values.max()
     total = values.sub_(top).exp_().sum(dtype=torch.float64)
     values.div_(total.to(values.dtype))
-    walsh_hadamard(values)
-    return float(top.double() + total.log())
+    return top.double() + total.log()
+
+
+def fill_dual(dual: Table, indices: np.ndarray, theta: np.ndarray) -> float:
+    """Overwrite a table with the dual of these parameters and return log Z."""
+    dual.values.zero_()
+    dual[indices] = theta
+    log_partition = fill_probabilities(dual.values)
+    walsh_hadamard(dual.values)
+    return float(log_partition)
+
+
+class Tables:
+    """What a fit of all functions does to tables (`learners.span_dense`), on the device and in float64."""
+
+    def __init__(self, size: int, n_tables: int):
+        device = there()
+        require_card_memory(8.0 * size * n_tables, f"{n_tables} tables of {size:.3g} states", "choose fewer variables")
+        self.put = lambda table: device.put(table, torch.float64)
+        self.got = lambda table: table.cpu().numpy()
+        self.dot = lambda one, other: float(one @ other)
+
+    def transformed(self, table: Any, transposed: bool = False) -> Any:
+        """Return the transform of a table, which is overwritten; Walsh functions are symmetric."""
+        walsh_hadamard(table)
+        return table
+
+    def probabilities(self, theta: Any) -> tuple[float, Any]:
+        """Return log Z and the probabilities of all states."""
+        values = theta.clone()
+        return float(fill_probabilities(values)), values
 
 
 def pairs_of(numbers: Any, z: int) -> tuple[Any, Any]:
@@ -100,8 +125,7 @@ def update(dual: Table, data: Table, penalties: tuple[Any, Any], move: tuple[int
     """Update the dual in place and return the largest bound in each block of pairs."""
     z, keep, mix = move
     low, high = penalties
-    device, values = here(), dual.values
-    assert device is not None
+    device, values = there(), dual.values
     if device.has_triton:
         from gibbsian.backends.torch import triton_span
 

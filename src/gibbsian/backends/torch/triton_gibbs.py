@@ -12,9 +12,9 @@ import torch
 import triton
 import triton.language as tl
 
-from gibbsian.backends.device import Device, here
-from gibbsian.backends.torch.gibbs import BLOCK, LANES, PADDED, ColourSystem, DenseSystem
-from gibbsian.backends.torch.graphs import replayed
+from gibbsian.backends.device import Device, there
+from gibbsian.backends.torch.gibbs import BLOCK, LANES, PADDED, ColourSystem, DenseSystem, Heat
+from gibbsian.backends.torch.repeated import Repeated
 
 # Chains side by side in a program, of a dense graph and at most of a sparse one; spins of its sites at a time.
 _CHAINS, _MOST_CHAINS, _TILE = 64, 256, 2048
@@ -41,8 +41,8 @@ def _philox(c0, c1, c2, c3, k0, k1):
 
 @triton.jit
 def _dense(
-    spins, words, digits, upper, biases, held, flips, n_chains, n, width, first, n_sweeps, unit, held_stride,
-    HELD: tl.constexpr, CHAINS: tl.constexpr, BLOCK: tl.constexpr, DEPTH: tl.constexpr,
+    spins, words, digits, upper, biases, held, flips, n_chains, n, width, first, n_sweeps, unit, pull, held_stride,
+    HELD: tl.constexpr, HEATED: tl.constexpr, CHAINS: tl.constexpr, BLOCK: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
     chain = tl.program_id(0) * CHAINS + tl.arange(0, CHAINS)
     real = chain[:, None] < n_chains
@@ -74,7 +74,10 @@ def _dense(
             call = (start // 4 + tl.arange(0, BLOCK // 4)[None, :]).to(tl.uint32)
             r0, r1, r2, r3 = _philox(call, sweep, c2, c3, k0, k1)
             uniform = _uniform(tl.reshape(tl.join(tl.join(r0, r1), tl.join(r2, r3)), (CHAINS, BLOCK)))
-            excess = field.to(tl.float32) * scale - 0.5 * tl.log(uniform / (1.0 - uniform))
+            own_field = field.to(tl.float32) * scale
+            if HEATED:
+                own_field += tl.load(pull + sites)
+            excess = own_field - 0.5 * tl.log(uniform / (1.0 - uniform))
             old = tl.load(spins + at + sites, mask=real, other=0)
             if HELD:
                 stays = tl.load(held + chain.to(tl.int64)[:, None] * held_stride + sites, mask=real, other=1) != 0
@@ -91,25 +94,29 @@ def _dense(
     tl.store(flips + tl.program_id(0), tl.sum(tl.sum(count, axis=1), axis=0).to(tl.int64))
 
 
-def dense_sweeps(spins: Any, words: Any, system: DenseSystem, held: Any, n: int, n_sweeps: int) -> int:
+def dense_sweeps(
+    spins: Any, words: Any, system: DenseSystem, held: Any, n: int, n_sweeps: int, heat: Heat | None = None
+) -> Any:
     """Sweep spins on a dense graph, in place; return the flips."""
-    device = here()
-    assert device is not None
+    device = there()
     width, n_chains = spins.shape[1], len(spins)
     if device.place not in system.kept:
         system.kept[device.place] = _dense_tables(device, system)
     digits, upper, biases, unit = system.kept[device.place]
+    if heat is not None:
+        upper, unit = upper * heat.beta, unit * heat.beta
     grid = (triton.cdiv(n_chains, _CHAINS),)
     flips = torch.zeros(grid, dtype=torch.int64, device=spins.device)
     total: Any = 0
     for first in range(0, n_sweeps, _SWEEPS):
         _dense[grid](
             spins, words, digits, upper, biases, spins if held is None else held, flips, n_chains, n, width,
-            first, min(_SWEEPS, n_sweeps - first), unit, 0 if held is None or len(held) == 1 else width,
-            HELD=held is not None, CHAINS=_CHAINS, BLOCK=BLOCK, DEPTH=PADDED,
+            first, min(_SWEEPS, n_sweeps - first), unit, unit if heat is None else heat.pull,
+            0 if held is None or len(held) == 1 else width,
+            HELD=held is not None, HEATED=heat is not None, CHAINS=_CHAINS, BLOCK=BLOCK, DEPTH=PADDED,
         )  # fmt: skip
         total = total + flips.sum()
-    return int(total)
+    return total
 
 
 def _dense_tables(device: Device, system: DenseSystem) -> tuple[Any, ...]:
@@ -134,10 +141,11 @@ def _digits(whole: Any) -> Any:
     return torch.stack([(rest - middle) // 128, middle, low]).to(torch.int8).contiguous()
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["ahead"])
 def _colour(
     spins, words, heads, weights, biases, held, sweep_number, flips, n_chains, stride, n, n_rows, first, last, unit,
-    HELD: tl.constexpr, DEGREE: tl.constexpr, SITES: tl.constexpr, CHAINS: tl.constexpr, LANES: tl.constexpr,
+    ahead, pull, HELD: tl.constexpr, HEATED: tl.constexpr, DEGREE: tl.constexpr, SITES: tl.constexpr,
+    CHAINS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     tile = tl.program_id(0)
     lane = tl.arange(0, CHAINS)[None, :]
@@ -147,7 +155,7 @@ def _colour(
     k1 = tl.load(words + stride + chain).to(tl.uint32)
     c2 = tl.load(words + 2 * stride + chain).to(tl.uint32)
     c3 = tl.load(words + 3 * stride + chain).to(tl.uint32)
-    sweep = tl.load(words + 4 * stride + chain).to(tl.uint32) + tl.load(sweep_number).to(tl.uint32)
+    sweep = tl.load(words + 4 * stride + chain).to(tl.uint32) + (tl.load(sweep_number) + ahead).to(tl.uint32)
     group, within = tile // (LANES // SITES), (tile % (LANES // SITES)) * SITES + tl.arange(0, SITES)
     drawn = _philox((first + group * LANES + within)[:, None].to(tl.uint32), sweep, c2, c3, k0, k1)
     scale = -2.0 * tl.load(unit)
@@ -160,7 +168,10 @@ def _colour(
             head = tl.load(heads + d * n_rows + place, mask=inside, other=0).to(tl.int64)[:, None]
             weight = tl.load(weights + d * n_rows + place, mask=inside, other=0)[:, None]
             field += tl.load(spins + head * CHAINS + lane).to(tl.int32) * weight
-        odds = 1.0 + tl.exp(field.to(tl.float32) * scale)
+        exponent = field.to(tl.float32) * scale
+        if HEATED:
+            exponent -= 2.0 * tl.load(pull + place, mask=inside, other=0.0)[:, None]
+        odds = 1.0 + tl.exp(exponent)
         chosen = tl.where(_uniform(drawn[w]) * odds < 1.0, 1, -1).to(tl.int8)
         at = place.to(tl.int64)[:, None] * CHAINS + lane
         old = tl.load(spins + at, mask=inside[:, None], other=0)
@@ -173,14 +184,15 @@ def _colour(
     tl.store(own, tl.load(own) + tl.sum(tl.sum(tl.where(chain < n_chains, count, 0), axis=1), axis=0))
 
 
-def colour_sweeps(spins: Any, words: Any, system: ColourSystem, tables: Any, held: Any, n_sweeps: int) -> int:
+def colour_sweeps(
+    spins: Any, words: Any, system: ColourSystem, tables: Any, held: Any, n_sweeps: int, heat: Heat | None = None
+) -> Any:
     """Sweep spins on a sparse graph, in place; return the flips.
 
     Inside, groups of chains stand apart, and in each the spins of a site stand together: a program reads and writes
     whole vectors, and those that run at a time share what they read.
     """
-    device = here()
-    assert device is not None
+    device = there()
     (n_chains, n), (heads, weights, biases) = spins.shape, tables
     chains = min(_MOST_CHAINS, max(16, triton.next_power_of_2(n_chains)))
     groups, sites = triton.cdiv(n_chains, chains), _TILE // chains
@@ -198,17 +210,17 @@ def colour_sweeps(spins: Any, words: Any, system: ColourSystem, tables: Any, hel
     spans = list(zip(system.colours[:-1].tolist(), system.colours[1:].tolist(), strict=True))
     grids = [(triton.cdiv(last - first, 4 * LANES) * (LANES // sites), groups) for first, last in spans]
     flips = torch.zeros(groups * max([1, *(grid[0] for grid in grids)]), dtype=torch.int64, device=spins.device)
-    unit = device.put(system.unit, torch.float32)
+    unit = device.put(system.unit, torch.float32) if heat is None else system.unit * heat.beta
 
-    def sweep() -> None:
+    def sweep(ahead: int) -> None:
         for grid, (first, last) in zip(grids, spans, strict=True):
             _colour[grid](
                 turned, keys, heads, weights, biases, stays, number, flips, n_chains, stride, n, heads.shape[1], first,
-                last, unit,
-                HELD=held is not None, DEGREE=len(heads), SITES=sites, CHAINS=chains, LANES=LANES,
+                last, unit, ahead, unit if heat is None else heat.pull,
+                HELD=held is not None, HEATED=heat is not None, DEGREE=len(heads), SITES=sites, CHAINS=chains,
+                LANES=LANES,
             )  # fmt: skip
-        number.add_(1)
 
-    replayed(device, sweep, n_sweeps)
+    Repeated(sweep, number)(n_sweeps)
     spins.copy_(turned.transpose(1, 2).reshape(stride, n)[:n_chains])
-    return int(flips.sum())
+    return flips.sum()

@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gibbsian.backends.device import here
 from gibbsian.backends.torch.streams import Stream
-from gibbsian.errors import ArgumentError
 
 
 @dataclass
@@ -214,13 +212,4 @@ def units_of(layer: Any, place: str, dtype: Any) -> Any:
         return Gaussian(torch.from_numpy(layer.variances).to(place, dtype))
     if layer.kind == "categorical":
         return Categorical(layer.sizes, place)
-    if layer.kind == "joined":
-        return Joined([units_of(part, place, dtype) for part in layer.parts], [part.width for part in layer.parts])
-    raise refused(f"has no {layer.kind} units")
-
-
-def refused(reason: str) -> ArgumentError:
-    """Return what is said of work that a device does not do."""
-    device = here()
-    name = "cpu" if device is None else device.place if device.is_card else "torch"
-    return ArgumentError(reason, "set `device='cpu'`", argument="device", value=name)
+    return Joined([units_of(part, place, dtype) for part in layer.parts], [part.width for part in layer.parts])

@@ -1,0 +1,74 @@
+"""Vectors of an optimiser on a device: they come and go with every step, and what it remembers stays there."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from gibbsian.backends.device import here
+
+
+class Rows:
+    """Rows of numbers on the device; a checkpoint takes them for an array."""
+
+    def __init__(self, values: Any):
+        self.values, self.shape = values, tuple(values.shape)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.values.cpu().numpy().astype(np.float64 if dtype is None else dtype)
+
+
+def put(array: Any) -> Any:
+    """Return an array as a tensor of float64, and rows that are there as they are."""
+    device = here()
+    assert device is not None
+    return array.values if isinstance(array, Rows) else device.put(array, torch.float64)
+
+
+def lifted(state: Any) -> Any:
+    """Return the state of an optimiser with its arrays as tensors."""
+    arrays = {part.name: getattr(state, part.name) for part in fields(state)}
+    return replace(state, **{name: put(array) for name, array in arrays.items() if hasattr(array, "shape")})
+
+
+def lowered(state: Any) -> Any:
+    """Return the state with vectors as arrays again."""
+    tensors = {part.name: getattr(state, part.name) for part in fields(state)}
+    got = {name: Rows(part) if part.ndim > 1 else part.cpu().numpy() for name, part in tensors.items()
+           if torch.is_tensor(part)}  # fmt: skip
+    return replace(state, **got)
+
+
+class Shift:
+    """What `models.centring` adds to biases, or its transpose: a row for each variable, of all pairs that it is in."""
+
+    def __init__(self, pairs: np.ndarray, mean: np.ndarray, transposed: bool = False):
+        device = here()
+        assert device is not None
+        self.pairs, self.mean, self.transposed = device.put(pairs, torch.int64), put(mean), transposed
+        flat, n_pairs = self.pairs.ravel(), pairs.shape[1]
+        order, counts = torch.argsort(flat, stable=True), torch.bincount(flat, minlength=len(mean))
+        own = flat[order]
+        column = torch.arange(2 * n_pairs, device=own.device) - (counts.cumsum(0) - counts)[own]
+        self.numbers = flat.new_zeros(len(mean), int(counts.max()))
+        self.means = self.mean.new_zeros(self.numbers.shape)
+        self.numbers[own, column] = order % n_pairs
+        self.means[own, column] = self.mean[self.pairs.flip(0).ravel()[order]]
+
+    @property
+    def T(self) -> Shift:
+        """The transpose."""
+        turned = copy(self)
+        turned.transposed = not self.transposed
+        return turned
+
+    def __matmul__(self, vector: Any) -> Any:
+        (i, j), mean = self.pairs, self.mean
+        biases, couplings = vector[: len(mean)], vector[len(mean) :]
+        if self.transposed:
+            return torch.cat([biases, couplings + biases[i] * mean[j] + biases[j] * mean[i]])
+        return torch.cat([biases + (couplings[self.numbers] * self.means).sum(dim=1), couplings])

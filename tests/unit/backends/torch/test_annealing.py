@@ -1,0 +1,114 @@
+"""Walks along temperatures through PyTorch: the weights of Numba's at the same states, and the same distributions."""
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.backends.device import on_device
+from gibbsian.domain import Categories
+from gibbsian.samplers import Annealing, variable_path
+from gibbsian.samplers.bridges import TemperedColumns
+from gibbsian.samplers.variable_paths import Walkers
+from systems import exact_law, random_model
+
+torch = pytest.importorskip("torch")
+annealing = pytest.importorskip("gibbsian.backends.torch.annealing")
+
+POTTS = gb.models.PottsModel.zeros(gb.graphs.grid(2, 2), Categories((3, 2, 3, 2)))
+KINDS = {
+    "dense": lambda rng: random_model(gb.graphs.complete(5), rng),
+    "grid": lambda rng: random_model(gb.graphs.grid(2, 24), rng, gb.domain.BINARY),  # few colours for its size
+    "potts": lambda rng: POTTS.replace(rng.normal(0, 0.7, POTTS.theta.size)),
+    "order 3": lambda rng: (zeros := gb.models.HigherOrderModel.of_order(5, 3)).replace(
+        rng.normal(0, 0.5, zeros.theta.size)
+    ),
+}
+
+
+@pytest.fixture(params=["torch", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request):
+    return request.param
+
+
+@pytest.fixture(params=list(KINDS))
+def model(request):
+    return KINDS[request.param](np.random.default_rng(3))
+
+
+def walkers_of(model, n_walkers=60):
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, model.domain.cardinalities(model.n_variables), (n_walkers, model.n_variables))
+    return Walkers(codes.astype(np.int8), gb.rng.chain_streams(rng, n_walkers))
+
+
+@pytest.mark.parametrize("marginalise", [False, True])
+def test_weights_are_those_of_numba_both_ways(model, marginalise, device):
+    path = variable_path(model, marginalise=marginalise)
+    with on_device(device, "float64"):
+        there, back = walkers_of(model), walkers_of(model)
+        up, down = path.walk(there, np.array([0.2, 0.7])), path.walk(back, np.array([0.7, 0.2]))
+    np.testing.assert_allclose(up, path.walk(walkers_of(model), np.array([0.2, 0.7])), atol=1e-10)
+    assert (there.codes != walkers_of(model).codes).any()
+    # on the way back walkers are moved first, and what is summed out does not count
+    np.testing.assert_allclose(down, -path.walk(back, np.array([0.2, 0.7])), atol=1e-10)
+
+
+@pytest.mark.parametrize("marginalise", [False, True])
+def test_walkers_that_start_at_the_exact_distribution_stay_there(model, marginalise, device):
+    n_walkers, rng = 20_000, np.random.default_rng(2)
+    path = variable_path(model, marginalise=marginalise)
+    starts = gb.inference.exact(model).sample(n_walkers, rng)
+    with on_device(device):
+        walkers = path.from_states(starts, rng)
+        path.walk(walkers, np.ones(3))
+        path.walk(walkers, np.array([1.0, 1.0, 1.0 - 1e-12]))
+    ends = path.states_of(walkers)
+    if model.n_variables > 5:
+        truth = gb.inference.exact(model).moments().statistics
+        errors = np.sqrt(truth * (1.0 - truth) / n_walkers)
+        assert np.abs((model.mean_statistics(ends) - truth) / errors).max() < 4.5
+        return
+    states, shares, _ = exact_law(model)
+    found = {state.tobytes(): 0 for state in states}
+    for state, count in zip(*np.unique(ends, axis=0, return_counts=True), strict=True):
+        found[state.astype(states.dtype).tobytes()] = count
+    squares = (np.array(list(found.values())) - n_walkers * shares) ** 2 / (n_walkers * shares)
+    df = len(states) - 1
+    assert squares.sum() < df + 4.5 * np.sqrt(2 * df)
+    assert (ends != starts).any(axis=1).mean() > 0.5
+
+
+@pytest.mark.parametrize("kind", ["dense", "potts"])
+def test_log_partition_by_walks_there_and_back_and_by_columns(kind, device):
+    model = KINDS[kind](np.random.default_rng(3))
+    truth = gb.inference.exact(model).log_partition()
+    with on_device(device):
+        forward = Annealing(200, 60).forward(model, rng=0)
+        reverse = Annealing(200, 60).reverse(model, gb.inference.exact(model).sample(200, np.random.default_rng(1)))
+        path, rng, places = variable_path(model), np.random.default_rng(2), np.linspace(0.0, 1.0, 3)
+        columns = TemperedColumns(path, places, [path.from_base(32, rng) for _ in places], rng).run(20)
+    for run in (forward, reverse, columns):
+        assert abs(run.log_partition - truth) < 4.5 * run.log_partition_stderr < 0.5
+
+
+def test_a_walker_depends_on_its_own_stream_only(model, device, monkeypatch):
+    path, places = variable_path(model), np.linspace(0.0, 1.0, 7)
+    with on_device(device):
+        one = walkers_of(model)
+        increases = path.walk(one, places)
+        monkeypatch.setattr("gibbsian.samplers.variable_paths.TEMPERATURES_A_CALL", 2)
+        monkeypatch.setattr(annealing, "_CELLS", 1000)  # few walkers of tables at a time
+        codes, streams = walkers_of(model).codes, walkers_of(model).streams
+        parts = [Walkers(codes[part], streams[part]) for part in (slice(0, 23), slice(23, 60))]
+        again = np.concatenate([path.walk(part, places) for part in parts])
+    np.testing.assert_array_equal(np.concatenate([part.codes for part in parts]), one.codes)
+    np.testing.assert_allclose(again, increases, atol=1e-12)
+
+
+def test_memory_is_predicted_and_refused(model, monkeypatch):
+    def refuse(n_bytes, what, instead):
+        raise gb.errors.TooExpensiveError(f"{what} needs {n_bytes}", instead)
+
+    monkeypatch.setattr(annealing, "require_card_memory", refuse)
+    with on_device("torch"), pytest.raises(gb.errors.TooExpensiveError, match="annealing 60 walkers of"):
+        variable_path(model).walk(walkers_of(model), np.array([0.0, 1.0]))

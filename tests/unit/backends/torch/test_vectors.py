@@ -1,0 +1,58 @@
+"""Vectors of an optimiser on a device against those of NumPy."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import gibbsian as gb
+from gibbsian.backends.device import on_device
+from gibbsian.models.centring import Centring, pair_centring, table_centring
+from gibbsian.optimizers import LBFGS
+
+torch = pytest.importorskip("torch")
+vectors = pytest.importorskip("gibbsian.backends.torch.vectors")
+BIPARTITE = np.array([(i, j) for i in range(3) for j in range(3, 7)]).T
+CHANGES = {
+    "complete": (6, 15, partial(pair_centring, gb.graphs.complete(6))),
+    "grid": (6, 7, partial(pair_centring, gb.graphs.grid(2, 3))),
+    "tables": (7, 12, partial(table_centring, BIPARTITE)),
+    "apart": (0, 5, lambda _, scales: Centring(scales)),
+}
+
+
+@pytest.fixture(params=["torch", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request):
+    return request.param
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_changes_of_parameters_are_those_of_numpy(kind, device, rng):
+    n, n_pairs, build = CHANGES[kind]
+    change, vector = build(rng.normal(size=n), rng.uniform(0.5, 2.0, n + n_pairs)), rng.normal(size=n + n_pairs)
+    with on_device(device, "float64"):
+        there = change.on_device(vectors)
+        for way in ("inwards", "outwards", "gradient", "gradient_outwards"):
+            found = getattr(there, way)(vectors.put(vector)).cpu().numpy()
+            np.testing.assert_allclose(found, getattr(change, way)(vector), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.3])
+def test_steps_on_tensors_are_those_on_arrays(l1, device, rng):
+    scale, penalties = rng.uniform(0.1, 10.0, 30), np.full(30, l1)
+
+    def valley(theta, scale=scale):
+        return ((scale * (theta - 1.0)) @ (theta - 1.0)) / 2, scale * (theta - 1.0)
+
+    host = LBFGS().init(valley, np.zeros(30), penalties)
+    with on_device(device, "float64"):
+        there = vectors.lifted(host)
+        for _ in range(6):
+            host, info = LBFGS().step(valley, host, penalties)
+            there, other = LBFGS().step(partial(valley, scale=vectors.put(scale)), there, vectors.put(penalties))
+            there = vectors.lifted(vectors.lowered(there))  # as between two steps of a fit
+            assert other.evaluations == info.evaluations
+            np.testing.assert_allclose(there.theta.cpu().numpy(), host.theta, rtol=0, atol=1e-10)
+        kept = vectors.lowered(there)
+        assert kept.moves.shape == host.moves.shape
+        np.testing.assert_allclose(np.asarray(kept.changes), host.changes, rtol=0, atol=1e-9)
