@@ -16,10 +16,10 @@ from gibbsian.cluster.packed import (
     Packed,
     apply,
     branch,
-    converted,
     counted_together,
     draw,
     evaluated,
+    remade,
     weighed,
 )
 from gibbsian.cluster.sources import (
@@ -221,7 +221,7 @@ class DistributedDataset:
         if self.has_missing:
             raise MissingValuesError(
                 f"{who} needs complete rows, but {self.n_missing} cells are missing",
-                "on a cluster learn by `learner='mle'`, which sums them out, or leave the rows out",
+                "on a cluster learn by `learner='mle'`, 'mple' or 'pcd', which sum them out, or leave the rows out",
             )
 
     # -- sums ---------------------------------------------------------------------------------------------------------
@@ -257,10 +257,26 @@ class DistributedDataset:
 
     def convert(self, coding: Any) -> Self:
         """Return the same rows written in another coding, on the workers."""
+        converted = self.mapped(lambda part: part.convert(coding))
         with guarded(self.client):
-            parts = self.client.map(converted, self.parts, coding=coding, pure=False)
-            found = self.client.submit(_coding, parts[0], pure=False).result()
-        return replace(self, parts=tuple(parts), coding=found)
+            found = self.client.submit(_coding, converted.parts[0], pure=False).result()
+        return replace(converted, coding=found)
+
+    def mapped(self, function: Callable[[Dataset], Dataset], **known: Any) -> Self:
+        """Return the rows as a function makes them of each partition, on the workers, where they are kept packed.
+
+        What the client knows of them stays, unless `known` says otherwise.
+        """
+        with guarded(self.client):
+            parts = self.client.map(remade, self.parts, function=function, pure=False)
+        return replace(self, parts=tuple(parts), **known)
+
+    def completed(self, fill: Callable[[Dataset], Dataset]) -> Self:
+        """Return the rows with their missing cells filled by a function of each partition that keeps its weight."""
+        return self.mapped(
+            lambda part: fill(part) if part.has_missing else part,
+            facts=tuple(fact._replace(n_missing=0) for fact in self.facts),
+        )
 
     # -- rows that come here ------------------------------------------------------------------------------------------
     def in_memory(self) -> Dataset:

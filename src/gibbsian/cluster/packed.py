@@ -184,9 +184,9 @@ def branch(results: Sequence[Any]) -> Any:
     return tree_sum(results)
 
 
-def converted(part: Packed, coding: Any) -> Packed:
-    """Return a partition written in another coding."""
-    return Packed.of(part.unpacked().convert(coding), part.n_empty)
+def remade(part: Packed, function: Callable[[Dataset], Dataset]) -> Packed:
+    """Return what a function makes of the rows of a partition, packed."""
+    return Packed.of(apply(part, function), part.n_empty)
 
 
 def counted_together(parts: Sequence[Packed]) -> Packed:

@@ -1,0 +1,104 @@
+"""Learners on two worker processes: what they find in memory, and the same bits after a worker was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import cache
+
+import numpy as np
+import pandas
+import pytest
+
+import gibbsian as gb
+from gibbsian.cluster import DistributedDataset
+from gibbsian.learners.callbacks import Callback
+
+pytest.importorskip("distributed")
+N = 4
+NAMES = list("abcd")
+
+
+@cache
+def spins():
+    rng = np.random.default_rng(0)
+    model = gb.PairwiseModel.build(gb.graphs.complete(N), rng.normal(0, 0.3, N), rng.normal(0, 0.3, N * (N - 1) // 2))
+    return pandas.DataFrame(gb.inference.exact(model).sample(300, rng), columns=NAMES)
+
+
+@cache
+def holed():
+    rows = spins().astype(float)
+    hole = np.random.default_rng(1).random(rows.shape) < 0.1
+    hole[:100] = False  # the first partition is complete
+    return rows.mask(hole & ~hole.all(axis=1)[:, None])
+
+
+def there(client, frame, **how):
+    dask_frame = pytest.importorskip("dask.dataframe")
+    return DistributedDataset.read(dask_frame.from_pandas(frame, npartitions=3), client=client, **how)
+
+
+@pytest.fixture(scope="module")
+def data(client):
+    return there(client, holed())
+
+
+# -- missing cells ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "1-smci", "em"])
+def test_missing_cells_are_completed_on_the_workers(data, learner):
+    """Each partition lists the completions of its own rows under the model of every step."""
+    on_cluster, here = (gb.BoltzmannMachine(learner=learner, tol=0.01).fit(rows) for rows in (data, holed()))
+    np.testing.assert_allclose(on_cluster.model_.theta, here.model_.theta, rtol=0, atol=1e-12)
+    assert on_cluster.result_.n_steps == here.result_.n_steps
+
+
+CHAINS = {
+    "pcd": gb.learners.PCD(n_chains=4000, min_iter=20),
+    "pcd, chains": gb.learners.PCD(n_chains=4000, min_iter=20, clamped="chains"),
+    "smci-pcd": gb.learners.as_learner("smci-pcd", min_iter=20),
+    "cd": gb.learners.CD(n_steps=5, min_iter=20),
+    "mple, chains": gb.learners.MPLE(completions="chains"),
+}
+
+
+def chained(data, name, **more):
+    return gb.BoltzmannMachine(learner=CHAINS[name], random_state=0, tol=0.02, max_iter=400, **more).fit(data).model_
+
+
+@pytest.mark.parametrize("name", [*CHAINS])
+def test_chains_of_missing_cells_come_near_the_maximum(data, name):
+    """Their randomness is another than in memory: they begin anew in every step, where the rows are."""
+    best = gb.BoltzmannMachine(learner="mple" if "mple" in name else "mle").fit(holed())
+    assert np.abs(chained(data, name).theta - best.model_.theta).max() < 0.1
+
+
+# -- deaths -----------------------------------------------------------------------------------------------------------
+class KillAt(Callback):
+    """Ends a worker by SIGKILL after a step."""
+
+    def __init__(self, client, step=2):
+        self.client, self.step = client, step
+
+    def on_step(self, run):
+        if run.n_steps == self.step:
+            victim = next(iter(self.client.run(os.getpid).values()))
+            os.kill(victim, signal.SIGKILL)
+
+
+def survived(client, fit):
+    """Return the parameters of a fit that nothing disturbed, and of one whose worker was killed after two steps."""
+    undisturbed, disturbed = fit(()).theta, fit(KillAt(client)).theta
+    client.wait_for_workers(2, timeout=300)
+    return undisturbed, disturbed
+
+
+def test_a_death_changes_no_bit_of_completed_rows(client, data):
+    fit = lambda callbacks: gb.BoltzmannMachine(learner="mple", tol=0.01, callbacks=callbacks).fit(data).model_  # noqa: E731
+    np.testing.assert_array_equal(*survived(client, fit))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*CHAINS])
+def test_a_death_changes_no_bit_of_chains(client, data, name):
+    np.testing.assert_array_equal(*survived(client, lambda callbacks: chained(data, name, callbacks=callbacks)))
