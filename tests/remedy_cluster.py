@@ -36,6 +36,7 @@ def folder():
     BITS.assign(d=1).to_parquet(path / "more.parquet")
     BITS.assign(w=[0, 1] * 20).to_parquet(path / "weights.parquet")
     HOLES.to_parquet(path / "holes.parquet")
+    BITS[BITS.any(axis=1)].to_parquet(path / "ones.parquet")
     pd.DataFrame(np.nan, BITS.index, list("abc")).to_parquet(path / "empty.parquet")
     pd.concat([BITS.astype(float), pd.DataFrame(np.nan, [99], list("abc"))]).to_parquet(path / "last.parquet")
     return path
@@ -80,10 +81,24 @@ CLUSTER = [
     ),
     Row(
         "an estimator that needs the rows here",
-        lambda data: gb.HardKMeans(2).fit(data),
+        lambda data: gb.OnlineKMeans(2, normalize=False).fit(data),
         {"data": Later(lambda: read(coding="real"))},
         ({"data": Later(lambda: read(coding="real").in_memory())},),
         "its distinct rows",
+    ),
+    Row(
+        "directions with missing cells",
+        lambda files: gb.VonMisesFisherMixture(2).fit(read(files, coding="real")),
+        {"files": "holes.parquet"},
+        ({"files": "bits.parquet"},),
+        "leave the rows out",
+    ),
+    Row(
+        "directions of norm zero",
+        lambda files: gb.VonMisesFisherMixture(2).fit(read(files, coding="real")),
+        {"files": "bits.parquet"},
+        ({"files": "ones.parquet"},),
+        "left out",
     ),
     Row("rows of nothing", fit, {"files": "empty.parquet"}, ({"files": "bits.parquet"},), "nothing to fit"),
     Row("a row of nothing", read, {"files": "last.parquet"}, ({"files": "bits.parquet"},), "left out"),

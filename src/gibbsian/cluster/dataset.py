@@ -147,16 +147,12 @@ class DistributedDataset:
     def _of(cls, client: Any, sources: list[Any], reading: Reading, dropped: tuple[str, ...]) -> Self:
         """Have the partitions read and packed, once."""
         parts = _computed(client, packed, sources, reading)
-        facts = client.gather(client.map(_facts, parts, pure=False))
-        if not any(facts):
-            raise DataError("no partition has a row with an observed cell", "there is nothing to fit")
-        found = [(part, fact) for part, fact in zip(parts, facts, strict=True) if fact is not None]
-        n_empty = sum(fact.n_empty for _, fact in found)
+        kept, facts = _with_rows(client, parts)
+        n_empty = sum(fact.n_empty for fact in facts)
         if n_empty:
             notify(MissingValuesWarning(f"{n_empty} rows have no observed cell", "left out of the fit"))
-        kept, sizes = zip(*found, strict=True)
         names = client.submit(_names, kept[0], pure=False).result()
-        return cls(client, kept, sizes, reading.coding, names, dropped)
+        return cls(client, kept, facts, reading.coding, names, dropped)
 
     # -- sizes --------------------------------------------------------------------------------------------------------
     @property
@@ -270,6 +266,13 @@ class DistributedDataset:
         with guarded(self.client):
             parts = self.client.map(remade, self.parts, function=function, pure=False)
         return replace(self, parts=tuple(parts), **known)
+
+    def reweighted(self, function: Callable[[Dataset], Dataset]) -> Self:
+        """Return the rows with the weights that a function gives them; those without a weight are left out."""
+        changed = self.mapped(function)
+        with guarded(self.client):
+            parts, facts = _with_rows(self.client, changed.parts)
+        return replace(self, parts=parts, facts=facts)
 
     def completed(self, fill: Callable[[Dataset], Dataset]) -> Self:
         """Return the rows with their missing cells filled by a function of each partition that keeps its weight."""
@@ -386,6 +389,16 @@ def _agreed(
     found = rule if closed else encode(chosen, coding).coding
     kept = tuple(name for name in chosen.names if name not in columns_in(coding).dropped)
     return Reading(kept, found, weight_column, not closed), dropped
+
+
+def _with_rows(client: Any, parts: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Facts, ...]]:
+    """Return the partitions that have rows, with what the client is to know of them."""
+    facts = client.gather(client.map(_facts, parts, pure=False))
+    if not any(facts):
+        raise DataError("no partition has a row with an observed cell", "there is nothing to fit")
+    found = [(part, fact) for part, fact in zip(parts, facts, strict=True) if fact is not None]
+    kept, sizes = zip(*found, strict=True)
+    return kept, sizes
 
 
 def _scan(source: Any, number: int, coding: Any) -> Any:

@@ -184,9 +184,13 @@ def branch(results: Sequence[Any]) -> Any:
     return tree_sum(results)
 
 
-def remade(part: Packed, function: Callable[[Dataset], Dataset]) -> Packed:
-    """Return what a function makes of the rows of a partition, packed."""
-    return Packed.of(apply(part, function), part.n_empty)
+def remade(part: Packed, function: Callable[[Dataset], Dataset]) -> Packed | None:
+    """Return what a function makes of the rows of a partition, packed; None where no row has a weight."""
+    data = apply(part, function)
+    counts = np.ones(1, bool) if data.row_weights is None else data.row_weights > 0
+    if not counts.any():
+        return None
+    return Packed.of(data if counts.all() else data.take(counts), part.n_empty)
 
 
 def counted_together(parts: Sequence[Packed]) -> Packed:

@@ -250,8 +250,8 @@ def _exponential_sums(directed: DirectedModel, data: Dataset) -> Callable[[np.nd
 
     def function(theta: np.ndarray) -> _ExponentialSums:
         def evaluate(block: slice) -> _ExponentialSums:
-            sums, slopes = directed.flip_loss(states[block], shares[block], theta, scaled_half_exponential)
-            return _ExponentialSums(directed.owner, *sums, slopes)
+            (top, total), slopes = directed.flip_loss(states[block], shares[block], theta, scaled_half_exponential)
+            return _ExponentialSums(directed.owner, top, total, slopes)
 
         return reduce(add, map_in_order(evaluate, row_blocks(*states.shape)))
 

@@ -176,8 +176,8 @@ def test_some_machines_learn_from_the_counts(data, machine):
 def test_what_is_not_served_is_refused_in_one_sentence(data):
     with pytest.raises(ArgumentError, match=r"needs the rows in one process.*in_memory"):
         gb.diagnostics.maximum_exists(gb.PairwiseModel.zeros(gb.graphs.complete(N)), data)
-    with pytest.raises(ArgumentError, match="HardKMeans takes no rows on a cluster"):
-        gb.HardKMeans().fit(data)
+    with pytest.raises(ArgumentError, match="OnlineKMeans takes no rows on a cluster"):
+        gb.OnlineKMeans().fit(data)
     with pytest.raises(ArgumentError, match="compares each row"):
         gb.BoltzmannMachine(learner=gb.learners.as_learner("mpf", skip_data=True)).fit(data)
 

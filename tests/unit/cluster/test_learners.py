@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pandas
 import pytest
+from sklearn.base import clone
 
 import gibbsian as gb
 from gibbsian.cluster import DistributedDataset
@@ -66,11 +67,83 @@ def chained(data, name, **more):
     return gb.BoltzmannMachine(learner=CHAINS[name], random_state=0, tol=0.02, max_iter=400, **more).fit(data).model_
 
 
-@pytest.mark.parametrize("name", [*CHAINS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ("cd", "pcd, chains") else pytest.mark.long) for name in CHAINS]
+)
 def test_chains_of_missing_cells_come_near_the_maximum(data, name):
     """Their randomness is another than in memory: they begin anew in every step, where the rows are."""
     best = gb.BoltzmannMachine(learner="mple" if "mple" in name else "mle").fit(holed())
     assert np.abs(chained(data, name).theta - best.model_.theta).max() < 0.1
+
+
+# -- hidden units, other machines -------------------------------------------------------------------------------------
+HIDDEN = gb.HiddenBoltzmannMachine(1, learner="em", l2=0.01, tol=0.02, random_state=0)
+MACHINES = {
+    "hidden, em": HIDDEN,
+    "hidden, mple": gb.HiddenBoltzmannMachine(1, learner="mple", l2=0.01, tol=0.02, random_state=0),
+    "higher orders": gb.HigherOrderBoltzmannMachine(learner="mple", l2=0.01, tol=0.01),
+    "ordinal": gb.OrdinalMachine(learner="mple", l2=0.01, tol=0.01),
+    "logrise": gb.BoltzmannMachine(learner="logrise", l2=0.01, tol=0.01),
+}
+
+
+@pytest.mark.parametrize("name", [*MACHINES])
+def test_other_machines_learn_as_in_memory(client, name):
+    machine = MACHINES[name]
+    rows = there(client, holed(), coding="ordinal" if name == "ordinal" else "auto")
+    theta = machine.fit(rows).model_.theta
+    np.testing.assert_allclose(theta, machine.fit(holed()).model_.theta, rtol=0, atol=1e-12)
+
+
+# -- mixtures ---------------------------------------------------------------------------------------------------------
+@cache
+def numbers():
+    rows = np.random.default_rng(2).normal(size=(120, 3)) + 3.0 * (np.arange(120) % 2)[:, None] * [1.0, 1.0, -1.0]
+    return pandas.DataFrame(rows, columns=list("xyz"))
+
+
+@cache
+def words():
+    chance = np.where(np.arange(200) % 2, 0.9, 0.2)[:, None]
+    return pandas.DataFrame(np.where(np.random.default_rng(3).random((200, N)) < chance, 1, -1), columns=NAMES)
+
+
+MIXTURES = {
+    "gaussian": gb.GaussianMixture(2, n_init=2, random_state=0),
+    "k-means": gb.HardKMeans(2, n_init=2, random_state=0),
+    "soft k-means": gb.SoftKMeans(2, n_init=1, random_state=0),
+    "von Mises-Fisher": gb.VonMisesFisherMixture(2, n_init=1, tol=1e-5, random_state=0),
+    "columns": gb.MachineMixture(2, n_init=1, tol=1e-3, random_state=0),
+    "machines": gb.MachineMixture(
+        2, machine=gb.BoltzmannMachine(learner="mle", l2=0.1), n_init=1, tol=0.01, random_state=0
+    ),
+    "machines, hard": gb.MachineMixture(
+        2, machine=gb.BoltzmannMachine(learner="mple", l2=0.1), assignment="hard", n_init=1, tol=0.01, random_state=0
+    ),
+}
+
+
+def rows_for(name):
+    if "machines" in name or name == "columns":
+        return words(), "categorical" if name == "columns" else "auto"
+    return numbers(), "real"
+
+
+@pytest.mark.parametrize("name", [*MIXTURES])
+def test_mixtures_add_the_sums_of_their_classes(client, name):
+    mixture, (frame, coding) = MIXTURES[name], rows_for(name)
+    theta = mixture.fit(there(client, frame, coding=coding)).model_.theta
+    np.testing.assert_allclose(theta, mixture.fit(frame).model_.theta, rtol=0, atol=1e-12)
+
+
+def test_rows_without_direction_are_left_out(client):
+    frame = numbers().copy()
+    frame.iloc[[3, 100]] = 0.0
+    mixture = MIXTURES["von Mises-Fisher"]
+    with pytest.warns(gb.errors.MissingValuesWarning, match="2 rows have norm zero"):
+        theta = mixture.fit(there(client, frame, coding="real")).model_.theta
+    with pytest.warns(gb.errors.MissingValuesWarning, match="row 3"):
+        np.testing.assert_allclose(theta, mixture.fit(frame).model_.theta, rtol=0, atol=1e-12)
 
 
 # -- deaths -----------------------------------------------------------------------------------------------------------
@@ -95,6 +168,15 @@ def survived(client, fit):
 
 def test_a_death_changes_no_bit_of_completed_rows(client, data):
     fit = lambda callbacks: gb.BoltzmannMachine(learner="mple", tol=0.01, callbacks=callbacks).fit(data).model_  # noqa: E731
+    np.testing.assert_array_equal(*survived(client, fit))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*MACHINES, *MIXTURES])
+def test_a_death_changes_no_bit_of_machines_and_mixtures(client, name):
+    frame, coding = rows_for(name) if name in MIXTURES else (holed(), "ordinal" if name == "ordinal" else "auto")
+    data, machine = there(client, frame, coding=coding), {**MACHINES, **MIXTURES}[name]
+    fit = lambda callbacks: clone(machine).set_params(callbacks=callbacks).fit(data).model_  # noqa: E731
     np.testing.assert_array_equal(*survived(client, fit))
 
 
