@@ -227,9 +227,9 @@ class DistributedDataset:
             with guarded(self.client):
                 yield part.result().unpacked()
 
-    def summed(self, function: Callable[[Dataset], Any]) -> Any:
-        """Return the sum of a function over the partitions, taken on the workers."""
-        return self._total(apply, self.parts, function=function)
+    def summed(self, function: Callable[..., Any], *given: Sequence[Any]) -> Any:
+        """Return the sum of a function over the partitions, taken on the workers; `given` has a part for each."""
+        return self._total(apply, self.parts, *given, function=function)
 
     def averaged(self, function: Callable[[Dataset], Any]) -> Any:
         """Return the mean of a function over the partitions by their weights."""
@@ -242,10 +242,10 @@ class DistributedDataset:
         share = 1.0 / self.total_weight
         return lambda theta: scaled(self._total(evaluated, functions, theta=theta), share)
 
-    def _total(self, task: Callable[..., Any], parts: Sequence[Any], **arguments: Any) -> Any:
+    def _total(self, task: Callable[..., Any], *parts: Sequence[Any], **arguments: Any) -> Any:
         """Return the sum of a task's results over partitions, along a tree that only their number decides."""
         with guarded(self.client):
-            results = self.client.map(task, parts, **arguments, pure=False)
+            results = self.client.map(task, *parts, **arguments, pure=False)
             if len(results) > BRANCH:
                 runs = [results[start : start + BRANCH] for start in range(0, len(results), BRANCH)]
                 results = [self.client.submit(branch, run, pure=False) for run in runs]

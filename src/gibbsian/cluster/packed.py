@@ -164,14 +164,14 @@ def _keep_freed_memory() -> None:
             set_option(option, size)
 
 
-def apply(part: Packed, function: Callable[[Dataset], Any]) -> Any:
-    """Return what a function says of a partition."""
-    return on_one_thread(function, part.unpacked())
+def apply(part: Packed, *given: Any, function: Callable[..., Any]) -> Any:
+    """Return what a function says of a partition, and of what it is given for it."""
+    return on_one_thread(function, part.unpacked(), *given)
 
 
 def weighed(part: Packed, function: Callable[[Dataset], Any]) -> Any:
     """Return what a function says of a partition, times the partition's weight."""
-    return scaled(apply(part, function), part.weight)
+    return scaled(apply(part, function=function), part.weight)
 
 
 def evaluated(bound: Bound, theta: Any) -> Any:
@@ -186,7 +186,7 @@ def branch(results: Sequence[Any]) -> Any:
 
 def remade(part: Packed, function: Callable[[Dataset], Dataset]) -> Packed | None:
     """Return what a function makes of the rows of a partition, packed; None where no row has a weight."""
-    data = apply(part, function)
+    data = apply(part, function=function)
     counts = np.ones(1, bool) if data.row_weights is None else data.row_weights > 0
     if not counts.any():
         return None

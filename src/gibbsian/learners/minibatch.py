@@ -203,7 +203,7 @@ class Minibatch(Learner):
 
     def start_here(self, model: Any, data: Dataset, rng: np.random.Generator, scale: float | None = None) -> Any:
         """Return the same in the units of learning."""
-        n_rows = EpochRows(data).n_rows
+        n_rows = data.n_rows if data.on_cluster else EpochRows(data).n_rows
         nothing = model.tempered[0].means(np.zeros((1, model.visible.width)))[0]
         return model.started((n_rows * mean_values(model.visible, data) + nothing) / (n_rows + 1), rng, scale)
 
@@ -285,7 +285,7 @@ class Minibatch(Learner):
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Learn from every row once."""
         progress = self._epoch(state.problem, state.progress)
-        rate = self._rate(progress.steps - 1, len(self._cuts(state.problem)))
+        rate = self._rate(progress.steps - 1, self.n_batches(state.problem))
         info = StepInfo(progress.value, progress.gradient_norm, rate, progress.steps, verdict=progress.verdict)
         if not np.isfinite(progress.gradient_norm):
             remedy = f"lower `learning_rate={self.learning_rate:g}`"
@@ -396,6 +396,16 @@ class Minibatch(Learner):
             there.forget(state.problem)
         return state if state.problem.lessons.goes_on else None
 
+    def on_cluster(self) -> Learner:
+        """Return the learner whose epochs are made where the rows are."""
+        from gibbsian.learners.epochs_there import EpochsThere
+
+        return EpochsThere(self)
+
+    def n_batches(self, problem: MinibatchProblem) -> int:
+        """Return the number of minibatches of an epoch."""
+        return len(self._cuts(problem))
+
     def for_layers(self) -> Minibatch:
         """Return the learner itself."""
         return self
@@ -417,7 +427,8 @@ def in_layers(model: Any, data: Dataset) -> tuple[Any, Dataset]:
     layers = model.layered()
     if data.n_variables == model.n_variables > layers.n_variables:  # hidden units are columns of the model and the data
         data = without_hidden(data, layers.n_hidden)
-    check_states(layers.visible, data)
+    if not data.on_cluster:  # where cells were checked when they were read
+        check_states(layers.visible, data)
     return layers, data
 
 

@@ -167,7 +167,7 @@ def test_mixtures_add_the_sums_of_their_classes(client):
     np.testing.assert_allclose(there, here, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("machine", [gb.FullSpan(), gb.RestrictedBoltzmannMachine(2, max_iter=1, random_state=0)])
+@pytest.mark.parametrize("machine", [gb.FullSpan(), gb.DeepBeliefNetwork((2,), max_iter=1, random_state=0)])
 def test_some_machines_learn_from_the_counts(data, machine):
     there = machine.fit(data).model_.theta
     np.testing.assert_array_equal(there, machine.fit(data.in_memory()).model_.theta)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -13,7 +14,10 @@ from sklearn.base import clone
 
 import gibbsian as gb
 from gibbsian.cluster import DistributedDataset
+from gibbsian.data.minibatches import draw_seed
+from gibbsian.expectations.there import own_generator
 from gibbsian.learners.callbacks import Callback
+from gibbsian.learners.epochs_there import ThereProgress, epoch_of
 
 pytest.importorskip("distributed")
 N = 4
@@ -146,6 +150,62 @@ def test_rows_without_direction_are_left_out(client):
         np.testing.assert_allclose(theta, mixture.fit(frame).model_.theta, rtol=0, atol=1e-12)
 
 
+# -- minibatches ------------------------------------------------------------------------------------------------------
+LAYERS = gb.RestrictedBoltzmannMachine(
+    3, learner=gb.learners.Minibatch(max_iter=4, batch_size=5, learning_rate=0.5, momentum=0.2), random_state=0
+)
+
+
+def test_epochs_average_what_partitions_have_learned(data):
+    """The rule of docs/cluster.md, followed here partition by partition."""
+    machine = clone(LAYERS).fit(data)
+    assert machine.result_.reason == "trained for 4 epochs"
+    assert len(machine.history_["log_pseudolikelihood"]) == 5
+    learner, rng, parts = LAYERS.learner, np.random.default_rng(0), [*data.partitions()]
+    model = machine.model_.replace(0.0 * machine.model_.theta)
+    model = learner.start(model, data, rng)
+    seed, shares = draw_seed(rng), [part.total_weight / data.total_weight for part in parts]
+    memories = [learner.begin(model, part, own_generator(seed, part)).progress.memory for part in parts]
+    progress = ThereProgress(model.theta, 0.0 * model.theta, (), seed, 0, 0, 0.0)
+    for epoch in range(4):
+        found = [epoch_of(learner, model, progress, *both) for both in zip(parts, memories, strict=True)]
+        theta, velocity = (
+            sum(share * one[k] / part.total_weight for share, one, part in zip(shares, found, parts, strict=True))
+            for k in range(2)
+        )
+        memories = [one[-1][0] for one in found]
+        progress = replace(progress, theta=theta, velocity=velocity, epoch=epoch + 1)
+    np.testing.assert_allclose(machine.model_.theta, progress.theta, rtol=0, atol=1e-12)
+
+
+@pytest.mark.long
+def test_epochs_on_workers_learn_and_resume(client, tmp_path):
+    """Two groups of equal columns: at best 2 log 1/2 = -1.39 a row, and -4.16 for independent columns."""
+    rows = np.repeat(np.random.default_rng(0).random((300, 2)) < 0.5, 3, axis=1).astype(int)
+    frame = pandas.DataFrame(rows, columns=list("abcdef"))
+    data, path = there(client, frame), tmp_path / "fit.checkpoint"
+    learner = gb.learners.Minibatch(max_iter=15, batch_size=5, learning_rate=0.5, free_phase="tempering")
+    machine = gb.RestrictedBoltzmannMachine(4, learner=learner, random_state=0)
+    whole = clone(machine).fit(data)
+    assert whole.score(frame) > -2.0
+
+    class Stop(Callback):
+        def on_step(self, run):
+            if run.n_steps == 6:
+                raise gb.errors.ClusterError("the scheduler is lost", "start it again")
+
+    with pytest.raises(gb.errors.ClusterError):
+        clone(machine).set_params(checkpoint=path, callbacks=Stop()).fit(data)
+    resumed = clone(machine).set_params(checkpoint=gb.storage.Checkpoint(path, resume=True)).fit(data)
+    np.testing.assert_array_equal(resumed.model_.theta, whole.model_.theta)
+
+
+def test_layers_are_learned_by_sums_too(client):
+    machine = gb.RestrictedBoltzmannMachine(1, learner="em", l2=0.01, tol=0.02, max_iter=50, random_state=0)
+    theta = machine.fit(there(client, spins())).model_.theta
+    np.testing.assert_allclose(theta, machine.fit(spins()).model_.theta, rtol=0, atol=1e-12)
+
+
 # -- deaths -----------------------------------------------------------------------------------------------------------
 class KillAt(Callback):
     """Ends a worker by SIGKILL after a step."""
@@ -168,6 +228,11 @@ def survived(client, fit):
 
 def test_a_death_changes_no_bit_of_completed_rows(client, data):
     fit = lambda callbacks: gb.BoltzmannMachine(learner="mple", tol=0.01, callbacks=callbacks).fit(data).model_  # noqa: E731
+    np.testing.assert_array_equal(*survived(client, fit))
+
+
+def test_a_death_changes_no_bit_of_minibatches(client, data):
+    fit = lambda callbacks: clone(LAYERS).set_params(callbacks=callbacks).fit(data).model_  # noqa: E731
     np.testing.assert_array_equal(*survived(client, fit))
 
 
