@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,29 +22,13 @@ from gibbsian.expectations.there import own_generator
 from gibbsian.learners.around import Around
 from gibbsian.learners.base import LearnerState
 from gibbsian.learners.callbacks import Callback, Monitor
+from gibbsian.learners.minibatch import Minibatch, MinibatchProgress
 from gibbsian.optimizers import StepInfo
-
-if TYPE_CHECKING:
-    from gibbsian.learners.minibatch import Minibatch
-
 
 # Sweeps over missing cells before the minibatches of an epoch.
 SWEEPS = 5
 # Rows that are filled together.
 TOGETHER = 4096
-
-
-@dataclass(frozen=True)
-class ThereProgress:
-    """What the next epoch needs besides the rows: see `MinibatchProgress`; `memory` has a part for each partition."""
-
-    theta: np.ndarray
-    velocity: np.ndarray
-    memory: tuple[Any, ...]
-    seed: np.ndarray
-    epoch: int
-    steps: int
-    value: float
 
 
 @dataclass(frozen=True)
@@ -63,14 +47,24 @@ class EpochsThere(Around):
         layers, seed = model.layered(), draw_seed(rng)
         theta = layers.theta.astype(self.learner.dtype)
         value, memory = data.summed(partial(_begun, self.learner, layers.replace(theta), seed))
-        value = float(value / data.total_weight)
-        progress = ThereProgress(theta, np.zeros_like(theta), tuple(memory), seed, 0, 0, value)
+        progress = MinibatchProgress(
+            theta=theta,
+            velocity=np.zeros_like(theta),
+            memory=tuple(memory),  # of each partition
+            filled=np.zeros(0),
+            seed=seed,
+            epoch=0,
+            steps=0,
+            last=self.learner.max_iter,
+            value=float(value / data.total_weight),
+            gradient_norm=np.inf,
+        )
         return LearnerState((layers, data), progress)
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Have every partition learned from once, and average."""
         (model, data), before = state.problem, state.progress
-        learn = partial(epoch_of, self.learner, model, replace(before, memory=()))
+        learn = partial(epoch_of, self.learner, model, replace(before, memory=()), data.total_weight)
         *sums, n_batches, memory = data.summed(learn, before.memory)
         theta, velocity, value, norm = (total / data.total_weight for total in sums)
         after = replace(
@@ -81,14 +75,9 @@ class EpochsThere(Around):
             epoch=before.epoch + 1,
             steps=before.steps + n_batches,
             value=float(value),
+            gradient_norm=float(norm),
         )
-        info = StepInfo(after.value, float(norm), self.learner.learning_rate, after.steps)
-        if not np.isfinite(norm):
-            remedy = f"lower `learning_rate={self.learner.learning_rate:g}`"
-            info = info._replace(failure=f"the parameters have run to infinity in {after.steps} minibatches: {remedy}")
-        elif after.epoch == self.learner.max_iter:
-            info = info._replace(verdict=f"trained for {after.epoch} epoch{'s' * (after.epoch != 1)}")
-        return LearnerState(state.problem, after), info
+        return LearnerState(state.problem, after), self.learner.told(after, self.learner.learning_rate)
 
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the model as a state has it."""
@@ -107,10 +96,12 @@ class EpochsThere(Around):
         return [Monitor(lambda run: run.learner.figures(run.state))]
 
 
-def epoch_of(learner: Minibatch, model: Any, progress: ThereProgress, data: Dataset, memory: Any) -> tuple[Any, ...]:
+def epoch_of(
+    learner: Minibatch, model: Any, progress: MinibatchProgress, total: float, data: Dataset, memory: Any
+) -> tuple[Any, ...]:
     """Return theta, velocity, figure and gradient after an epoch of a partition, times its weight; its chains."""
     rng = own_generator([*progress.seed, progress.epoch], data)
-    begun = learner.begin(model.replace(progress.theta), data, rng)
+    begun = learner.begin(model.replace(progress.theta), data, rng, seen=total - data.total_weight)
     problem, n_batches = begun.problem, learner.n_batches(begun.problem)
     here = replace(
         begun.progress,
@@ -119,8 +110,7 @@ def epoch_of(learner: Minibatch, model: Any, progress: ThereProgress, data: Data
         epoch=progress.epoch,
         steps=progress.epoch * n_batches,
     )
-    for start in range(0, SWEEPS * problem.rows.n_rows * data.has_missing, TOGETHER):
-        places = np.unique(np.arange(start, start + TOGETHER) % problem.rows.n_rows)
+    for places in SWEEPS * data.has_missing * np.array_split(np.arange(data.n_rows), 1 + data.n_rows // TOGETHER):
         problem.rows.renew(problem.here(here), places, here.filled, rng)
     after = learner.step(LearnerState(problem, here))[0].progress
     sums = scaled((after.theta, after.velocity, after.value, after.gradient_norm), data.total_weight)

@@ -216,10 +216,10 @@ class Minibatch(Learner):
         return self.begin(model, data, rng, scale)
 
     def begin(
-        self, model: Any, data: Dataset, rng: np.random.Generator, scale: ColumnScale | None = None
+        self, model: Any, data: Dataset, rng: np.random.Generator, scale: ColumnScale | None = None, seen: float = 0.0
     ) -> LearnerState:
-        """Draw the seed, start the chains and fill missing cells, in the units of learning."""
-        problem = self._problem(model, data, scale)
+        """Draw the seed, start the chains and fill missing cells, in the units of learning; others have `seen` more."""
+        problem = self._problem(model, data, scale, seen)
         seed, model = draw_seed(rng), problem.model
         memory, filled = problem.lessons.start(model, seeded(seed, _START))
         progress = MinibatchProgress(
@@ -286,13 +286,15 @@ class Minibatch(Learner):
         """Learn from every row once."""
         progress = self._epoch(state.problem, state.progress)
         rate = self._rate(progress.steps - 1, self.n_batches(state.problem))
+        return LearnerState(state.problem, progress), self.told(progress, rate)
+
+    def told(self, progress: MinibatchProgress, rate: float) -> StepInfo:
+        """Return what is told of an epoch."""
         info = StepInfo(progress.value, progress.gradient_norm, rate, progress.steps, verdict=progress.verdict)
-        if not np.isfinite(progress.gradient_norm):
-            remedy = f"lower `learning_rate={self.learning_rate:g}`"
-            info = info._replace(
-                failure=f"the parameters have run to infinity in {progress.steps} minibatches: {remedy}"
-            )
-        return LearnerState(state.problem, progress), info
+        if np.isfinite(progress.gradient_norm):
+            return info
+        remedy = f"lower `learning_rate={self.learning_rate:g}`"
+        return info._replace(failure=f"the parameters have run to infinity in {progress.steps} minibatches: {remedy}")
 
     def _epoch(self, problem: MinibatchProblem, progress: MinibatchProgress) -> MinibatchProgress:
         """Go through the rows once, in minibatches; the progress that is given stays as it is."""

@@ -17,7 +17,8 @@ from gibbsian.cluster import DistributedDataset
 from gibbsian.data.minibatches import draw_seed
 from gibbsian.expectations.there import own_generator
 from gibbsian.learners.callbacks import Callback
-from gibbsian.learners.epochs_there import ThereProgress, epoch_of
+from gibbsian.learners.epochs_there import epoch_of
+from gibbsian.learners.minibatch import MinibatchProgress
 
 pytest.importorskip("distributed")
 N = 4
@@ -166,9 +167,11 @@ def test_epochs_average_what_partitions_have_learned(data):
     model = learner.start(model, data, rng)
     seed, shares = draw_seed(rng), [part.total_weight / data.total_weight for part in parts]
     memories = [learner.begin(model, part, own_generator(seed, part)).progress.memory for part in parts]
-    progress = ThereProgress(model.theta, 0.0 * model.theta, (), seed, 0, 0, 0.0)
+    progress = MinibatchProgress(model.theta, 0.0 * model.theta, (), np.zeros(0), seed, 0, 0, 4, 0.0, 0.0)
     for epoch in range(4):
-        found = [epoch_of(learner, model, progress, *both) for both in zip(parts, memories, strict=True)]
+        found = [
+            epoch_of(learner, model, progress, data.total_weight, *both) for both in zip(parts, memories, strict=True)
+        ]
         theta, velocity = (
             sum(share * one[k] / part.total_weight for share, one, part in zip(shares, found, parts, strict=True))
             for k in range(2)
