@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from dataclasses import replace
 from functools import cache
 
@@ -214,18 +215,29 @@ class KillAt(Callback):
     """Ends a worker by SIGKILL after a step."""
 
     def __init__(self, client, step=2):
-        self.client, self.step = client, step
+        self.client, self.step, self.victim = client, step, 0
 
     def on_step(self, run):
         if run.n_steps == self.step:
-            victim = next(iter(self.client.run(os.getpid).values()))
-            os.kill(victim, signal.SIGKILL)
+            self.victim = next(iter(self.client.run(os.getpid).values()))
+            os.kill(self.victim, signal.SIGKILL)
+
+    def wait_for_another(self):
+        """Wait until the scheduler has noticed, which may take longer than the fit, and a worker is in its place."""
+        for _ in range(600):
+            found = self.client.run(os.getpid, on_error="ignore").values()
+            if len(found) == 2 and self.victim not in found:
+                return
+            time.sleep(0.5)
+        raise TimeoutError(f"no worker came in the place of {self.victim}")
 
 
 def survived(client, fit):
     """Return the parameters of a fit that nothing disturbed, and of one whose worker was killed after two steps."""
-    undisturbed, disturbed = fit(()).theta, fit(KillAt(client)).theta
-    client.wait_for_workers(2, timeout=300)
+    killer = KillAt(client)
+    undisturbed, disturbed = fit(()).theta, fit(killer).theta
+    assert killer.victim
+    killer.wait_for_another()
     return undisturbed, disturbed
 
 
