@@ -36,6 +36,7 @@ def folder():
     BITS.assign(d=1).to_parquet(path / "more.parquet")
     BITS.assign(w=[0, 1] * 20).to_parquet(path / "weights.parquet")
     HOLES.to_parquet(path / "holes.parquet")
+    BITS[BITS.any(axis=1)].to_parquet(path / "ones.parquet")
     pd.DataFrame(np.nan, BITS.index, list("abc")).to_parquet(path / "empty.parquet")
     pd.concat([BITS.astype(float), pd.DataFrame(np.nan, [99], list("abc"))]).to_parquet(path / "last.parquet")
     return path
@@ -49,6 +50,10 @@ def read(files="bits.parquet", **how):
 def fit(files="bits.parquet", weight_column=None, data=None, model=gb.BoltzmannMachine, weights=None, **settings):
     rows = read(files, weight_column=weight_column) if data is None else data
     return model(**{"l2": 0.01, **settings}).fit(rows, sample_weight=weights)
+
+
+def loss_of(data):
+    return gb.objectives.Pseudolikelihood().bind(gb.PairwiseModel.zeros(gb.graphs.complete(3), data.domain), data)
 
 
 def reach(cluster):
@@ -68,22 +73,42 @@ CLUSTER = [
     Row("no workers", reach, {"cluster": Later(lambda: client(0))}, ({"cluster": here()},), "start 1 or more"),
     Row("no cluster", reach, {"cluster": None}, ({"cluster": here()},), "on this machine"),
     Row(
-        "a learner that needs the rows here",
-        fit,
-        {"learner": "logrise", "l2": 0.0, "data": Later(read)},
+        "what needs the rows here",
+        lambda data: gb.diagnostics.maximum_exists(gb.PairwiseModel.zeros(gb.graphs.complete(3), data.domain), data),
+        {"data": Later(read)},
         ({"data": Later(lambda: read().in_memory())},),
         "its distinct rows",
     ),
     Row(
         "an estimator that needs the rows here",
-        lambda data: gb.HardKMeans(2).fit(data),
+        lambda data: gb.OnlineKMeans(2, normalize=False).fit(data),
         {"data": Later(lambda: read(coding="real"))},
         ({"data": Later(lambda: read(coding="real").in_memory())},),
         "its distinct rows",
     ),
+    Row(
+        "directions with missing cells",
+        lambda files: gb.VonMisesFisherMixture(2).fit(read(files, coding="real")),
+        {"files": "holes.parquet"},
+        ({"files": "bits.parquet"},),
+        "leave the rows out",
+    ),
+    Row(
+        "directions of norm zero",
+        lambda files: gb.VonMisesFisherMixture(2).fit(read(files, coding="real")),
+        {"files": "bits.parquet"},
+        ({"files": "ones.parquet"},),
+        "left out",
+    ),
     Row("rows of nothing", fit, {"files": "empty.parquet"}, ({"files": "bits.parquet"},), "nothing to fit"),
     Row("a row of nothing", read, {"files": "last.parquet"}, ({"files": "bits.parquet"},), "left out"),
-    Row("missing cells on a cluster", fit, {"files": "holes.parquet", "learner": "mple"}, (), "sums them out"),
+    Row(
+        "missing cells on a cluster",
+        lambda learner=None: fit("holes.parquet", learner=learner) if learner else loss_of(read("holes.parquet")),
+        {},
+        (),
+        "which sum them out",
+    ),
     Row(
         "minibatches of weighted rows",
         fit,

@@ -16,6 +16,9 @@ from gibbsian.errors import ArgumentError, ClusterError
 SAME_ON_ALL = ("gibbsian", "numpy", "scipy", "numba", "dask", "distributed", "cloudpickle")
 # Seconds to wait for a scheduler.
 PATIENCE = 30
+# Time for a worker of this machine that died to come back. Dask gives it up for good after 15 seconds, which starting a
+# process and loading libraries takes where the machine is busy; a fit would wait for ever for the last one.
+RESTART = "10 minutes"
 _ABSENT = "pip install 'gibbsian[cluster]'"
 
 
@@ -52,6 +55,7 @@ def connect(cluster: Any = None, n_workers: int | None = None) -> Any:
 
 def _client(cluster: Any, n_workers: int | None) -> Any:
     try:
+        from dask.config import set as set_config
         from distributed import Client, LocalCluster, default_client
     except ImportError:
         raise ArgumentError("a cluster needs the packages dask and distributed", _ABSENT) from None
@@ -67,6 +71,7 @@ def _client(cluster: Any, n_workers: int | None) -> Any:
         return cluster
     if cluster == "local":
         n_workers = n_workers or os.cpu_count() or 1
+        set_config({"distributed.deploy.lost-worker-timeout": RESTART})
         started = LocalCluster(
             n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
         )

@@ -16,10 +16,10 @@ from gibbsian.cluster.packed import (
     Packed,
     apply,
     branch,
-    converted,
     counted_together,
     draw,
     evaluated,
+    remade,
     weighed,
 )
 from gibbsian.cluster.sources import (
@@ -147,16 +147,12 @@ class DistributedDataset:
     def _of(cls, client: Any, sources: list[Any], reading: Reading, dropped: tuple[str, ...]) -> Self:
         """Have the partitions read and packed, once."""
         parts = _computed(client, packed, sources, reading)
-        facts = client.gather(client.map(_facts, parts, pure=False))
-        if not any(facts):
-            raise DataError("no partition has a row with an observed cell", "there is nothing to fit")
-        found = [(part, fact) for part, fact in zip(parts, facts, strict=True) if fact is not None]
-        n_empty = sum(fact.n_empty for _, fact in found)
+        kept, facts = _with_rows(client, parts)
+        n_empty = sum(fact.n_empty for fact in facts)
         if n_empty:
             notify(MissingValuesWarning(f"{n_empty} rows have no observed cell", "left out of the fit"))
-        kept, sizes = zip(*found, strict=True)
         names = client.submit(_names, kept[0], pure=False).result()
-        return cls(client, kept, sizes, reading.coding, names, dropped)
+        return cls(client, kept, facts, reading.coding, names, dropped)
 
     # -- sizes --------------------------------------------------------------------------------------------------------
     @property
@@ -221,7 +217,7 @@ class DistributedDataset:
         if self.has_missing:
             raise MissingValuesError(
                 f"{who} needs complete rows, but {self.n_missing} cells are missing",
-                "on a cluster learn by `learner='mle'`, which sums them out, or leave the rows out",
+                "on a cluster learn by `learner='mle'`, 'mple' or 'pcd', which sum them out, or leave the rows out",
             )
 
     # -- sums ---------------------------------------------------------------------------------------------------------
@@ -231,9 +227,9 @@ class DistributedDataset:
             with guarded(self.client):
                 yield part.result().unpacked()
 
-    def summed(self, function: Callable[[Dataset], Any]) -> Any:
-        """Return the sum of a function over the partitions, taken on the workers."""
-        return self._total(apply, self.parts, function=function)
+    def summed(self, function: Callable[..., Any], *given: Sequence[Any]) -> Any:
+        """Return the sum of a function over the partitions, taken on the workers; `given` has a part for each."""
+        return self._total(apply, self.parts, *given, function=function)
 
     def averaged(self, function: Callable[[Dataset], Any]) -> Any:
         """Return the mean of a function over the partitions by their weights."""
@@ -246,10 +242,10 @@ class DistributedDataset:
         share = 1.0 / self.total_weight
         return lambda theta: scaled(self._total(evaluated, functions, theta=theta), share)
 
-    def _total(self, task: Callable[..., Any], parts: Sequence[Any], **arguments: Any) -> Any:
+    def _total(self, task: Callable[..., Any], *parts: Sequence[Any], **arguments: Any) -> Any:
         """Return the sum of a task's results over partitions, along a tree that only their number decides."""
         with guarded(self.client):
-            results = self.client.map(task, parts, **arguments, pure=False)
+            results = self.client.map(task, *parts, **arguments, pure=False)
             if len(results) > BRANCH:
                 runs = [results[start : start + BRANCH] for start in range(0, len(results), BRANCH)]
                 results = [self.client.submit(branch, run, pure=False) for run in runs]
@@ -257,10 +253,33 @@ class DistributedDataset:
 
     def convert(self, coding: Any) -> Self:
         """Return the same rows written in another coding, on the workers."""
+        converted = self.mapped(lambda part: part.convert(coding))
         with guarded(self.client):
-            parts = self.client.map(converted, self.parts, coding=coding, pure=False)
-            found = self.client.submit(_coding, parts[0], pure=False).result()
-        return replace(self, parts=tuple(parts), coding=found)
+            found = self.client.submit(_coding, converted.parts[0], pure=False).result()
+        return replace(converted, coding=found)
+
+    def mapped(self, function: Callable[[Dataset], Dataset], **known: Any) -> Self:
+        """Return the rows as a function makes them of each partition, on the workers, where they are kept packed.
+
+        What the client knows of them stays, unless `known` says otherwise.
+        """
+        with guarded(self.client):
+            parts = self.client.map(remade, self.parts, function=function, pure=False)
+        return replace(self, parts=tuple(parts), **known)
+
+    def reweighted(self, function: Callable[[Dataset], Dataset]) -> Self:
+        """Return the rows with the weights that a function gives them; those without a weight are left out."""
+        changed = self.mapped(function)
+        with guarded(self.client):
+            parts, facts = _with_rows(self.client, changed.parts)
+        return replace(self, parts=parts, facts=facts)
+
+    def completed(self, fill: Callable[[Dataset], Dataset]) -> Self:
+        """Return the rows with their missing cells filled by a function of each partition that keeps its weight."""
+        return self.mapped(
+            lambda part: fill(part) if part.has_missing else part,
+            facts=tuple(fact._replace(n_missing=0) for fact in self.facts),
+        )
 
     # -- rows that come here ------------------------------------------------------------------------------------------
     def in_memory(self) -> Dataset:
@@ -370,6 +389,16 @@ def _agreed(
     found = rule if closed else encode(chosen, coding).coding
     kept = tuple(name for name in chosen.names if name not in columns_in(coding).dropped)
     return Reading(kept, found, weight_column, not closed), dropped
+
+
+def _with_rows(client: Any, parts: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Facts, ...]]:
+    """Return the partitions that have rows, with what the client is to know of them."""
+    facts = client.gather(client.map(_facts, parts, pure=False))
+    if not any(facts):
+        raise DataError("no partition has a row with an observed cell", "there is nothing to fit")
+    found = [(part, fact) for part, fact in zip(parts, facts, strict=True) if fact is not None]
+    kept, sizes = zip(*found, strict=True)
+    return kept, sizes
 
 
 def _scan(source: Any, number: int, coding: Any) -> Any:

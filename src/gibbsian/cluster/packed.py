@@ -164,14 +164,14 @@ def _keep_freed_memory() -> None:
             set_option(option, size)
 
 
-def apply(part: Packed, function: Callable[[Dataset], Any]) -> Any:
-    """Return what a function says of a partition."""
-    return on_one_thread(function, part.unpacked())
+def apply(part: Packed, *given: Any, function: Callable[..., Any]) -> Any:
+    """Return what a function says of a partition, and of what it is given for it."""
+    return on_one_thread(function, part.unpacked(), *given)
 
 
 def weighed(part: Packed, function: Callable[[Dataset], Any]) -> Any:
     """Return what a function says of a partition, times the partition's weight."""
-    return scaled(apply(part, function), part.weight)
+    return scaled(apply(part, function=function), part.weight)
 
 
 def evaluated(bound: Bound, theta: Any) -> Any:
@@ -184,9 +184,13 @@ def branch(results: Sequence[Any]) -> Any:
     return tree_sum(results)
 
 
-def converted(part: Packed, coding: Any) -> Packed:
-    """Return a partition written in another coding."""
-    return Packed.of(part.unpacked().convert(coding), part.n_empty)
+def remade(part: Packed, function: Callable[[Dataset], Dataset]) -> Packed | None:
+    """Return what a function makes of the rows of a partition, packed; None where no row has a weight."""
+    data = apply(part, function=function)
+    counts = np.ones(1, bool) if data.row_weights is None else data.row_weights > 0
+    if not counts.any():
+        return None
+    return Packed.of(data if counts.all() else data.take(counts), part.n_empty)
 
 
 def counted_together(parts: Sequence[Packed]) -> Packed:

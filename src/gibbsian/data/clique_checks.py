@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from functools import reduce
-from typing import Any
+from functools import partial, reduce
 
 import numpy as np
 
-from gibbsian.data.findings import Findings, counted_rows
+from gibbsian.data.dataset import Dataset
+from gibbsian.data.findings import Findings, observed_rows
 
 Clique = tuple[int, ...]
 
@@ -25,8 +25,8 @@ MOST_WORK = 2e8
 
 def check_cliques(found: Findings, cliques: Sequence[Clique], known: Sequence[Clique]) -> None:
     """Check `cliques`, some or all of those that the model knows."""
-    data, rows = found.data, counted_rows(found.data)
-    found.check_observed(np.full(data.n_variables, rows.sum()) if data.missing is None else rows @ ~data.missing)
+    data = found.data
+    found.check_observed(data.summed(observed_rows))
     affordable = int(MOST_WORK // max(1, data.n_states))
     if len(cliques) > affordable:
         found.notes.append("there are too many cliques to look at: the smallest were")
@@ -44,19 +44,30 @@ def _unbounded(found: Findings, cliques: Sequence[Clique], known: set[Clique]) -
     A clique with missing cells proves nothing and is passed over.
     """
     data = found.data
-    used = data.weights > 0
-    codes = np.ascontiguousarray(data.domain.to_codes(data.states[used]).T)
-    holes: Any = np.zeros(data.n_variables, bool) if data.missing is None else data.missing[used].any(axis=0)
     levels = data.domain.levels(data.n_variables)
-    for clique in cliques:
+    holes, *tables = data.summed(partial(_combinations, cliques))
+    for clique, table in zip(cliques, tables, strict=True):
         if holes[list(clique)].any():
             continue
         if all(len(levels[i]) == 2 for i in clique) and _has_all_parts(clique, known):
-            reason = _empty_combination(found, clique, codes)
+            reason = _empty_combination(found, clique, table)
         else:
-            reason = _end_of_range(data.names, clique, codes, levels)
+            reason = _end_of_range(data.names, clique, table, levels)
         if reason is not None:
             yield clique, reason
+
+
+def _combinations(cliques: Sequence[Clique], data: Dataset) -> tuple[np.ndarray, ...]:
+    """Count the missing cells of each column, and for each clique the states that show each combination of values."""
+    used, sizes = data.weights > 0, data.domain.cardinalities(data.n_variables)
+    codes = np.ascontiguousarray(data.domain.to_codes(data.states[used]).T).astype(np.int64)
+    holes = np.zeros(data.n_variables, int) if data.missing is None else data.missing[used].sum(axis=0)
+    numbers = (reduce(lambda total, i: sizes[i] * total + codes[i], clique, 0 * codes[0]) for clique in cliques)
+    tables = (
+        np.bincount(number, minlength=np.prod(sizes[list(clique)]))
+        for clique, number in zip(cliques, numbers, strict=True)
+    )
+    return (holes, *tables)
 
 
 def _has_all_parts(clique: Clique, known: set[Clique]) -> bool:
@@ -64,9 +75,8 @@ def _has_all_parts(clique: Clique, known: set[Clique]) -> bool:
     return all(part in known for size in range(1, len(clique)) for part in itertools.combinations(clique, size))
 
 
-def _empty_combination(found: Findings, clique: Clique, codes: np.ndarray) -> str | None:
-    number = reduce(lambda total, i: 2 * total + codes[i], clique, np.zeros(codes.shape[1], np.int64))
-    empty = np.flatnonzero(np.bincount(number, minlength=2 ** len(clique)) == 0)
+def _empty_combination(found: Findings, clique: Clique, table: np.ndarray) -> str | None:
+    empty = np.flatnonzero(table == 0)
     if not len(empty):
         return None
     bits = [int(empty[0]) >> place & 1 for place in reversed(range(len(clique)))]
@@ -74,10 +84,9 @@ def _empty_combination(found: Findings, clique: Clique, codes: np.ndarray) -> st
     return f"{shown} never occur together" if len(clique) > 1 else f"{shown} never occurs"
 
 
-def _end_of_range(names: Sequence[str], clique: Clique, codes: np.ndarray, levels: Sequence[np.ndarray]) -> str | None:
-    # the products of data and range are taken in the same order, so that equal ones are equal to the bit
-    products = reduce(np.multiply, (levels[i][codes[i]] for i in clique))
+def _end_of_range(names: Sequence[str], clique: Clique, table: np.ndarray, levels: Sequence[np.ndarray]) -> str | None:
     possible = reduce(np.multiply.outer, (levels[i] for i in clique))
+    products = possible.ravel()[table > 0]
     for end, word in ((possible.min(), "smallest"), (possible.max(), "largest")):
         if possible.min() < possible.max() and (products == end).all():
             factors = ", ".join(repr(names[i]) for i in clique)

@@ -178,6 +178,12 @@ def counted_rows(data: Dataset) -> np.ndarray:
     return np.bincount(data.row_of, counted, minlength=data.n_states).astype(np.float64)
 
 
+def observed_rows(data: Dataset) -> np.ndarray:
+    """Return how many rows of positive weight show each column."""
+    rows = counted_rows(data)
+    return np.full(data.n_variables, rows.sum()) if data.missing is None else rows @ ~data.missing
+
+
 def refuse_nothing(data: Dataset, n_empty: int) -> None:
     """Refuse rows that are all empty."""
     if n_empty == data.n_rows:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,12 @@ def hidden_names(names: Sequence[str], n_hidden: int, prefix: str = "h") -> tupl
         prefix += "_"
 
 
-def with_hidden(data: Dataset, n_hidden: int) -> Dataset:
+def with_hidden(data: Any, n_hidden: int) -> Any:
     """Return the data with hidden units after its columns, missing in every row."""
+    if data.on_cluster:
+        facts = tuple(fact._replace(n_missing=fact.n_missing + n_hidden * fact.n_rows) for fact in data.facts)
+        names = data.names + hidden_names(data.names, n_hidden)
+        return data.mapped(partial(with_hidden, n_hidden=n_hidden), facts=facts, names=names)
     low = require_two_values(data.domain).low
     shape = (data.n_states, n_hidden)
     missing = np.zeros(data.states.shape, bool) if data.missing is None else data.missing

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.data.findings import Findings, counted_rows
+from gibbsian.data.findings import Findings, observed_rows
 
 # A mean this near the end of a range, as a share of it, stands there but for rounding.
 NEAR = 1e-12
@@ -17,12 +17,13 @@ NEAR = 1e-12
 
 def check_potentials(found: Findings, model: Any) -> None:
     """Check the statistics of a model that has potentials."""
-    data, rows = found.data, counted_rows(found.data)
-    found.check_observed(np.full(data.n_variables, rows.sum()) if data.missing is None else rows @ ~data.missing)
-    if data.missing is not None:
+    data = found.data
+    found.check_observed(data.summed(observed_rows))
+    if data.has_missing:
         return
     low, high = model.statistic_range
-    mean, reach = model.mean_statistics(data.states, data.weights), NEAR * (high - low)
+    mean = data.averaged(lambda part: model.mean_statistics(part.states, part.weights))
+    reach = NEAR * (high - low)
     names = model.parameter_names(data.names)
     held: list[str] = []
     free: list[str] = []

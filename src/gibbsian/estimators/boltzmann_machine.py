@@ -51,7 +51,6 @@ class BoltzmannMachine(PairwiseTables, Convertible, Machine):
     bias: bool = flag(True, "Whether the model has biases.")
 
     _learns_from_disk = True
-    _learns_on_cluster = True
 
     def _zeros(self, data: Dataset) -> PairwiseModel:
         domain = require_two_values(data.domain)

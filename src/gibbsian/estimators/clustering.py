@@ -106,6 +106,7 @@ class OnlineKMeans(UnitNorm, MeansEstimator):
     max_iter: int = whole(10, "How often all rows are shown, each time in a new random order.", least=1)
 
     _without_norm: ClassVar[str] = ", or set `normalize=False`"
+    _learns_on_cluster: ClassVar[bool] = False  # rows are shown one after the other
 
     def _prepared(self, data: Dataset) -> Dataset:
         return self._scaled(data) if self.normalize else super()._prepared(data)

@@ -84,7 +84,15 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         return tags
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
-        return as_visible(super()._read(X, fitting, sample_weight))
+        data = super()._read(X, fitting, sample_weight)
+        return self._in_units(data) if data.on_cluster else as_visible(data)
+
+    def _in_units(self, data: Any) -> Any:
+        """Return rows on a cluster in the coding that the visible units read: one of them is asked."""
+        codes = np.zeros((1, data.n_variables), np.int8)
+        row = Dataset.of_states(data.domain.from_codes(codes), data.coding, names=data.names)
+        coding = Dataset.read(row, coding=self._coding()).coding
+        return data if coding == data.coding else data.convert(coding)
 
     # -- parts of a fit -----------------------------------------------------------------------------------------------
     def _coding(self) -> Units:
@@ -114,7 +122,8 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         return model.replace(given.theta * (model.temperature / given.temperature))
 
     def _learner(self, model: Any, data: Dataset) -> Learner:
-        return self._learner_named(self._asked, epochs=self.max_iter).for_layers()
+        learner = self._learner_named(self._asked, epochs=self.max_iter).for_layers()
+        return learner.on_cluster() if data.on_cluster else learner
 
     def _learner_of_fit(self, data: Dataset) -> Learner:
         return self._learner(self.model_, data)

@@ -43,6 +43,7 @@ class Machine(LearnedMachine):
 
     # Whether rows on disk stay there; else their distinct rows are read into memory.
     _learns_from_disk: ClassVar[bool] = False
+    _learns_on_cluster: ClassVar[bool] = True
 
     def _zeros(self, data: Dataset) -> Any:
         """Return the model of the data at zero parameters."""

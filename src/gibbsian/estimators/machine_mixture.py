@@ -66,6 +66,10 @@ class MachineMixture(MixtureEstimator):
         validate_data(self, X, reset=fitting, dtype=None, ensure_all_finite=False)
         return X
 
+    @property
+    def _learns_on_cluster(self) -> bool:  # type: ignore[override]
+        return isinstance(self.machine, str) or getattr(self.machine, "_learns_on_cluster", False)
+
     def _check_machine(self) -> None:
         if not isinstance(self.machine, str):
             check_machine(self.machine)

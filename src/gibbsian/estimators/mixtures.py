@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, MissingValuesWarning, notify
+from gibbsian.errors import (
+    ArgumentError,
+    DataError,
+    DegenerateDataWarning,
+    MissingValuesError,
+    MissingValuesWarning,
+    notify,
+)
 from gibbsian.estimators.base import ESTIMATORS, Estimator
 from gibbsian.estimators.numbers import NumberTables
 from gibbsian.learners import EM, FitResult, Learner, as_learner
@@ -54,6 +62,7 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         doc="{'k-means++', 'partition'}, array, path or fitted mixture",
     )
     _value_name: ClassVar[str] = "free energy"
+    _learns_on_cluster: ClassVar[bool] = True
 
     def _counting(self, data: Dataset) -> Dataset:
         self._fit_data = data  # for the classes of all its rows
@@ -350,8 +359,6 @@ class GaussianMixture(MixtureEstimator):
     variance: str = choice("free", "One variance for each class, or one for all.", "free", "tied")
     variance_floor: float = number(1e-6, "Least variance, as a share of the mean variance of the columns.", above=0.0)
 
-    _learns_on_cluster = True
-
     def _unplaced(self, data: Dataset) -> Any:
         settings = {"variance": self.variance, "floor_share": self.variance_floor}
         return GaussianMixtureModel.unplaced(self.n_components, data.n_variables, **settings)
@@ -375,23 +382,42 @@ class UnitNorm:
 
     def _scaled(self: Any, data: Dataset) -> Dataset:
         """Return the data with rows of unit norm."""
-        if data.missing is not None:
-            model = GaussianMixtureModel.unplaced(1, data.n_variables)
-            model.require_all_cells(data.missing[data.row_of], self._without_norm)
-        if not self.normalize:
-            unit_rows(data.rows()[0], scale=False)
-        data = data.with_numbers(unit_rows(data.states, scale=self.normalize))
-        silent = np.zeros(data.n_states, dtype=bool)
-        silent[without_direction(data.states)] = True
-        places = np.flatnonzero(silent[data.row_of])
-        if not len(places):
-            return data
-        _notify_without_direction(places)
-        weights = np.ones(data.n_rows) if data.row_weights is None else data.row_weights.copy()
-        weights[places] = 0.0
-        if not weights.any():
-            raise DataError("no row has a weight above zero", "there is nothing to learn from or to score")
-        return replace(data, weights=np.where(silent, 0.0, data.weights), row_weights=weights)
+        unit = partial(_of_unit_norm, self.normalize, self._without_norm)
+        if data.on_cluster:
+            if data.has_missing:
+                reason = f"{data.n_missing} cells are missing, but unit norm ties all cells of a row together"
+                raise MissingValuesError(reason, "fill them or leave the rows out")
+            scaled: Any = data.reweighted(unit)  # type: ignore[attr-defined]
+            if lost := data.n_rows - scaled.n_rows:
+                notify(MissingValuesWarning(f"{lost} rows have norm zero and so no direction", "left out of the fit"))
+            return scaled
+        scaled = unit(data)
+        places = np.flatnonzero(np.isin(scaled.row_of, without_direction(scaled.states)))
+        if len(places):
+            _notify_without_direction(places)
+            if not scaled.row_weights.any():
+                raise DataError("no row has a weight above zero", "there is nothing to learn from or to score")
+        return scaled
+
+
+def _of_unit_norm(normalize: bool, without_norm: str, data: Dataset) -> Dataset:
+    """Return rows of unit norm; those of norm zero have no weight."""
+    if data.missing is not None:
+        model = GaussianMixtureModel.unplaced(1, data.n_variables)
+        model.require_all_cells(data.missing[data.row_of], without_norm)
+    if not normalize:
+        unit_rows(data.rows()[0], scale=False)
+    data = data.with_numbers(unit_rows(data.states, scale=normalize))
+    silent = np.zeros(data.n_states, dtype=bool)
+    silent[without_direction(data.states)] = True
+    if not silent.any():
+        return data
+    row_weights = np.ones(data.n_rows) if data.row_weights is None else data.row_weights
+    return replace(
+        data,
+        weights=np.where(silent, 0.0, data.weights),
+        row_weights=np.where(silent[data.row_of], 0.0, row_weights),
+    )
 
 
 @ESTIMATORS.register(

@@ -19,7 +19,6 @@ class NumberTables:
     """Estimators whose columns are real numbers."""
 
     _welcome: ClassVar[tuple[str, ...]]
-    _learns_on_cluster: ClassVar[bool]
 
     def _coding(self) -> Any:
         return "real"
@@ -31,7 +30,7 @@ class NumberTables:
             as_names(getattr(X, "columns", ()))
             X = self._table(X, fitting)
         data = super()._read(X, fitting, sample_weight)  # type: ignore[misc]
-        return data if data.on_cluster and self._learns_on_cluster else self._prepared(data)
+        return self._prepared(data)
 
     def _table(self, X: Any, fitting: bool) -> Any:
         """Return a table that scikit-learn accepts, numbers as float64."""
@@ -44,6 +43,8 @@ class NumberTables:
 
     def _prepared(self, data: Dataset) -> Dataset:
         """Return the data as the model wants them."""
+        if data.on_cluster:
+            return data
         try:
             check_squares(data.states, data.names)
         except DataError:  # distinct rows stand in another order: name the row of the table

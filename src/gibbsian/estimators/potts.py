@@ -71,8 +71,6 @@ class PottsMachine(Machine):
         cut = isinstance(self.coding, Threshold) and self.coding.coding == "binary"
         return replace(self.coding, coding="categorical") if cut else super()._coding()
 
-    _learns_on_cluster = True
-
     def _zeros(self, data: Dataset) -> PottsModel:
         if data.domain.two_valued:
             raise ArgumentError(

@@ -14,7 +14,8 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.chains import report_on
 from gibbsian.errors import MixingWarning, notify
-from gibbsian.expectations.base import EXPECTATIONS, Estimate
+from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
+from gibbsian.expectations.there import There, ThereState
 from gibbsian.models.base import Model
 from gibbsian.resources import require_memory
 from gibbsian.samplers import ChainState, Sampler, as_sampler
@@ -116,13 +117,17 @@ class RestartedChains:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> RestartedState:
-        """Place the chains at the data."""
+    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> Any:
+        """Place the chains at the data; of rows on a cluster the workers do, in every call."""
+        if data.on_cluster:
+            return There(self).init(model, data, rng)
         chains, shares = start_at_rows(self.sampler, model, data, self._n_chains(data), rng)
         return RestartedState(chains, shares, model.mean_statistics(chains.states, shares))
 
-    def __call__(self, model: Model, state: RestartedState) -> tuple[Estimate, RestartedState]:
+    def __call__(self, model: Model, state: Any) -> tuple[Estimate, Any]:
         """Run the chains from the data and return the mean statistics where they end."""
+        if isinstance(state, ThereState):
+            return There(self)(model, state)
         chains, shares, start = state
         ends, _ = as_sampler(self.sampler).step(model, chains, self.n_steps)
         mean = model.mean_statistics(ends.states, shares)
@@ -134,8 +139,10 @@ class RestartedChains:
         stderr = np.sqrt(variance * (shares @ shares))
         return Estimate(mean, stderr), RestartedState(ends._replace(states=chains.states), shares, start)
 
-    def restarted_at(self, model: Model, state: RestartedState, rows: Dataset) -> RestartedState:
+    def restarted_at(self, model: Model, state: Any, rows: Dataset) -> Any:
         """Return the chains at other rows: the data as their missing cells are completed now."""
+        if isinstance(state, ThereState):
+            return state._replace(data=Rebuilt(rows))
         states, shares = spread_over_rows(rows, self._n_chains(rows))
         return RestartedState(state.chains._replace(states=states), shares, model.mean_statistics(states, shares))
 

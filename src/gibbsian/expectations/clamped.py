@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.data.minibatches import draw_seed
 from gibbsian.domain import SPIN, AnyDomain, Categories, Continuum
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import Expectation
+from gibbsian.expectations.there import own_generator
 from gibbsian.inference.missing import PATIENT_SECONDS, is_quick
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.registry import Registry
@@ -114,10 +117,23 @@ def fill_at_random(data: Dataset, rng: np.random.Generator) -> Dataset:
 
     A start for chains, and no more: the cells are filled independently of each other.
     """
-    if data.missing is None:
+    if not data.has_missing:
         return data
-    states = fill_cells(data.states, data.missing, column_frequencies(data), data.domain, rng)
+    frequencies = column_frequencies(data)
+    if data.on_cluster:
+        return data.completed(partial(_filled_there, frequencies, draw_seed(rng)))  # type: ignore[attr-defined]
+    return _filled(frequencies, rng, data)
+
+
+def _filled(frequencies: list[np.ndarray], rng: np.random.Generator, data: Dataset) -> Dataset:
+    """Fill missing cells by the frequencies of their columns."""
+    assert data.missing is not None
+    states = fill_cells(data.states, data.missing, frequencies, data.domain, rng)
     return dataclasses.replace(data, states=states, missing=None)
+
+
+def _filled_there(frequencies: list[np.ndarray], seed: np.ndarray, data: Dataset) -> Dataset:
+    return _filled(frequencies, own_generator(seed, data), data)
 
 
 def column_frequencies(data: Dataset) -> list[np.ndarray]:

@@ -158,10 +158,8 @@ class Spatial:
         """Choose the regions, and take the samples or start the chains."""
         plan = Rebuilt(plan_regions(model, self.region))
         given = data if self.samples is None else self.samples
-        if getattr(given, "on_cluster", False):
-            return SpatialState(plan, Rebuilt(_OnCluster(given, model, plan.value)), None, fresh=False)
         if given is not None:
-            return SpatialState(plan, Rebuilt(Samples.of(given)), None, fresh=False)
+            return SpatialState(plan, Rebuilt(_samples(given, model, plan.value)), None, fresh=False)
         chains = as_sampler(self.sampler).init(model, self.n_chains, rng)
         return SpatialState(plan, Rebuilt(None), chains, fresh=True)
 
@@ -185,7 +183,14 @@ class Spatial:
 
     def restarted_at(self, model: Model, state: SpatialState, rows: Any) -> SpatialState:
         """Return the state with other rows as samples, where they are the data's."""
-        return state if self.samples is not None else state._replace(samples=Rebuilt(Samples.of(rows)))
+        if self.samples is not None:
+            return state
+        return state._replace(samples=Rebuilt(_samples(rows, model, state.plan.value)))
+
+
+def _samples(given: Any, model: Model, plan: SpatialPlan) -> Any:
+    """Return what is integrated over: samples here, or rows on a cluster."""
+    return _OnCluster(given, model, plan) if getattr(given, "on_cluster", False) else Samples.of(given)
 
 
 class _OnCluster:

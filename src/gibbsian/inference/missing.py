@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -82,7 +83,14 @@ def split_rows(model: Any, data: Dataset, at_once: float = LISTED_AT_ONCE) -> Sp
 
 
 def clamped_seconds(model: Any, data: Dataset) -> float:
-    """Predict the time to sum the missing cells of all rows out once, right to an order of magnitude."""
+    """Predict the time to sum the missing cells of all rows out once, right to an order of magnitude.
+
+    On a cluster it is that of a partition, on average.
+    """
+    return data.averaged(partial(_seconds, model))
+
+
+def _seconds(model: Any, data: Dataset) -> float:
     split = split_rows(model, data)
     if not len(split.heavy):
         return split.seconds

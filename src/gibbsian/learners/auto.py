@@ -27,9 +27,7 @@ def choose_learner(model: Model, data: Dataset) -> str:
     seconds = predict_cost(model).seconds
     if not data.has_missing:
         return "mle" if seconds <= QUICK_SECONDS else "mple"
-    if data.on_cluster:
-        return "mle"  # chains would not stay with the rows
     if seconds <= PATIENT_SECONDS and seconds + clamped_seconds(model, data) <= PATIENT_SECONDS:
         return "mle"
-    many = model.theta.size > MANY_PARAMETERS or (data.states.size > MANY_CELLS and are_few(data))
+    many = model.theta.size > MANY_PARAMETERS or (data.n_states * data.n_variables > MANY_CELLS and are_few(data))
     return "mple" if many and not model.n_hidden and not never_shown(data).any() else "pcd"

@@ -19,7 +19,9 @@ from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.expectations.base import Estimate, Rebuilt
+from gibbsian.expectations.clamped import mean_statistics
 from gibbsian.expectations.clamped_chains import ClampedChains, ClampedState
+from gibbsian.expectations.there import where_rows_are
 from gibbsian.inference.completions import Completions, complete_in_all_ways, count_completions
 from gibbsian.models import Model
 from gibbsian.objectives.base import Scores
@@ -99,10 +101,26 @@ class AllCompletions:
             yield slice(state, state + 1), posterior[None, run] @ scores[places[run]]
 
 
+@dataclass(frozen=True, eq=False)
+class CompletionsThere:
+    """The same of rows on a cluster: each worker lists the completions of its rows whenever they are asked for."""
+
+    data: Any
+
+    def under(self, model: Model) -> Any:
+        """Return the completed rows, on the workers."""
+        return self.data.completed(lambda part: AllCompletions.of(part).under(model))
+
+
+def all_completions(data: Any) -> Any:
+    """List the completions of all rows, or have them listed where the rows are."""
+    return CompletionsThere(data) if data.on_cluster else AllCompletions.of(data)
+
+
 class CompletedState(NamedTuple):
     """All completions of the rows, and the rows as they were completed last."""
 
-    completions: Rebuilt[AllCompletions]
+    completions: Rebuilt[Any]
     rows: Rebuilt[Dataset]
 
 
@@ -111,13 +129,13 @@ class CompletedRows:
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> CompletedState:
         """List the completions."""
-        listed = AllCompletions.of(data)
+        listed = all_completions(data)
         return CompletedState(Rebuilt(listed), Rebuilt(listed.under(model)))
 
     def __call__(self, model: Model, state: CompletedState) -> tuple[Estimate, CompletedState]:
         """Return the expected statistics given the present cells."""
         rows = state.completions.value.under(model)
-        mean = model.mean_statistics(rows.states, rows.weights)
+        mean = mean_statistics(model, rows)
         return Estimate(mean, np.zeros_like(mean)), state._replace(rows=Rebuilt(rows))
 
     def completions(self, data: Dataset, state: CompletedState) -> Dataset:
@@ -133,14 +151,22 @@ def _rows_like(data: Dataset, states: np.ndarray, weights: np.ndarray) -> Datase
 
 def are_few(data: Dataset, most: int = MOST_COMPLETIONS) -> bool:
     """Whether all completions of all rows can be listed."""
-    return float(count_completions(data)[data.weights > 0].sum()) <= max(most, TIMES_THE_ROWS * data.n_states)
+    return data.summed(_n_completions) <= max(most, TIMES_THE_ROWS * data.n_states)
+
+
+def _n_completions(data: Dataset) -> float:
+    return float(count_completions(data)[data.weights > 0].sum())
 
 
 def never_shown(data: Dataset) -> np.ndarray:
     """Which columns no row shows."""
-    if data.missing is None:
-        return np.zeros(data.n_variables, bool)
-    return np.asarray(data.missing[data.weights > 0].all(axis=0))
+    return data.summed(_n_shown) == 0
+
+
+def _n_shown(data: Dataset) -> np.ndarray:
+    """Count the states with a weight that show each column."""
+    used = np.flatnonzero(data.weights > 0)
+    return np.full(data.n_variables, len(used)) if data.missing is None else (~data.missing[used]).sum(axis=0)
 
 
 def require_shown(data: Dataset) -> None:
@@ -167,13 +193,13 @@ def as_completing(completions: str | ClampedChains | None, data: Dataset) -> Cla
     """Settle how rows are completed: None lists all completions, chains draw some."""
     require_shown(data)
     if isinstance(completions, ClampedChains):
-        return completions
+        return where_rows_are(completions, data)
     if completions not in (None, "exact", "chains"):
         raise ArgumentError(
             "must be None, 'exact', 'chains' or clamped chains", argument="completions", value=completions
         )
     exact = are_few(data) if completions is None else completions == "exact"
-    return None if exact else ClampedChains()
+    return None if exact else where_rows_are(ClampedChains(), data)
 
 
 # -- all completions --------------------------------------------------------------------------------------------------
@@ -276,6 +302,8 @@ class SampledRounds:
 
 def in_all_copies(chains: ClampedChains, state: ClampedState, data: Dataset) -> Dataset:
     """Return the rows as all copies of the chains complete them, sharing their weight."""
+    if data.on_cluster:
+        return chains.completed(state, in_all_copies)  # type: ignore[attr-defined]
     one, drawn = chains.completions(data, state), state.chains.states
     weights = np.split(one.weights, [one.n_states - state.plan.value.n_chains])
     states = np.vstack([one.states[: len(weights[0])], drawn])

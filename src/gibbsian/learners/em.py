@@ -18,6 +18,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import CLAMPED, Expectation, as_clamped
+from gibbsian.expectations.there import where_rows_are
 from gibbsian.inference import ExactInference, plan_exact
 from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.class_em import Chunk, ClassAlternation, placing_setting
@@ -221,7 +222,7 @@ class MachineAlternation:
     @cached_property
     def clamped(self) -> Expectation:
         """The E-step."""
-        return as_clamped(self.learner.clamped, self.model, self.data)
+        return where_rows_are(as_clamped(self.learner.clamped, self.model, self.data), self.data)
 
     @cached_property
     def l1(self) -> np.ndarray:

@@ -21,6 +21,7 @@ from gibbsian.expectations import (
 )
 from gibbsian.expectations.clamped import fill_at_random
 from gibbsian.expectations.in_spins import InSpins
+from gibbsian.expectations.there import where_rows_are
 from gibbsian.inference.missing import PATIENT_SECONDS
 from gibbsian.learners.completing import CompletedRows, are_few, require_shown
 from gibbsian.models import Model
@@ -104,7 +105,8 @@ def choose_clamped(clamped: str | Expectation | None, expectation: Any, model: M
         return _all_completions(data)
     if not isinstance(inner, RestartedChains):
         noisy = isinstance(inner, PersistentChains | SpatialChains)
-        return as_clamped(clamped, model, data, HURRIED_SECONDS if noisy else PATIENT_SECONDS)
+        chosen = as_clamped(clamped, model, data, HURRIED_SECONDS if noisy else PATIENT_SECONDS)
+        return where_rows_are(chosen, data)
     chains = CLAMPED.create("chains") if clamped is None else as_clamped(clamped, model, data)
     if not isinstance(chains, ClampedChains):
         raise ArgumentError(
@@ -113,7 +115,7 @@ def choose_clamped(clamped: str | Expectation | None, expectation: Any, model: M
             argument="clamped",
             value=clamped,
         )
-    return chains
+    return where_rows_are(chains, data)
 
 
 def _all_completions(data: Dataset) -> Expectation:
@@ -128,5 +130,6 @@ def _all_completions(data: Dataset) -> Expectation:
 
 def start_of_free_phase(clamped: Expectation, posterior: Any, data: Dataset, rng: np.random.Generator) -> Dataset:
     """Return complete rows at which the free phase may start."""
-    completions = getattr(clamped, "completions", None)
-    return fill_at_random(data, rng) if completions is None else completions(data, posterior)
+    if not hasattr(getattr(clamped, "phase", clamped), "completions"):
+        return fill_at_random(data, rng)
+    return clamped.completions(data, posterior)  # type: ignore[attr-defined]

@@ -205,7 +205,7 @@ class Minibatch(Learner):
 
     def start_here(self, model: Any, data: Dataset, rng: np.random.Generator, scale: float | None = None) -> Any:
         """Return the same in the units of learning."""
-        n_rows = EpochRows(data).n_rows
+        n_rows = data.n_rows if data.on_cluster else EpochRows(data).n_rows
         nothing = model.tempered[0].means(np.zeros((1, model.visible.width)))[0]
         return model.started((n_rows * mean_values(model.visible, data) + nothing) / (n_rows + 1), rng, scale)
 
@@ -218,10 +218,10 @@ class Minibatch(Learner):
         return self.begin(model, data, rng, scale)
 
     def begin(
-        self, model: Any, data: Dataset, rng: np.random.Generator, scale: ColumnScale | None = None
+        self, model: Any, data: Dataset, rng: np.random.Generator, scale: ColumnScale | None = None, seen: float = 0.0
     ) -> LearnerState:
-        """Draw the seed, start the chains and fill missing cells, in the units of learning."""
-        problem = self._problem(model, data, scale)
+        """Draw the seed, start the chains and fill missing cells, in the units of learning; others have `seen` more."""
+        problem = self._problem(model, data, scale, seen)
         seed, model = draw_seed(rng), problem.model
         memory, filled = problem.lessons.start(model, seeded(seed, _START))
         progress = MinibatchProgress(
@@ -290,14 +290,16 @@ class Minibatch(Learner):
         """Learn from every row once."""
         with on_device("cpu") if state.problem.stays else nullcontext():
             progress = self._epoch(state.problem, state.progress)
-        rate = self._rate(progress.steps - 1, len(self._cuts(state.problem)))
+        rate = self._rate(progress.steps - 1, self.n_batches(state.problem))
+        return LearnerState(state.problem, progress), self.told(progress, rate)
+
+    def told(self, progress: MinibatchProgress, rate: float) -> StepInfo:
+        """Return what is told of an epoch."""
         info = StepInfo(progress.value, progress.gradient_norm, rate, progress.steps, verdict=progress.verdict)
-        if not np.isfinite(progress.gradient_norm):
-            remedy = f"lower `learning_rate={self.learning_rate:g}`"
-            info = info._replace(
-                failure=f"the parameters have run to infinity in {progress.steps} minibatches: {remedy}"
-            )
-        return LearnerState(state.problem, progress), info
+        if np.isfinite(progress.gradient_norm):
+            return info
+        remedy = f"lower `learning_rate={self.learning_rate:g}`"
+        return info._replace(failure=f"the parameters have run to infinity in {progress.steps} minibatches: {remedy}")
 
     def _epoch(self, problem: MinibatchProblem, progress: MinibatchProgress) -> MinibatchProgress:
         """Go through the rows once, in minibatches; the progress that is given stays as it is."""
@@ -401,6 +403,16 @@ class Minibatch(Learner):
             there.forget(state.problem)
         return state if state.problem.lessons.goes_on else None
 
+    def on_cluster(self) -> Learner:
+        """Return the learner whose epochs are made where the rows are."""
+        from gibbsian.learners.epochs_there import EpochsThere
+
+        return EpochsThere(self)
+
+    def n_batches(self, problem: MinibatchProblem) -> int:
+        """Return the number of minibatches of an epoch."""
+        return len(self._cuts(problem))
+
     def for_layers(self) -> Minibatch:
         """Return the learner itself."""
         return self
@@ -422,7 +434,8 @@ def in_layers(model: Any, data: Dataset) -> tuple[Any, Dataset]:
     layers = model.layered()
     if data.n_variables == model.n_variables > layers.n_variables:  # hidden units are columns of the model and the data
         data = without_hidden(data, layers.n_hidden)
-    check_states(layers.visible, data)
+    if not data.on_cluster:  # where cells were checked when they were read
+        check_states(layers.visible, data)
     return layers, data
 
 

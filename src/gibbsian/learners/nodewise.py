@@ -9,8 +9,9 @@ evaluated at once by two products with the data, and the two estimates of each c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
+from operator import add
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -25,7 +26,7 @@ from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.learners.base import LEARNERS, LearnerState
-from gibbsian.learners.completing import AllCompletions, Rounds, are_few, require_shown
+from gibbsian.learners.completing import Rounds, all_completions, are_few, require_shown
 from gibbsian.learners.objective import Minimisation, ridge
 from gibbsian.learners.recipe import Penalised, as_optimizer, optimizer_setting
 from gibbsian.models import PairwiseModel
@@ -211,24 +212,47 @@ def _additive(kernel: Callable[[np.ndarray, np.ndarray], float], directed: Direc
 
 def log_screening(directed: DirectedModel, data: Dataset) -> Function:
     """Bind the loss of logRISE: ``sum_u log sum_m share_m exp(-d[m, u] / 2)``, by log-sum-exp over blocks of rows."""
-    states, shares = _present(data)
-    on_device = _on_device(directed, states, shares, scaled_half_exponential)
+    on_device = None if data.on_cluster else _on_device(directed, *_present(data), scaled_half_exponential)
     if on_device is not None:
         return on_device
+    sums = data.bound(partial(_exponential_sums, directed))
 
     def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        def evaluate(block: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            (tops, totals), gradient = directed.flip_loss(states[block], shares[block], theta, scaled_half_exponential)
-            return tops, totals, gradient
+        found = sums(theta)
+        return float((found.top + np.log(found.total)).sum()), found.gradient / found.total[directed.owner]
 
-        top, total, gradient = np.full(states.shape[1], -np.inf), np.zeros(states.shape[1]), np.zeros_like(theta)
-        for tops, totals, slope in map_in_order(evaluate, row_blocks(*states.shape)):
-            higher = np.maximum(top, tops)
-            old, new = np.exp(top - higher), np.exp(tops - higher)
-            total = old * total + new * totals
-            gradient = old[directed.owner] * gradient + new[directed.owner] * slope
-            top = higher
-        return float((top + np.log(total)).sum()), gradient / total[directed.owner]
+    return function
+
+
+@dataclass(frozen=True, eq=False)
+class _ExponentialSums:
+    """Sums of exponentials of each regression, over that of `top`, with their slopes: what adds over rows."""
+
+    owner: np.ndarray
+    top: np.ndarray
+    total: np.ndarray
+    gradient: np.ndarray
+
+    def __add__(self, other: _ExponentialSums) -> _ExponentialSums:
+        top = np.maximum(self.top, other.top)
+        old, new = np.exp(self.top - top), np.exp(other.top - top)
+        gradient = old[self.owner] * self.gradient + new[self.owner] * other.gradient
+        return replace(self, top=top, total=old * self.total + new * other.total, gradient=gradient)
+
+    def __mul__(self, factor: float) -> _ExponentialSums:
+        return replace(self, total=self.total * factor, gradient=self.gradient * factor)
+
+
+def _exponential_sums(directed: DirectedModel, data: Dataset) -> Callable[[np.ndarray], _ExponentialSums]:
+    """Return the sums over rows in memory as a function of theta."""
+    states, shares = _present(data)
+
+    def function(theta: np.ndarray) -> _ExponentialSums:
+        def evaluate(block: slice) -> _ExponentialSums:
+            (top, total), slopes = directed.flip_loss(states[block], shares[block], theta, scaled_half_exponential)
+            return _ExponentialSums(directed.owner, top, total, slopes)
+
+        return reduce(add, map_in_order(evaluate, row_blocks(*states.shape)))
 
     return function
 
@@ -318,7 +342,7 @@ class Nodewise(Penalised):
                     "the regressions need every way to complete the rows, and there are too many",
                     "use `learner='mple'` or 'pcd', which sample them, or drop the rows with the most missing cells",
                 )
-            problem = Rounds(AllCompletions.of(data), bind, directed.symmetric, l1)
+            problem = Rounds(all_completions(data), bind, directed.symmetric, l1)
         return LearnerState((directed, problem), _Progress(model.theta, problem.start(directed.start())))
 
     def equations(self, model: PairwiseModel, data: Dataset, max_seconds: float = 60.0) -> Equations:

@@ -107,16 +107,14 @@ class ObjectiveLearner(WithPrior):
 
     def _completing(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Prepare to complete the rows again and again under the model."""
-        from gibbsian.learners.completing import AllCompletions, SampledRounds, as_completing, in_all_copies
+        from gibbsian.learners.completing import SampledRounds, all_completions, as_completing, in_all_copies
 
-        if data.on_cluster:  # completed rows would have to stay there from round to round
-            data.require_complete(getattr(self.objective, "name", "this objective"))
         expected = getattr(model, "completions", None)  # of real numbers: their moments, in closed form
         if expected is not None:
             return self._rounds(model, data, expected)
         chains = as_completing(self.completions, data)
         if chains is None:
-            return self._rounds(model, data, AllCompletions.of)
+            return self._rounds(model, data, all_completions)
         state = chains.advance(model, chains.init(model, data, rng))
         rows = in_all_copies(chains, state, data)
         first, theta = self._minimisation(model, data, lambda _: rows)

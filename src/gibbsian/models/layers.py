@@ -15,7 +15,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -507,6 +507,13 @@ def mean_values(layer: Layer, data: Any) -> np.ndarray:
 
     A column without any is put where the layer is without fields.
     """
+    sums, counts = data.averaged(partial(_value_sums, layer))
+    nothing = layer.means(np.zeros((1, layer.width)))[0]
+    return np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), nothing)
+
+
+def _value_sums(layer: Layer, data: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sums of the values of rows by their shares, and the share of the rows that show them."""
     sums, counts = np.zeros(layer.width), np.zeros(layer.width)
     shares = data.weights / data.weights.sum()
     for start in range(0, len(shares), _ROWS_AT_ONCE):
@@ -519,8 +526,7 @@ def mean_values(layer: Layer, data: Any) -> np.ndarray:
             seen = seen * ~layer.spread(data.missing[block])
         sums += (seen * values).sum(axis=0)
         counts += seen.sum(axis=0)
-    nothing = layer.means(np.zeros((1, layer.width)))[0]
-    return np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), nothing)
+    return sums, counts
 
 
 def as_layer(kind: str, n_units: int, **settings: Any) -> Layer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import inspect
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from gibbsian.models.interactions import Interactions
 from gibbsian.models.mixture import (
     FAR_APART,
     PARTITION,
+    PLACING_ROWS,
     Mixture,
     Rows,
     mean_of_columns,
@@ -149,7 +151,7 @@ class MachineMixtureModel(Mixture):
 
     def em_steps(self, data: Any, hard: bool = False) -> Any:
         """Bind both steps of EM to data."""
-        return MachineSteps(self, data, hard)
+        return StepsThere(self, data, hard) if getattr(data, "on_cluster", False) else MachineSteps(self, data, hard)
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows, as the machines write them, and their classes."""
@@ -221,26 +223,87 @@ class MachineSteps:
         mass = expected.sum(axis=1)
         empty = is_empty(mass)
         machines = tuple(
-            model.machines[a] if empty[a] and model.machines else self._fitted(a, expected[a]) for a in range(len(mass))
+            model.machines[a] if empty[a] and model.machines else fitted(self.model, a, self.table, expected[a])
+            for a in range(len(mass))
         )
         return replace(model, weights=class_weights(mass), machines=machines)
-
-    def _fitted(self, a: int, weights: np.ndarray) -> Any:
-        from gibbsian.scikit import clone
-
-        try:
-            return clone(self.model.prototype).fit(self.table, sample_weight=weights)
-        except ArgumentError:  # of the machine's own settings: nothing to do with the class
-            raise
-        except ValueError as error:
-            raise DataError(
-                f"the machine of class {a} cannot be fitted to the rows of this class",
-                f"{error} (a penalty in the machine, `assignment='soft'` or fewer classes may help)",
-            ) from error
 
     def judged(self, model: MachineMixtureModel, expected: np.ndarray) -> MachineMixtureModel:
         """Return the mixture with words about what is wrong with it."""
         return replace(model, trouble=emptied(expected.sum(axis=1)))
+
+
+def fitted(model: MachineMixtureModel, a: int, rows: Any, weights: np.ndarray | None = None) -> Any:
+    """Return the machine of a class, fitted to its rows."""
+    from gibbsian.scikit import clone
+
+    try:
+        return clone(model.prototype).fit(rows, sample_weight=weights)
+    except ArgumentError:  # of the machine's own settings: nothing to do with the class
+        raise
+    except ValueError as error:
+        raise DataError(
+            f"the machine of class {a} cannot be fitted to the rows of this class",
+            f"{error} (a penalty in the machine, `assignment='soft'` or fewer classes may help)",
+        ) from error
+
+
+@dataclass(frozen=True)
+class StepsThere:
+    """The same of rows on a cluster: workers take the shares of their rows, and each machine is learned there.
+
+    Classes are placed among all rows where these are few, else among some that are drawn.
+    """
+
+    model: MachineMixtureModel
+    data: Any
+    hard: bool = False
+    adopted = MachineSteps.adopted
+
+    @property
+    def total_weight(self) -> float:
+        """The weight of all rows."""
+        return self.data.total_weight
+
+    def start(self, rng: np.random.Generator, placing: str = FAR_APART) -> MachineMixtureModel:
+        """Return the mixture of a partition of some rows."""
+        return MachineSteps(self.model, self.data.some(PLACING_ROWS, rng), self.hard).start(rng, placing)
+
+    def expect(self, model: MachineMixtureModel, before: Any = None) -> tuple[float, np.ndarray]:
+        """Return the free energy and the weight of each class."""
+        for machine in model.machines:
+            machine._log_partition_estimate()  # once, and here
+        return self.data.summed(partial(_energy_and_mass, model, self.hard))
+
+    def maximise(self, expected: np.ndarray, model: MachineMixtureModel) -> MachineMixtureModel:
+        """Fit one machine to each class; one that has lost all its rows keeps its machine."""
+        empty = is_empty(expected)
+        machines = tuple(
+            machine if empty[a] else fitted(model, a, self._of_class(model, a))
+            for a, machine in enumerate(model.machines)
+        )
+        return replace(model, weights=class_weights(expected), machines=machines)
+
+    def _of_class(self, model: MachineMixtureModel, a: int) -> Any:
+        """Return the rows with the weights that they have in a class, without the names that machines do not see."""
+        names = tuple(f"x{j}" for j in range(self.data.n_variables))
+        return replace(self.data.reweighted(partial(_of_class, model, self.hard, a)), names=names)
+
+    def judged(self, model: MachineMixtureModel, expected: np.ndarray) -> MachineMixtureModel:
+        """Return the mixture with words about what is wrong with it."""
+        return replace(model, trouble=emptied(expected))
+
+
+def _energy_and_mass(model: MachineMixtureModel, hard: bool, data: Any) -> tuple[float, np.ndarray]:
+    free_energy, shares = MachineSteps(model, data, hard).expect(model)
+    return free_energy, shares.sum(axis=1)
+
+
+def _of_class(model: MachineMixtureModel, hard: bool, a: int, data: Any) -> Any:
+    """Return the rows with the weights that they have in a class."""
+    _, shares = MachineSteps(model, data, hard).expect(model)
+    numbers = np.arange(data.n_states)
+    return replace(data, weights=shares[a], row_weights=shares[a], row_of=numbers)
 
 
 # -- machines ---------------------------------------------------------------------------------------------------------

@@ -352,8 +352,8 @@ class SummedSteps:
         """Return the mixture of the partition that gives each of some rows to its nearest mean."""
         return self._among_some(np.random.default_rng(0)).from_means(means)
 
-    def _among_some(self, rng: np.random.Generator) -> ClassSteps:
-        return ClassSteps(self.model, self.data.some(PLACING_ROWS, rng), self.hard)
+    def _among_some(self, rng: np.random.Generator) -> Any:
+        return self.model.em_steps(self.data.some(PLACING_ROWS, rng), self.hard)
 
     def adopted(self, model: Any) -> Any:
         """Return a placed mixture as it is."""

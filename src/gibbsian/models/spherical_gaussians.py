@@ -34,6 +34,7 @@ from gibbsian.models.mixture import (
     PARTITION,
     ExponentialMixture,
     Rows,
+    SummedSteps,
     mean_of_columns,
     random_partition,
     require_distinct,
@@ -300,7 +301,7 @@ class KMeansModel(GaussianMixtureModel):
 
     def em_steps(self, data: Any, hard: bool = True) -> Any:
         """Bind both steps of EM to data."""
-        return KMeansSteps(self, data)
+        return SummedSteps(self, data, hard=True) if getattr(data, "on_cluster", False) else KMeansSteps(self, data)
 
     def class_sums(self, data: Any, hard: bool = True) -> tuple[float, ClassSums]:
         """Return the energy of rows and the sums of each class."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,6 +66,10 @@ class ConditionalLikelihood:
 
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta."""
+        return data.bound(partial(self._over, model))
+
+    def _over(self, model: Model, data: Dataset) -> Function:
+        """Return the function of theta for rows in memory."""
         module, _, name = model.clamped_sums.partition(":")
         clamped = getattr(importlib.import_module(module), name)(max_seconds=self.max_seconds)
         unseen = data.hide(target_places(self.targets, data))

@@ -150,7 +150,7 @@ class FlipCostObjective:
     def metric(self, model: Model, data: Dataset, mean: np.ndarray, l2: float) -> Metric | None:
         """Return an approximate inverse Hessian at a model of independent columns with these means."""
         if model.flip_columns is not None:  # many values: in units of its own the loss bends about as the likelihood
-            return model.metric(mean, lambda: model.mean_statistics(data.states, data.weights), None, l2)
+            return model.metric(mean, lambda: mean_statistics(model, data), None, l2)
         ends = model.domain.from_codes(np.repeat([[0], [1]], model.n_variables, axis=1))
         # a flip cost of independent columns follows from the variable's own value, and changes by two with its field
         bends = 4.0 * self.bends(model.flip_costs(ends))

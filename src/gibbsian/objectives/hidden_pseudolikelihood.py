@@ -8,6 +8,7 @@ units and missing cells are summed out exactly, of a restricted machine in close
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,6 +48,10 @@ class HiddenPseudolikelihood:
     max_seconds: float = number(10.0, "Refuse when one row is predicted to take longer.", above=0)
 
     def bind(self, model: Model, data: Dataset) -> Function:
+        """Return the function of theta."""
+        return data.bound(partial(self._over, model))
+
+    def _over(self, model: Model, data: Dataset) -> Function:
         """List the rows and their flips once, and return the function of theta."""
         flips = Flips.of(data, model.n_variables - model.n_hidden)
         split = split_rows(model, flips.rows, at_once=np.inf)

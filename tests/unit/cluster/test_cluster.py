@@ -154,7 +154,7 @@ def test_missing_cells_are_summed_out_on_the_workers(client, rows):
     here = gb.BoltzmannMachine(learner="mle", tol=1e-4).fit(np.delete(holed, 7, axis=0))
     np.testing.assert_allclose(there.model_.theta, here.model_.theta, rtol=0, atol=1e-12)
     with pytest.raises(gb.errors.MissingValuesError, match="on a cluster"):
-        gb.BoltzmannMachine(learner="mple").fit(data)
+        gb.objectives.Pseudolikelihood().bind(there.model_, data)
 
 
 def test_mixtures_add_the_sums_of_their_classes(client):
@@ -167,7 +167,7 @@ def test_mixtures_add_the_sums_of_their_classes(client):
     np.testing.assert_allclose(there, here, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("machine", [gb.FullSpan(), gb.RestrictedBoltzmannMachine(2, max_iter=1, random_state=0)])
+@pytest.mark.parametrize("machine", [gb.FullSpan(), gb.DeepBeliefNetwork((2,), max_iter=1, random_state=0)])
 def test_some_machines_learn_from_the_counts(data, machine):
     there = machine.fit(data).model_.theta
     np.testing.assert_array_equal(there, machine.fit(data.in_memory()).model_.theta)
@@ -175,9 +175,9 @@ def test_some_machines_learn_from_the_counts(data, machine):
 
 def test_what_is_not_served_is_refused_in_one_sentence(data):
     with pytest.raises(ArgumentError, match=r"needs the rows in one process.*in_memory"):
-        gb.BoltzmannMachine(learner="logrise").fit(data)
-    with pytest.raises(ArgumentError, match="HardKMeans takes no rows on a cluster"):
-        gb.HardKMeans().fit(data)
+        gb.diagnostics.maximum_exists(gb.PairwiseModel.zeros(gb.graphs.complete(N)), data)
+    with pytest.raises(ArgumentError, match="OnlineKMeans takes no rows on a cluster"):
+        gb.OnlineKMeans().fit(data)
     with pytest.raises(ArgumentError, match="compares each row"):
         gb.BoltzmannMachine(learner=gb.learners.as_learner("mpf", skip_data=True)).fit(data)
 

@@ -1,0 +1,93 @@
+"""Expectations over the rows of a cluster, taken by its workers: each has its own rows, and nothing stays there.
+
+Chains that a worker kept would be lost with it. So they begin anew in every call, from a generator that the seed of the
+fit, the number of the call and the rows decide: the bits depend neither on where a partition is nor on what happened.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.data.minibatches import draw_seed, seeded
+from gibbsian.expectations.base import Estimate, Rebuilt
+from gibbsian.models import Model
+
+
+class ThereState(NamedTuple):
+    """The model's kind and the rows, the parameters of the last call, the seed, and the calls so far."""
+
+    model: Rebuilt[Model]
+    data: Rebuilt[Any]
+    theta: np.ndarray
+    seed: np.ndarray
+    calls: int
+
+
+@dataclass(frozen=True)
+class There:
+    """An expectation given the data, free or clamped, that the workers take of their rows: see `Expectation`."""
+
+    phase: Any
+
+    @property
+    def copies(self) -> int:
+        """Copies of the data, of which each has its chains."""
+        return self.phase.copies
+
+    def init(self, model: Model, data: Any, rng: np.random.Generator) -> ThereState:
+        """Take the seed, and leave the generator as it is: what needs no seed then goes on as it does in memory."""
+        return ThereState(Rebuilt(model), Rebuilt(data), model.theta, draw_seed(deepcopy(rng)), 0)
+
+    def __call__(self, model: Model, state: ThereState) -> tuple[Estimate, ThereState]:
+        """Return the mean over all rows, and its standard error from those of the partitions."""
+        state, data = self.advance(model, state), state.data.value
+        mean, variance, value = data.averaged(partial(_taken, self.phase, model, [*state.seed, state.calls]))
+        known = None if np.isnan(value) else float(value)
+        return Estimate(mean, np.sqrt(variance / data.total_weight), known), state
+
+    def advance(self, model: Model, state: ThereState) -> ThereState:
+        """Return the state of the next call."""
+        return state._replace(theta=model.theta, calls=state.calls + 1)
+
+    def completions(self, data: Any, state: ThereState, copy: int = 0) -> Any:
+        """Return the rows as one copy of the chains completes them."""
+        return self.completed(state, partial(_copy, copy))
+
+    def completed(self, state: ThereState, make: Callable[[Any, Any, Dataset], Dataset]) -> Any:
+        """Return the rows as a function of the phase, its state and the rows of a partition completes them."""
+        model = state.model.value.replace(state.theta)
+        return state.data.value.completed(partial(_made, self.phase, model, [*state.seed, state.calls], make))
+
+
+def where_rows_are(phase: Any, data: Any) -> Any:
+    """Return an expectation for data: of rows on a cluster, one that its workers take."""
+    return There(phase) if data.on_cluster else phase
+
+
+def own_generator(seed: Any, data: Dataset) -> np.random.Generator:
+    """Return the generator of a partition: a function of the seed and of its rows."""
+    holes = b"" if data.missing is None else data.missing.tobytes()
+    return seeded(seed, zlib.crc32(holes, zlib.crc32(np.ascontiguousarray(data.states).tobytes())))
+
+
+def _taken(phase: Any, model: Model, seed: Any, data: Dataset) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return what a partition says: mean, variance times weight, and log-evidence or NaN."""
+    estimate, _ = phase(model, phase.init(model, data, own_generator(seed, data)))
+    value = np.nan if estimate.log_partition is None else estimate.log_partition
+    return estimate.mean, data.total_weight * estimate.stderr**2, value
+
+
+def _made(phase: Any, model: Model, seed: Any, make: Callable[[Any, Any, Dataset], Dataset], data: Dataset) -> Dataset:
+    return make(phase, phase.advance(model, phase.init(model, data, own_generator(seed, data))), data)
+
+
+def _copy(copy: int, phase: Any, state: Any, data: Dataset) -> Dataset:
+    return phase.completions(data, state, copy)

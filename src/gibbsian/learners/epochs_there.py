@@ -1,0 +1,123 @@
+"""Epochs over rows on a cluster: each partition is learned from where it is, and what is learned is averaged.
+
+In an epoch every partition starts at the same parameters and makes the minibatches of its own rows, in an order that
+the seed of the fit, the number of the epoch and the rows decide, with chains of its own that go on from epoch to epoch.
+Parameters and velocities are then averaged by the weights of the partitions, along the tree of all sums (local SGD).
+The chains, a few rows for each partition, come here with them and go out again: what a worker has may be lost with it.
+What stands in missing cells would be too much, so it is drawn anew in every epoch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.data.minibatches import draw_seed
+from gibbsian.data.sums import scaled
+from gibbsian.expectations.there import own_generator
+from gibbsian.learners.around import Around
+from gibbsian.learners.base import LearnerState
+from gibbsian.learners.callbacks import Callback, Monitor
+from gibbsian.learners.minibatch import Minibatch, MinibatchProgress
+from gibbsian.optimizers import StepInfo
+
+# Sweeps over missing cells before the minibatches of an epoch.
+SWEEPS = 5
+# Rows that are filled together.
+TOGETHER = 4096
+
+
+@dataclass(frozen=True)
+class EpochsThere(Around):
+    """Minibatches on the workers, and the mean of what they have learned after every epoch.
+
+    References
+    ----------
+    S. U. Stich, "Local SGD converges fast and communicates little", ICLR (2019).
+    """
+
+    learner: Minibatch
+
+    def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
+        """Draw the seed, and start the chains of each partition."""
+        layers, seed = model.layered(), draw_seed(rng)
+        theta = layers.theta.astype(self.learner.dtype)
+        value, memory = data.summed(partial(_begun, self.learner, layers.replace(theta), seed))
+        progress = MinibatchProgress(
+            theta=theta,
+            velocity=np.zeros_like(theta),
+            memory=tuple(memory),  # of each partition
+            filled=np.zeros(0),
+            seed=seed,
+            epoch=0,
+            steps=0,
+            last=self.learner.max_iter,
+            value=float(value / data.total_weight),
+            gradient_norm=np.inf,
+        )
+        return LearnerState((layers, data), progress)
+
+    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
+        """Have every partition learned from once, and average."""
+        (model, data), before = state.problem, state.progress
+        learn = partial(epoch_of, self.learner, model, replace(before, memory=()), data.total_weight)
+        *sums, n_batches, memory = data.summed(learn, before.memory)
+        theta, velocity, value, norm = (total / data.total_weight for total in sums)
+        after = replace(
+            before,
+            theta=theta.astype(before.theta.dtype),
+            velocity=velocity.astype(before.theta.dtype),
+            memory=tuple(memory),
+            epoch=before.epoch + 1,
+            steps=before.steps + n_batches,
+            value=float(value),
+            gradient_norm=float(norm),
+        )
+        return LearnerState(state.problem, after), self.learner.told(after, self.learner.learning_rate)
+
+    def fitted(self, model: Any, state: LearnerState) -> Any:
+        """Return the model as a state has it."""
+        return model.from_layers(state.problem[0].replace(state.progress.theta))
+
+    def most_steps(self, model: Any, max_iter: int) -> int:
+        """Return the number of epochs."""
+        return self.learner.max_iter
+
+    def figures(self, state: LearnerState) -> dict[str, float]:
+        """Return the mean pseudolikelihood that the partitions have after an epoch."""
+        return {"log_pseudolikelihood": -state.progress.value}
+
+    def monitors(self, data: Any, held_out: Any) -> list[Callback]:
+        """Return what keeps it in the history of a run."""
+        return [Monitor(lambda run: run.learner.figures(run.state))]
+
+
+def epoch_of(
+    learner: Minibatch, model: Any, progress: MinibatchProgress, total: float, data: Dataset, memory: Any
+) -> tuple[Any, ...]:
+    """Return theta, velocity, figure and gradient after an epoch of a partition, times its weight; its chains."""
+    rng = own_generator([*progress.seed, progress.epoch], data)
+    begun = learner.begin(model.replace(progress.theta), data, rng, seen=total - data.total_weight)
+    problem, n_batches = begun.problem, learner.n_batches(begun.problem)
+    here = replace(
+        begun.progress,
+        velocity=progress.velocity,
+        memory=memory,
+        epoch=progress.epoch,
+        steps=progress.epoch * n_batches,
+    )
+    for places in SWEEPS * data.has_missing * np.array_split(np.arange(data.n_rows), 1 + data.n_rows // TOGETHER):
+        problem.rows.renew(problem.here(here), places, here.filled, rng)
+    after = learner.step(LearnerState(problem, here))[0].progress
+    sums = scaled((after.theta, after.velocity, after.value, after.gradient_norm), data.total_weight)
+    return (*sums, n_batches, [after.memory])
+
+
+def _begun(learner: Minibatch, model: Any, seed: np.ndarray, data: Dataset) -> tuple[float, list[Any]]:
+    """Return the figure of a partition before the first epoch, times its weight, and its chains."""
+    progress = learner.begin(model, data, own_generator(seed, data)).progress
+    return data.total_weight * progress.value, [progress.memory]

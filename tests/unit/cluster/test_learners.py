@@ -1,0 +1,266 @@
+"""Learners on two worker processes: what they find in memory, and the same bits after a worker was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pandas
+import pytest
+from sklearn.base import clone
+
+import gibbsian as gb
+from gibbsian.cluster import DistributedDataset
+from gibbsian.data.minibatches import draw_seed
+from gibbsian.expectations.there import own_generator
+from gibbsian.learners.callbacks import Callback
+from gibbsian.learners.epochs_there import epoch_of
+from gibbsian.learners.minibatch import MinibatchProgress
+
+pytest.importorskip("distributed")
+N = 4
+NAMES = list("abcd")
+
+
+@cache
+def spins():
+    rng = np.random.default_rng(0)
+    model = gb.PairwiseModel.build(gb.graphs.complete(N), rng.normal(0, 0.3, N), rng.normal(0, 0.3, N * (N - 1) // 2))
+    return pandas.DataFrame(gb.inference.exact(model).sample(300, rng), columns=NAMES)
+
+
+@cache
+def holed():
+    rows = spins().astype(float)
+    hole = np.random.default_rng(1).random(rows.shape) < 0.1
+    hole[:100] = False  # the first partition is complete
+    return rows.mask(hole & ~hole.all(axis=1)[:, None])
+
+
+def there(client, frame, **how):
+    dask_frame = pytest.importorskip("dask.dataframe")
+    return DistributedDataset.read(dask_frame.from_pandas(frame, npartitions=3), client=client, **how)
+
+
+@pytest.fixture(scope="module")
+def data(client):
+    return there(client, holed())
+
+
+# -- missing cells ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "1-smci", "em"])
+def test_missing_cells_are_completed_on_the_workers(data, learner):
+    """Each partition lists the completions of its own rows under the model of every step."""
+    on_cluster, here = (gb.BoltzmannMachine(learner=learner, tol=0.01).fit(rows) for rows in (data, holed()))
+    np.testing.assert_allclose(on_cluster.model_.theta, here.model_.theta, rtol=0, atol=1e-12)
+    assert on_cluster.result_.n_steps == here.result_.n_steps
+
+
+CHAINS = {
+    "pcd": gb.learners.PCD(n_chains=4000, min_iter=20),
+    "pcd, chains": gb.learners.PCD(n_chains=4000, min_iter=20, clamped="chains"),
+    "smci-pcd": gb.learners.as_learner("smci-pcd", min_iter=20),
+    "cd": gb.learners.CD(n_steps=5, min_iter=20),
+    "mple, chains": gb.learners.MPLE(completions="chains"),
+}
+
+
+def chained(data, name, **more):
+    return gb.BoltzmannMachine(learner=CHAINS[name], random_state=0, tol=0.02, max_iter=400, **more).fit(data).model_
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ("cd", "pcd, chains") else pytest.mark.long) for name in CHAINS]
+)
+def test_chains_of_missing_cells_come_near_the_maximum(data, name):
+    """Their randomness is another than in memory: they begin anew in every step, where the rows are."""
+    best = gb.BoltzmannMachine(learner="mple" if "mple" in name else "mle").fit(holed())
+    assert np.abs(chained(data, name).theta - best.model_.theta).max() < 0.1
+
+
+# -- hidden units, other machines -------------------------------------------------------------------------------------
+HIDDEN = gb.HiddenBoltzmannMachine(1, learner="em", l2=0.01, tol=0.02, random_state=0)
+MACHINES = {
+    "hidden, em": HIDDEN,
+    "hidden, mple": gb.HiddenBoltzmannMachine(1, learner="mple", l2=0.01, tol=0.02, random_state=0),
+    "higher orders": gb.HigherOrderBoltzmannMachine(learner="mple", l2=0.01, tol=0.01),
+    "ordinal": gb.OrdinalMachine(learner="mple", l2=0.01, tol=0.01),
+    "logrise": gb.BoltzmannMachine(learner="logrise", l2=0.01, tol=0.01),
+}
+
+
+@pytest.mark.parametrize("name", [*MACHINES])
+def test_other_machines_learn_as_in_memory(client, name):
+    machine = MACHINES[name]
+    rows = there(client, holed(), coding="ordinal" if name == "ordinal" else "auto")
+    theta = machine.fit(rows).model_.theta
+    np.testing.assert_allclose(theta, machine.fit(holed()).model_.theta, rtol=0, atol=1e-12)
+
+
+# -- mixtures ---------------------------------------------------------------------------------------------------------
+@cache
+def numbers():
+    rows = np.random.default_rng(2).normal(size=(120, 3)) + 3.0 * (np.arange(120) % 2)[:, None] * [1.0, 1.0, -1.0]
+    return pandas.DataFrame(rows, columns=list("xyz"))
+
+
+@cache
+def words():
+    chance = np.where(np.arange(200) % 2, 0.9, 0.2)[:, None]
+    return pandas.DataFrame(np.where(np.random.default_rng(3).random((200, N)) < chance, 1, -1), columns=NAMES)
+
+
+MIXTURES = {
+    "gaussian": gb.GaussianMixture(2, n_init=2, random_state=0),
+    "k-means": gb.HardKMeans(2, n_init=2, random_state=0),
+    "soft k-means": gb.SoftKMeans(2, n_init=1, random_state=0),
+    "von Mises-Fisher": gb.VonMisesFisherMixture(2, n_init=1, tol=1e-5, random_state=0),
+    "columns": gb.MachineMixture(2, n_init=1, tol=1e-3, random_state=0),
+    "machines": gb.MachineMixture(
+        2, machine=gb.BoltzmannMachine(learner="mle", l2=0.1), n_init=1, tol=0.01, random_state=0
+    ),
+    "machines, hard": gb.MachineMixture(
+        2, machine=gb.BoltzmannMachine(learner="mple", l2=0.1), assignment="hard", n_init=1, tol=0.01, random_state=0
+    ),
+}
+
+
+def rows_for(name):
+    if "machines" in name or name == "columns":
+        return words(), "categorical" if name == "columns" else "auto"
+    return numbers(), "real"
+
+
+@pytest.mark.parametrize("name", [*MIXTURES])
+def test_mixtures_add_the_sums_of_their_classes(client, name):
+    mixture, (frame, coding) = MIXTURES[name], rows_for(name)
+    theta = mixture.fit(there(client, frame, coding=coding)).model_.theta
+    np.testing.assert_allclose(theta, mixture.fit(frame).model_.theta, rtol=0, atol=1e-12)
+
+
+def test_rows_without_direction_are_left_out(client):
+    frame = numbers().copy()
+    frame.iloc[[3, 100]] = 0.0
+    mixture = MIXTURES["von Mises-Fisher"]
+    with pytest.warns(gb.errors.MissingValuesWarning, match="2 rows have norm zero"):
+        theta = mixture.fit(there(client, frame, coding="real")).model_.theta
+    with pytest.warns(gb.errors.MissingValuesWarning, match="row 3"):
+        np.testing.assert_allclose(theta, mixture.fit(frame).model_.theta, rtol=0, atol=1e-12)
+
+
+# -- minibatches ------------------------------------------------------------------------------------------------------
+LAYERS = gb.RestrictedBoltzmannMachine(
+    3, learner=gb.learners.Minibatch(max_iter=4, batch_size=5, learning_rate=0.5, momentum=0.2), random_state=0
+)
+
+
+def test_epochs_average_what_partitions_have_learned(data):
+    """The rule of docs/cluster.md, followed here partition by partition."""
+    machine = clone(LAYERS).fit(data)
+    assert machine.result_.reason == "trained for 4 epochs"
+    assert len(machine.history_["log_pseudolikelihood"]) == 5
+    learner, rng, parts = LAYERS.learner, np.random.default_rng(0), [*data.partitions()]
+    model = machine.model_.replace(0.0 * machine.model_.theta)
+    model = learner.start(model, data, rng)
+    seed, shares = draw_seed(rng), [part.total_weight / data.total_weight for part in parts]
+    memories = [learner.begin(model, part, own_generator(seed, part)).progress.memory for part in parts]
+    progress = MinibatchProgress(model.theta, 0.0 * model.theta, (), np.zeros(0), seed, 0, 0, 4, 0.0, 0.0)
+    for epoch in range(4):
+        found = [
+            epoch_of(learner, model, progress, data.total_weight, *both) for both in zip(parts, memories, strict=True)
+        ]
+        theta, velocity = (
+            sum(share * one[k] / part.total_weight for share, one, part in zip(shares, found, parts, strict=True))
+            for k in range(2)
+        )
+        memories = [one[-1][0] for one in found]
+        progress = replace(progress, theta=theta, velocity=velocity, epoch=epoch + 1)
+    np.testing.assert_allclose(machine.model_.theta, progress.theta, rtol=0, atol=1e-12)
+
+
+@pytest.mark.long
+def test_epochs_on_workers_learn_and_resume(client, tmp_path):
+    """Two groups of equal columns: at best 2 log 1/2 = -1.39 a row, and -4.16 for independent columns."""
+    rows = np.repeat(np.random.default_rng(0).random((300, 2)) < 0.5, 3, axis=1).astype(int)
+    frame = pandas.DataFrame(rows, columns=list("abcdef"))
+    data, path = there(client, frame), tmp_path / "fit.checkpoint"
+    learner = gb.learners.Minibatch(max_iter=15, batch_size=5, learning_rate=0.5, free_phase="tempering")
+    machine = gb.RestrictedBoltzmannMachine(4, learner=learner, random_state=0)
+    whole = clone(machine).fit(data)
+    assert whole.score(frame) > -2.0
+
+    class Stop(Callback):
+        def on_step(self, run):
+            if run.n_steps == 6:
+                raise gb.errors.ClusterError("the scheduler is lost", "start it again")
+
+    with pytest.raises(gb.errors.ClusterError):
+        clone(machine).set_params(checkpoint=path, callbacks=Stop()).fit(data)
+    resumed = clone(machine).set_params(checkpoint=gb.storage.Checkpoint(path, resume=True)).fit(data)
+    np.testing.assert_array_equal(resumed.model_.theta, whole.model_.theta)
+
+
+def test_layers_are_learned_by_sums_too(client):
+    machine = gb.RestrictedBoltzmannMachine(1, learner="em", l2=0.01, tol=0.02, max_iter=50, random_state=0)
+    theta = machine.fit(there(client, spins())).model_.theta
+    np.testing.assert_allclose(theta, machine.fit(spins()).model_.theta, rtol=0, atol=1e-12)
+
+
+# -- deaths -----------------------------------------------------------------------------------------------------------
+class KillAt(Callback):
+    """Ends a worker by SIGKILL after a step."""
+
+    def __init__(self, client, step=2):
+        self.client, self.step, self.victim = client, step, 0
+
+    def on_step(self, run):
+        if run.n_steps == self.step:
+            self.victim = next(iter(self.client.run(os.getpid).values()))
+            os.kill(self.victim, signal.SIGKILL)
+
+    def wait_for_another(self):
+        """Wait until the scheduler has noticed, which may take longer than the fit, and a worker is in its place."""
+        for _ in range(600):
+            found = self.client.run(os.getpid, on_error="ignore").values()
+            if len(found) == 2 and self.victim not in found:
+                return
+            time.sleep(0.5)
+        raise TimeoutError(f"no worker came in the place of {self.victim}")
+
+
+def survived(client, fit):
+    """Return the parameters of a fit that nothing disturbed, and of one whose worker was killed after two steps."""
+    killer = KillAt(client)
+    undisturbed, disturbed = fit(()).theta, fit(killer).theta
+    assert killer.victim
+    killer.wait_for_another()
+    return undisturbed, disturbed
+
+
+def test_a_death_changes_no_bit_of_completed_rows(client, data):
+    fit = lambda callbacks: gb.BoltzmannMachine(learner="mple", tol=0.01, callbacks=callbacks).fit(data).model_  # noqa: E731
+    np.testing.assert_array_equal(*survived(client, fit))
+
+
+def test_a_death_changes_no_bit_of_minibatches(client, data):
+    fit = lambda callbacks: clone(LAYERS).set_params(callbacks=callbacks).fit(data).model_  # noqa: E731
+    np.testing.assert_array_equal(*survived(client, fit))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*MACHINES, *MIXTURES])
+def test_a_death_changes_no_bit_of_machines_and_mixtures(client, name):
+    frame, coding = rows_for(name) if name in MIXTURES else (holed(), "ordinal" if name == "ordinal" else "auto")
+    data, machine = there(client, frame, coding=coding), {**MACHINES, **MIXTURES}[name]
+    fit = lambda callbacks: clone(machine).set_params(callbacks=callbacks).fit(data).model_  # noqa: E731
+    np.testing.assert_array_equal(*survived(client, fit))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*CHAINS])
+def test_a_death_changes_no_bit_of_chains(client, data, name):
+    np.testing.assert_array_equal(*survived(client, lambda callbacks: chained(data, name, callbacks=callbacks)))
