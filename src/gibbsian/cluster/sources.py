@@ -27,6 +27,8 @@ from gibbsian.errors import DataError
 
 # Cells of a partition, about: some megabytes while it is worked on, some milliseconds of work an evaluation.
 PARTITION_CELLS = 2**24
+# So many partitions, about, are the most unless asked for: each costs the scheduler a millisecond an evaluation.
+MOST_PARTITIONS = 4096
 # Values of a column that are brought to the client; a column with more has numbers, or names rows.
 MOST_VALUES = 1000
 
@@ -94,8 +96,10 @@ def pieces_of(path: str, most_cells: int) -> list[Piece]:
     return [Piece(path, rows, len(file.names)) for rows in file.pieces(most)]
 
 
-def in_partitions(pieces: Sequence[Piece], cells: int) -> list[tuple[Piece, ...]]:
+def in_partitions(pieces: Sequence[Piece], cells: int | None) -> list[tuple[Piece, ...]]:
     """Put neighbouring pieces together to partitions of up to so many cells; text files stay alone."""
+    if cells is None:
+        cells = max(PARTITION_CELLS, sum(piece.n_rows * piece.n_columns for piece in pieces) // MOST_PARTITIONS)
     partitions: list[list[Piece]] = []
     filled = 0.0
     for piece in pieces:

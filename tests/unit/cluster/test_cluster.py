@@ -14,6 +14,7 @@ from cli_runner import run
 from gibbsian.cluster import DistributedDataset, connect
 from gibbsian.cluster import connection as connections
 from gibbsian.cluster.connection import fits_on, require_versions
+from gibbsian.cluster.sources import MOST_PARTITIONS, Piece, in_partitions
 from gibbsian.errors import ArgumentError, ClusterError, DataError, TooExpensiveError
 from gibbsian.learners.callbacks import Callback
 
@@ -81,6 +82,23 @@ def test_sums_do_not_depend_on_where_the_partitions_are(client, data):
     from gibbsian.data.sums import tree_sum
 
     np.testing.assert_array_equal(sums[0], tree_sum([statistics(part) for part in data.partitions()]))
+
+
+def test_many_parameters_reach_each_evaluation_anew(data):
+    """Dask keeps a large argument under its bare name, so that a second evaluation could meet the first one's."""
+    shifted = data.bound(lambda part: lambda theta: theta + part.n_variables)
+    for k in range(4):
+        theta = np.full(30_000, float(k))
+        np.testing.assert_array_equal(shifted(theta), theta + N)
+
+
+def test_rows_in_very_many_pieces_make_few_partitions():
+    pieces = [Piece("rows.npy", (k, k + 1), 2**22) for k in range(6 * MOST_PARTITIONS)]
+    partitions = in_partitions(pieces, None)
+    assert len(partitions) == MOST_PARTITIONS
+    assert [piece for part in partitions for piece in part] == pieces
+    assert len(in_partitions(pieces[:40], None)) == 10
+    assert len(in_partitions(pieces, 1)) == len(pieces)
 
 
 def test_labels_weights_and_holes_agree_over_partitions(client):
