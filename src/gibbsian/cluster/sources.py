@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from glob import glob
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,15 +76,18 @@ def local_path(path: str) -> Any:
 # -- what workers do --------------------------------------------------------------------------------------------------
 def files_named(pattern: str) -> list[str]:
     """List the files that a pattern stands for, in the order of their names."""
-    from fsspec.core import url_to_fs
-
     if not any(sign in pattern for sign in "*?["):
         return [pattern]
-    system, path = url_to_fs(pattern)
-    found = sorted(system.glob(path))
+    if "://" in pattern:
+        from fsspec.core import url_to_fs
+
+        system, path = url_to_fs(pattern)
+        found = [system.unstrip_protocol(name) for name in sorted(system.glob(path))]
+    else:
+        found = sorted(glob(pattern, recursive=True))
     if not found:
         raise DataError(f"no file is called {pattern!r}", "check the path, and that workers can see it")
-    return [system.unstrip_protocol(name) if "://" in pattern else name for name in found]
+    return found
 
 
 def pieces_of(path: str, most_cells: int) -> list[Piece]:
