@@ -42,7 +42,7 @@ def targets_in(out: Path, files: Sequence[str]) -> list[Path]:
     else:
         raise ArgumentError(f"--out {out} is one file, but there are many", "give a folder, or a name with a * in it")
     if len(set(found)) < len(found):
-        raise ArgumentError(f"--out {out} gives several files one name", "ask about each folder alone")
+        raise ArgumentError(f"--out {out} gives several files one name", "ask about some of them at a time")
     for path in found:
         check_target(path, TABLE_FORMATS)
         if path.resolve() in taken:
