@@ -19,7 +19,7 @@ SAME_ON_ALL = ("gibbsian", "numpy", "scipy", "numba", "dask", "distributed", "cl
 # Seconds to wait for a scheduler.
 PATIENCE = 30
 # Runs of small fits that each thread gets, so that one that is done early finds another.
-RUNS_A_THREAD = 8
+RUNS_A_THREAD = 32
 _ABSENT = "pip install 'gibbsian[cluster]'"
 
 
