@@ -129,7 +129,7 @@ def compare(
     callback : callable, optional
         Called with the name of each learner before it starts.
     n_jobs : int, optional
-        Processes to fit in, as in scikit-learn; under ``joblib.parallel_config("dask")`` the workers of a cluster.
+        Processes to fit in, as in scikit-learn; inside `gibbsian.cluster.fits_on` the workers of a cluster.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Many fits that know nothing of each other: on this process, on several, or on a cluster, by joblib.
+"""Many fits that know nothing of each other: in this process, in several by joblib, or wherever `dealt_by` sends them.
 
 Each fit has its own generator and one thread, so that what it finds depends neither on where nor on when it runs.
 """
@@ -6,6 +6,8 @@ Each fit has its own generator and one thread, so that what it finds depends nei
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,9 +16,22 @@ from gibbsian.backends.parallel import limited_threads
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 N_JOBS = (
-    "Processes to fit in, -1 for as many as there are cores; None is one, or what `joblib.parallel_config` says, whose "
-    "backend 'dask' is a cluster."
+    "Processes to fit in, -1 for as many as there are cores; None is one, or what `joblib.parallel_config` says, or "
+    "the workers of a cluster inside `gibbsian.cluster.fits_on`."
 )
+# What yields the results of a function for items, in their order.
+Deal = Callable[[Callable[[Any], Any], list[Any]], Iterator[Any]]
+_DEAL: ContextVar[Deal | None] = ContextVar("_DEAL", default=None)
+
+
+@contextmanager
+def dealt_by(deal: Deal) -> Iterator[None]:
+    """Have the fits of a block that ask for no number of processes dealt out by a function."""
+    token = _DEAL.set(deal)
+    try:
+        yield
+    finally:
+        _DEAL.reset(token)
 
 
 def map_fits(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None = None) -> Iterator[Result]:
@@ -28,6 +43,9 @@ def map_fits(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: 
     >>> list(map_fits(abs, [-1, 2]))
     [1, 2]
     """
+    deal = _DEAL.get()
+    if deal is not None and n_jobs is None:
+        return deal(partial(_on_one_thread, function), list(items))
     from joblib import Parallel, delayed, effective_n_jobs
 
     if effective_n_jobs(n_jobs) == 1:

@@ -7,7 +7,9 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +27,29 @@ STANDARD = Path("-")
 # What a cell of text begins with that a spreadsheet takes for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 SAFE_CSV = "gibbsian.safe-csv"
+_COLLECTED: ContextVar[list[Any] | None] = ContextVar("_COLLECTED", default=None)
 _NUMBER = re.compile(r"[-+]?\d+\.?\d*(e[-+]\d+)?|-")
 
 
 # -- to the screen ----------------------------------------------------------------------------------------------------
 def print_json(value: Any) -> None:
-    """Print a value as one line of JSON, NaN and infinity as null."""
-    tell(json.dumps(_plain(value)))
+    """Print a value as one line of JSON, NaN and infinity as null; inside `collected` it is kept instead."""
+    kept = _COLLECTED.get()
+    if kept is None:
+        tell(json.dumps(_plain(value)))
+    else:
+        kept.append(_plain(value))
+
+
+@contextmanager
+def collected() -> Iterator[list[Any]]:
+    """Give the list of what is printed as JSON inside the block, in place of printing it."""
+    kept: list[Any] = []
+    token = _COLLECTED.set(kept)
+    try:
+        yield kept
+    finally:
+        _COLLECTED.reset(token)
 
 
 def _plain(value: Any) -> Any:

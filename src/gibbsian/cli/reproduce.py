@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ MOST_WARNINGS = 3  # of one experiment that are printed; the others are in its J
     "--out", type=options.PATH, default="results", metavar="DIR", help="Where tables, pictures and finished trials go."
 )
 @click.option("--workers", type=COUNT, help="Processes; as many as there are cores.")
+@options.fits_on_cluster
 @options.json
 @options.quiet
 def reproduce(
@@ -42,6 +43,7 @@ def reproduce(
     seed: int,
     out: Path,
     workers: int | None,
+    cluster: str | None,
     json: bool,
     quiet: bool,
 ) -> None:
@@ -53,7 +55,7 @@ def reproduce(
     if out.exists() and not out.is_dir():
         raise StorageError(f"--out {out} is a file", "give the name of a directory")
     reports = []
-    for report, files in _run(chosen, trials, seed, out, workers, show=not quiet):
+    for report, files in _run(chosen, trials, seed, out, workers, cluster, show=not quiet):
         reports.append(report)
         for sentence in report.results.warnings[:MOST_WARNINGS]:
             say(f"warning: {report.name}: {sentence}")
@@ -104,27 +106,33 @@ def _chosen(names: Sequence[str]) -> list[str]:
 
 # -- running ----------------------------------------------------------------------------------------------------------
 def _run(
-    names: list[str], trials: int, seed: int, out: Path, workers: int | None, show: bool
+    names: list[str], trials: int, seed: int, out: Path, workers: int | None, cluster: str | None, show: bool
 ) -> Iterator[tuple[Report, list[Path]]]:
     """Run, and write down each experiment as it ends; Ctrl-C says what is kept and how to go on."""
     from gibbsian.papers.report import Report
     from gibbsian.papers.runner import count_trials, run_many
 
     n_done: dict[str, tuple[int, int]] = {}
-    with _progress(show) as move:
+    with _client(cluster) as client, _progress(show) as move:
 
         def progress(name: str, done: int, total: int) -> None:
             n_done[name] = done, total
             move(name, *map(sum, zip(*n_done.values(), strict=True)))
 
         try:
-            for name, results in run_many(names, trials, seed, out, workers, progress):
+            for name, results in run_many(names, trials, seed, out, workers, progress, client):
                 report = Report.of(name, results, trials)
                 yield report, report.write(out)
         except KeyboardInterrupt:
             kept, wanted = count_trials(names, trials, seed, out)
             say(f"interrupted: {kept} of {wanted} trials are kept in {out}, and the same command goes on from there")
             raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+def _client(cluster: str | None) -> AbstractContextManager[Any]:
+    from gibbsian.cluster.connection import connected
+
+    return nullcontext() if cluster is None else connected(cluster)
 
 
 @contextmanager

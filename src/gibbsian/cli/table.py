@@ -86,10 +86,14 @@ class Reading:
     def _distributed(self, estimator: Any, path: Path, client: Any) -> Any:
         from gibbsian.cluster import DistributedDataset
 
-        source = _STORE.sub(r"\1://", str(path)).replace("file://", "file:///")  # a path has no double slash
         return DistributedDataset.read(
-            source, coding=estimator._coding(), drop=self.left_out, weight_column=self.weights, client=client
+            source_of(path), coding=estimator._coding(), drop=self.left_out, weight_column=self.weights, client=client
         )
+
+
+def source_of(path: Path) -> str:
+    """Return the address that a path was made of, which has no double slash any more."""
+    return _STORE.sub(r"\1://", str(path)).replace("file://", "file:///")
 
 
 def _other_arrays(path: Path) -> list[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import metadata
 from typing import Any
 
+from gibbsian.backends.processes import dealt_by
 from gibbsian.errors import ArgumentError, ClusterError
 
 # Libraries whose versions decide the bits of a result, or whether a task can be read at all.
@@ -19,6 +21,8 @@ PATIENCE = 30
 # Time for a worker of this machine that died to come back. Dask gives it up for good after 15 seconds, which starting a
 # process and loading libraries takes where the machine is busy; a fit would wait for ever for the last one.
 RESTART = "10 minutes"
+# Runs of small fits that each thread gets, so that one that is done early finds another.
+RUNS_A_THREAD = 32
 _ABSENT = "pip install 'gibbsian[cluster]'"
 
 
@@ -97,14 +101,52 @@ def connected(cluster: Any) -> Iterator[Any]:
 
 @contextmanager
 def fits_on(cluster: Any) -> Iterator[None]:
-    """Have the many fits inside the block done by the workers of a cluster; here where it is None."""
+    """Have the many fits inside the block done by the workers of a cluster; here where it is None.
+
+    What is found depends neither on the number of workers nor on which of them does what.
+
+    Parameters
+    ----------
+    cluster : str, Client or None
+        As for `connect`; None changes nothing.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> votes = gb.datasets.load_house_votes().complete_rows()
+    >>> machine = gb.BoltzmannMachine(learner="mple", l2=0.01).fit(votes)
+    >>> with gb.cluster.fits_on("tcp://host:8786"):                                 # doctest: +SKIP
+    ...     gb.uncertainty.bootstrap(machine, votes, 1000, random_state=0)
+    """
     if cluster is None:
         yield
         return
-    from joblib import parallel_config
-
-    with connected(cluster) as client, parallel_config("dask", client=client):
+    with connected(cluster) as client, dealt_by(partial(_dealt, client)):
         yield
+
+
+def _dealt(client: Any, function: Callable[[Any], Any], items: list[Any]) -> Iterator[Any]:
+    """Yield what workers find for each item, in order; they get small runs of items, and the function once each."""
+    size = max(1, len(items) // (RUNS_A_THREAD * n_threads_of(client)))
+    runs = [items[start : start + size] for start in range(0, len(items), size)]
+    with guarded(client):
+        shared = client.submit(itself, function, pure=False)
+        for future in client.map(_found, runs, function=shared, pure=False):
+            yield from future.result()
+
+
+def n_threads_of(client: Any) -> int:
+    """Return how many tasks the workers do at once."""
+    return max(1, sum(client.nthreads().values()))
+
+
+def itself(value: Any) -> Any:
+    """Return a value: a task whose result each worker gets once."""
+    return value
+
+
+def _found(items: list[Any], function: Callable[[Any], Any]) -> list[Any]:
+    return [function(item) for item in items]
 
 
 def own_versions() -> dict[str, str]:
@@ -119,19 +161,37 @@ def own_versions() -> dict[str, str]:
 
 
 def require_versions(client: Any) -> None:
-    """Refuse workers with other versions than this process has, and a cluster without any."""
+    """Refuse workers with other versions than this process has, also later ones, and a cluster without any."""
+    from distributed import WorkerPlugin
+
+    own = own_versions()
+
+    class SameVersions(WorkerPlugin):
+        """Ends a worker of other versions when it joins, with the reason in its log."""
+
+        def setup(self, worker: Any) -> None:
+            try:
+                _require_same(own_versions(), own, worker.address)
+            except ClusterError as error:  # one that is raised here would only be logged
+                logging.getLogger("distributed.worker").error("refused: %s", error)
+                worker.loop.add_callback(worker.close, reason="gibbsian-versions")
+
     with guarded(client):
         found = client.run(own_versions)
         if not found:
             raise ClusterError(f"the cluster at {address_of(client)} has no workers", "start 1 or more")
-    own = own_versions()
-    for worker, versions in found.items():
-        for name, version in own.items():
-            if versions.get(name) != version:
-                raise ClusterError(
-                    f"the worker {worker} has {name} {versions.get(name)} but this process has {version}",
-                    "install the same versions on all machines",
-                )
+        for worker, versions in found.items():
+            _require_same(versions, own, worker)
+        client.register_plugin(SameVersions(), name="gibbsian-versions")
+
+
+def _require_same(versions: dict[str, str], own: dict[str, str], worker: str) -> None:
+    for name, version in own.items():
+        if versions.get(name) != version:
+            raise ClusterError(
+                f"the worker {worker} has {name} {versions.get(name)} but the client has {version}",
+                "install the same versions on all machines",
+            )
 
 
 def address_of(client: Any) -> str:

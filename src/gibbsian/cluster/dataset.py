@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gibbsian.cluster.connection import address_of, connect, guarded
+from gibbsian.cluster.connection import address_of, connect, guarded, itself
 from gibbsian.cluster.packed import (
     Bound,
     Facts,
@@ -54,6 +55,8 @@ from gibbsian.resources import format_bytes, require_memory
 
 # Results that a worker adds before they travel, a power of two: a branch of the tree.
 BRANCH = 16
+# Bytes of an argument that are not sent with every task.
+LARGE = 2**16
 # Cells of the partitions that are on the client together where rows are drawn in minibatches.
 WINDOW_CELLS = 2**26
 # Bytes of a cell while its partition is read: codes and masks of its rows, and of the distinct ones once more.
@@ -110,7 +113,7 @@ class DistributedDataset:
         drop: Sequence[str] = (),
         weight_column: str | None = None,
         client: Any = None,
-        partition_cells: int = PARTITION_CELLS,
+        partition_cells: int | None = None,
     ) -> Self:
         """Read files on the workers, or the pieces of a Dask frame or array.
 
@@ -127,8 +130,9 @@ class DistributedDataset:
             A column that holds the sample weights.
         client : Client, str or None, default=None
             The cluster, as for `connect`.
-        partition_cells : int, default=2**24
-            Cells of a partition, about; small files are put together, a row group of a Parquet file is not cut.
+        partition_cells : int, optional
+            Cells of a partition, about: by default 2**24, and more where that would be more than 4096 partitions. Small
+            files are put together, a row group of a Parquet file is not cut.
 
         Examples
         --------
@@ -238,17 +242,18 @@ class DistributedDataset:
     def bound(self, bind: Callable[[Dataset], Callable[[Any], Any]]) -> Callable[[Any], Any]:
         """Bind a function of theta to the partitions, where they are; it gives the mean of theirs by their weights."""
         with guarded(self.client):
-            functions = [self.client.submit(Bound, bind, part, pure=False) for part in self.parts]
+            functions = self.client.map(partial(Bound, bind), self.parts, pure=False)
         share = 1.0 / self.total_weight
         return lambda theta: scaled(self._total(evaluated, functions, theta=theta), share)
 
     def _total(self, task: Callable[..., Any], *parts: Sequence[Any], **arguments: Any) -> Any:
         """Return the sum of a task's results over partitions, along a tree that only their number decides."""
         with guarded(self.client):
-            results = self.client.map(task, *parts, **arguments, pure=False)
+            shared = {name: _sent_once(self.client, value) for name, value in arguments.items()}
+            results = self.client.map(task, *parts, **shared, pure=False)
             if len(results) > BRANCH:
                 runs = [results[start : start + BRANCH] for start in range(0, len(results), BRANCH)]
-                results = [self.client.submit(branch, run, pure=False) for run in runs]
+                results = self.client.map(branch, runs, pure=False)
             return tree_sum(self.client.gather(results))
 
     def convert(self, coding: Any) -> Self:
@@ -351,7 +356,7 @@ class DistributedDataset:
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
-def _sources(client: Any, source: Any, cells: int) -> list[Any]:
+def _sources(client: Any, source: Any, cells: int | None) -> list[Any]:
     """Return what partitions are read from: pieces of files, or the delayed pieces of a collection."""
     if is_dask(source):
         whole = source.rechunk({1: -1}) if hasattr(source, "rechunk") else source
@@ -359,7 +364,7 @@ def _sources(client: Any, source: Any, cells: int) -> list[Any]:
     given = [source] if isinstance(source, str | os.PathLike) else list(source)
     listed = client.gather(client.map(files_named, [os.fspath(path) for path in given], pure=False))
     paths = [path for found in listed for path in found]
-    pieces = client.gather(client.map(pieces_of, paths, most_cells=cells, pure=False))
+    pieces = client.gather(client.map(pieces_of, paths, most_cells=cells or PARTITION_CELLS, pure=False))
     return in_partitions([piece for found in pieces for piece in found], cells)
 
 
@@ -399,6 +404,16 @@ def _with_rows(client: Any, parts: Sequence[Any]) -> tuple[tuple[Any, ...], tupl
     found = [(part, fact) for part, fact in zip(parts, facts, strict=True) if fact is not None]
     kept, sizes = zip(*found, strict=True)
     return kept, sizes
+
+
+def _sent_once(client: Any, value: Any) -> Any:
+    """Return a value as tasks are to take it: a large one travels to each worker, not with each task.
+
+    Dask does so itself from 100,000 bytes on, under the bare name of the argument, which two evaluations then share.
+    """
+    from dask.sizeof import sizeof
+
+    return client.submit(itself, value, pure=False) if sizeof(value) > LARGE else value
 
 
 def _scan(source: Any, number: int, coding: Any) -> Any:

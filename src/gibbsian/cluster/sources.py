@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from glob import glob
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ from gibbsian.errors import DataError
 
 # Cells of a partition, about: some megabytes while it is worked on, some milliseconds of work an evaluation.
 PARTITION_CELLS = 2**24
+# So many partitions, about, are the most unless asked for: each costs the scheduler a millisecond an evaluation.
+MOST_PARTITIONS = 4096
 # Values of a column that are brought to the client; a column with more has numbers, or names rows.
 MOST_VALUES = 1000
 
@@ -73,15 +76,18 @@ def local_path(path: str) -> Any:
 # -- what workers do --------------------------------------------------------------------------------------------------
 def files_named(pattern: str) -> list[str]:
     """List the files that a pattern stands for, in the order of their names."""
-    from fsspec.core import url_to_fs
-
     if not any(sign in pattern for sign in "*?["):
         return [pattern]
-    system, path = url_to_fs(pattern)
-    found = sorted(system.glob(path))
+    if "://" in pattern:
+        from fsspec.core import url_to_fs
+
+        system, path = url_to_fs(pattern)
+        found = [system.unstrip_protocol(name) for name in sorted(system.glob(path))]
+    else:
+        found = sorted(glob(pattern, recursive=True))
     if not found:
         raise DataError(f"no file is called {pattern!r}", "check the path, and that workers can see it")
-    return [system.unstrip_protocol(name) if "://" in pattern else name for name in found]
+    return found
 
 
 def pieces_of(path: str, most_cells: int) -> list[Piece]:
@@ -94,8 +100,10 @@ def pieces_of(path: str, most_cells: int) -> list[Piece]:
     return [Piece(path, rows, len(file.names)) for rows in file.pieces(most)]
 
 
-def in_partitions(pieces: Sequence[Piece], cells: int) -> list[tuple[Piece, ...]]:
+def in_partitions(pieces: Sequence[Piece], cells: int | None) -> list[tuple[Piece, ...]]:
     """Put neighbouring pieces together to partitions of up to so many cells; text files stay alone."""
+    if cells is None:
+        cells = max(PARTITION_CELLS, sum(piece.n_rows * piece.n_columns for piece in pieces) // MOST_PARTITIONS)
     partitions: list[list[Piece]] = []
     filled = 0.0
     for piece in pieces:

@@ -11,15 +11,17 @@ import multiprocessing
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from gibbsian.cluster.connection import guarded, n_threads_of
 from gibbsian.errors import ArgumentError, WorkerLostError
 from gibbsian.papers.experiment import EXPERIMENTS, Experiment, Results
 from gibbsian.papers.trial_files import TrialFile
-from gibbsian.papers.workers import Found, on_one_thread, run_trial, start_worker
+from gibbsian.papers.workers import Found, run_trial, start_worker
 
 AHEAD = 4  # trials that wait for each worker, so that none is idle while results are written down
 
@@ -96,10 +98,12 @@ def run_many(
     out: str | os.PathLike[str] = "results",
     workers: int | None = None,
     progress: Progress | None = None,
+    client: Any = None,
 ) -> Iterator[tuple[str, Results]]:
     """Run several experiments with the same workers, and give the results of each as soon as all its trials are done.
 
-    Experiments that measure times come last, in this process, one trial at a time, when the workers have stopped.
+    The workers are processes of this machine, or those of a cluster whose `client` is given. Experiments that measure
+    times come last, in this process, one trial at a time, when the workers have stopped.
     """
     if trials < 1:
         raise ArgumentError("must be at least 1", argument="trials", value=trials)
@@ -113,9 +117,12 @@ def run_many(
     alone = [plan for plan in plans if plan.experiment.timed]
     shared = [plan for plan in plans if not plan.experiment.timed]
     n_open = sum(len(plan.open) for plan in shared)
-    if workers == 1 or n_open <= 1:
-        alone, shared = shared + alone, []
-    yield from _run_in_pool(shared, min(workers, n_open), tell)
+    if client is not None:
+        yield from _run_in_pool(shared, n_threads_of(client), _pool_of(client), tell)
+    elif workers == 1 or n_open <= 1:
+        alone = shared + alone
+    else:
+        yield from _run_in_pool(shared, min(workers, n_open), _pool(min(workers, n_open)), tell)
     yield from _run_here(alone, tell)
 
 
@@ -149,19 +156,20 @@ def _telling(progress: Progress | None) -> Callable[[Plan], None]:
 
 def _run_here(plans: list[Plan], tell: Callable[[Plan], None]) -> Iterator[tuple[str, Results]]:
     for plan in plans:
-        with on_one_thread():
-            for index in plan.open:
-                plan.file.append(index, run_trial(plan.trials_of, plan.seed, index))
-                tell(plan)
+        for index in plan.open:
+            plan.file.append(index, run_trial(plan.trials_of, plan.seed, index))
+            tell(plan)
         yield plan.name, plan.results()
 
 
-def _run_in_pool(plans: list[Plan], workers: int, tell: Callable[[Plan], None]) -> Iterator[tuple[str, Results]]:
+def _run_in_pool(
+    plans: list[Plan], workers: int, processes: AbstractContextManager[Executor], tell: Callable[[Plan], None]
+) -> Iterator[tuple[str, Results]]:
     if not plans:
         return
     unreported = deque(plans)
     to_make = _to_make(plans)
-    with _pool(workers) as pool:
+    with processes as pool:
         in_work: dict[Future[Found], tuple[Plan, int]] = {}
         while unreported:
             while to_make and len(in_work) < AHEAD * workers:
@@ -207,6 +215,13 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         raise
     pool.shutdown()
     writer.close()
+
+
+@contextmanager
+def _pool_of(client: Any) -> Iterator[Executor]:
+    """Give the workers of a cluster."""
+    with guarded(client), client.get_executor(pure=False) as pool:
+        yield pool
 
 
 def _cores() -> int:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from gibbsian.papers.experiment import Experiment
 
 _THREAD_SETTINGS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-# What holds as long as the process of a worker.
-_WORKER = contextlib.ExitStack()
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,6 @@ def start_worker(parent: Connection) -> None:
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     for setting in _THREAD_SETTINGS:
         os.environ[setting] = "1"
-    # also where the caller's main module, imported anew in a worker, has loaded the libraries already
-    _WORKER.enter_context(on_one_thread())
 
 
 def run_trial(name: str, seed: int, index: int) -> Found:
@@ -62,7 +58,7 @@ def run_trial(name: str, seed: int, index: int) -> Found:
     trial = _experiment(name).trial
     rng = trial_generator(name, seed, index)
     started = time.process_time()
-    with warnings.catch_warnings(record=True) as caught:
+    with on_one_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             found = trial(rng)

@@ -164,7 +164,7 @@ def bootstrap(
     weights : {"frequencies", "importance"}
         A weight of 3 counts as three rows, drawn one by one, or as one row that is drawn with its weight.
     n_jobs : int, optional
-        Processes to refit in, as in scikit-learn; under ``joblib.parallel_config("dask")`` the workers of a cluster.
+        Processes to refit in, as in scikit-learn; inside `gibbsian.cluster.fits_on` the workers of a cluster.
 
     Examples
     --------

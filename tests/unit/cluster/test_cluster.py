@@ -13,7 +13,8 @@ import gibbsian as gb
 from cli_runner import run
 from gibbsian.cluster import DistributedDataset, connect
 from gibbsian.cluster import connection as connections
-from gibbsian.cluster.connection import fits_on, require_versions
+from gibbsian.cluster.connection import require_versions
+from gibbsian.cluster.sources import MOST_PARTITIONS, Piece, in_partitions
 from gibbsian.errors import ArgumentError, ClusterError, DataError, TooExpensiveError
 from gibbsian.learners.callbacks import Callback
 
@@ -81,6 +82,23 @@ def test_sums_do_not_depend_on_where_the_partitions_are(client, data):
     from gibbsian.data.sums import tree_sum
 
     np.testing.assert_array_equal(sums[0], tree_sum([statistics(part) for part in data.partitions()]))
+
+
+def test_many_parameters_reach_each_evaluation_anew(data):
+    """Dask keeps a large argument under its bare name, so that a second evaluation could meet the first one's."""
+    shifted = data.bound(lambda part: lambda theta: theta + part.n_variables)
+    for k in range(4):
+        theta = np.full(30_000, float(k))
+        np.testing.assert_array_equal(shifted(theta), theta + N)
+
+
+def test_rows_in_very_many_pieces_make_few_partitions():
+    pieces = [Piece("rows.npy", (k, k + 1), 2**22) for k in range(6 * MOST_PARTITIONS)]
+    partitions = in_partitions(pieces, None)
+    assert len(partitions) == MOST_PARTITIONS
+    assert [piece for part in partitions for piece in part] == pieces
+    assert len(in_partitions(pieces[:40], None)) == 10
+    assert len(in_partitions(pieces, 1)) == len(pieces)
 
 
 def test_labels_weights_and_holes_agree_over_partitions(client):
@@ -213,26 +231,6 @@ def test_the_command_line_learns_on_a_cluster(client, folder, data, tmp_path):
 
 
 # -- failures ---------------------------------------------------------------------------------------------------------
-def test_a_lost_scheduler_is_said_and_the_fit_goes_on_from_its_checkpoint(folder, data, tmp_path):
-    from distributed import Client, LocalCluster
-
-    class Shutdown(Callback):
-        def on_step(self, run):
-            if run.n_steps == 4:
-                own.shutdown()
-
-    path = tmp_path / "fit.checkpoint"
-    cluster = LocalCluster(n_workers=1, processes=False, dashboard_address=":0", silence_logs=50)
-    own = Client(cluster, set_as_default=False)
-    rows = DistributedDataset.read(f"{folder}/part-*.parquet", client=own, partition_cells=1)
-    settings = {"learner": "mple", "tol": 1e-6}
-    with pytest.raises(ClusterError, match=r"scheduler at .* is lost"):
-        gb.BoltzmannMachine(**settings, checkpoint=path, callbacks=Shutdown()).fit(rows)
-    resumed = gb.BoltzmannMachine(**settings, checkpoint=gb.storage.Checkpoint(path, resume=True)).fit(data)
-    assert resumed.result_.provenance["resumed_at_step"] == 4
-    np.testing.assert_array_equal(resumed.model_.theta, gb.BoltzmannMachine(**settings).fit(data).model_.theta)
-
-
 def test_a_bad_cell_is_named_by_file_row_and_column(client, folder, tmp_path):
     for path in folder.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
@@ -249,7 +247,7 @@ def test_a_bad_cell_is_named_by_file_row_and_column(client, folder, tmp_path):
 def test_other_versions_and_too_little_memory_are_refused(client, folder, monkeypatch):
     own = connections.own_versions()
     monkeypatch.setattr(connections.metadata, "version", lambda name: "1.0" if name == "numpy" else own[name])
-    with pytest.raises(ClusterError, match=r"has numpy .* but this process has 1.0"):
+    with pytest.raises(ClusterError, match=r"has numpy .* but the client has 1.0"):
         require_versions(client)
     monkeypatch.undo()
     monkeypatch.setattr("gibbsian.cluster.dataset.BYTES_WHILE_READ", 1e12)
@@ -266,18 +264,6 @@ def test_without_a_cluster_it_is_said_what_to_do(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(ArgumentError, match=r"gibbsian\[cluster\]"):
         connect("local")
-
-
-# -- many fits --------------------------------------------------------------------------------------------------------
-def test_many_fits_are_the_same_wherever_they_run(client, whole):
-    machine = gb.BoltzmannMachine(learner="mple").fit(whole)
-    here = gb.uncertainty.bootstrap(machine, whole, 6, random_state=0)
-    with fits_on(client):
-        there = gb.uncertainty.bootstrap(machine, whole, 6, random_state=0)
-        compared = gb.comparison.compare(whole, ["mle", "mple"], random_state=0)
-    np.testing.assert_array_equal(here.thetas, there.thetas)
-    again = gb.comparison.compare(whole, ["mle", "mple"], random_state=0)
-    assert [one.held_out.score for one in compared] == [one.held_out.score for one in again]
 
 
 # -- a death ----------------------------------------------------------------------------------------------------------
