@@ -18,6 +18,7 @@ import venv
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -262,9 +263,10 @@ def page(found: list[Work], known: dict[str, str], troubles: dict[str, str], cur
 
 
 def _on_a_card() -> list[str]:
-    """The table that `gpu.py` printed, with card, driver and commit."""
+    """The table that `gpu.py` printed, under card, driver and commit."""
     written = (DOCS / "gpu.md").read_text().splitlines()
-    return [line for line in written if line.startswith(("|", "NVIDIA"))]
+    first = next(number for number, line in enumerate(written) if line.startswith("NVIDIA"))
+    return [*written[first : first + 2], *takewhile(lambda line: line.startswith("|"), written[first + 2 :])]
 
 
 def main(environment: Path, quick: bool, peers: bool) -> None:
