@@ -8,8 +8,8 @@ first so that the inner loops run along the rows and become vector code whatever
 import math
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 
 _CHUNK = 512  # rows at a time: all their scores stay in the first-level cache
