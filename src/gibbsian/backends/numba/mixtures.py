@@ -147,7 +147,7 @@ def _distance(row, mean):
 
 
 @njit(cache=True, nogil=True)
-def settle(rows, weights, means, before, labels):
+def settle(means, rows, weights, before, labels):
     """Return the energy of a partition; a row moves from its class `before` only to a mean that is truly nearer.
 
     The labels come from products, which round; this keeps the energy from rising when two means are all but equally
@@ -165,7 +165,7 @@ def settle(rows, weights, means, before, labels):
 
 
 @njit(cache=True, nogil=True)
-def class_shifts(rows, weights, means, labels):
+def class_shifts(means, rows, weights, labels):
     """Return the weight of each class and the summed differences of its rows from its mean."""
     mass, sums = np.zeros(len(means)), np.zeros(means.shape)
     for i in range(labels.size):
