@@ -241,6 +241,8 @@ class Graph:
         >>> gb.graphs.from_edges([(0, 1), (1, 2)], 3).cliques(3)
         [(0,), (1,), (2,), (0, 1), (1, 2)]
         """
+        if order == 2:
+            return [*((node,) for node in range(self.n_nodes)), *map(tuple, self.edges.tolist())]
         import networkx
 
         found = networkx.enumerate_all_cliques(self.to_networkx())  # in order of size

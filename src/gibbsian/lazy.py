@@ -7,6 +7,8 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -49,6 +51,9 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
 def put_off(*names: str) -> Iterator[None]:
     """Let other packages that import these modules in this block load them when something in them is first asked for.
 
+    A package is named before its parts. Functions that are asked for in the block already are named as in
+    ``"module:one,two"``, and load their module when they are called.
+
     Examples
     --------
     >>> from gibbsian.lazy import put_off
@@ -57,34 +62,41 @@ def put_off(*names: str) -> Iterator[None]:
     >>> colorsys.rgb_to_hsv(1.0, 1.0, 1.0)      # loaded now
     (0.0, 0.0, 1.0)
     """
-    stand_ins = {name: _stand_in(name) for name in names if name not in sys.modules}
-    for name, stand_in in stand_ins.items():
-        sys.modules[name] = stand_in
-        if "." in name:  # an import makes it an attribute of its package too
-            setattr(importlib.import_module(name.rpartition(".")[0]), name.rpartition(".")[2], stand_in)
+    missing = []
+    for name, functions in (name.partition(":")[::2] for name in names):
+        if name not in sys.modules and (spec := find_spec(name)):
+            missing.append(name)
+            sys.modules[name] = _StandIn(name, spec.submodule_search_locations or [], functions.split(","))
+            if "." in name:  # an import makes it an attribute of its package too
+                setattr(sys.modules[name.rpartition(".")[0]], name.rpartition(".")[2], sys.modules[name])
     try:
         yield
     finally:
-        for stand_in in stand_ins.values():
-            _leave(stand_in)
+        for name in reversed(missing):
+            _leave(name)
 
 
-def _stand_in(name: str) -> ModuleType:
-    """Make a module that has what the true one has, which is loaded for it."""
+class _StandIn(ModuleType):
+    """A module that has what the true one has, which is loaded for it; functions load it when they are called."""
 
-    def load(attribute: str) -> Any:
-        _leave(stand_in)
-        return getattr(importlib.import_module(name), attribute)
+    def __init__(self, name: str, path: list[str], functions: list[str]):
+        super().__init__(name)
+        self.__path__ = path
+        for function in functions:
+            setattr(self, function, partial(self._call, function))
 
-    stand_in = ModuleType(name)
-    stand_in.__getattr__ = load  # type: ignore[method-assign]
-    return stand_in
+    def _call(self, function: str, *args: Any, **how: Any) -> Any:
+        return self.__getattr__(function)(*args, **how)
+
+    def __getattr__(self, attribute: str) -> Any:
+        _leave(self.__name__)
+        return getattr(importlib.import_module(self.__name__), attribute)
 
 
-def _leave(stand_in: ModuleType) -> None:
-    """Make way for the true module, unless it is there."""
-    name = stand_in.__name__
-    if sys.modules.get(name) is stand_in:
+def _leave(name: str) -> None:
+    """Make way for the true module and for its packages, unless they are there."""
+    if isinstance(sys.modules.get(name), _StandIn):
         del sys.modules[name]
-        if "." in name:
-            delattr(sys.modules[name.rpartition(".")[0]], name.rpartition(".")[2])
+        package, _, part = name.rpartition(".")
+        vars(sys.modules.get(package, ModuleType("none"))).pop(part, None)
+        _leave(package)

@@ -8,7 +8,11 @@ from typing import Any
 from gibbsian.errors import CellTypeError, DataError
 from gibbsian.lazy import put_off
 
-with put_off("scipy.stats", "scipy.special", "pandas", "numpy.f2py"):
+SPARSE = ("scipy.sparse.linalg:cg,LinearOperator", "scipy.sparse.csgraph:laplacian")
+NARWHALS = ("narwhals", "narwhals.stable", "narwhals.stable.v2")
+OTHERS = ("scipy.stats", "scipy.special", "scipy.linalg", "pandas", "asyncio", "psutil:Process")
+
+with put_off("numpy.f2py", *OTHERS, *SPARSE, *NARWHALS):
     from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, DensityMixin, TransformerMixin, clone
     from sklearn.utils import TransformerTags
     from sklearn.utils.metaestimators import available_if

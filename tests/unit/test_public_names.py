@@ -104,11 +104,14 @@ def test_a_first_fit_loads_no_more_than_it_needs():
     """Half of the time of a fit in a new process was in packages that it does not use."""
     code = (
         "import sys, gibbsian; gibbsian.BoltzmannMachine().fit([[0, 1], [1, 0], [1, 1], [0, 0]]); "
-        "names = 'scipy.stats scipy.special scipy.optimize numpy.f2py pandas pyarrow networkx'.split(); "
+        "names = 'scipy.stats scipy.special scipy.optimize scipy.sparse.linalg scipy.sparse.csgraph numpy.f2py pandas '"
+        "' pyarrow networkx asyncio psutil'.split(); "
         "print([m for m in names if m in sys.modules]); "
         "from sklearn.utils import fixes; print(fixes.pd.__version__ == sys.modules['pandas'].__version__); "
+        "from sklearn.utils.sparsefuncs import LinearOperator; import scipy.sparse.linalg; "
+        "print(isinstance(LinearOperator((2, 2), sum, dtype=float), scipy.sparse.linalg.LinearOperator)); "
         "import scipy.stats, pandas; print(scipy.stats.norm.cdf(0.0), pandas.Series([1, 2]).sum()); "
         "import numpy.f2py; from gibbsian import special; print(numpy.f2py.get_include.__name__, special.expit(0.0))"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert printed.splitlines() == ["[]", "True", "0.5 3", "get_include 0.5"]
+    assert printed.splitlines() == ["[]", "True", "True", "0.5 3", "get_include 0.5"]

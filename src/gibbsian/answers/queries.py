@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
@@ -321,6 +320,8 @@ def _exact_tables(model: Any, scopes: list[list[int]]) -> list[tuple[np.ndarray,
 
 def _connected(model: Any, nodes: Sequence[int]) -> tuple[Any, dict[int, int]]:
     """Fix what does not interact with some variables, by whatever way, at any value: it changes nothing."""
+    from scipy.sparse.csgraph import connected_components
+
     _, part = connected_components(model.graph.adjacency, directed=False)
     far = np.flatnonzero(~np.isin(part, part[list(nodes)]))
     near = np.setdiff1d(np.arange(model.n_variables), far)

@@ -25,6 +25,8 @@ MISSING_MARKS = frozenset({"", "?", "na", "n/a", "nan", "<na>", "null"})
 
 # Up to so many values of a column are counted in one byte.
 MOST_NARROW = 127
+# Rows of a column that are sorted rather than looked up by pandas, which takes longer to load.
+FEW_ROWS = 2**16
 # What to do where a table does not fit into memory.
 INSTEAD = "read fewer rows or columns, or raise GIBBSIAN_MEMORY_LIMIT"
 
@@ -240,9 +242,12 @@ class Table:
 
 def factorise(values: Any, name: str = "", sort: bool = False) -> Factor:
     """Turn one column of anything into a `Factor`."""
+    array = values if hasattr(values, "dtype") else np.array(list(values), dtype=object)
+    if sort and len(array) <= FEW_ROWS and array.dtype.kind in "biu":
+        distinct, places = np.unique(array, return_inverse=True)
+        return as_factor(distinct.tolist(), places, name)
     import pandas as pd
 
-    array = values if hasattr(values, "dtype") else np.array(list(values), dtype=object)
     try:
         places, distinct = pd.factorize(array, use_na_sentinel=True, sort=sort)
     except TypeError:  # something that cannot be hashed: let the conversion to a number say what it is

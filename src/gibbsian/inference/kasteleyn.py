@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from gibbsian.backends.numba.dissection import levels_within
 from gibbsian.graphs import Graph
@@ -124,10 +123,12 @@ def _few(pairs: np.ndarray, n: int) -> bool:
 @lru_cache(maxsize=4)
 def expanded_dual(graph: Graph, fields: tuple[int, ...] = ()) -> ExpandedDual | None:
     """Return the expanded dual of a graph with a ghost vertex joined to `fields`; None where it is not planar."""
+    from scipy.sparse.csgraph import connected_components
+
     n, pairs = graph.n_nodes + bool(fields), _pairs(graph, fields)
     if not _few(pairs, n):
         return None
-    _, first = np.unique(csgraph.connected_components(_adjacency(pairs, n))[1], return_index=True)
+    _, first = np.unique(connected_components(_adjacency(pairs, n))[1], return_index=True)
     pairs = np.concatenate([pairs, np.stack([np.full(first.size - 1, first[0]), first[1:]], axis=1)])
     embedding = _embedding(pairs)
     return None if embedding is None else _expand(pairs, fields, n, embedding)
@@ -138,10 +139,12 @@ def _adjacency(pairs: np.ndarray, n: int) -> sparse.csr_array:
 
 
 def _expand(pairs: np.ndarray, fields: tuple[int, ...], n: int, embedding: networkx.PlanarEmbedding) -> ExpandedDual:
+    from scipy.sparse.csgraph import breadth_first_order
+
     faces = _faces(pairs, n, embedding)
     cities, n_units = _cities(faces, len(pairs))
     inner = np.array([pair for city in cities for pair in combinations(city, 2)], dtype=np.int64).reshape(-1, 2)
-    order, parents = csgraph.breadth_first_order(_adjacency(pairs, n), 0, directed=False)
+    order, parents = breadth_first_order(_adjacency(pairs, n), 0, directed=False)
     up = edges_to_parents(pairs, order, parents)
     # round every vertex an odd number of entries must point along; the first corner of a face points back
     tails = pairs.ravel()[[face[0] for face in faces]] if faces else np.empty(0, np.int64)

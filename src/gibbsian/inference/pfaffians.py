@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy  # linear algebra is loaded when it is used
 from scipy import sparse
-from scipy.linalg import lu_factor, lu_solve
-from scipy.sparse import csgraph
 
 from gibbsian.errors import TooExpensiveError
 from gibbsian.inference.kasteleyn import ExpandedDual, Front, edges_to_parents
@@ -35,7 +34,8 @@ class Eliminated(NamedTuple):
         n, m = self.solved.shape
         inverse = np.empty((*given.shape[:-2], n + m, n + m))
         cross = self.solved @ given
-        inverse[..., :n, :n] = lu_solve(self.factors, np.eye(n), check_finite=False) + cross @ self.solved.T
+        own = scipy.linalg.lu_solve(self.factors, np.eye(n), check_finite=False)
+        inverse[..., :n, :n] = own + cross @ self.solved.T
         inverse[..., :n, n:] = -cross
         inverse[..., n:, :n] = cross.swapaxes(-1, -2)
         inverse[..., n:, n:] = given
@@ -113,8 +113,8 @@ class Weights:
             for touched, update in updates[number]:
                 block[np.ix_(place[touched], place[touched])] += update
             updates[number], links = [], block[:n, n:]
-            factors = lu_factor(block[:n, :n], check_finite=False)
-            solved = lu_solve(factors, links, check_finite=False)
+            factors = scipy.linalg.lu_factor(block[:n, :n], check_finite=False)
+            solved = scipy.linalg.lu_solve(factors, links, check_finite=False)
             if front.parent >= 0:
                 update = block[n:, n:] + links.T @ solved
                 _check_rounding(update)
@@ -216,6 +216,8 @@ def _check_rounding(update: np.ndarray) -> None:
 
 def _strongest_satisfied(dual: ExpandedDual, couplings: np.ndarray) -> np.ndarray:
     """A state that satisfies the strongest couplings, as far as they form no cycle."""
+    from scipy.sparse import csgraph
+
     n = dual.order.size
     if n == 1:
         return np.ones(1)

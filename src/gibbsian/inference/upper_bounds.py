@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+import scipy  # linear algebra is loaded when it is used
 
 from gibbsian.inference.base import SpinForm, has_spin_form
 from gibbsian.models.factors import FactorGraph
@@ -68,7 +68,7 @@ def eigenvalue_bound(model: Any) -> float:
     matrix += matrix.T
     diagonal, best, scale = np.zeros(n), np.inf, float(np.abs(matrix).sum(axis=1).mean())
     for step in range(STEPS):
-        values, vectors = eigh(matrix + np.diag(diagonal), subset_by_index=(n - 1, n - 1))
+        values, vectors = scipy.linalg.eigh(matrix + np.diag(diagonal), subset_by_index=(n - 1, n - 1))
         best = min(best, 0.5 * (n * float(values[-1]) - float(diagonal.sum())))
         slope = n * vectors[:, -1] ** 2 - 1.0
         diagonal -= scale / (10.0 + step) * slope / max(1.0, float(np.linalg.norm(slope)))

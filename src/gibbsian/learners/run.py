@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.backends.device import here, left_to_cpu
+from gibbsian.backends.parallel import kept_threads
 from gibbsian.errors import ClusterError, spelled
 from gibbsian.learners.base import Learner, LearnerState
 from gibbsian.learners.result import FitResult, Trace
@@ -143,6 +144,7 @@ class Run:
         )
 
 
+@kept_threads()  # one pool for all steps
 def run(
     learner: Learner,
     model: Any,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+import scipy  # linear algebra is loaded when it is used
 
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.learners.base import LEARNERS
@@ -121,8 +121,8 @@ def _solve_here(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     ridge = 0.0
     while True:
         try:
-            return cho_solve(cho_factor(matrix + ridge * np.eye(len(matrix))), right)
-        except LinAlgError:
+            return scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix + ridge * np.eye(len(matrix))), right)
+        except np.linalg.LinAlgError:
             ridge = max(10.0 * ridge, 1e-12)
 
 

@@ -6,7 +6,7 @@ Rows go through in blocks that fit the cache; sums over blocks do not depend on 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -19,14 +19,17 @@ from gibbsian.resources import require_memory
 
 # A block is read twice, for the scores and for the sums: the second time from the cache.
 BLOCK_CELLS = 2**16
-# Products of a cell with a class, below which (some 20 milliseconds) a pool of threads costs more than it saves.
-WORTH_THREADS = 2**26
+# Products of a cell with a class, below which (some 3 milliseconds) threads cost more than they save.
+WORTH_THREADS = 2**23
+# Products that take as long as it takes to read a cell that is not in the cache.
+PRODUCTS_A_CELL = 4
 # Narrow rows are cut as if they had this many columns: their scores and shares take memory too.
 LEAST_WIDTH = 32
 # Share of all weight below which a class has no rows.
 EMPTY = 1e-14
 
 Block = tuple[Any, np.ndarray]
+Result = TypeVar("Result")
 
 
 class ClassSums(NamedTuple):
@@ -61,7 +64,7 @@ def share(blocks: list[Block], theta: np.ndarray, offsets: np.ndarray, hard: boo
 
     work = len(offsets) * sum(_n_cells(features) for features, _ in blocks)
     energies, masses, sums = zip(*(one for part in _in_threads(some, blocks, work) for one in part), strict=True)
-    return float(sum(energies)), ClassSums(_total(masses), _total(sums))
+    return float(sum(energies)), ClassSums(total(masses), total(sums))
 
 
 def sums_of_labels(blocks: list[Block], labels: np.ndarray, n_components: int) -> ClassSums:
@@ -73,7 +76,7 @@ def sums_of_labels(blocks: list[Block], labels: np.ndarray, n_components: int) -
         masses.append(shares.sum(axis=1))
         sums.append(_class_sums(features, shares))
         start += len(weights)
-    return ClassSums(_total(masses), _total(sums))
+    return ClassSums(total(masses), total(sums))
 
 
 def log_joint(features: Any, theta: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -101,6 +104,15 @@ def nearest(rows: Any, means: np.ndarray, present: np.ndarray | None = None) -> 
 
     _in_threads(some, _cuts(rows), len(means) * _n_cells(rows))
     return labels
+
+
+def over_blocks(kernel: Callable[..., Result], rows: np.ndarray, *by_row: np.ndarray) -> list[Result]:
+    """Return what a kernel gives for each block of rows and of what belongs to them, in order, on threads."""
+
+    def some(blocks: list[slice]) -> list[Result]:
+        return [kernel(*(array[block] for array in (rows, *by_row))) for block in blocks]
+
+    return [one for part in _in_threads(some, _cuts(rows), PRODUCTS_A_CELL * rows.size) for one in part]
 
 
 def posterior(scores: np.ndarray) -> np.ndarray:
@@ -188,7 +200,7 @@ def _class_sums(features: Any, shares: np.ndarray) -> np.ndarray:
     return (features.T @ shares.T).T if sparse.issparse(features) else shares @ features
 
 
-def _total(parts: Sequence[np.ndarray]) -> np.ndarray:
+def total(parts: Sequence[np.ndarray]) -> np.ndarray:
     """The sum over blocks, in their order."""
     total = parts[0].copy()
     for part in parts[1:]:

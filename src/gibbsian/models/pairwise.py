@@ -375,8 +375,19 @@ class PairwiseModel(ExponentialFamily):
         value = kernel(costs, shares)
         return value, self._overwriting_vjp(numbers, costs)
 
+    def in_flip_order(self, x: np.ndarray) -> np.ndarray:
+        """Return states in the order in memory in which `flip_loss` reads them: by variable on a sparse graph.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> gb.PairwiseModel.zeros(gb.graphs.grid(30, 30)).in_flip_order(np.ones((3, 900), np.int8)).strides
+        (1, 3)
+        """
+        return x if self.is_dense else kernels.by_variable(checked_states(self, x)).T
+
     def _sparse_flip_loss(self, x: np.ndarray, shares: np.ndarray, kernel: FlipLoss) -> tuple[float, np.ndarray]:
-        rows = kernels.by_variable(x)
+        rows = x.T if x.flags.f_contiguous else kernels.by_variable(x)
         indptr, heads, ids = self.graph.csr
         weights, biases, scale = self.couplings[ids], self.biases, self.domain.gap / self.temperature
         values = (float(self.domain.low), float(self.domain.high))

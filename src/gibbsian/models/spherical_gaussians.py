@@ -9,6 +9,7 @@ the classes what its present cells tell.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,13 +20,14 @@ from gibbsian.errors import DataError
 from gibbsian.models.base import MODELS
 from gibbsian.models.class_shares import (
     ClassSums,
-    blocks_of,
     class_weights,
     emptied,
     is_empty,
     log_weights,
     nearest,
+    over_blocks,
     sums_of_labels,
+    total,
 )
 from gibbsian.models.directions import of_scales, of_shares, side_by_side
 from gibbsian.models.file_parts import LARGEST, reals
@@ -370,7 +372,8 @@ class KMeansSteps:
         labels = nearest(self.points, means - self.middle, self.present)
         before = labels.copy() if before is None else before
         if self.present is None:
-            return float(settle(self.rows.states, weights, means, before, labels)), labels
+            energies = over_blocks(partial(settle, means), self.rows.states, weights, before, labels)
+            return float(sum(energies)), labels
         new, old = self._distances(means, labels), self._distances(means, before)
         return float(weights @ np.minimum(old, new)), np.where(old <= new, before, labels)
 
@@ -380,7 +383,8 @@ class KMeansSteps:
         if not np.bincount(labels, minlength=len(means)).all():
             labels = self._refilled(means, labels)
         if self.present is None:
-            mass, moves = class_shifts(self.rows.states, weights, means, labels)
+            parts = over_blocks(partial(class_shifts, means), self.rows.states, weights, labels)
+            mass, moves = map(total, zip(*parts, strict=True))
             return replace(model, shifts=means + moves / mass[:, None])
         of_class = (labels == np.arange(len(means))[:, None]) * weights
         counts = of_class @ self.present
@@ -390,8 +394,12 @@ class KMeansSteps:
     def additive(self, expected: np.ndarray) -> ClassSums:
         """Return the sums of each class, from the origin as the means."""
         states, weights, missing = self.rows
-        features = self.model.features(states, np.zeros(states.shape, dtype=bool) if missing is None else missing)
-        return sums_of_labels(blocks_of(features, weights), expected, self.model.n_components)
+
+        def some(states: np.ndarray, missing: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> ClassSums:
+            return sums_of_labels([(self.model.features(states, missing), weights)], labels, self.model.n_components)
+
+        holes = np.zeros(states.shape, dtype=bool) if missing is None else missing
+        return ClassSums(*map(total, zip(*over_blocks(some, states, holes, weights, expected), strict=True)))
 
     def judged(self, model: KMeansModel, expected: np.ndarray) -> KMeansModel:
         """Return the means: no class is ever empty."""

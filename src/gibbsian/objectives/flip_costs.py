@@ -8,7 +8,8 @@ Variables with more than two values have a column of costs for every value (``mo
 variable is a function of all of them: a second, "grouped" kernel, which for two values is the first.
 
 Any model with `flip_costs` and `flip_costs_vjp` will do. More methods are used where a model offers them, because
-they are faster: ``flip_loss(x, shares, kernel)`` joins the two around the kernel, ``local_states(n_states)`` with
+they are faster: ``flip_loss(x, shares, kernel)`` joins the two around the kernel, with rows that ``in_flip_order(x)``
+has laid out once for all evaluations, ``local_states(n_states)`` with
 ``local_flip_loss(local, kernel)`` go through distinct neighbourhoods instead of rows (see `PairwiseModel`), and
 ``whole_flip_loss(x, shares, kernel)`` takes all rows at once and deals its work out to threads (see `PottsModel`).
 """
@@ -204,17 +205,20 @@ def over_rows(
 ) -> Function:
     """Return the function of theta that goes through the rows, block after block."""
     n_columns = states.shape[1] if model.flip_columns is None else int(model.flip_columns[-1])
+    ordered = getattr(model, "in_flip_order", np.asarray) if left_out is None else np.asarray
+    blocks = [(block, ordered(states[block])) for block in row_blocks(len(states), n_columns)]
 
     def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
         current = model.replace(theta)
 
-        def evaluate(block: slice) -> tuple[float, np.ndarray]:
+        def evaluate(rows: tuple[slice, np.ndarray]) -> tuple[float, np.ndarray]:
+            block, x = rows
             if left_out is None:
-                return flip_loss(current, states[block], shares[block], kernel)
-            return _separate_flip_loss(current, states[block], shares[block], kernel, left_out[block])
+                return flip_loss(current, x, shares[block], kernel)
+            return _separate_flip_loss(current, x, shares[block], kernel, left_out[block])
 
         value, gradient = 0.0, np.zeros_like(theta)
-        for part, slope in map_in_order(evaluate, row_blocks(len(states), n_columns)):
+        for part, slope in map_in_order(evaluate, blocks):
             value += part
             gradient += slope
         return value, gradient

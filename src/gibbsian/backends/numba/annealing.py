@@ -14,8 +14,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 from gibbsian.backends.numba.gibbs import BATCH, load_group, store_group
 from gibbsian.backends.numba.random import fill_thresholds, fill_words, uniform

@@ -8,8 +8,8 @@ of the first-level cache, are all done block by block; each further axis is one 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
 from gibbsian.backends.numba.walsh import butterflies_2, butterflies_4, butterflies_8, in_pieces, walsh_hadamard
 

@@ -3,7 +3,8 @@
 import math
 
 import numpy as np
-from numba import njit
+
+from gibbsian.backends.numba import njit
 
 # The power series is used while kappa^2 / 4 <= v + 1: its terms then fall faster than 1/k!.
 _SERIES_TERMS = 24

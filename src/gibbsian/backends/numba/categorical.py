@@ -1,7 +1,6 @@
 """Draws of one of several values from log-weights."""
 
-from numba import njit
-
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
 
 

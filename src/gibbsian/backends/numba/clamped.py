@@ -9,8 +9,8 @@ other and chains draw from their own streams, so that no result depends on the n
 import math
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.random import fill_thresholds, fill_words
 
 # Every field is one sum over a row, in the order that vector registers like; it is the same on any number of threads.

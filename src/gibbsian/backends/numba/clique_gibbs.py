@@ -12,8 +12,8 @@ value.
 """
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.categorical import draw_value
 from gibbsian.backends.numba.random import advance, below, fill_words, spin_threshold, uniform
 

@@ -10,8 +10,8 @@ Each kernel works on one thread and leaves the interpreter free; callers give bl
 """
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import copy_to
 
 # states side by side: the strips of a hundred variables and of their fields stay in the second-level cache

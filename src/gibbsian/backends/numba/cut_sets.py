@@ -9,7 +9,8 @@ are added up in blocks of constant size, so that no result depends on the number
 import math
 
 import numpy as np
-from numba import njit
+
+from gibbsian.backends.numba import njit
 
 # The product of numbers in (1, 2] is put away as its logarithm before it overflows.
 _LARGE = 1e200

@@ -1,6 +1,6 @@
 """Breadth-first levels inside a part of a graph, for nested dissection."""
 
-from numba import njit
+from gibbsian.backends.numba import njit
 
 
 @njit(cache=True, nogil=True)

@@ -8,8 +8,10 @@ which destroys the rounding step.
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from gibbsian.backends.numba import njit
 
 VECTOR_MATH = {"contract", "nsz", "nnan"}
 

@@ -13,8 +13,8 @@ precision.
 """
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import fast_exp
 from gibbsian.backends.numba.enumeration import fold_moments, largest
 

@@ -1,8 +1,8 @@
 """Sums over tables: over the first axis of one of log-weights, and over all subsets of bits."""
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
 
 

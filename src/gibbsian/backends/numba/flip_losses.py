@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
 
 # A product of this many factors in (1, 2] stays below the largest double, so one logarithm serves them all.

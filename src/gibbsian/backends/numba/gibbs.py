@@ -13,8 +13,8 @@ that rule what these cannot tell (`spin_lanes`).
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.random import (
     below,
     fill_thresholds,

@@ -1,7 +1,8 @@
 """Graph loops."""
 
 import numpy as np
-from numba import njit
+
+from gibbsian.backends.numba import njit
 
 
 @njit(cache=True)

@@ -10,8 +10,8 @@ the loss in `flip_losses` of the same name's objective.
 import math
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
 
 # As in `flip_losses`: where exp(-d/2) would pass exp(300) it goes on as a straight line.

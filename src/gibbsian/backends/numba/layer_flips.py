@@ -6,8 +6,8 @@ take some of the visible units, so that threads share the work and every sum has
 """
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
 
 # Factors in (1, 2] whose product stays below the largest double, so that one logarithm serves them all.

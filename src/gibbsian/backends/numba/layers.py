@@ -7,8 +7,8 @@ come as an array, so that draws do not depend on threads.
 import math
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
 
 # A product of this many factors in (1, 2] stays below the largest double, so one logarithm serves them all.

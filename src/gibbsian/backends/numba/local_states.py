@@ -6,7 +6,8 @@ at ``offsets[i] + r`` of a table. Each kernel works on one thread and leaves the
 """
 
 import numpy as np
-from numba import njit
+
+from gibbsian.backends.numba import njit
 
 # so many states at a time: long enough for vector code, and their bits stay in the second-level cache
 _ROWS = 256

@@ -8,8 +8,8 @@ first so that the inner loops run along the rows and become vector code whatever
 import math
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 
 _CHUNK = 512  # rows at a time: all their scores stay in the first-level cache
@@ -147,7 +147,7 @@ def _distance(row, mean):
 
 
 @njit(cache=True, nogil=True)
-def settle(rows, weights, means, before, labels):
+def settle(means, rows, weights, before, labels):
     """Return the energy of a partition; a row moves from its class `before` only to a mean that is truly nearer.
 
     The labels come from products, which round; this keeps the energy from rising when two means are all but equally
@@ -165,7 +165,7 @@ def settle(rows, weights, means, before, labels):
 
 
 @njit(cache=True, nogil=True)
-def class_shifts(rows, weights, means, labels):
+def class_shifts(means, rows, weights, labels):
     """Return the weight of each class and the summed differences of its rows from its mean."""
     mass, sums = np.zeros(len(means)), np.zeros(means.shape)
     for i in range(labels.size):

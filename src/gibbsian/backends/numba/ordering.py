@@ -1,8 +1,8 @@
 """Symbolic elimination: what touches what when the nodes of a graph go one by one."""
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.regions import grown
 
 

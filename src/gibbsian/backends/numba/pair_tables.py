@@ -1,7 +1,8 @@
 """What pairs and triangles of two-valued columns show, a column being one bit per state."""
 
 import numpy as np
-from numba import njit
+
+from gibbsian.backends.numba import njit
 
 # Up to here NumPy finds the same within microseconds, and a first fit compiles less.
 FEW_CELLS, FEW_NODES = 2**14, 12

@@ -9,7 +9,8 @@ the states: what a node needs of its neighbours are whole rows, and every loop b
 import math
 
 import numpy as np
-from numba import njit
+
+from gibbsian.backends.numba import njit
 
 # a strip of this many columns of a block of int8 states stays in the first-level cache while it is transposed
 _STRIP = 64

@@ -10,8 +10,8 @@ Each kernel works on one thread and leaves the interpreter free; callers give va
 """
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import copy_to
 
 # doubles in a vector register: rows are padded to whole ones

@@ -6,8 +6,10 @@ pseudorandom number generators", ACM TOMS 47 (2021).
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from gibbsian.backends.numba import njit
 
 _ROTATE_OUT, _ROTATE_BACK = np.uint64(23), np.uint64(41)
 _ROTATE_STATE, _ROTATE_STATE_BACK = np.uint64(45), np.uint64(19)

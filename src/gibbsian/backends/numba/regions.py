@@ -5,8 +5,8 @@ for each of its positions, the strength of the interaction there.
 """
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import copy_to
 
 

@@ -1,8 +1,8 @@
 """The exponentials of interaction screening, scaled so that their sum has a logarithm at any size (logRISE)."""
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
 
 

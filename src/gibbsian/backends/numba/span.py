@@ -26,10 +26,11 @@ import math
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.lanes import MAY_FUSE, VECTOR_BYTES, Lanes
 from gibbsian.backends.numba.walsh import in_pieces
 

@@ -13,8 +13,8 @@ combinations of values along the touched axes) stays in the cache from its first
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.span import NO_SHRINKAGE, best_of, consider, may_gain
 from gibbsian.backends.numba.walsh import in_pieces
 

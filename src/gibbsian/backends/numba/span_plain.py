@@ -2,7 +2,7 @@
 
 import math
 
-from numba import njit
+from gibbsian.backends.numba import njit
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

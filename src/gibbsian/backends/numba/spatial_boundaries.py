@@ -1,8 +1,8 @@
 """Spatial Monte Carlo integration where many samples look alike around a region: each boundary is summed once."""
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.spatial import N_SUMS, REFERENCE, TOTAL, Shares, Spins, fill_fields
 from gibbsian.backends.numba.spatial_forests import forest_targets
 

@@ -6,8 +6,8 @@ coefficients into log-weights takes one step for each target variable, like a fa
 """
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 from gibbsian.backends.numba.spatial import FOLD_AFTER, accumulate, fold
 

@@ -6,8 +6,8 @@ A message is a field on the parent: summing a child out of ``exp(nu x_c + J x_c 
 import math
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
 from gibbsian.backends.numba.spatial import (
     FOLD_AFTER,

@@ -9,8 +9,8 @@ than 1-SMCI.
 import math
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba import regions as choices
 from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 from gibbsian.backends.numba.random import advance, fill_thresholds

@@ -10,8 +10,8 @@ their value.
 """
 
 import numpy as np
-from numba import njit
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.categorical import draw_value
 from gibbsian.backends.numba.random import below, fill_words, uniform
 

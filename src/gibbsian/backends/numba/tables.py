@@ -8,7 +8,8 @@ Each kernel works on one thread and leaves the interpreter free; callers give bl
 """
 
 import numpy as np
-from numba import njit
+
+from gibbsian.backends.numba import njit
 
 
 @njit(cache=True)

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.lanes import VECTOR_BYTES, Lanes
 from gibbsian.backends.parallel import map_in_order, n_threads
 
