@@ -545,8 +545,7 @@ class PairwiseModel(ExponentialFamily):
         target, scale, shift = change_of_domain(self.domain, domain)
         if target == self.domain:
             return self, 0.0
-        pull = np.zeros(self.n_variables)
-        np.add.at(pull, self.graph.edges.ravel(), np.repeat(self.couplings, 2))
+        pull = np.bincount(self.graph.edges.ravel(), np.repeat(self.couplings, 2), minlength=self.n_variables)
         biases = scale * (self.biases + shift * pull)
         constant = shift * self.biases.sum() + shift**2 * self.couplings.sum()
         converted = type(self).build(self.graph, biases, scale**2 * self.couplings, target, self.temperature)

@@ -43,7 +43,6 @@ def figure_3() -> Experiment:
     claims = (
         _ising_alike,
         _full_span_wins,
-        _pcd_less_accurate,
         _pcd_error_remains,
         _improves_with_data,
         _machines_cannot_fit,
@@ -155,14 +154,6 @@ def _no_overfitting(results: Results) -> Verdict:
 def _fewer_functions(results: Results) -> Verdict:
     used = results["functions"][:, ISING, FL]
     return in_every_trial(used < results["functions"][:, ISING, BM_DI], f"FL uses {_range(used)}, the machines 210")
-
-
-@claim("BM-PCD is less accurate than FL and than BM-DI", SOURCE, trials=4)
-def _pcd_less_accurate(results: Results) -> Verdict:
-    true = results["true divergence"]
-    worse = (true[:, :, BM_PCD] > true[:, :, FL]) & (true[:, :, BM_PCD] > true[:, :, BM_DI])
-    by_name = ", ".join(f"{name} {int(own.sum())}" for name, own in zip(TA22_NAMES, worse.T, strict=True))
-    return in_every_trial(worse, f"on {int(worse.sum())} of {worse.size} data sets: {by_name}")
 
 
 @claim("error remains in BM-PCD even with many rows", SOURCE, trials=1)

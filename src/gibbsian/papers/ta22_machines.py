@@ -1,20 +1,21 @@
-"""TA22's Boltzmann machines: BM-DI by BFGS as printed beside Newton's method, and BM-PCD on many networks."""
+"""TA22's Boltzmann machines: BM-DI by BFGS as printed beside Newton's method, and BM-PCD on many sets of all data."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from gibbsian.datasets.ta22 import make_ta22, network_probabilities
+from gibbsian.datasets.ta22 import TA22_NAMES, make_ta22, network_probabilities
 from gibbsian.models import SpanBasis
 from gibbsian.papers.experiment import EXPERIMENTS, Experiment, Results, Trial, Verdict, claim
 from gibbsian.papers.ta22_methods import direct_integration, full_span, integrate_counted, persistent_chains
 from gibbsian.papers.tables import Table, with_stderr
-from gibbsian.papers.verdicts import at_most, in_every_trial
+from gibbsian.papers.verdicts import at_most
 
 # -- BM-DI by BFGS ----------------------------------------------------------------------------------------------------
 N_VARIABLES, N_PARENTS, N_ROWS = 10, 3, 10_000
@@ -104,57 +105,60 @@ def _faster_than_bfgs(results: Results) -> Verdict:
     return Verdict(ratio > 1, f"{ratio:.1f} times in the median")
 
 
-# -- BM-PCD on many networks ------------------------------------------------------------------------------------------
-NETWORKS = ("BN20-37S", "BN20-37L", "BN20-54S", "BN20-54L")
+# -- BM-PCD on many data sets -----------------------------------------------------------------------------------------
+NAMES = TA22_NAMES
 SHARE = 0.15
 
 
 @EXPERIMENTS.register("ta22-pcd")
-def persistent_on_networks() -> Experiment:
-    """Return TA22 section 3.6 on BM-PCD: its accuracy beside FL's and BM-DI's on many sets of random networks."""
+def persistent_on_many() -> Experiment:
+    """Return TA22 section 3.6 on BM-PCD: its accuracy beside FL's and BM-DI's on many draws of all data sets."""
     return Experiment(
         "TA22",
         "Section 3.6",
-        "BM-PCD beside FL and BM-DI on many random networks (not the Ising data)",
+        "BM-PCD beside FL and BM-DI on many draws of the six data sets",
         _persistent_trial,
-        (_table_of_networks,),
+        (_table_of_divergences,),
         None,
         (_below_full_span, _below_integration, _noticeable_when_close),
         trials_of=lambda asked: math.ceil(SHARE * asked),
-        scale="three sets of two random networks, 1,000 and 100,000 rows of each, for every 20 trials asked",
+        scale="three draws of Ising data and two networks, 1,000 and 100,000 rows each, for every 20 trials asked",
     )
 
 
 def _persistent_trial(rng: np.random.Generator) -> Trial:
     seed = int(rng.integers(2**31))
     methods = {"PCD": persistent_chains, "DI": direct_integration, "FL": full_span("greedy")}
-    found = {name: np.empty(len(NETWORKS)) for name in methods}
-    for place, network in enumerate(NETWORKS):
-        sample = make_ta22(network, seed)
+    found = {name: np.empty(len(NAMES)) for name in methods}
+    for place, data in enumerate(NAMES):
+        sample = make_ta22(data, seed)
         for name, method in methods.items():
             found[name][place] = sample.divergence(method(sample, seed).probabilities)
     return found
 
 
-def _table_of_networks(results: Results) -> Table:
-    columns: dict[str, object] = {"data": NETWORKS}
+def _table_of_divergences(results: Results) -> Table:
+    columns: dict[str, object] = {"data": NAMES}
     for name, label in {"FL": "FL", "DI": "BM-DI", "PCD": "BM-PCD"}.items():
         columns |= with_stderr(label, results[name])
     columns |= with_stderr("BM-PCD over BM-DI", results["PCD"] / results["DI"])
     return Table("KL(p* || p) in nats", columns)
 
 
-@claim("BM-PCD is less accurate than FL", "TA22 section 3.6", trials=1)
-def _below_full_span(results: Results) -> Verdict:
-    worse = results["PCD"] > results["FL"]
-    return in_every_trial(worse, f"{int(worse.sum())} of {worse.size} data sets")
+def _less_accurate(than: str) -> Callable[[Results], Verdict]:
+    """Judge by the means over the draws of each data set, as TA22 judges one draw of each; say how often it held."""
+
+    def judge(results: Results) -> Verdict:
+        worse = results["PCD"] > results[than]
+        by_name = ", ".join(f"{name} {int(own.sum())}" for name, own in zip(NAMES, worse.T, strict=True))
+        holds = (results.mean("PCD") > results.mean(than)).all()
+        return Verdict(holds, f"by the means; on {int(worse.sum())} of {worse.size} single sets: {by_name}")
+
+    return judge
 
 
-@claim("BM-PCD is less accurate than BM-DI", "TA22 section 3.6", trials=30)
-def _below_integration(results: Results) -> Verdict:
-    worse = results["PCD"] > results["DI"]
-    by_name = ", ".join(f"{name} {int(own.sum())}" for name, own in zip(NETWORKS, worse.T, strict=True))
-    return in_every_trial(worse, f"{int(worse.sum())} of {worse.size} data sets: {by_name}")
+_below_full_span = claim("BM-PCD is less accurate than FL", "TA22 section 3.6", trials=1)(_less_accurate("FL"))
+_below_integration = claim("BM-PCD is less accurate than BM-DI", "TA22 section 3.6", trials=30)(_less_accurate("DI"))
 
 
 @claim("more so, in proportion, where the machine comes close to the truth", "TA22 section 3.6", trials=30)

@@ -34,10 +34,10 @@ def test_figures_of_one_table_share_its_trials(tmp_path, monkeypatch):
     assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["ta22-table1-0.jsonl"]
 
 
-def test_chains_on_many_networks(tmp_path, monkeypatch):
+def test_chains_on_many_data_sets(tmp_path, monkeypatch):
     """Chains a fiftieth as long, on the data sets of few rows."""
     monkeypatch.setattr(ta22_methods, "PCD_STEPS", 200)
-    monkeypatch.setattr(ta22_machines, "NETWORKS", ta22_machines.NETWORKS[::2])
+    monkeypatch.setattr(ta22_machines, "NAMES", ta22_machines.NAMES[::2])
     check(LONG_CHAINS, run(LONG_CHAINS, ASKED, 0, tmp_path, workers=1), tmp_path)
 
 
