@@ -1,19 +1,24 @@
-"""How well restricted machines are learned, by exact test log-likelihood: digits beside scikit-learn, and MNIST.
+"""How well machines of layers are learned, by exact test log-likelihood: digits beside peers, deep machines, and MNIST.
 
-The rate is 0.2 throughout, with about a hundred minibatches an epoch; scikit-learn also gets the best of several rates,
-chosen on held-out training rows.
+The rate is 0.2 throughout, with about a hundred minibatches an epoch; scikit-learn and rbms also get the best of
+several rates, chosen on held-out training rows. rbms is asked where ``make bench-peers`` has installed it, or where
+``GIBBSIAN_PEERS`` says.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.neural_network import BernoulliRBM
 
+import gibbsian as gb
 from gibbsian.data import Dataset
 from gibbsian.diagnostics import log_partition_interval
 from gibbsian.diagnostics.likelihood import LogLikelihood
@@ -29,17 +34,92 @@ SEEDS = range(3)
 SKLEARN_RATES = (0.1, 0.03, 0.01)
 MNIST_EPOCHS = 20
 LARGE_EPOCHS, LARGE_BETAS = 20, 10_000
+PEERS = Path(os.environ.get("GIBBSIAN_PEERS", Path(__file__).parents[1] / ".peers")) / "bin" / "python"
+DEFAULTS = {"learning_rate": 0.1, "batch_size": 10}
+PEER_RATES = (0.3, 0.1, 0.03)
+DEEP_EPOCHS = (30, 100)
 
 
 def main() -> None:
     digits()
     print()
+    at_equal_time("digits 8x8", *split(all_digits(), 0.8), 20, (10, 30, 100))
+    print()
+    deep()
+    print()
     mnist()
+
+
+def all_digits() -> np.ndarray:
+    return (load_digits().data >= 8).astype(np.uint8)
+
+
+def at_equal_time(title: str, training: np.ndarray, test: np.ndarray, n_hidden: int, epochs: tuple[int, ...]) -> None:
+    """Print our settings and our defaults in the same seconds of the processor, and rbms where it is installed."""
+    print(f"{title}, {n_hidden} hidden units: exact mean test log-likelihood in nats, at equal processor time")
+    print(f"  {'seconds':>8s}{'rate 0.2':>12s}{'defaults':>12s}{'rbms, best rate':>20s}")
+    fit_ours(training, n_hidden, 1, 0)  # compile
+    pace = np.median([fit_ours(training, n_hidden, 3, 0, **DEFAULTS)[1] for _ in range(3)]) / 3
+    for number in epochs:
+        ours, seconds_of_fit = fit_ours(training, n_hidden, number, 0)
+        plain, _ = fit_ours(training, n_hidden, max(1, round(seconds_of_fit / pace)), 0, **DEFAULTS)
+        peer = "not installed"
+        if PEERS.exists():
+            rate, theirs = fit_rbms(training, n_hidden, seconds_of_fit)
+            peer = f"{score(theirs, test):.2f} ({rate})"
+        print(f"  {seconds_of_fit:8.2f}{score(ours, test):12.2f}{score(plain, test):12.2f}{peer:>20s}", flush=True)
+
+
+def fit_rbms(training: np.ndarray, n_hidden: int, seconds: float) -> tuple[str, RestrictedModel]:
+    """Return rbms' machine at the best of several rates, by held-out training rows, and that rate."""
+    fitted, held_out = split(training, 0.8)
+    tried = _rbms(fitted, n_hidden, seconds, list(map(str, PEER_RATES)))
+    best = max(tried, key=lambda rate: score(tried[rate], held_out))
+    return best, _rbms(training, n_hidden, seconds, [best])[best]
+
+
+def _rbms(states: np.ndarray, n_hidden: int, seconds: float, rates: list[str]) -> dict[str, RestrictedModel]:
+    layers = BinaryLayer(states.shape[1]), BinaryLayer(n_hidden)
+    with tempfile.TemporaryDirectory() as folder:
+        rows, out = Path(folder) / "rows.npy", Path(folder) / "out.npz"
+        np.save(rows, states)
+        script = [PEERS, Path(__file__).with_name("peer_digits.py"), rows, out, n_hidden, batch_size(len(states))]
+        subprocess.run([*map(str, script), str(seconds), *rates], check=True)
+        with np.load(out) as found:
+            parts = {r: [found[f"{r} {name}"] for name in ("vbias", "hbias", "weight_matrix")] for r in rates}
+    return {r: RestrictedModel.build(*layers, *(part.astype(float) for part in parts[r])) for r in rates}
+
+
+def deep() -> None:
+    """Print a restricted machine beside a deep one whose first hidden layer is as large, at equal epochs and time."""
+    training, test = split(all_digits(), 0.8)
+    print("digits 8x8: exact mean test log-likelihood in nats, mean of 3 seeds (seconds of the processor)")
+    print(f"  {'epochs':>8s}{'16 hidden':>18s}{'16 and 8':>18s}{'16 in its time':>18s}")
+    for epochs in DEEP_EPOCHS:
+        first, both = ([fit_deep(training, n, epochs, seed) for seed in SEEDS] for n in ((16,), (16, 8)))
+        longer = round(epochs * seconds(both) / seconds(first))
+        again = [fit_deep(training, (16,), longer, seed) for seed in SEEDS]
+        cells = [
+            f"{np.mean([fit.log_likelihood(test, exact=True).lower for fit, _ in fits]):.2f} ({seconds(fits):.1f})"
+            for fits in (first, both, again)
+        ]
+        print(f"  {epochs:8d}" + "".join(f"{cell:>18s}" for cell in cells), flush=True)
+
+
+def fit_deep(states: np.ndarray, sizes: tuple[int, ...], epochs: int, seed: int) -> tuple[Any, float]:
+    """Return a machine of layers after some epochs, layer by layer and then together where there are several."""
+    learner = Minibatch(max_iter=epochs, learning_rate=0.2, batch_size=batch_size(len(states)))
+    kind: Any = gb.RestrictedBoltzmannMachine(sizes[0], learner=learner)
+    if len(sizes) > 1:
+        kind = gb.DeepBoltzmannMachine(sizes, learner=gb.learners.Stacking(alone=learner, together=learner))
+    started = time.process_time()
+    machine = kind.set_params(random_state=seed).fit(states)
+    return machine, time.process_time() - started
 
 
 def digits() -> None:
     """Print both libraries at equal epochs, and ours cut short at scikit-learn's time."""
-    training, test = split((load_digits().data >= 8).astype(np.uint8), 0.8)
+    training, test = split(all_digits(), 0.8)
     fitted, held_out = split(training, 0.8)
     fit_ours(fitted, 20, 1, 0)  # compile
     print("digits 8x8, 20 hidden units: exact mean test log-likelihood in nats, mean of 3 seeds (seconds of a fit)")
@@ -69,6 +149,7 @@ def mnist() -> None:
         model, elapsed = fit_ours(training, 16, MNIST_EPOCHS, 0, centred=centred)
         name = "centred" if centred else "plain"
         print(f"  {name:10s}{score(model, test):10.2f}   published {published:8.1f}   ({elapsed:.0f} s)")
+    at_equal_time("binarised MNIST", training, test, 16, (MNIST_EPOCHS,))
     print()
     large_mnist(training, test)
 
@@ -95,14 +176,15 @@ def split(rows: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit_ours(
-    states: np.ndarray, n_hidden: int, epochs: int, seed: int, **settings: object
+    states: np.ndarray, n_hidden: int, epochs: int, seed: int, **settings: Any
 ) -> tuple[RestrictedModel, float]:
-    rng, started = np.random.default_rng(seed), time.perf_counter()
+    rng, started = np.random.default_rng(seed), time.process_time()
     rows = Dataset.of_states(states.astype(np.int8), "binary")
-    learner = Minibatch(max_iter=epochs, learning_rate=0.2, batch_size=batch_size(len(states)), **settings)
+    settings = {"learning_rate": 0.2, "batch_size": batch_size(len(states)), **settings}
+    learner = Minibatch(max_iter=epochs, **settings)
     start = learner.start(RestrictedModel.build(BinaryLayer(states.shape[1]), BinaryLayer(n_hidden)), rows, rng)
     model = run(learner, start, rows, rng, max_iter=epochs).model
-    return model, time.perf_counter() - started
+    return model, time.process_time() - started
 
 
 def batch_size(n_rows: int) -> int:
@@ -113,9 +195,9 @@ def batch_size(n_rows: int) -> int:
 def fit_sklearn(
     states: np.ndarray, n_hidden: int, epochs: int, seed: int, rate: float
 ) -> tuple[RestrictedModel, float]:
-    started = time.perf_counter()
+    started = time.process_time()
     rbm = BernoulliRBM(n_hidden, learning_rate=rate, n_iter=epochs, random_state=seed).fit(states.astype(np.float64))
-    elapsed = time.perf_counter() - started
+    elapsed = time.process_time() - started
     layers = BinaryLayer(states.shape[1]), BinaryLayer(n_hidden)
     parts = rbm.intercept_visible_, rbm.intercept_hidden_, np.ascontiguousarray(rbm.components_.T)
     return RestrictedModel.build(*layers, *parts), elapsed
