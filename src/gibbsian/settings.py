@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 import textwrap
 from collections.abc import Iterator
 from functools import cache
@@ -65,6 +66,8 @@ class Setting:
 
     def refusal(self, value: Any) -> str:
         """Say what a value must be; the empty string where it is."""
+        if value is getattr(sys.modules.get("pandas"), "NA", self):  # which answers no comparison
+            return "is missing"
         if self.kind == "any" or (value is None and self.optional):
             return ""
         plain = as_plain(value)

@@ -89,6 +89,11 @@ class TestSettings:
     def test_arrays_are_no_numbers(self):
         refused(lambda: gb.BoltzmannMachine(l2=np.array([1, 2])).fit(X), "l2=array([1, 2]) must be a number")
 
+    @pytest.mark.parametrize("value", [pd.NA, np.array([1, 2])])
+    @pytest.mark.parametrize("name", ["learner", "device", "l2"])
+    def test_what_answers_no_comparison_is_no_setting(self, name, value):
+        refused(lambda: gb.GaussianMachine(**{name: value}).fit(table("gaussian")), name)
+
     def test_narrow_numbers_and_fractions_count_as_what_they_are(self):
         plain = gb.RestrictedBoltzmannMachine(n_components=2, max_iter=100, l2=0.5, random_state=0).fit(X)
         odd = gb.RestrictedBoltzmannMachine(
@@ -107,6 +112,15 @@ class TestQuestions:
     def test_a_method_that_is_none(self, method):
         machine = gb.BoltzmannMachine().fit(X)
         refused(lambda: machine.expect(method=method), "method=", "must be the name of a method")
+
+    def test_what_answers_no_comparison_names_nothing(self):
+        machine = gb.BoltzmannMachine().fit(X)
+        refused(lambda: machine.most_probable(method=pd.NA), "method=<NA>")
+        refused(lambda: machine.predict(X, columns=pd.NA), "columns=<NA>")
+
+    def test_labels_beyond_the_whole_numbers_of_the_machine(self):
+        rows = np.where(X > 0, 1e300, 0.0)
+        np.testing.assert_array_equal(small("dbm").fit(rows).impute(rows), rows)
 
     def test_holes_of_gaussian_units(self):
         rows = table("gaussian")
