@@ -360,6 +360,8 @@ def check(owner: Any) -> None:
 
 def check_value(name: str, value: Any, setting: Setting) -> Any:
     """Raise `ArgumentError` unless a value is one that a setting may have; return it, a number as Python's own."""
+    if isinstance(value, np.ndarray) and not value.ndim:  # an array of one number, without a place, is the number
+        value = value.item()
     refusal, _, remedy = setting.refusal(value).partition(": ")
     if refusal:
         raise ArgumentError(refusal, remedy, argument=name, value=value)

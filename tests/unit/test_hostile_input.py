@@ -94,6 +94,11 @@ class TestSettings:
     def test_what_answers_no_comparison_is_no_setting(self, name, value):
         refused(lambda: gb.GaussianMachine(**{name: value}).fit(table("gaussian")), name)
 
+    def test_an_array_without_places_is_what_it_holds(self):
+        refused(lambda: small("full-span", candidates=np.array(1)).fit(X), "candidates=1 ")
+        refused(lambda: small("mrf", cliques=np.array(1)).fit(X), "cliques holds 1:")
+        assert small("pairwise", l2=np.array(0.5)).fit(X).l2 == 0.5
+
     def test_narrow_numbers_and_fractions_count_as_what_they_are(self):
         plain = gb.RestrictedBoltzmannMachine(n_components=2, max_iter=100, l2=0.5, random_state=0).fit(X)
         odd = gb.RestrictedBoltzmannMachine(
