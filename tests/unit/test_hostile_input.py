@@ -11,7 +11,7 @@ import pytest
 
 import gibbsian as gb
 from estimator_samples import small, table
-from gibbsian.errors import GibbsianError
+from gibbsian.errors import GibbsianError, GibbsianWarning
 from gibbsian.estimators import ESTIMATORS
 
 X = np.random.default_rng(0).integers(0, 2, (40, 4))
@@ -45,6 +45,12 @@ class TestTables:
     def test_a_name_twice(self, name):
         frame = pd.DataFrame(table(name)).set_axis(["a", "a", "b", "c"], axis=1)
         refused(lambda: small(name).fit(frame), "'a' occurs 2 times")
+
+    def test_hundreds_of_constant_columns(self):
+        rows = np.tile([0, 1], (6, 150))
+        refused(lambda: gb.BoltzmannMachine(l2=0.0).fit(rows), "'x19' and 280 others have one value only")
+        with pytest.warns(GibbsianWarning), np.errstate(all="raise"):
+            assert np.isfinite(gb.PottsMachine().fit(rows[:, :100]).model_.theta).all()
 
     def test_dummies_of_nothing(self):
         refused(lambda: gb.BoltzmannMachine(coding=gb.data.OneHot([])).fit(X), "one_hot=[]")
