@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 import gibbsian as gb
 from estimator_samples import small, table
@@ -51,6 +52,15 @@ class TestTables:
         refused(lambda: gb.BoltzmannMachine(l2=0.0).fit(rows), "'x19' and 280 others have one value only")
         with pytest.warns(GibbsianWarning), np.errstate(all="raise"):
             assert np.isfinite(gb.PottsMachine().fit(rows[:, :100]).model_.theta).all()
+
+    @pytest.mark.parametrize("name", ["gaussian", "pairwise", "potts", "mrf", "higher-order"])
+    def test_a_column_that_no_row_shows(self, name):
+        rows = table(name)
+        rows[:, 0] = np.nan
+        refused(lambda: small(name).fit(rows), "x0")
+
+    def test_a_sparse_table_with_a_coding_that_is_none(self):
+        refused(lambda: gb.BoltzmannMachine(coding=np.array([1, 2])).fit(csr_array(X)), "Sparse data is not supported")
 
     def test_dummies_of_nothing(self):
         refused(lambda: gb.BoltzmannMachine(coding=gb.data.OneHot([])).fit(X), "one_hot=[]")
@@ -132,6 +142,10 @@ class TestQuestions:
     def test_labels_beyond_the_whole_numbers_of_the_machine(self):
         rows = np.where(X > 0, 1e300, 0.0)
         np.testing.assert_array_equal(small("dbm").fit(rows).impute(rows), rows)
+
+    def test_expectations_next_to_temperature_zero(self):
+        machine = small("rbm", temperature=1e-8).fit(X)
+        assert np.isfinite(machine.expect(n_samples=200).mean).all()
 
     def test_holes_of_gaussian_units(self):
         rows = table("gaussian")
