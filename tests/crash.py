@@ -8,6 +8,7 @@ whether anything was lost.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -67,11 +68,11 @@ def kinds(folder):
 
 def killed_fits(folder, rng, seconds):
     """Kill fits again and again, resume them, and compare with one that nobody has touched."""
-    end, n_kills, n_fits = time.monotonic() + seconds, 0, 0
+    end, n_kills, resumed = time.monotonic() + seconds, 0, []
     cases = kinds(folder)
     order = list(cases)
     rng.shuffle(order)
-    for name in order:
+    for name in itertools.cycle(order):
         estimator, settings, rows = cases[name]
         path, answer = folder / "fit.checkpoint", folder / "theta.npy"
 
@@ -82,7 +83,7 @@ def killed_fits(folder, rng, seconds):
         began = time.monotonic()
         if not ended(in_child(lambda fit=fit: fit(None))):
             yield f"{name}: the fit failed"
-            continue
+            return
         wanted, took = np.load(answer), time.monotonic() - began
         path.unlink(missing_ok=True)
         for _ in range(3):
@@ -91,10 +92,10 @@ def killed_fits(folder, rng, seconds):
             yield f"{name}: cannot be resumed"
         elif not np.array_equal(np.load(answer), wanted):
             yield f"{name}: resumed to other bits"
-        n_fits += 1
+        resumed.append(name)
         if time.monotonic() > end:
             break
-    print(f"  {n_fits} kinds of fit, {n_kills} kills")
+    print(f"  {len(resumed)} fits of {len(set(resumed))} kinds, {n_kills} kills")
 
 
 def shared_checkpoint(folder, rng, seconds):
@@ -191,7 +192,9 @@ def stopped_commands(folder, rng, seconds):
         if out.read_bytes() not in (wanted, b"old"):
             yield f"{sent.name} in sample --out left {out.stat().st_size} bytes"
         if sent is not signal.SIGKILL:
-            if process.returncode not in (0, -sent):  # before Python listens it ends as the system has it
+            # before Python listens it ends as the system has it; Python itself ends by SIGINT (130 to a shell, as said)
+            # where the interrupt went through text that it executed
+            if process.returncode not in (0, -sent, -signal.SIGINT):
                 yield from wrong_words(f"{sent.name} in sample", process.returncode, errors)
             if sorted(place.iterdir()) != before:
                 yield f"{sent.name} left {sorted(set(place.iterdir()) - set(before))}"

@@ -14,6 +14,7 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +37,7 @@ VALUES = [
     None, True, "", "x", "binary", -1, 0, 1, 2, 7, 10**12, 10**400, 0.5, -2.5, 1e308, 1e-320, math.nan, math.inf, [],
     [0], {}, {"a": 1}, [[1]], "\u202e\x1b[31m", DEEP,
 ]  # fmt: skip
+SECONDS = 20  # of a file
 NUMBERS = [math.nan, math.inf, -math.inf, -1, 0, 1, 3, 1e308, -1e308, 2**62, -(2**62), 1e-320]
 KINDS = [np.float32, np.float16, np.int64, np.int8, np.uint8, np.bool_, np.float64]
 
@@ -206,7 +208,7 @@ def outcome(path, original, content, how, ask=_score):
     """Ask a damaged file for the score of rows, and say what came of it."""
     path.write_bytes(content)
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
+        with warnings.catch_warnings(), np.errstate(all="ignore"), limited(SECONDS):
             warnings.simplefilter("ignore")
             score = ask(path, original.row)
     except GibbsianError as error:
@@ -239,11 +241,25 @@ def _resumed(name, path, rows):
 
 
 class Late(BaseException):
-    """A file took longer than it may."""
+    """A call took longer than it may."""
 
 
-def _late(*_):
-    raise Late("took more than 20 seconds")
+@contextmanager
+def limited(seconds):
+    """End what takes more processor time than it may, or waits for ten times as long: other work slows it otherwise."""
+
+    def late(*_):
+        raise Late(f"took more than {seconds} seconds")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.signal(signal.SIGPROF, late)
+    signal.alarm(10 * seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.alarm(0)
 
 
 def outcomes(n_cases, seed=0, checkpoints=False):
@@ -269,15 +285,12 @@ def main():
     parser.add_argument("--checkpoints", action="store_true", help="break checkpoints in place of models")
     parser.add_argument("--show", action="append", default=[], help="also list these outcomes")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGALRM, _late)
     counts: Counter = Counter()
     seen: Counter = Counter()
     for name, found in outcomes(arguments.cases, arguments.seed, arguments.checkpoints):
-        signal.alarm(20)
         counts[found.word] += 1
         if found.word not in GOOD or found.word in arguments.show:
             seen[name, *found] += 1
-    signal.alarm(0)
     for case in sorted(seen, key=lambda case: case[1]):
         print(*case, sep=" | ")
     print(dict(counts))

@@ -49,6 +49,7 @@ NOT_MATHEMATICAL = (
 )
 PLAIN = ast.Name | ast.Attribute | ast.Subscript
 # messages, checks and prices are no mathematics
+PRICES = re.compile(r"price|least|check_cost|needed|.*seconds")
 SILENT = {"notify", "require_memory", "require_seconds", "check", "ArgumentError", "DataError"}
 
 
@@ -121,6 +122,8 @@ class _Sites(ast.NodeVisitor):
         self.depth = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        if PRICES.fullmatch(node.name):
+            return
         self.depth += 1
         for statement in node.body:
             self.visit(statement)
@@ -134,6 +137,10 @@ class _Sites(ast.NodeVisitor):
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         pass
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        if not any(isinstance(target, ast.Name) and PRICES.fullmatch(target.id) for target in node.targets):
+            self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:

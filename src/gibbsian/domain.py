@@ -376,7 +376,9 @@ class Coding:
                 labels[missing] = None
             return labels
         small = all(isinstance(label, int) and abs(label) <= 127 for label in (self.low, self.high)) and not holes
-        values = np.where(high, *np.array([self.high, self.low], np.int8 if small else None))
+        pair = np.array([self.high, self.low], np.int8 if small else None)
+        # whole numbers beyond those of the machine
+        values = np.where(high, *(pair.astype(np.float64) if pair.dtype == object else pair))
         if holes:
             values = values.astype(np.float64)
             values[missing] = np.nan

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 import textwrap
 from collections.abc import Iterator
 from functools import cache
@@ -65,6 +66,8 @@ class Setting:
 
     def refusal(self, value: Any) -> str:
         """Say what a value must be; the empty string where it is."""
+        if value is getattr(sys.modules.get("pandas"), "NA", self):  # which answers no comparison
+            return "is missing"
         if self.kind == "any" or (value is None and self.optional):
             return ""
         plain = as_plain(value)
@@ -357,6 +360,8 @@ def check(owner: Any) -> None:
 
 def check_value(name: str, value: Any, setting: Setting) -> Any:
     """Raise `ArgumentError` unless a value is one that a setting may have; return it, a number as Python's own."""
+    if isinstance(value, np.ndarray) and not value.ndim:  # an array of one number, without a place, is the number
+        value = value.item()
     refusal, _, remedy = setting.refusal(value).partition(": ")
     if refusal:
         raise ArgumentError(refusal, remedy, argument=name, value=value)

@@ -8,10 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 import gibbsian as gb
 from estimator_samples import small, table
-from gibbsian.errors import GibbsianError
+from gibbsian.errors import GibbsianError, GibbsianWarning
 from gibbsian.estimators import ESTIMATORS
 
 X = np.random.default_rng(0).integers(0, 2, (40, 4))
@@ -45,6 +46,21 @@ class TestTables:
     def test_a_name_twice(self, name):
         frame = pd.DataFrame(table(name)).set_axis(["a", "a", "b", "c"], axis=1)
         refused(lambda: small(name).fit(frame), "'a' occurs 2 times")
+
+    def test_hundreds_of_constant_columns(self):
+        rows = np.tile([0, 1], (6, 150))
+        refused(lambda: gb.BoltzmannMachine(l2=0.0).fit(rows), "'x19' and 280 others have one value only")
+        with pytest.warns(GibbsianWarning), np.errstate(all="raise"):
+            assert np.isfinite(gb.PottsMachine().fit(rows[:, :100]).model_.theta).all()
+
+    @pytest.mark.parametrize("name", ["gaussian", "pairwise", "potts", "mrf", "higher-order"])
+    def test_a_column_that_no_row_shows(self, name):
+        rows = table(name)
+        rows[:, 0] = np.nan
+        refused(lambda: small(name).fit(rows), "x0")
+
+    def test_a_sparse_table_with_a_coding_that_is_none(self):
+        refused(lambda: gb.BoltzmannMachine(coding=np.array([1, 2])).fit(csr_array(X)), "Sparse data is not supported")
 
     def test_dummies_of_nothing(self):
         refused(lambda: gb.BoltzmannMachine(coding=gb.data.OneHot([])).fit(X), "one_hot=[]")
@@ -89,6 +105,16 @@ class TestSettings:
     def test_arrays_are_no_numbers(self):
         refused(lambda: gb.BoltzmannMachine(l2=np.array([1, 2])).fit(X), "l2=array([1, 2]) must be a number")
 
+    @pytest.mark.parametrize("value", [pd.NA, np.array([1, 2])])
+    @pytest.mark.parametrize("name", ["learner", "device", "l2"])
+    def test_what_answers_no_comparison_is_no_setting(self, name, value):
+        refused(lambda: gb.GaussianMachine(**{name: value}).fit(table("gaussian")), name)
+
+    def test_an_array_without_places_is_what_it_holds(self):
+        refused(lambda: small("full-span", candidates=np.array(1)).fit(X), "candidates=1 ")
+        refused(lambda: small("mrf", cliques=np.array(1)).fit(X), "cliques holds 1:")
+        assert small("pairwise", l2=np.array(0.5)).fit(X).l2 == 0.5
+
     def test_narrow_numbers_and_fractions_count_as_what_they_are(self):
         plain = gb.RestrictedBoltzmannMachine(n_components=2, max_iter=100, l2=0.5, random_state=0).fit(X)
         odd = gb.RestrictedBoltzmannMachine(
@@ -107,6 +133,19 @@ class TestQuestions:
     def test_a_method_that_is_none(self, method):
         machine = gb.BoltzmannMachine().fit(X)
         refused(lambda: machine.expect(method=method), "method=", "must be the name of a method")
+
+    def test_what_answers_no_comparison_names_nothing(self):
+        machine = gb.BoltzmannMachine().fit(X)
+        refused(lambda: machine.most_probable(method=pd.NA), "method=<NA>")
+        refused(lambda: machine.predict(X, columns=pd.NA), "columns=<NA>")
+
+    def test_labels_beyond_the_whole_numbers_of_the_machine(self):
+        rows = np.where(X > 0, 1e300, 0.0)
+        np.testing.assert_array_equal(small("dbm").fit(rows).impute(rows), rows)
+
+    def test_expectations_next_to_temperature_zero(self):
+        machine = small("rbm", temperature=1e-8).fit(X)
+        assert np.isfinite(machine.expect(n_samples=200).mean).all()
 
     def test_holes_of_gaussian_units(self):
         rows = table("gaussian")

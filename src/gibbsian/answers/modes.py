@@ -124,7 +124,7 @@ class Search:
     restarts: int | None = None
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
+        if not isinstance(self.method, str) or self.method not in METHODS:
             known = f"use one of {', '.join(METHODS)}"
             raise ArgumentError("is not known", known, argument="method", value=self.method)
 

@@ -147,7 +147,7 @@ def left_to_cpu(reason: str) -> None:
 
 def resolved(name: Any, precision: str = "auto") -> Device | None:
     """Return the device of a name; refuse in one sentence what is not there."""
-    if name == "cpu":
+    if isinstance(name, str) and name == "cpu":
         return None
     kind, _, number = name.partition(":") if isinstance(name, str) else ("", "", "")
     known = kind in ("cuda", "torch", "auto") and (not number or (kind == "cuda" and number.isdigit()))

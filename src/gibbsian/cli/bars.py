@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gibbsian.cli.guard import printable
 from gibbsian.progress import reporting
 
 
@@ -30,30 +31,39 @@ def watched() -> Iterator[None]:
 
 
 class Bars:
-    """Bars on stderr that appear with the first report and go when all that was reported is done."""
+    """The one display of progress, on stderr: bars appear with the first report and go when all of it is done."""
 
     def __init__(self) -> None:
         self.shown: Any = None
         self.tasks: dict[str, Any] = {}
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
-        """Move the bar of a kind of work."""
+        """Move the bar of a kind of work by what it reports."""
         if total is not None and done >= total:
             self._finish(what)
-            return
+        else:
+            self.move(what, done, total, f"{done}/{'?' if total is None else total}")
+
+    def move(self, what: str, done: float, total: float | None, said: str) -> None:
+        """Move the bar of a kind of work, and write beside it what there is to say; it stays until it is stopped."""
         if self.shown is None:
             self._start()
         if what not in self.tasks:
-            self.tasks[what] = self.shown.add_task(what, total=total)
-        self.shown.update(self.tasks[what], completed=done, total=total)
+            self.tasks[what] = self.shown.add_task(printable(what), total=total, said="")
+        self.shown.update(self.tasks[what], completed=done, total=total, said=printable(said))
 
     def _start(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        console = Console(stderr=True)  # results go where they are sent
-        self.shown = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+        words, said = (TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[said]"))
+        # what is printed meanwhile stands above the bars, but is not led to the terminal on its way to a file or a pipe
+        self.shown = Progress(
+            *(words, BarColumn(), said, TimeElapsedColumn()),
+            console=Console(stderr=True),
+            transient=True,
+            redirect_stdout=sys.stdout.isatty(),
+        )
         self.shown.start()
 
     def _finish(self, what: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
 
+from gibbsian.cli.bars import Bars
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.run import Run
 
@@ -14,22 +14,11 @@ class Bar(Callback):
     """A bar on stderr while a fit runs: step, what is known of it, the time of a step."""
 
     def __init__(self, label: str):
-        self.label = label
+        self.label, self.bars = label, Bars()
 
     def on_start(self, run: Run) -> None:
         """Show the bar."""
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[said]}"),
-            TimeElapsedColumn(),
-        )
-        self.bar: Any = Progress(*columns, console=Console(stderr=True), transient=True)
-        self.task = self.bar.add_task(self.label, total=1.0, said="starting")
-        self.bar.start()
+        self.bars.move(self.label, 0.0, 1.0, "starting")
         self.share, self.first_norm = 0.0, math.nan
         self.began, self.steps_before = time.perf_counter(), run.n_steps
 
@@ -39,11 +28,11 @@ class Bar(Callback):
         pace = (time.perf_counter() - self.began) / (run.n_steps - self.steps_before)
         said = "  ".join([f"step {run.n_steps}", *(f"{name} {x:.4g}" for name, x in run.info.figures().items())])
         self.share = max(self.share, run.n_steps / run.max_iter, self._decades(run.info.gradient_norm, run.tol))
-        self.bar.update(self.task, completed=self.share, said=f"{said}  {pace:.2g} s/step")
+        self.bars.move(self.label, self.share, 1.0, f"{said}  {pace:.2g} s/step")
 
     def on_end(self, run: Run) -> None:
         """Take it away."""
-        self.bar.stop()
+        self.bars.stop()
 
     def _decades(self, norm: float, tol: float) -> float:
         """Return the share of the decades between the first gradient and the tolerance that lie behind."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gibbsian.cli import options
+from gibbsian.cli.bars import Bars, is_watched
 from gibbsian.cli.guard import INTERRUPTED, Command, say, tell
 from gibbsian.cli.output import print_json, print_table
 from gibbsian.errors import ArgumentError, StorageError
@@ -113,49 +113,31 @@ def _run(
     from gibbsian.papers.runner import count_trials, run_many
 
     n_done: dict[str, tuple[int, int]] = {}
-    with _client(cluster) as client, _progress(show) as move:
+    bars = Bars()
 
-        def progress(name: str, done: int, total: int) -> None:
-            n_done[name] = done, total
-            move(name, *map(sum, zip(*n_done.values(), strict=True)))
+    def progress(name: str, done: int, total: int) -> None:
+        n_done[name] = done, total
+        if show and is_watched():
+            bars("trials", *map(sum, zip(*n_done.values(), strict=True)))
 
-        try:
+    try:
+        with _client(cluster) as client:
             for name, results in run_many(names, trials, seed, out, workers, progress, client):
                 report = Report.of(name, results, trials)
                 yield report, report.write(out)
-        except KeyboardInterrupt:
-            kept, wanted = count_trials(names, trials, seed, out)
-            say(f"interrupted: {kept} of {wanted} trials are kept in {out}, and the same command goes on from there")
-            raise click.exceptions.Exit(INTERRUPTED) from None
+    except KeyboardInterrupt:
+        kept, wanted = count_trials(names, trials, seed, out)
+        bars.stop()
+        say(f"interrupted: {kept} of {wanted} trials are kept in {out}, and the same command goes on from there")
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    finally:
+        bars.stop()
 
 
 def _client(cluster: str | None) -> AbstractContextManager[Any]:
     from gibbsian.cluster.connection import connected
 
     return nullcontext() if cluster is None else connected(cluster)
-
-
-@contextmanager
-def _progress(show: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """Show one bar over all trials on stderr; gives what moves it."""
-    if not (show and sys.stderr.isatty()):
-        yield lambda name, done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("trials"),
-        TimeElapsedColumn(),
-    )
-    # Tables are printed above the bar; where they go to a file or a pipe they must not be led to the terminal.
-    redirected = sys.stdout.isatty()
-    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=redirected) as bar:
-        task = bar.add_task("starting", total=None)
-        yield lambda name, done, total: bar.update(task, description=name, completed=done, total=total)
 
 
 def _write_page(reports: list[Report], out: Path) -> Path:

@@ -580,8 +580,8 @@ class Dataset:
         return np.array(found, dtype=np.int64)
 
     def _place(self, column: Any) -> int | None:
-        if column in self.names:
-            return self.names.index(column)
+        if isinstance(column, str):  # what is no label may not even compare with one
+            return self.names.index(column) if column in self.names else None
         whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
         return int(column) if whole and 0 <= column < self.n_variables else None
 

@@ -131,7 +131,8 @@ def encode(table: Table, coding: Any = "auto", declared_by: str | None = None) -
 
 def _written_out(table: Table, coding: Any) -> Table:
     """A sparse table with its zeros, for visible units and for models that were fitted."""
-    wanted = isinstance(coding, Units | Shares | Coding | CategoryCoding) or coding == "auto-visible"
+    visible = isinstance(coding, str) and coding == "auto-visible"
+    wanted = visible or isinstance(coding, Units | Shares | Coding | CategoryCoding)
     if not wanted:
         raise DataError("Sparse data is not supported", "pass a dense array, for example X.toarray()")
     return densified(table)

@@ -20,6 +20,7 @@ from gibbsian.errors import (
 
 # Names listed in a message before it counts the rest.
 LISTED = 3
+TO_DROP = 20  # where they are to be dropped
 # A value is rare when fewer rows than this show it (a bias learned from two rows has a standard error of 0.7) ...
 RARE_ROWS = 3
 # ... and they are a smaller share than this: in a table of twenty rows two are no sign of anything.
@@ -115,7 +116,7 @@ class Findings:
         """Raise when nothing holds the biases of constant columns, and warn of the others."""
         if unbounded and self.l2 == 0:
             raise ConstantColumnError(
-                f"{columns_have(unbounded, limit=len(unbounded))} one value only, so no finite bias is the most likely",
+                f"{columns_have(unbounded, limit=TO_DROP)} one value only, so no finite bias is the most likely",
                 f"drop {them(unbounded)}{remedy} or add a penalty by `l2='auto'`",
             )
         if self.constant:

@@ -14,8 +14,10 @@ LEAST_SHARE = 1e-10
 
 def column_units(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
     """Return means and standard deviations of the present cells of each column; refuse a column that never varies."""
-    Findings(data, 0.0, 0.0).check_rows()
+    found = Findings(data, 0.0, 0.0)
+    found.check_rows()
     cells = data.weights[:, None] * (np.ones(data.states.shape) if data.missing is None else ~data.missing)
+    found.check_observed(cells.sum(axis=0))
     shares = cells / cells.sum(axis=0)
     centre = (shares * data.states).sum(axis=0)
     apart = np.where(cells > 0, data.states - centre, 0.0)

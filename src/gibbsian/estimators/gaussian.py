@@ -71,9 +71,13 @@ class GaussianMachine(NumberTables, Estimator):
 
     auto_learner = "mle"
 
+    @property
+    def _is_smooth(self) -> bool:
+        return isinstance(self._asked, str) and self._asked in SMOOTH
+
     def _start(self, data: Dataset, rng: np.random.Generator) -> GaussianModel:
         model = GaussianModel.apart(as_graph(self.graph, data.names), *column_units(data))
-        plain = self._asked in SMOOTH and not (self.l1 or self._l2 or data.has_missing)
+        plain = self._is_smooth and not (self.l1 or self._l2 or data.has_missing)
         if not plain or not model.graph.is_complete:
             return model
         moments = model.moments(data)
@@ -81,7 +85,7 @@ class GaussianMachine(NumberTables, Estimator):
         return model.with_precision(np.linalg.inv(moments.covariance), moments)
 
     def _learner(self, model: GaussianModel, data: Dataset) -> Learner:
-        smooth = self._asked in SMOOTH and not self.l1
+        smooth = self._is_smooth and not self.l1
         how: dict[str, Any] = {"optimizer": "newton"} if smooth and model.theta.size <= MOST_FOR_NEWTON else {}
         learner = as_learner(self._asked, l1=self.l1, l2=self._l2, **how)
         if not learner.takes_numbers:

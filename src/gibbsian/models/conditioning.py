@@ -42,7 +42,10 @@ class DiagonalMetric:
 
 def diagonal_metric(curvatures: np.ndarray, ridges: np.ndarray) -> DiagonalMetric:
     """Return the metric of these curvatures, none of them too small, and of a ridge."""
-    return DiagonalMetric(np.maximum(curvatures, _LIGHTEST * curvatures.max(initial=0.0)) + ridges)
+    least = (
+        _LIGHTEST * curvatures.max(initial=0.0) or 1.0
+    )  # where all columns are constant there is no curvature at all
+    return DiagonalMetric(np.maximum(curvatures, least) + ridges)
 
 
 def product_curvatures(

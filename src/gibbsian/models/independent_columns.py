@@ -16,7 +16,7 @@ from gibbsian.domain import AnyDomain
 from gibbsian.models.base import MODELS
 from gibbsian.models.class_shares import ClassSums, class_weights, is_empty, log_weights
 from gibbsian.models.directions import of_shares
-from gibbsian.models.file_parts import Tensor
+from gibbsian.models.file_parts import Tensor, refuse
 from gibbsian.models.interactions import Interactions, of_classes
 from gibbsian.models.mixture import ExponentialMixture
 
@@ -71,7 +71,10 @@ class IndependentColumnsMixture(ExponentialMixture):
     @classmethod
     def from_parts(cls, structure: dict[str, Any], arrays: dict[str, Any], domain: Any) -> Self:
         """Put the mixture together again from `to_parts`."""
-        return cls(**structure, **arrays, domain=domain)
+        model = cls(**structure, **arrays, domain=domain)
+        if model.starts[-1] != model.probabilities.shape[1]:
+            refuse("coding", f"has {model.starts[-1]} values, but the model {model.probabilities.shape[1]}")
+        return model
 
     @property
     def n_variables(self) -> int:

@@ -14,7 +14,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, Table
-from gibbsian.models.file_parts import MOST, SIZE, TEXT, TRUTH, Listed, Plain, reals, wholes
+from gibbsian.models.file_parts import MOST, SIZE, TEXT, TRUTH, Listed, Plain, reals, refuse, wholes
 from gibbsian.models.parameters import check_temperature, checked_theta
 from gibbsian.models.potentials import Potential, Structure
 from gibbsian.models.scopes import Scopes
@@ -139,6 +139,8 @@ class PotentialField(ExponentialFamily):
     @classmethod
     def from_parts(cls, header: dict[str, Any], tensors: dict[str, np.ndarray], domain: Any) -> Self:
         """Put a model together again; `domain` is that of the columns."""
+        if isinstance(domain, Continuum) != issubclass(cls, ContinuousField):
+            refuse("kind", "is of other values than the coding")
         structure = Structure.from_parts(header, tensors, domain, header["n_variables"])
         return cls(structure, tensors["theta"], header["temperature"])
 

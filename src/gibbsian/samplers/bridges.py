@@ -67,7 +67,7 @@ def bennett(there: np.ndarray, back: np.ndarray) -> float:
         low -= high - low
     while imbalance(high) > 0:
         high += high - low
-    return float(brentq(imbalance, low, high, xtol=1e-12))
+    return float(brentq(imbalance, low, high, xtol=1e-12, maxiter=1000))  # near temperature 0 it is a step
 
 
 @dataclass(frozen=True)

@@ -33,23 +33,53 @@ pid = os.fork()
 if pid == 0:
     os._exit(0 if work(1) == expected[1] else 3)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-with multiprocessing.get_context("fork").Pool(2) as pool:
+from concurrent.futures import ProcessPoolExecutor
+from joblib import Parallel, delayed
+
+fork = multiprocessing.get_context("fork")
+with fork.Pool(2) as pool:
     assert pool.map(work, [1, 2]) == expected[1:]
+with ProcessPoolExecutor(1, fork) as pool:
+    assert list(pool.map(work, [1])) == expected[1:2]
+assert Parallel(2, backend="multiprocessing")(delayed(work)(seed) for seed in (1, 2)) == expected[1:]
 """,
     "spawn": """
 with multiprocessing.get_context("spawn").Pool(1) as pool:
     assert pool.map(work, [1]) == expected[1:2]
 """,
-    "threads": """
+    "forkserver": """
+with multiprocessing.get_context("forkserver").Pool(1) as pool:
+    assert pool.map(work, [1]) == expected[1:2]
+""",
+    "loky": """
+from joblib import Parallel, delayed
+
+assert Parallel(2, backend="loky")(delayed(work)(seed) for seed in (1, 2)) == expected[1:]
+""",
+    "threads, an event loop, a shared machine, a daemon": """
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_info
+
+async def in_a_loop():
+    return await asyncio.gather(*(asyncio.to_thread(work, seed) for seed in (1, 2)))
 
 before = [library["num_threads"] for library in threadpool_info()]
 with ThreadPoolExecutor(2) as pool:
     assert list(pool.map(work, [1, 2, 1, 2])) == 2 * expected[1:]
 assert Parallel(2, backend="threading")(delayed(work)(seed) for seed in (1, 2)) == expected[1:]
+assert asyncio.run(in_a_loop()) == expected[1:]
+rows = np.random.default_rng(3).choice([-1, 1], size=(300, 6))
+machine = gb.BoltzmannMachine(l2=0.1, random_state=0).fit(rows)
+asked = machine.score_samples, machine.impute, machine.unusual, lambda rows: machine.sample(20, random_state=1)
+alone = [str(ask(rows)) for ask in asked]
+with ThreadPoolExecutor(4) as pool:
+    assert list(pool.map(lambda ask: str(ask(rows)), 5 * asked)) == 5 * alone
 assert [library["num_threads"] for library in threadpool_info()] == before
+Thread(target=lambda: [work(seed) for seed in range(10**6)], daemon=True).start()
+assert work(1) == expected[1]
 """,
 }
 

@@ -2,6 +2,7 @@
 
 import ast
 import csv
+import io
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,9 @@ from click.testing import CliRunner
 
 import gibbsian.cli
 from cli_runner import printed, run
+from gibbsian.cli.bars import Bars
 from gibbsian.cli.main import app
+from gibbsian.cli.output import print_table
 
 STEERING = "\x1b[31mred\x07\u202e"
 FORMULAS = ["=1+1", "+x", "-x", "@x"]
@@ -51,6 +54,40 @@ def test_nothing_in_a_name_steers_the_terminal(hostile, command):
     for text in (result.stdout, result.stderr):
         assert not any(character in text for character in STEERING if not character.isprintable())
     assert "\\x1b[31m" in result.stdout + result.stderr or command[0] == "compare"
+
+
+def _on_a_terminal(monkeypatch, name) -> io.StringIO:
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(f"sys.{name}", screen := Terminal())
+    return screen
+
+
+def test_tables_and_bars_on_a_terminal_are_steered_by_rich_alone(monkeypatch):
+    hostile, escaped = f"[bold]{STEERING}[/bold]", "[bold]\\x1b[31mred\\x07\\u202e[/bold]"
+    table = _on_a_terminal(monkeypatch, "stdout")
+    print_table(hostile, [hostile, "b"], [[hostile, 1.0], [(hostile, 2), None]])
+    assert table.getvalue().count(escaped) == 4
+    screen = _on_a_terminal(monkeypatch, "stderr")
+    bars = Bars()
+    bars.move(hostile, 1, 2, f"said {hostile}")
+    bars.stop()
+    assert escaped in screen.getvalue()
+    assert f"said {escaped}" in screen.getvalue()
+    for text in (table.getvalue(), screen.getvalue()):
+        assert not any(part in text for part in ("\x1b[31mred", "\x07", "\u202e"))
+
+
+def test_there_is_one_display_of_progress():
+    """Others would have to be escaped again."""
+    users = {
+        path.name for path in Path(gibbsian.cli.__file__).parent.glob("*.py") if "rich.progress" in path.read_text()
+    }
+    assert users == {"bars.py"}
 
 
 def test_only_two_functions_print():

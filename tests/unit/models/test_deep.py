@@ -162,3 +162,13 @@ def test_a_start_has_the_means_of_the_data_at_any_temperature(rng):
     means = np.array([0.2, 0.5, 0.9])
     start = model.started(means, rng, scale=0.0)
     np.testing.assert_allclose(1.0 / (1.0 + np.exp(-start.biases[0] / 1.7)), means, rtol=1e-12)
+
+
+def test_penalties_of_a_belief_network_are_on_its_weights_alone():
+    """Two directed pairs of 3 x 2 and 2 x 4, up and down, and a restricted machine of 4 x 2 at the top."""
+    layers = BinaryLayer(3), BinaryLayer(2), BinaryLayer(4), BinaryLayer(2)
+    network = BeliefNetwork.zeros(layers)
+    pairs, top = network.split(network.penalised)
+    assert network.penalised.sum() == 2 * (3 * 2 + 2 * 4) + 4 * 2
+    assert all(pair.downward_weights.all() and pair.upward_weights.all() for pair in pairs)
+    assert not top[: 4 + 2].any()

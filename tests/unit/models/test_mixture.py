@@ -205,3 +205,10 @@ def test_shares_of_rows_that_no_class_explains():
     np.testing.assert_array_equal(posterior(scores), [[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]])
     assert log_joint(np.zeros((1, 1)), np.zeros((2, 1)), np.log([0.5, 0.5])).shape == (1, 2)
     assert logsumexp(np.log(WEIGHTS)) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("variance", ["free", "tied"])
+def test_parameters_of_spherical_gaussians_are_counted_as_they_can_move(rng, variance):
+    model = gb.GaussianMixture(2, variance=variance, random_state=0).fit(rng.normal(size=(60, 3))).model_
+    expected = 2 * 3 + {"free": 2, "tied": 1}[variance] + 1
+    assert model.n_parameters == model.free_directions().shape[1] == expected

@@ -12,10 +12,10 @@ from gibbsian.learners import LEARNERS
 from gibbsian.optimizers import Ascent
 from gibbsian.papers.experiment import EXPERIMENTS, Results
 from gibbsian.papers.yu20 import GRID, N_BETAS, SIZES, draw_by_gibbs, draw_network, errors_on, second_order
-from gibbsian.papers.yu20_figure_7 import METHODS, STEPS, draw_data, exact_solution, learn
+from gibbsian.papers.yu20_figure_7 import METHODS, N_STEPS, RATE, STEPS, draw_data, exact_solution, learn
 from gibbsian.papers.yu20_theorems import conditional_means, draw_system, variances
 from gibbsian.rng import chain_streams
-from gibbsian.samplers import Annealing, variable_path
+from gibbsian.samplers import Annealing, as_sampler, variable_path
 
 N_TRIALS = {"yu20-fig5a": 4, "yu20-fig5b": 4, "yu20-fig5c": 3, "yu20-fig7a": 2, "yu20-fig7b": 2}
 N_TRIALS |= {"yu20-theorem1": 4, "yu20-theorem2": 4, "yu20-fig5a-protocol": 1, "yu20-fig7a-protocol": 1}
@@ -121,41 +121,58 @@ def test_errors_on_takes_the_methods_asked_for():
 KINDS = {kernels.FIRST: 1, kernels.SEMI_SECOND: "s2", kernels.FOREST: "forest"}
 
 
+def learned(name, data, n_steps, **settings):
+    """Return what a learner of the library has after so many steps of YU20 Algorithm 2."""
+    learner = LEARNERS.create(name, optimizer=Ascent(learning_rate=RATE), centred=False, **settings)
+    state = learner.init(gb.PairwiseModel.zeros(GRID), data, np.random.default_rng(13))
+    for _ in range(n_steps):
+        state, _ = learner.step(state)
+    return state.progress.theta
+
+
+def compiled(kind, data, states, streams, moving, n_steps):
+    """Return the same from the kernel of the figure, with the random numbers of the library's chains."""
+    moments = gb.PairwiseModel.zeros(GRID).mean_statistics(data.states, data.weights)
+    spins, streams = np.ascontiguousarray(states.T, dtype=float), np.ascontiguousarray(streams.T)
+    graph, target = (*GRID.csr, GRID.edges), np.zeros(GRID.n_edges)
+    distances, theta = kernels.learning_curve(
+        kind, moments, spins, streams, moving, RATE, n_steps, 10, 1, graph, target
+    )
+    assert distances[-1] == pytest.approx(np.abs(theta[GRID.n_nodes :]).mean())
+    return theta
+
+
 @pytest.mark.parametrize("copies", [0, 3])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"region-{KINDS[kind]}")
 def test_compiled_learning_takes_the_path_of_the_library(kind, copies):
-    """YU20 Algorithm 2 by the learners, chain by chain with the same random numbers."""
-    data = draw_data("grid", np.random.default_rng(12))
-    settings = {"optimizer": Ascent(learning_rate=0.02), "centred": False, "region": KINDS[kind]}
-    if copies:
-        learner = LEARNERS.create("smci-pcd", copies=copies, average=False, **settings)
-    else:
-        learner = LEARNERS.create("smci", **settings)
-    start = gb.PairwiseModel.zeros(GRID)
-    state = learner.init(start, data, np.random.default_rng(13))
-    for _ in range(20):
-        state, _ = learner.step(state)
+    """YU20 Algorithm 2 by the learners, chain by chain, for all steps of the figure (forests, which are slow: 200)."""
+    data, n_steps = draw_data("grid", np.random.default_rng(12)), 200 if kind == kernels.FOREST else N_STEPS
+    how = ("smci-pcd", {"copies": copies, "average": False}) if copies else ("smci", {})
+    theta = learned(how[0], data, n_steps, region=KINDS[kind], **how[1])
     rows, _ = spread_over_rows(data, max(copies, 1) * data.n_rows)
-    streams = np.ascontiguousarray(chain_streams(np.random.default_rng(13), len(rows)).T)
-    spins = np.ascontiguousarray(rows.T, dtype=float)
-    moments = start.mean_statistics(data.states, data.weights)
-    graph, target = (*GRID.csr, GRID.edges), np.zeros(GRID.n_edges)
-    distances, theta = kernels.learning_curve(kind, moments, spins, streams, copies > 0, 0.02, 20, 10, 1, graph, target)
-    np.testing.assert_allclose(theta, state.progress.theta, atol=1e-12)
-    assert distances[-1] == pytest.approx(np.abs(theta[GRID.n_nodes :]).mean())
+    streams = chain_streams(np.random.default_rng(13), len(rows))
+    np.testing.assert_allclose(compiled(kind, data, rows, streams, copies > 0, n_steps), theta, atol=1e-12)
 
 
 def test_compiled_persistent_chains_are_those_of_pcd():
-    """Plain PCD matches the moments of its chains: a long run wanders about the exact solution."""
+    """The library moves its chains before the first step, the figure after it."""
+    data, rng, sampler = draw_data("grid", np.random.default_rng(14)), np.random.default_rng(13), as_sampler("gibbs")
+    start = gb.PairwiseModel.zeros(GRID)
+    chains, _ = sampler.step(start, sampler.init(start, 150, rng, states=data.drawn(150, rng)), 1)
+    theta = compiled(kernels.PLAIN, data, chains.states, chains.streams, True, N_STEPS)
+    np.testing.assert_allclose(theta, learned("pcd", data, N_STEPS, n_chains=150, average=False), atol=1e-12)
+
+
+def test_curves_begin_at_zero_and_their_distance_is_to_the_exact_solution():
     data = draw_data("grid", np.random.default_rng(14))
     best = exact_solution(data)
-    errors = learn("pcd e=10", data, best, np.random.default_rng(15))
+    errors = learn("pcd e=1", data, best, np.random.default_rng(15))
     assert errors[0] == pytest.approx(np.abs(best).mean())
-    assert errors[-20:].mean() == pytest.approx(0.0036, rel=0.4)
+    assert errors[-20:].mean() < 0.1 * errors[0]
 
 
 def test_figure_7_agrees_with_an_independent_implementation():
-    """Errors at t = 2000, matched and mismatched; single trials scatter, so the bands are wide."""
+    """Errors at t = 2000, matched and mismatched: two trials scatter by 15%, the mean of all ratios by 5%."""
     published = {
         "1-smci e=1": (0.00129, 0.00154),
         "1-smci e=5": (0.00058, 0.00073),
@@ -165,10 +182,13 @@ def test_figure_7_agrees_with_an_independent_implementation():
         "pcd e=1": (0.0115, 0.0115),
         "pcd e=5": (0.0053, 0.0053),
     }
-    for name, errors in published.items():
-        for figure, error in zip(("yu20-fig7a", "yu20-fig7b"), errors, strict=True):
-            late = results_of(figure)[name][:, -20:].mean()
-            assert 0.4 * error < late < 2.5 * error, (figure, name)
+    ratios = {
+        (figure, name): results_of(figure)[name][:, -20:].mean() / error
+        for name, errors in published.items()
+        for figure, error in zip(("yu20-fig7a", "yu20-fig7b"), errors, strict=True)
+    }
+    assert all(0.65 < ratio < 1.5 for ratio in ratios.values()), ratios
+    assert np.exp(np.mean(np.log(list(ratios.values())))) == pytest.approx(1.0, abs=0.15)
 
 
 def test_an_infinite_maximum_leaves_a_trial_without_values():

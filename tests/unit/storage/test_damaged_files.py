@@ -37,8 +37,12 @@ def test_every_flipped_bit_of_an_array_is_noticed(tmp_path):
 @pytest.fixture
 def parts(tmp_path):
     """The header and the arrays of a pairwise machine's file."""
+    return parts_of_file(tmp_path, "pairwise")
+
+
+def parts_of_file(tmp_path, name):
     path = tmp_path / "whole.gibbs"
-    small("pairwise").fit(table("pairwise")).save(path)
+    small(name).fit(table(name)).save(path)
     with safe_open(str(path), "numpy") as file:
         header = json.loads(file.metadata()["gibbsian"])
         return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -49,6 +53,15 @@ def refused(tmp_path, header, tensors, match, error=FileFormatError):
     path.write_bytes(written(header, tensors))
     with pytest.raises(error, match=match):
         gb.load(path)
+
+
+def test_codings_with_other_values_than_the_model(tmp_path):
+    """Found by `make fuzz` (files, seed 32)."""
+    header, tensors = parts_of_file(tmp_path, "machine-mixture")
+    header["coding"]["labels"][0].pop()
+    refused(tmp_path, header, tensors, "coding has 11 values, but the model 12")
+    header, tensors = parts_of_file(tmp_path, "mrf")
+    refused(tmp_path, header | {"kind": "continuous-field"}, tensors, "kind is of other values than the coding")
 
 
 EDGES = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
