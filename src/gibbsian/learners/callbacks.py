@@ -7,7 +7,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.run import Run, StopRun
@@ -138,6 +141,53 @@ class Monitor(Callback):
         """Take the figures of the model as it stands."""
         for name, value in self.figures(run).items():
             run.history.setdefault(name, []).append(float(value))
+
+
+class KeepTrajectory(Callback):
+    """Keep models that a fit passes, about evenly apart in their parameters.
+
+    `gibbsian.samplers.trajectory_path` goes along them, and ``log_partition(method="trajectory")`` of an estimator.
+
+    Parameters
+    ----------
+    most : int, default 24
+        The most models; when there are more, those too near to the one before are dropped.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> votes = gb.datasets.load_house_votes().complete_rows()
+    >>> passed = gb.learners.callbacks.KeepTrajectory()
+    >>> bm = gb.BoltzmannMachine(learner="pcd", l2=0.01, callbacks=passed, random_state=0).fit(votes)
+    >>> 8 <= len(passed.models) <= 24
+    True
+    """
+
+    def __init__(self, most: int = 24):
+        self.most = most
+        self.models: list[Any] = []
+        self.apart = 0.0
+
+    def on_start(self, run: Run) -> None:
+        """Begin anew."""
+        self.models, self.apart = [run.fitted()], 0.0
+
+    def on_step(self, run: Run) -> None:
+        """Keep the model where it is far enough from the last one."""
+        self._add(run.fitted())
+        while len(self.models) > self.most:
+            self.apart = max(2.0 * self.apart, 2.0 * self._lengths().min())
+            kept, self.models = self.models, []
+            for model in kept:
+                self._add(model)
+
+    def _add(self, model: Any) -> None:
+        far = not self.models or np.linalg.norm(model.theta - self.models[-1].theta) >= self.apart
+        if far:
+            self.models.append(model.replace(model.theta.copy()))
+
+    def _lengths(self) -> np.ndarray:
+        return np.array([np.linalg.norm(b.theta - a.theta) for a, b in pairwise(self.models)])
 
 
 class EarlyStopping(Callback):
