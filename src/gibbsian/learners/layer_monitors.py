@@ -48,8 +48,7 @@ class Watched:
 
     def __call__(self, model: RestrictedModel, filled: np.ndarray) -> float:
         """Return the figure, given what stands in missing cells."""
-        shares = self.rows.data.shares[self.places]
-        shares = shares / shares.sum() if shares.any() else np.full(len(shares), 1.0 / len(shares))
+        shares = self._shares()
         if model.visible.kind == "gaussian":
             values = self._values(model, filled)
             again = model.visible_means(model.hidden_means(values))
@@ -58,6 +57,14 @@ class Watched:
         scores = sum(shown * of_units for of_units, shown in found)
         weights = self.shown @ shares
         return model.visible.n_units * float(shares @ scores) / float(weights.sum() or 1.0)
+
+    def log_weight(self, model: RestrictedModel, filled: np.ndarray) -> float:
+        """Return the mean of ``log P + log Z`` of the rows, with what stands in missing cells."""
+        return float(self._shares() @ model.value_log_weights(self._values(model, filled)))
+
+    def _shares(self) -> np.ndarray:
+        shares = self.rows.data.shares[self.places]
+        return shares / shares.sum() if shares.any() else np.full(len(shares), 1.0 / len(shares))
 
     def _values(self, model: RestrictedModel, filled: np.ndarray) -> np.ndarray:
         return self.rows.values(model.visible, self.places, filled, np.dtype(np.float64))
