@@ -29,7 +29,6 @@ from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.objectives.base import for_model
 from gibbsian.samplers.annealing import Annealing
 from gibbsian.samplers.cooling import CHAINS, SWEEPS, cooled_states
-from gibbsian.samplers.trajectories import trajectory_path
 from gibbsian.settings import Setting, check_value
 
 # Where annealing back starts, by the name of a method.
@@ -263,13 +262,6 @@ def rows_like(data: Dataset, states: np.ndarray) -> Dataset:
     """Return complete rows as data with the columns of other data."""
     number = np.arange(len(states))
     return replace(data, states=states, weights=np.ones(number.size), missing=None, row_of=number, row_weights=None)
-
-
-def along_trajectory(
-    models: Sequence[Any], rng: np.random.Generator, n_samples: int | None = None, betas: int | None = None
-) -> LogPartitionInterval:
-    """Return log Z of the last of some models between two sides, by annealing and tempered chains along them."""
-    return log_partition_interval(trajectory_path(models), annealing=annealing_of(n_samples, betas), rng=rng)
 
 
 def annealing_of(n_samples: int | None, betas: int | None) -> Annealing:

@@ -196,24 +196,12 @@ class SpatialBlockChains(_HiddenChainsGoOn):
 
 
 class WeightedValues(NamedTuple):
-    """Chains with the logarithms of their weights, since the last choice among them.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_chains, visible.width)
-        Where they stand.
-    log_weights : ndarray of shape (n_chains,)
-        How much likelier each has become by the steps of the parameters.
-    theta : ndarray
-        The parameters that they have last seen.
-    log_start : ndarray of shape ()
-        log Z when the weights were one: the sum of what earlier choices have settled.
-    """
+    """Chains with the logarithms of their weights, since the last choice among them."""
 
     values: np.ndarray
     log_weights: np.ndarray
-    theta: np.ndarray
-    log_start: np.ndarray
+    theta: np.ndarray  # that they have last seen
+    log_start: np.ndarray  # log Z when the weights were one
 
     def at(self, model: RestrictedModel) -> WeightedValues:
         """Return the same chains with their weights under other parameters."""
@@ -231,15 +219,10 @@ class WeightedValues(NamedTuple):
         """The weights, divided by their sum."""
         return np.exp(self.log_weights - logsumexp(self.log_weights))
 
-    @property
-    def worth(self) -> float:
-        """The effective sample size as a share of the chains."""
-        return float(1.0 / np.square(self.shares).sum() / len(self.log_weights))
-
     def moved(self, model: RestrictedModel, n_steps: int, rng: np.random.Generator) -> WeightedValues:
         """Return the chains some steps later under other parameters, chosen anew where few hold the weight."""
         here = self.at(model)
-        if here.worth < LEAST_WORTH:
+        if LEAST_WORTH * len(self.values) * np.square(here.shares).sum() > 1.0:
             here = here._chosen(rng)
         return here._replace(values=_gibbs(model, model.draw_hidden(here.values, rng), n_steps, rng)[0])
 
@@ -291,17 +274,12 @@ class WeightedBlockChains:
 
     def init(self, model: RestrictedModel, data: Any, rng: np.random.Generator) -> WeightedChains:
         """Start at units with the model's biases and no weights between them."""
-        alone = model.replace(np.where(model.penalised, 0.0, model.theta).astype(model.theta.dtype))
-        values = alone.draw_visible(np.zeros((2 * self.n_chains, model.hidden.width)), rng)
-        biases = alone.visible_biases, alone.hidden_biases
-        log_start = sum(
-            float(layer.log_normaliser(np.asarray(bias[None], np.float64) / model.temperature)[0])
-            for layer, bias in zip(alone.tempered, biases, strict=True)
-        )
+        alone = np.where(model.penalised, 0.0, model.theta).astype(model.theta.dtype)
+        base = IndependentUnits(model.visible_biases / model.temperature, model.hidden_biases / model.temperature)
+        path = LayerPath(model, model, base)
+        values, log_start = path.draw_base(2 * self.n_chains, rng), np.array(path.log_base_partition)
         halves = np.array_split(values, 2)
-        return WeightedChains(
-            *(WeightedValues(half, np.zeros(len(half)), alone.theta, np.array(log_start)) for half in halves)
-        )
+        return WeightedChains(*(WeightedValues(half, np.zeros(len(half)), alone, log_start) for half in halves))
 
     def __call__(
         self, model: RestrictedModel, state: WeightedChains, values: np.ndarray, rng: np.random.Generator

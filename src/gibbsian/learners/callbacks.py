@@ -174,20 +174,18 @@ class KeepTrajectory(Callback):
 
     def on_step(self, run: Run) -> None:
         """Keep the model where it is far enough from the last one."""
-        self._add(run.fitted())
+        here = run.fitted()
+        self._keep([*self.models, here.replace(here.theta.copy())])
         while len(self.models) > self.most:
-            self.apart = max(2.0 * self.apart, 2.0 * self._lengths().min())
-            kept, self.models = self.models, []
-            for model in kept:
-                self._add(model)
+            least = min(np.linalg.norm(b.theta - a.theta) for a, b in pairwise(self.models))
+            self.apart = 2.0 * max(self.apart, float(least))
+            self._keep(self.models)
 
-    def _add(self, model: Any) -> None:
-        far = not self.models or np.linalg.norm(model.theta - self.models[-1].theta) >= self.apart
-        if far:
-            self.models.append(model.replace(model.theta.copy()))
-
-    def _lengths(self) -> np.ndarray:
-        return np.array([np.linalg.norm(b.theta - a.theta) for a, b in pairwise(self.models)])
+    def _keep(self, passed: list[Any]) -> None:
+        self.models = passed[:1]
+        for model in passed[1:]:
+            if np.linalg.norm(model.theta - self.models[-1].theta) >= self.apart:
+                self.models.append(model)
 
 
 class EarlyStopping(Callback):

@@ -15,11 +15,10 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.rng import chain_streams
 from gibbsian.samplers.base import as_sampler
-from gibbsian.samplers.independent import IndependentVariables, as_independent
-from gibbsian.samplers.layer_paths import layer_path
-from gibbsian.samplers.paths import Path, SteppedPath
+from gibbsian.samplers.independent import IndependentVariables
+from gibbsian.samplers.layer_paths import IndependentUnits, LayerPath
+from gibbsian.samplers.paths import SteppedPath
 from gibbsian.samplers.variable_paths import variable_path
 
 # Sweeps whose way back is as likely as the way there, as annealing there and back wants them.
@@ -70,11 +69,6 @@ class TrajectoryPath(SteppedPath):
     model: Any
     thetas: np.ndarray
 
-    @cached_property
-    def _direct(self) -> Path:
-        """The path of temperatures to the same model, which knows its states."""
-        return layer_path(self.model, "uniform", "hidden") if self._in_layers else variable_path(self.model, "uniform")
-
     @property
     def _in_layers(self) -> bool:
         return hasattr(self.model, "folded")
@@ -82,6 +76,15 @@ class TrajectoryPath(SteppedPath):
     @cached_property
     def _machine(self) -> Any:
         return self.model.folded() if self._in_layers else self.model
+
+    @cached_property
+    def _direct(self) -> Any:
+        """The path of temperatures from the same beginning to the same end, which knows its states."""
+        first = self.at(0.0)
+        if self._in_layers:
+            fields = first.visible_biases / first.temperature, first.hidden_biases / first.temperature
+            return LayerPath(self.model, self._machine, IndependentUnits(*fields))
+        return variable_path(self.model, IndependentVariables.of_biases(first))
 
     def at(self, place: float) -> Any:
         """Return the model at a place; beyond the end it is cooled."""
@@ -97,22 +100,13 @@ class TrajectoryPath(SteppedPath):
         return self._direct.coldest
 
     @cached_property
-    def _base(self) -> IndependentVariables:
-        return as_independent("biases", self.at(0.0))
-
-    @property
     def log_base_partition(self) -> float:
-        """log Z of the biases alone."""
-        first = self.at(0.0)
+        """log Z of the biases alone: any state has it, as its log-weight less its log-probability."""
         if self._in_layers:
-            biases = first.visible_biases, first.hidden_biases
-            fields = (each[None] / first.temperature for each in biases)
-            return sum(float(each.log_normaliser(f)[0]) for each, f in zip(first.tempered, fields, strict=True))
-        low = np.zeros((1, first.n_variables), np.int8)
-        return float(
-            first.log_weights(first.domain.from_codes(low))[0]
-            - self._base.log_probabilities[self._base.starts[:-1]].sum()
-        )
+            return self._direct.log_base_partition
+        first, base = self.at(0.0), self._direct.base
+        state = first.domain.from_codes(np.zeros((1, first.n_variables), np.int8))
+        return float(first.log_weights(state)[0] - base.log_probabilities[base.starts[:-1]].sum())
 
     def require_memory(self, n_walkers: int) -> None:
         """Raise unless so many walkers fit."""
@@ -120,10 +114,7 @@ class TrajectoryPath(SteppedPath):
 
     def draw_base(self, n_rows: int, rng: np.random.Generator) -> np.ndarray:
         """Draw states of the biases alone."""
-        if self._in_layers:
-            first = self.at(0.0)
-            return first.visible.decode(first.draw_visible(np.zeros((n_rows, first.hidden.width)), rng))
-        return self.model.domain.from_codes(self._base.draw_codes(chain_streams(rng, n_rows)))
+        return self._direct.states_of(self._direct.from_base(n_rows, rng))
 
     def enter(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return the states themselves."""
