@@ -14,7 +14,6 @@ import numpy as np
 
 from gibbsian import __version__
 from gibbsian.answers import answers_about
-from gibbsian.answers.base import annealing_of
 from gibbsian.answers.decisions import column_probabilities, decided_codes, joint_probabilities
 from gibbsian.backends.device import PRECISIONS, here, on_device
 from gibbsian.data import Dataset, OneHot, drop_empty_rows
@@ -23,7 +22,6 @@ from gibbsian.data.hidden_columns import hidden_names
 from gibbsian.data.readers import is_dask, read_table
 from gibbsian.data.table import Table
 from gibbsian.data.two_values import same_labels
-from gibbsian.diagnostics.partition import log_partition_interval
 from gibbsian.display import facts_in_html
 from gibbsian.domain import Coding
 from gibbsian.errors import (
@@ -51,7 +49,6 @@ from gibbsian.models.interactions import Interactions
 from gibbsian.registry import check_settings
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator
-from gibbsian.samplers.trajectories import trajectory_path
 from gibbsian.scikit import BaseEstimator, DensityMixin, available_if, check_is_fitted, validate_data
 from gibbsian.settings import Setting, check, check_method, check_value, choice, declared, free, number, whole
 from gibbsian.storage import StoredModel, write_model
@@ -805,6 +802,10 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
                     raise TooExpensiveError(error.reason, error.also("bracket log Z by `method='ais'`")) from None
         ask = self._ask("log_partition_interval")
         if method == "trajectory":
+            from gibbsian.answers.base import annealing_of
+            from gibbsian.diagnostics.partition import log_partition_interval
+            from gibbsian.samplers.trajectories import trajectory_path
+
             path = trajectory_path([*self._passed(), self.model_])
             return log_partition_interval(path, annealing=annealing_of(n_samples, betas), rng=self._rng())
         return ask(self._rng(), n_samples, betas, method="ais" if method == "ais" else "auto")
