@@ -748,6 +748,13 @@ QUESTIONS = [
         but=("method",),
     ),
     Row(
+        "a fit that kept nothing of its way",
+        lambda **how: fit(l2=0.1, **how).log_partition("trajectory", 20, 20),
+        {},
+        ({"callbacks": gb.learners.callbacks.KeepTrajectory()},),
+        "`callbacks=KeepTrajectory()`",
+    ),
+    Row(
         "a Gaussian has no probabilities",
         ask,
         {"question": "query", "kind": "gaussian", "query": "P(a)"},

@@ -105,11 +105,12 @@ def test_resumed_fit_has_the_bits_of_an_uninterrupted_one(name, rng, tmp_path):
     limits = {"tol": 1e-9, "max_iter": 40}
     whole = run(learner, start, data, np.random.default_rng(3), **limits)
     path = tmp_path / "fit.checkpoint"
-    assert len(whole.trace) > 4
-    few = {**limits, "max_iter": 4}
+    n_steps = min(4, len(whole.trace) - 1)
+    assert n_steps >= 2
+    few = {**limits, "max_iter": n_steps}
     run(learner, start, data, np.random.default_rng(3), **few, callbacks=[Checkpoint(path, every=2)])
     rest = run(learner, start, data, np.random.default_rng(3), **limits, callbacks=[Checkpoint(path, resume=True)])
-    assert rest.provenance["resumed_at_step"] == 4
+    assert rest.provenance["resumed_at_step"] == n_steps
     assert np.array_equal(rest.model.theta, whole.model.theta)
     assert len(rest.trace) == len(whole.trace)
     assert np.array_equal(rest.trace.column("gradient_norm"), whole.trace.column("gradient_norm"))

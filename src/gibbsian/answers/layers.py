@@ -18,6 +18,7 @@ from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_i
 from gibbsian.domain import Categories
 from gibbsian.errors import ArgumentError, MissingValuesError, TooExpensiveError
 from gibbsian.expectations import Estimate
+from gibbsian.expectations.chains import never_blind
 from gibbsian.expectations.deep_mean_field import DeepMeanField
 from gibbsian.expectations.layers import expected_layers, mean_field_bounds, mean_field_posterior, recognition_bounds
 from gibbsian.inference import exact, is_affordable
@@ -27,6 +28,7 @@ from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.inference.log_tables import digits
 from gibbsian.models.joined_layer import joined
 from gibbsian.models.layers import CategoricalLayer, Layer
+from gibbsian.models.restricted import RestrictedModel
 from gibbsian.models.tables import MarkovRandomField
 from gibbsian.samplers import BlockGibbs, draw_layers, layer_path
 from gibbsian.samplers.cooling import cooled_states
@@ -334,6 +336,7 @@ class LayerAnswers(Answers):
             own = (machine.mean_statistics(rows, machine.hidden_means(rows)) for rows in groups)
             squares = sum(np.square(each) for each in own) / len(groups)
         stderr = np.sqrt(np.maximum(squares - np.square(mean), 0.0) / (len(groups) - 1))
+        stderr = never_blind(stderr, _spreads(machine), len(v))
         return Estimate(self.model.unfold(mean), self.model.unfold(stderr))
 
 
@@ -536,6 +539,17 @@ class NetworkAnswers(DeepAnswers):
 def _columns_of(layer: Layer) -> list[slice]:
     """The columns of values of each unit."""
     return spans(feature.shape[1] for feature in layer.features)
+
+
+def _spreads(machine: RestrictedModel) -> np.ndarray:
+    """By how much each statistic can vary at most; zero for those of real numbers, of which no two draws are equal."""
+    ends = []
+    for side in machine.layers:
+        values: list[np.ndarray] = []
+        for layer in getattr(side, "parts", (side,)):
+            values += [np.zeros((1, layer.width))] if layer.kind == "gaussian" else layer.features
+        ends.append([np.concatenate([end(each, axis=0) for each in values])[None] for end in (np.min, np.max)])
+    return np.ptp([machine.mean_statistics(v, h) for v in ends[0] for h in ends[1]], axis=0)
 
 
 def asked_exactly(exactly: Any, n_samples: int | None, betas: int | None) -> bool | None:

@@ -768,11 +768,13 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        method : {"auto", "exact", "ais"}, default="auto"
+        method : {"auto", "exact", "ais", "trajectory"}, default="auto"
             ``"auto"`` goes beyond the reach of exact sums by two methods that are to agree: annealed importance
             sampling there and back, and tempered chains with Bennett's ratio between neighbouring temperatures. Where
             they do not, all runs once more and longer; then a `MixingWarning` says it, and the interval has both.
-            ``"ais"`` is the annealing alone, back from Gibbs chains.
+            ``"ais"`` is the annealing alone, back from Gibbs chains. ``"trajectory"`` is the same two methods along the
+            models that the fit has passed, where it was given ``callbacks=KeepTrajectory()``: a check that owes nothing
+            to temperatures, and for machines that were learned in small steps.
         n_samples, betas : int, default=None
             Walkers and temperatures of the annealing; by default its own numbers.
 
@@ -785,8 +787,8 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
         """
         answers, asked = self._answers, n_samples is not None or betas is not None
         check_method(method)
-        if method not in ("auto", "exact", "ais"):
-            raise ArgumentError("is not known", "use one of auto, exact, ais", argument="method", value=method)
+        if method not in (known := ("auto", "exact", "ais", "trajectory")):
+            raise ArgumentError("is not known", f"use one of {', '.join(known)}", argument="method", value=method)
         if n_samples is not None:
             n_samples = check_value("n_samples", n_samples, Setting("Walkers.", "whole", low=2))
         if method == "exact" and asked:
@@ -798,8 +800,23 @@ class Estimator(ChoosesPenalty, Reported, Asking, DensityMixin, BaseEstimator):
             except TooExpensiveError as error:
                 if method == "exact":
                     raise TooExpensiveError(error.reason, error.also("bracket log Z by `method='ais'`")) from None
-        asked_for = "ais" if method == "ais" else "auto"
-        return self._ask("log_partition_interval")(self._rng(), n_samples, betas, method=asked_for)
+        ask = self._ask("log_partition_interval")
+        if method == "trajectory":
+            from gibbsian.answers.base import annealing_of
+            from gibbsian.diagnostics.partition import log_partition_interval
+            from gibbsian.samplers.trajectories import trajectory_path
+
+            path = trajectory_path([*self._passed(), self.model_])
+            return log_partition_interval(path, annealing=annealing_of(n_samples, betas), rng=self._rng())
+        return ask(self._rng(), n_samples, betas, method="ais" if method == "ais" else "auto")
+
+    def _passed(self) -> list[Any]:
+        """Return the models that the fit has passed, where a callback has kept them."""
+        kept = [one.models for one in as_callbacks(self.callbacks) if getattr(one, "models", None)]
+        if not kept:
+            remedy = "fit with `callbacks=KeepTrajectory()` of gibbsian.learners.callbacks"
+            raise ArgumentError("the fit kept no models on its way", remedy, argument="method", value="trajectory")
+        return kept[-1]
 
     # -- the distribution ---------------------------------------------------------------------------------------------
     @on_own_device

@@ -7,6 +7,7 @@ from gibbsian.expectations.block_chains import (
     RestartedBlockChains as RestartedBlockChains,
     SpatialBlockChains as SpatialBlockChains,
     TemperedBlockChains as TemperedBlockChains,
+    WeightedBlockChains as WeightedBlockChains,
 )
 from gibbsian.expectations.chains import (
     MonteCarlo as MonteCarlo,

@@ -9,7 +9,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import MixingWarning, notify
 from gibbsian.expectations.base import EXPECTATIONS, Estimate
-from gibbsian.expectations.chains import never_zero
+from gibbsian.expectations.chains import never_blind
 from gibbsian.expectations.samples import correction_for_mean
 from gibbsian.models.base import Model
 from gibbsian.samplers.annealing import AnnealedRun, Annealing
@@ -101,5 +101,5 @@ def weighted_statistics(model: Model, run: AnnealedRun) -> tuple[np.ndarray, np.
     variance = np.zeros_like(mean)
     for row, square in zip(distinct, squares, strict=True):
         variance += square * (model.mean_statistics(row[None]) - mean) ** 2
-    worth = run.effective_sample_size
-    return mean, never_zero(model, np.sqrt(variance * correction_for_mean(worth)), worth)
+    worth, (low, high) = run.effective_sample_size, model.statistic_range
+    return mean, never_blind(np.sqrt(variance * correction_for_mean(worth)), high - low, worth)

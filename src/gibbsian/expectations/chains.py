@@ -241,17 +241,18 @@ def chain_means(model: Model, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray
     """Return the mean statistics over draws of independent chains, and their standard errors."""
     means = np.array([model.mean_statistics(chain) for chain in draws])
     stderr = means.std(axis=0, ddof=1) / np.sqrt(len(means))
-    return means.mean(axis=0), never_zero(model, stderr, draws.shape[0] * draws.shape[1])
+    low, high = model.statistic_range
+    return means.mean(axis=0), never_blind(stderr, high - low, draws.shape[0] * draws.shape[1])
 
 
-def never_zero(model: Model, stderr: np.ndarray, n_draws: float) -> np.ndarray:
-    """Return standard errors, and where no draw differs what n draws cannot exclude.
+def never_blind(stderr: np.ndarray, spread: np.ndarray, n_draws: float) -> np.ndarray:
+    """Return standard errors of statistics that vary by `spread` at most, with what n draws cannot exclude.
 
     Another value with a probability of ``3 / n`` stays unseen in 5% of all runs; two standard errors reach so far.
+    Where few draws differ, their spread says too little by about as much: Agresti and Coull (1998) count two more of
+    each value.
     """
-    low, high = model.statistic_range
-    # means of equal numbers differ by rounding
-    return np.where(stderr <= 1e-12 * (high - low), 1.5 * (high - low) / n_draws, stderr)
+    return np.hypot(stderr, 1.5 * spread / n_draws)
 
 
 def judged(expectation: Any, model: Model, draws: np.ndarray) -> dict[str, float]:

@@ -39,6 +39,8 @@ class Watched:
         gaussian = model.visible.kind == "gaussian"
         self.name, self.sign = ("reconstruction_error", 1) if gaussian else ("log_pseudolikelihood", -1)
         self.places = np.random.default_rng(0).choice(rows.n_rows, n_rows, replace=False)
+        shares = rows.data.shares[self.places]
+        self.shares = shares / shares.sum() if shares.any() else np.full(n_rows, 1.0 / n_rows)
         one_unit = n_rows * n_units * model.n_hidden
         n_scored = int(np.clip(MOST_PRODUCTS // max(one_unit, 1), LEAST_UNITS, n_units))
         order = np.random.default_rng(1).random((n_rows, n_units)).argsort(axis=1)
@@ -48,8 +50,7 @@ class Watched:
 
     def __call__(self, model: RestrictedModel, filled: np.ndarray) -> float:
         """Return the figure, given what stands in missing cells."""
-        shares = self.rows.data.shares[self.places]
-        shares = shares / shares.sum() if shares.any() else np.full(len(shares), 1.0 / len(shares))
+        shares = self.shares
         if model.visible.kind == "gaussian":
             values = self._values(model, filled)
             again = model.visible_means(model.hidden_means(values))
@@ -58,6 +59,10 @@ class Watched:
         scores = sum(shown * of_units for of_units, shown in found)
         weights = self.shown @ shares
         return model.visible.n_units * float(shares @ scores) / float(weights.sum() or 1.0)
+
+    def log_weight(self, model: RestrictedModel, filled: np.ndarray) -> float:
+        """Return the mean of ``log P + log Z`` of the rows, with what stands in missing cells."""
+        return float(self.shares @ model.value_log_weights(self._values(model, filled)))
 
     def _values(self, model: RestrictedModel, filled: np.ndarray) -> np.ndarray:
         return self.rows.values(model.visible, self.places, filled, np.dtype(np.float64))

@@ -18,6 +18,9 @@ from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations import PersistentChains
 from gibbsian.expectations.clamped import CLAMPED, Expectation, present_means, shrunk_means
+from gibbsian.expectations.compiled_regions import compiled_plan
+from gibbsian.expectations.regions import Neighbourhood
+from gibbsian.expectations.samples import Samples
 from gibbsian.inference import predict_cost
 from gibbsian.inference.missing import clamped_seconds
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
@@ -39,7 +42,7 @@ from gibbsian.settings import check, declared, free, number, whole
 # Draws are trusted while, reweighted, they are worth this share of as many of equal weight.
 TRUSTED = 1 / 3
 # The first round has this many times fewer draws than would do if they were independent; rounds grow by two at most.
-FIRST_SHARE, GROWTH = 32.0, 2.0
+FIRST_SHARE, GROWTH = 8.0, 2.0
 # Chains are read in so many groups, whose means give the Monte Carlo error.
 MOST_GROUPS = 50
 # A walk on the draws of one round ends when its gradient is, in the root of the mean square, this part of its Monte
@@ -102,12 +105,24 @@ class Draws:
     states : ndarray of shape (n_groups, n_draws, n_variables)
         Draws of chains, which are independent between groups.
     groups : ndarray of shape (n_groups, n_parameters)
-        The mean statistics of each group.
+        The mean statistics of each group, by spatial Monte Carlo integration where that is quick.
+    plain : ndarray of shape (n_groups, n_parameters)
+        The same over the draws alone.
     """
 
     model: Model
     states: np.ndarray
     groups: np.ndarray
+    plain: np.ndarray
+
+    @classmethod
+    def of(cls, model: Model, states: np.ndarray) -> Draws:
+        """Take the means of groups of draws."""
+        plain = np.array([model.mean_statistics(group) for group in states])
+        plan: Any = compiled_plan(model, Neighbourhood(1))
+        if plan is None:
+            return cls(model, states, plain, plain)
+        return cls(model, states, np.array([plan.statistics(model, Samples.of(group)).mean for group in states]), plain)
 
     @property
     def flat(self) -> np.ndarray:
@@ -135,14 +150,15 @@ class Draws:
         """How many draws are worth one that is independent of the others, in the mean over the statistics."""
         low, high = self.model.statistic_range
         variance = np.maximum((high - self.mean) * (self.mean - low), 0.0).sum() / len(self.flat)
-        return float(np.square(self.stderr).sum() / variance) if variance else 1.0
+        return float(self.plain.var(axis=0, ddof=1).sum() / len(self.plain) / variance) if variance else 1.0
 
 
 class Reweighted:
     """Minus the log-likelihood per row, up to a constant, as draws of a nearby model see it (Geyer and Thompson)."""
 
     def __init__(self, draws: Draws, data: np.ndarray, smooth: SmoothPenalty):
-        self.draws, self.data, self.smooth = draws, data, smooth
+        # the better means as control variates: they move the gradient by what the draws alone are off at their origin
+        self.draws, self.data, self.smooth = draws, data - (draws.mean - draws.plain.mean(axis=0)), smooth
         self._logs = draws.model.log_weights(draws.flat)
         self._last = draws.model.theta, np.ones(len(self._logs)), 0.0
 
@@ -178,7 +194,8 @@ class MonteCarloLikelihood(WithPrior):
     they are worth a third of as many; the next round, with up to twice as many draws, starts there. A fit ends when the
     Monte Carlo error is the part `precision` of the data's own standard error and the moments agree within it. The
     answer has that error beside the one of the data: with a quarter, errors are 3% larger than those of exact
-    likelihood. `gibbsian.uncertainty.standard_errors` has both.
+    likelihood. `gibbsian.uncertainty.standard_errors` has both. Where kernels serve 1-SMCI, moments of the draws by it
+    are control variates: they move the gradient by what the draws alone are off.
 
     Chains that do not mix keep the error large, and rounds go on until ``max_iter``. With missing cells or hidden units
     a round is a step of EM: the data's statistics are expected under the model of its beginning.
@@ -224,7 +241,7 @@ class MonteCarloLikelihood(WithPrior):
             statistics = model.mean_statistics(data.states, data.weights)
         error = moment_errors(model, data)
         problem = _Problem(model, statistics, clamped, self._smooth_of(model, data), self._walk(model, data), error)
-        n_draws = self._n_draws(max(data.total_weight / self.precision**2 / FIRST_SHARE, 2.0 * model.theta.size))
+        n_draws = self._first_draws(model, data)
         starts, zeros = chains.init(model, rows, rng), np.zeros_like(model.theta)
         theta = self._begin(problem, data, starts, n_draws)
         return LearnerState(
@@ -277,7 +294,10 @@ class MonteCarloLikelihood(WithPrior):
         function = Reweighted(draws, data, problem.smooth)
         gradient = subgradient(now.theta, function(now.theta)[1], problem.walk.l1)
         norm, evaluations = float(np.abs(gradient).max(initial=0.0)), now.evaluations + 1
-        coarse, mismatch = (_ratio(size, problem.data_error) for size in (stderr, temperature * gradient))
+        coarse, mismatch = (
+            _coarse(model, stderr, problem.data_error),
+            _ratio(temperature * gradient, problem.data_error),
+        )
         figures = {"draws": float(len(draws.flat)), "worth": 0.0, "error": coarse}
         if mismatch > FURTHER * max(now.mismatch, coarse):
             back = self._turned_back(now, evaluations)
@@ -323,6 +343,10 @@ class MonteCarloLikelihood(WithPrior):
             np.clip(round(thin * draws.repeats / 2), 1, MOST_THIN)
         )
 
+    def _first_draws(self, model: Model, data: Dataset) -> int:
+        """Return how many draws each chain makes in the first round."""
+        return self._n_draws(max(data.total_weight / self.precision**2 / FIRST_SHARE, 2.0 * model.theta.size))
+
     def _n_draws(self, n_samples: float) -> int:
         """Return how many draws each chain makes, for so many in all."""
         return max(1, int(min(np.ceil(n_samples / self.n_chains), self.max_draws // self.n_chains)))
@@ -344,7 +368,7 @@ class MonteCarloLikelihood(WithPrior):
             chains, _ = moves.step(model, chains, thin + (burn_in if t == 0 else 0))
             kept[:, t] = chains.states
         groups = kept[: n_chains // size * size].reshape(-1, size * n_draws, n)
-        return Draws(model, groups, np.array([model.mean_statistics(group) for group in groups])), chains
+        return Draws.of(model, groups), chains
 
     # -- errors -------------------------------------------------------------------------------------------------------
     def equations(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Equations:
@@ -362,24 +386,28 @@ class MonteCarloLikelihood(WithPrior):
                 f"`max_seconds={max_seconds:g}`",
                 "raise `max_seconds`, or use `gibbsian.uncertainty.bootstrap`",
             )
-        draws = self._last_round(model, data)
-        rows = draws.flat[:: max(1, len(draws.flat) // max(DRAWS_A_PARAMETER * size, 10_000))]
+        draws, rows = self._last_rounds(model, data, max(DRAWS_A_PARAMETER * size, 10_000))
         jacobian = _covariance(model, rows) / model.temperature**2
         noise = draws.deviations / model.temperature
         return Equations(jacobian, Likelihood().scores(model, data, max_seconds), noise=noise)
 
-    def _last_round(self, model: Model, data: Dataset) -> Draws:
-        """Draw at a fitted model until the Monte Carlo error is that of a fit."""
+    def _last_rounds(self, model: Model, data: Dataset, n_rows: int) -> tuple[Draws, np.ndarray]:
+        """Draw at a fitted model in rounds that grow like those of a fit until their error is small enough.
+
+        Return the last one, whose error is that of the fit, and about so many draws for the information.
+        """
         chains = PersistentChains(n_chains=self.n_chains, sampler=self.sampler)
         state = chains.init(model, data, np.random.default_rng(0))
         error, thin, burn_in = moment_errors(model, data), 1, BURN_IN
-        n_draws = self._n_draws(data.total_weight / self.precision**2)
+        n_draws = self._first_draws(model, data)
         while True:
             draws, state = self._draw(model, state, n_draws, thin, burn_in)
-            coarse, burn_in = _ratio(draws.stderr, error), BURN_IN_AGAIN
+            coarse, burn_in = _coarse(model, draws.stderr, error), BURN_IN_AGAIN
             if coarse <= ENOUGH * self.precision or n_draws >= self._n_draws(np.inf):
-                return draws
+                break
             n_draws, thin = self._next(draws, n_draws, thin, coarse)
+        more = draws if len(draws.flat) >= n_rows else self._draw(model, state, self._n_draws(n_rows), thin, 0)[0]
+        return draws, more.flat[:: max(1, len(more.flat) // n_rows)]
 
 
 def _clamped_phase(problem: _Problem, model: Model, posterior: Any) -> tuple[np.ndarray, np.ndarray, Any]:
@@ -394,6 +422,11 @@ def _ratio(parts: np.ndarray, whole: np.ndarray) -> float:
     """Return numbers as a part of others, in the root of the mean of squares."""
     known = whole > 0
     return float(np.sqrt(np.mean(np.square(parts[known] / whole[known])))) if known.any() else 0.0
+
+
+def _coarse(model: Model, stderr: np.ndarray, data_error: np.ndarray) -> float:
+    """Return the Monte Carlo error as a part of the data's, of biases or of interactions, whichever is larger."""
+    return max(_ratio(stderr[part], data_error[part]) for part in (model.penalised, ~model.penalised))
 
 
 def _within(gradient: np.ndarray, error: np.ndarray) -> float:

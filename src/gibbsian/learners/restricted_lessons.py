@@ -85,3 +85,10 @@ class RestrictedLessons(Lessons):
     def figures(self, value: float, n_epochs: int) -> dict[str, float]:
         """Return the figure that is watched."""
         return {self.watched.name: self.watched.sign * value}
+
+    def likelihood(self, model: RestrictedModel, memory: RestrictedMemory, filled: np.ndarray) -> dict[str, float]:
+        """Return the log-likelihood of the rows that are watched, where the chains have weights that know log Z."""
+        if not hasattr(memory.free, "asked"):
+            return {}
+        log_z = memory.free.asked.at(model).log_partition
+        return {"estimated_log_likelihood": self.watched.log_weight(model, filled) - log_z}

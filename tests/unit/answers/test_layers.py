@@ -15,6 +15,7 @@ from gibbsian.inference import exact
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
+from gibbsian.models.restricted import RestrictedModel
 from gibbsian.samplers import Annealing, BlockGibbs, layer_path
 from layered_systems import rows_of
 
@@ -247,3 +248,12 @@ def test_a_network_sums_over_the_completions_of_a_row():
     np.testing.assert_allclose(answers.log_evidence(holed), [logsumexp(weights[agree])])
     shares = np.exp(weights[agree] - logsumexp(weights[agree]))
     np.testing.assert_allclose(answers.cell_probabilities(holed, None)[0], shares @ rows.states[agree])
+
+
+def test_no_expectation_over_chains_has_an_error_of_zero():
+    biases = np.full(6, -9.0)  # hardly ever on: no draw differs
+    model = RestrictedModel.build(BinaryLayer(6), BinaryLayer(3), visible_biases=biases)
+    answers = answers_about(model)
+    truth, found = answers.expect(None), answers.expect(np.random.default_rng(0), "gibbs", 500)
+    assert found.stderr.min() >= 1.5 / 500
+    assert (np.abs(found.mean - truth.mean) <= 2.0 * found.stderr).mean() > 0.9
