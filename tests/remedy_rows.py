@@ -592,7 +592,8 @@ QUESTIONS = [
         ask,
         {"question": "log_partition", "method": "guess"},
         ({"method": "auto"}, {"method": "exact"}, {"method": "ais", "n_samples": 20, "betas": 20}),
-        "auto, exact, ais",
+        "auto, exact, ais, trajectory",
+        but=("trajectory",),
     ),
     Row(
         "samples for an exact log Z",

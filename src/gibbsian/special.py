@@ -8,8 +8,23 @@ from typing import Any
 from gibbsian.lazy import put_off
 
 
+FUNCTIONS = (
+    "entr",
+    "expit",
+    "gammaln",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "ndtr",
+    "ndtri",
+    "softmax",
+    "stdtrit",
+    "xlogy",
+)
+
+
 def __getattr__(name: str) -> Callable[..., Any]:
-    if name.startswith("__"):
+    if name not in FUNCTIONS:
         raise AttributeError(name)
     return lambda *args, **how: _function(name)(*args, **how)
 

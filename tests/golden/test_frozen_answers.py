@@ -10,6 +10,11 @@ STORED = stored_answers()
 CHANGED = ("history_log_pseudolikelihood", "history_held_out_log_pseudolikelihood")
 # Restricted machines without data then began with the rates of chains from the visible biases, all in one mode.
 REPLACED = {"restricted_held_out_and_annealed": ("log_partition",)}
+# Sampled errors then lacked what so many draws cannot exclude: 1.5 times the range of a statistic over their number.
+UNSEEN = {
+    "pairwise_beyond_exact_sums": {"stderr": 3.0 / 210},
+    "pairwise_expectations": {"monte-carlo_stderr": 1.5 / 100, "ais_stderr": 1.5 / 99.99904},
+}
 
 
 def test_registry_and_file_have_the_same_names():
@@ -26,6 +31,8 @@ def test_answers_are_those_of_the_file(name):
         if key in (*CHANGED, *REPLACED.get(name, ())):
             continue
         expected = np.asarray(stored[key], dtype=float)
+        if unseen := UNSEEN.get(name, {}).get(key):
+            expected = np.hypot(expected, unseen)
         if value.shape != expected.shape:
             failures.append(f"{name}: {key} has shape {value.shape}, in the file {expected.shape}")
             continue

@@ -21,13 +21,17 @@ Clique = tuple[int, ...]
 
 # Cells of data that are looked at for all cliques together, the smallest first: about a second.
 MOST_WORK = 2e8
+# What a cell of a table of combinations counts for: the tables of all cliques are in memory together.
+CELL = 20
 
 
 def check_cliques(found: Findings, cliques: Sequence[Clique], known: Sequence[Clique]) -> None:
     """Check `cliques`, some or all of those that the model knows."""
     data = found.data
     found.check_observed(data.summed(observed_rows))
-    affordable = int(MOST_WORK // max(1, data.n_states))
+    sizes = data.domain.cardinalities(data.n_variables)
+    work = np.cumsum([data.n_states + CELL * float(np.prod(sizes[list(clique)])) for clique in cliques])
+    affordable = int(np.searchsorted(work, MOST_WORK, side="right"))
     if len(cliques) > affordable:
         found.notes.append("there are too many cliques to look at: the smallest were")
     free: list[str] = []

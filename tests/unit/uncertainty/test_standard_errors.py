@@ -207,7 +207,9 @@ def test_tables_look_like_the_machines(rng):
 
 
 # -- coverage ---------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("learner", ["mle", "mple", "mpf", "rise"])
+@pytest.mark.parametrize(
+    "learner", ["mle", "mple", *(pytest.param(each, marks=pytest.mark.long) for each in ("mpf", "rise"))]
+)
 def test_intervals_cover_the_truth_as_often_as_they_say(learner, rng):
     truth = random_model(gb.graphs.complete(4), rng, scale=0.3)
     states, probabilities, _ = exact_law(truth)
