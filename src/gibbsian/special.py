@@ -7,7 +7,6 @@ from typing import Any
 
 from gibbsian.lazy import put_off
 
-
 FUNCTIONS = (
     "entr",
     "expit",
