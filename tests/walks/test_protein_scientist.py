@@ -33,7 +33,8 @@ def alignment(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
     return family, mutants
 
 
-@pytest.mark.parametrize("gaps", [pytest.param("letter", marks=pytest.mark.long), "hole"])
+@pytest.mark.long
+@pytest.mark.parametrize("gaps", ["letter", "hole"])
 def test_an_alignment_gives_contacts_and_the_effects_of_mutations(tmp_path, rng, gaps):
     family, mutants = alignment(rng)
     (family if gaps == "letter" else family.replace("-", None)).to_csv(tmp_path / "family.csv", index=False)

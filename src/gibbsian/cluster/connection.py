@@ -131,7 +131,7 @@ def _dealt(client: Any, function: Callable[[Any], Any], items: list[Any]) -> Ite
     size = max(1, len(items) // (RUNS_A_THREAD * n_threads_of(client)))
     runs = [items[start : start + size] for start in range(0, len(items), size)]
     with guarded(client):
-        shared = client.submit(itself, function, pure=False)
+        shared = sent_once(client, function)
         for future in client.map(_found, runs, function=shared, pure=False):
             yield from future.result()
 
@@ -141,8 +141,14 @@ def n_threads_of(client: Any) -> int:
     return max(1, sum(client.nthreads().values()))
 
 
-def itself(value: Any) -> Any:
-    """Return a value: a task whose result each worker gets once."""
+def sent_once(client: Any, value: Any) -> Any:
+    """Return a task whose result is a value, which each worker gets once; it is there before others ask for it."""
+    task = client.submit(_itself, value, pure=False)
+    task.exception()  # waits for it
+    return task
+
+
+def _itself(value: Any) -> Any:
     return value
 
 
@@ -217,7 +223,7 @@ def guarded(client: Any) -> Iterator[None]:
             f"several workers died one after the other on the same partition ({error.task})",
             "give workers more memory, or cut the rows into more partitions",
         ) from None
-    except (ClosedClientError, CommClosedError, CancelledError):
+    except (ClosedClientError, CommClosedError, CancelledError) as error:
         raise ClusterError(
             f"the scheduler at {address} is lost", "start it again, and go on from the checkpoint where there is one"
-        ) from None
+        ) from error

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gibbsian.cluster.connection import address_of, connect, guarded, itself
+from gibbsian.cluster.connection import address_of, connect, guarded, sent_once
 from gibbsian.cluster.packed import (
     Bound,
     Facts,
@@ -413,7 +413,7 @@ def _sent_once(client: Any, value: Any) -> Any:
     """
     from dask.sizeof import sizeof
 
-    return client.submit(itself, value, pure=False) if sizeof(value) > LARGE else value
+    return sent_once(client, value) if sizeof(value) > LARGE else value
 
 
 def _scan(source: Any, number: int, coding: Any) -> Any:

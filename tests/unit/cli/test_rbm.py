@@ -137,6 +137,7 @@ class TestTable:
 
 
 class TestLargeMachines:
+    @pytest.mark.long
     def test_scores_are_intervals(self, images):
         wide = np.tile(np.load(images / "images.npz")["binary"], (1, 7))
         np.save(images / "wide.npy", wide)

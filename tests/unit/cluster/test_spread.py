@@ -172,6 +172,7 @@ class KillAt(Callback):
             self.process.wait()
 
 
+@pytest.mark.long
 def test_a_killed_scheduler_is_said_and_the_fit_goes_on_from_its_checkpoint(client, processes, tmp_path):
     """The last test on these processes."""
     rng = np.random.default_rng(0)

@@ -15,8 +15,9 @@ TIMED_TABLE = ("ta22-table1", "ta22-fig3", "ta22-fig4")
 LONG_CHAINS = "ta22-pcd"
 # With 10,000 temperatures: one of each figure is run with a trial in test_yu20.py, which also says what differs.
 PROTOCOLS = [name for name in EXPERIMENTS if name.endswith("-protocol")]
-# Claims of these hold in test_yu20.py too; here they are drawn and written as well.
-SLOW = ("yu20-fig5c", "yu20-fig7a", "yu20-fig7b")
+# test_y18.py and test_yu20.py have their claims and pictures; here they are written as well.
+SLOW = [name for name in EXPERIMENTS if name.startswith(("y18-", "yu20-fig")) and name not in PROTOCOLS]
+SLOW += ["h06-cd-objective", "h06-cd1", "h06-fig1", "ta22-theorem2", "ta22-theorem3", "yk15-rbm"]
 OTHERS = [name for name in EXPERIMENTS if name not in (*TIMED_TABLE, LONG_CHAINS, *PROTOCOLS, *SLOW)]
 
 

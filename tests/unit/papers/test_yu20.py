@@ -36,7 +36,9 @@ def test_safe_claims_hold(name):
         assert verdict.holds or claim.trials > N_TRIALS[name], f"{claim.text}: {verdict}"
 
 
-@pytest.mark.parametrize("name", ["yu20-fig5a", "yu20-fig7a", "yu20-theorem1", "yu20-theorem2"])
+@pytest.mark.parametrize(
+    "name", ["yu20-fig5a", pytest.param("yu20-fig7a", marks=pytest.mark.long), "yu20-theorem1", "yu20-theorem2"]
+)
 def test_a_trial_follows_from_its_generator(name):
     again = EXPERIMENTS.create(name).trial(np.random.default_rng([20, 0]))
     for key, values in again.items():
