@@ -14,8 +14,8 @@ from gibbsian.storage import pack, unpack
 from holes import holed
 from systems import all_states, models_with_domains, random_model_of, sampled_data
 
-MANY = {"chains": {"copies": 40, "burn_in": 60}, "spatial": {"copies": 40, "burn_in": 60}}
-FEW = {"chains": {"copies": 10, "burn_in": 20}, "spatial": {"copies": 10, "burn_in": 20}}
+MANY = {"chains": {"copies": 40, "burn_in": 60}, "spatial": {"copies": 20, "burn_in": 30}}
+FEW = {"chains": {"copies": 10, "burn_in": 20}, "spatial": {"copies": 5, "burn_in": 10}}
 
 
 @pytest.fixture(params=CLAMPED.names())

@@ -15,7 +15,7 @@ def splits(path):
     ("name", "strengths", "plain", "least"),
     [
         ("nltcs", [(1e-3, 8.0), (4e-3, 24.0)], -6.05, -5.995),
-        ("msnbc", [(3e-3, 2.5)], -6.08, -6.05),
+        pytest.param("msnbc", [(3e-3, 2.5)], -6.08, -6.05, marks=pytest.mark.long),
     ],
 )
 def test_log_likelihood_of_the_test_split(name, strengths, plain, least, shared_data):

@@ -223,6 +223,7 @@ class TestOutOfReach:
             machine.fit(rows)
         return moved(machine, rng.normal(scale=0.05, size=machine.model_.theta.size)), rows[:2]
 
+    @pytest.mark.long
     def test_scores_are_annealed_or_bracketed(self, many):
         machine, rows = many
         with pytest.warns(gb.errors.GibbsianWarning, match="score_interval has both sides"):

@@ -150,6 +150,7 @@ def test_couplings_that_underflow_are_right(domain):
         assert estimate.mean == pytest.approx(slow.mean, abs=1e-12)
 
 
+@pytest.mark.long
 def test_hubs_with_thousands_of_neighbours(domain, rng):
     star = gb.graphs.from_edges([(0, i) for i in range(1, 1500)], 1500)
     model = random_model(star, rng, domain, scale=0.05)

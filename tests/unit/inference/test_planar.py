@@ -130,6 +130,7 @@ def test_planarity_is_the_price(rng):
         Planar(gb.PairwiseModel.zeros(gb.graphs.complete(5), bias=False)).log_partition()
 
 
+@pytest.mark.long
 def test_wide_lattices_without_fields_are_chosen(monkeypatch):
     wide = gb.PairwiseModel.zeros(gb.graphs.grid(36, 36), bias=False)
     assert isinstance(exact(wide), Planar)

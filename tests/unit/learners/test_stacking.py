@@ -114,6 +114,7 @@ LAYERS = (BinaryLayer(64), BinaryLayer(12), BinaryLayer(8))
 GREEDY = Minibatch(max_iter=15, batch_size=20, learning_rate=0.2)
 
 
+@pytest.mark.long
 def test_learning_together_raises_the_bound_of_a_deep_boltzmann_machine(digits):
     rows, test = digits
 

@@ -42,6 +42,7 @@ def identical(one, other) -> bool:
     )
 
 
+@pytest.mark.long
 def test_results_depend_neither_on_workers_nor_on_other_experiments(tmp_path):
     alone = run(NAME, 4, 3, tmp_path / "one", workers=1)
     together = dict(run_many(["yk15-kmeans", NAME], 4, 3, tmp_path / "two", workers=2))
@@ -122,6 +123,7 @@ def test_numbers_below_one_are_refused(tmp_path, settings):
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
+@pytest.mark.long
 def test_a_killed_run_goes_on_to_the_same_bits_and_leaves_no_process_behind(tmp_path):
     n_trials = 40
     call = f"run({NAME!r}, {n_trials}, 0, {str(tmp_path)!r}, 2)"

@@ -197,7 +197,8 @@ def test_annealing_finds_log_z(visible, hidden, rng):
     assert run.states.shape == (100, 5)
 
 
-@pytest.mark.parametrize("summed", [pytest.param("hidden", marks=pytest.mark.long), "visible"])
+@pytest.mark.long
+@pytest.mark.parametrize("summed", ["hidden", "visible"])
 def test_tempered_columns_find_log_z(summed, rng):
     machine = random_machine("binary", "spin", rng, scale=0.5)
     with on_device("torch"):
