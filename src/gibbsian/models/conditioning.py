@@ -42,9 +42,8 @@ class DiagonalMetric:
 
 def diagonal_metric(curvatures: np.ndarray, ridges: np.ndarray) -> DiagonalMetric:
     """Return the metric of these curvatures, none of them too small, and of a ridge."""
-    least = (
-        _LIGHTEST * curvatures.max(initial=0.0) or 1.0
-    )  # where all columns are constant there is no curvature at all
+    # where all columns are constant there is no curvature at all
+    least = _LIGHTEST * curvatures.max(initial=0.0) or 1.0
     return DiagonalMetric(np.maximum(curvatures, least) + ridges)
 
 
