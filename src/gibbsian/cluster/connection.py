@@ -144,7 +144,8 @@ def n_threads_of(client: Any) -> int:
 def sent_once(client: Any, value: Any) -> Any:
     """Return a task whose result is a value, which each worker gets once; it is there before others ask for it."""
     task = client.submit(_itself, value, pure=False)
-    task.exception()  # waits for it
+    if (error := task.exception()) is not None:  # waits for it
+        raise error
     return task
 
 

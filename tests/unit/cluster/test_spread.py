@@ -69,7 +69,8 @@ def test_many_fits_find_the_same_bits_and_tell_their_progress(client, votes):
     machine = gb.BoltzmannMachine(learner="mple", l2=0.01).fit(votes)
     seen = []
     with fits_on(client), reporting(lambda *told: seen.append(told)):
-        assert set(map_fits(_process, range(3))) == set(client.run(os.getpid).values())  # not here
+        # what workers that know nothing of the tests can read: a function of this function
+        assert set(map_fits(lambda _: os.getpid(), range(3))) == set(client.run(os.getpid).values())  # not here
         there = gb.uncertainty.bootstrap(machine, votes, 6, random_state=0)
         chosen = gb.BoltzmannMachine(learner="mple", l2="cv", random_state=0).fit(votes)
     assert seen[-1] == ("bootstrap refits", 6, 6)
@@ -77,10 +78,6 @@ def test_many_fits_find_the_same_bits_and_tell_their_progress(client, votes):
     np.testing.assert_array_equal(here.thetas, there.thetas)
     again = gb.BoltzmannMachine(learner="mple", l2="cv", random_state=0).fit(votes)
     np.testing.assert_array_equal(again.model_.theta, chosen.model_.theta)
-
-
-def _process(_):
-    return os.getpid()
 
 
 def test_experiments_run_on_a_cluster(client, tmp_path):
