@@ -1,4 +1,4 @@
-"""One question about many files: asked of each, here in turn or by the workers of a cluster, and told as one."""
+"""One question about many files: asked of each, here in turn or by the workers of a cluster, and answered as one."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gibbsian.errors import ArgumentError, GibbsianError
 # What tables of the least probable are sorted by.
 LEAST_FIRST = {"unusual_rows": "log_weight", "unusual_cells": "probability"}
 
-# What of an answer's JSON is told of many files, beside means.
-TOLD = ("rows", "filled_cells", "out", *LEAST_FIRST)
+# What of an answer's JSON is kept of many files, beside means.
+KEPT = ("rows", "filled_cells", "out", *LEAST_FIRST)
 
 
 def files_in(data: Path | None) -> list[str]:
@@ -86,7 +86,7 @@ def _record(answer: Callable[..., None], machine: Any, safe: bool, task: tuple[d
             if given is None or given in error.reason:
                 raise
             raise type(error)(f"{given}: {error.reason}", error.remedy) from None
-    return {key: value for key, value in records[0].items() if key in TOLD or key.startswith("mean_")}
+    return {key: value for key, value in records[0].items() if key in KEPT or key.startswith("mean_")}
 
 
 def tell_together(

@@ -77,7 +77,7 @@ class EpochsThere(Around):
             value=float(value),
             gradient_norm=float(norm),
         )
-        return LearnerState(state.problem, after), self.learner.told(after, self.learner.learning_rate)
+        return LearnerState(state.problem, after), self.learner.step_info(after, self.learner.learning_rate)
 
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the model as a state has it."""

@@ -293,10 +293,10 @@ class Minibatch(Learner):
         with on_device("cpu") if state.problem.stays else nullcontext():
             progress = self._epoch(state.problem, state.progress)
         rate = self._rate(progress.steps - 1, self.n_batches(state.problem))
-        return LearnerState(state.problem, progress), self.told(progress, rate)
+        return LearnerState(state.problem, progress), self.step_info(progress, rate)
 
-    def told(self, progress: MinibatchProgress, rate: float) -> StepInfo:
-        """Return what is told of an epoch."""
+    def step_info(self, progress: MinibatchProgress, rate: float) -> StepInfo:
+        """Return what an epoch has done."""
         info = StepInfo(progress.value, progress.gradient_norm, rate, progress.steps, verdict=progress.verdict)
         if np.isfinite(progress.gradient_norm):
             return info
