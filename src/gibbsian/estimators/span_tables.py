@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.answers.span import losses_without
 from gibbsian.learners import Trace
 from gibbsian.learners.span_base import KINDS
 from gibbsian.models.full_span import FullSpanModel
@@ -47,6 +46,8 @@ def basis_table(
         What the function costs, TA22 eq. 2.5; at the end of a fit a function gains more than that.
     """
     import pandas
+
+    from gibbsian.answers.span import losses_without
 
     data_means = np.full(len(means), np.nan) if data_means is None else data_means
     table = pandas.DataFrame(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from gibbsian.expectations import Expectation
 from gibbsian.expectations.chains import PersistentChains, RestartedChains
 from gibbsian.learners.base import LEARNERS, Learner
-from gibbsian.learners.moment_matching import AVERAGE, CENTRED, CLAMPED_HELP, MIN_ITER, OPTIMIZER, MomentMatching
-from gibbsian.learners.recipe import Recipe
+from gibbsian.learners.moment_matching import AVERAGE, CENTRED, MIN_ITER, OPTIMIZER, MomentMatching
+from gibbsian.learners.recipe import CLAMPED_HELP, Recipe
 from gibbsian.optimizers import GradientStep
 from gibbsian.samplers import Sampler
 from gibbsian.settings import declared, flag, free, whole

@@ -22,10 +22,7 @@ from gibbsian.expectations.there import where_rows_are
 from gibbsian.inference import ExactInference, plan_exact
 from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.class_em import Chunk, ClassAlternation, placing_setting
-from gibbsian.learners.class_equations import class_equations
-from gibbsian.learners.moment_matching import CLAMPED_HELP
-from gibbsian.learners.objective import ObjectiveLearner
-from gibbsian.learners.recipe import WithPrior
+from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior
 from gibbsian.models import Model
 from gibbsian.objectives import Equations, Function, Likelihood
 from gibbsian.objectives.priors import SmoothPenalty, check_prior
@@ -180,6 +177,9 @@ class EM(WithPrior):
 
     def equations(self, model: Any, data: Dataset, max_seconds: float = 60.0) -> Equations:
         """Return the likelihood equations, which a fit ends at."""
+        from gibbsian.learners.class_equations import class_equations
+        from gibbsian.learners.objective import ObjectiveLearner
+
         if self._hard or self.clamped is not None:
             how = "hard assignments" if self._hard else "a clamped phase of its own"
             raise ArgumentError(

@@ -18,7 +18,7 @@ from gibbsian.expectations.clamped import CLAMPED, mean_statistics, present_mean
 from gibbsian.learners.base import LearnerState
 from gibbsian.learners.hidden import choose_clamped, start_of_free_phase
 from gibbsian.learners.noisy_steps import NoisySteps, OnWalk, from_independent, paced_adam
-from gibbsian.learners.recipe import WithPrior, as_optimizer
+from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior, as_optimizer
 from gibbsian.models import Model
 from gibbsian.objectives.priors import SmoothPenalty, check_prior
 from gibbsian.optimizers import Ascent, GradientStep, StepInfo
@@ -32,10 +32,6 @@ OPTIMIZER = (
 AVERAGE = "Whether the answer is the mean of the parameters over the steps, late ones counting more (Polyak)."
 MIN_ITER = "Steps before a fit may end within its Monte Carlo noise; more give a finer answer."
 CENTRED = "Make the steps in parameters about the mean of the data, where couplings do not drag biases along."
-CLAMPED_HELP = (
-    "How missing cells and hidden units are summed out: 'exact', 'chains', 'spatial', 'mean-field' or an expectation "
-    "with its own settings; None is exact where that is quick, else chains."
-)
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,9 @@ from gibbsian.inference import predict_cost
 from gibbsian.inference.missing import clamped_seconds
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
 from gibbsian.learners.hidden import choose_clamped, start_of_free_phase
-from gibbsian.learners.moment_matching import CLAMPED_HELP
 from gibbsian.learners.noisy_steps import from_independent
 from gibbsian.learners.objective import Minimisation
-from gibbsian.learners.recipe import WithPrior
+from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior
 from gibbsian.models import Model
 from gibbsian.objectives import Equations, Likelihood
 from gibbsian.objectives.curvature import FLOPS_PER_SECOND, STATES_AT_ONCE

@@ -21,6 +21,10 @@ LOG_PRIOR = (
     "'laplace:SCALE', such families for 'biases=...,interactions=...', or a function of theta that returns the "
     "log-prior and its gradient."
 )
+CLAMPED_HELP = (
+    "How missing cells and hidden units are summed out: 'exact', 'chains', 'spatial', 'mean-field' or an expectation "
+    "with its own settings; None is exact where that is quick, else chains."
+)
 PENALTY = Setting("Strength of a penalty.", "number", low=0)
 
 
