@@ -10,7 +10,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.estimators.base import ESTIMATORS
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.layered import LayeredMachine
 from gibbsian.learners import HeldOut, Minibatch
 from gibbsian.models.belief_network import BeliefNetwork

@@ -11,7 +11,7 @@ import numpy as np
 from gibbsian.data import Columns, Dataset
 from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
-from gibbsian.estimators.base import ESTIMATORS, Estimator
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.penalty import l2_setting, one_over
 from gibbsian.estimators.span_questions import SpanQuestions, has_hidden_variable, hidden_values
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
@@ -30,7 +30,7 @@ _VALUES = Setting("Values of a hidden variable.", "whole", low=1)
 
 @ESTIMATORS.register("full-span", about="functions of any order, chosen by what they save")
 @declared
-class FullSpan(SpanQuestions, Estimator):
+class FullSpan(SpanQuestions):
     """The full-span log-linear model of TA22: functions of any order are chosen by what they save in nats.
 
     ``P(x) = exp(sum_y theta_y Phi_y(x)) / Z``. There is nothing to tune: a function enters when it lowers
@@ -152,7 +152,7 @@ class FullSpan(SpanQuestions, Estimator):
     _counts_rows = True  # a table of counts is all that it learns from
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
-        data = super()._read(X, fitting, sample_weight)
+        data: Any = super()._read(X, fitting, sample_weight)
         if hidden_values(self) and data.domain == SPIN:  # hidden variables are numbered from 0, and so are the others
             data = data.in_coding(replace(data.coding, domain=BINARY))
         return data

@@ -10,7 +10,8 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.data.number_checks import column_units, require_full_rank
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.estimators.base import ESTIMATORS, Estimator
+from gibbsian.estimators.base import Estimator
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.numbers import NumberTables
 from gibbsian.estimators.penalty import l2_setting
 from gibbsian.graphs import as_graph

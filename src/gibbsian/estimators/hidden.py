@@ -11,8 +11,8 @@ from gibbsian.data.hidden_columns import graph_with_hidden, hidden_names, with_h
 from gibbsian.diagnostics.evidence import MinusLogLikelihood
 from gibbsian.domain import require_two_values
 from gibbsian.errors import ArgumentError, MissingValuesError
-from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.common import HiddenFeatures
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
 from gibbsian.learners import FitResult, Learner

@@ -9,7 +9,8 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.estimators.base import ESTIMATORS, Estimator
+from gibbsian.estimators.base import Estimator
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.mixtures import MixtureEstimator
 from gibbsian.models.independent_columns import IndependentColumnsMixture
 from gibbsian.models.machine_mixture import MachineMixtureModel, check_machine

@@ -18,7 +18,8 @@ from gibbsian.errors import (
     MissingValuesWarning,
     notify,
 )
-from gibbsian.estimators.base import ESTIMATORS, Estimator
+from gibbsian.estimators.base import Estimator
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.numbers import NumberTables
 from gibbsian.learners import EM, FitResult, Learner, as_learner
 from gibbsian.learners.stages import Annealed, Restarts

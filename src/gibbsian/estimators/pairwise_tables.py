@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.estimators.shown import ShowsParameters
 from gibbsian.models import PairwiseModel
 from gibbsian.resources import require_memory
 from gibbsian.scikit import check_is_fitted
 
 
-class PairwiseTables:
+class PairwiseTables(ShowsParameters):
     """Biases and couplings by name, for machines that have a `PairwiseModel`."""
-
-    model_: Any
-    names_: tuple[str, ...]
 
     @property
     def variable_names_(self) -> tuple[str, ...]:

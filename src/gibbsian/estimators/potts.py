@@ -10,9 +10,9 @@ import numpy as np
 
 from gibbsian.data import Dataset, Threshold
 from gibbsian.errors import ArgumentError
-from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.boltzmann_machine import GRAPH
 from gibbsian.estimators.frames import labels_of_columns
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
 from gibbsian.models import PottsModel

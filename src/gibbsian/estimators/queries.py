@@ -14,11 +14,11 @@ from gibbsian.data.categories import relabel
 from gibbsian.data.table import label_key
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.estimators.frames import are_chosen, distinct_labels, shorten
+from gibbsian.estimators.reading import ReadsTables
 from gibbsian.scikit import BaseEstimator, check_is_fitted
 
 if TYPE_CHECKING:
     from gibbsian.answers.queries import Divergence, Nats, Queries
-    from gibbsian.learners.result import FitResult
 
 # What a frame of probabilities holds.
 PROBABILITIES = ("probability", "standard_error")
@@ -77,20 +77,8 @@ class Variables(NamedTuple):
         return {node: self.code(node, label) for node, label in zip(nodes, given.values(), strict=True)}
 
 
-class Asking:
+class Asking(ReadsTables):
     """What every estimator over discrete columns can be asked besides rows; one way for all models."""
-
-    if TYPE_CHECKING:
-        names_: tuple[str, ...]
-        model_: Any
-        coding_: Any
-        result_: FitResult
-        _answers: Any
-
-        @property
-        def _column_labels(self) -> list[Any]: ...
-
-        def _rng(self, random_state: Any = None) -> np.random.Generator: ...
 
     # -- probabilities ------------------------------------------------------------------------------------------------
     def query(self, query: str, method: str = "auto", n_samples: int | None = None, random_state: Any = None) -> Any:

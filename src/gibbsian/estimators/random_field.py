@@ -9,7 +9,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.domain import Continuum, RealCoding
 from gibbsian.errors import ArgumentError
-from gibbsian.estimators.base import ESTIMATORS
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
 from gibbsian.models import POTENTIALS, PotentialField
