@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -119,7 +118,7 @@ class SpanAnswers(Answers):
             if method == "exact":
                 raise
             return watched_draws(self.model, n_samples, rng)
-        blocks = list(_blocks(table.size))
+        blocks = list(row_blocks(table.size, 1, max_cells=STATES_AT_ONCE))
         ends = np.cumsum([table[block].sum() for block in blocks])
         places = rng.random(n_samples) * ends[-1]
         block_of = np.minimum(np.searchsorted(ends, places, side="right"), len(blocks) - 1)
@@ -131,10 +130,7 @@ class SpanAnswers(Answers):
             found = np.searchsorted(within, places[mine] - start, side="right")
             # rounding may point past the end: the last state that has any probability is meant
             drawn[mine] = block.start + np.minimum(found, np.flatnonzero(table[block]).max(initial=0))
-        return self._states(drawn)
-
-    def _states(self, indices: np.ndarray) -> np.ndarray:
-        return self.model.domain.from_codes(self.model.basis.digits(indices).astype(np.int8))
+        return self.model.domain.from_codes(self.model.basis.digits(drawn).astype(np.int8))
 
 
 def losses_without(theta: np.ndarray, means: np.ndarray, data_means: np.ndarray) -> np.ndarray:
@@ -143,7 +139,3 @@ def losses_without(theta: np.ndarray, means: np.ndarray, data_means: np.ndarray)
     # ln(cosh t - m sinh t), with the larger exponential taken out
     spread = size + np.log(0.5 * ((1 - signed) + (1 + signed) * np.exp(-2 * size)))
     return theta * data_means + spread
-
-
-def _blocks(size: int) -> Iterator[slice]:
-    return row_blocks(size, 1, max_cells=STATES_AT_ONCE)

@@ -440,13 +440,12 @@ def counted(parts: Sequence[Dataset]) -> Dataset:
     """Put data sets together, each distinct row once with its weight."""
     size = sum(part.nbytes for part in parts)
     require_memory(BYTES_OF_COPIES * size, "the distinct rows of the stream", "learn by minibatches, or choose columns")
-    holes = [np.zeros(part.states.shape, bool) if part.missing is None else part.missing for part in parts]
     data = Dataset.of_states(
         np.concatenate([part.states for part in parts]),
         parts[0].coding,
         names=parts[0].names,
         sample_weight=np.concatenate([part.weights for part in parts]),
-        missing=np.concatenate(holes),
+        missing=np.concatenate([part.holes for part in parts]),
     )
     return replace(data, row_of=np.arange(data.n_states), row_weights=data.weights)
 

@@ -228,9 +228,8 @@ class FullSpan(SpanQuestions):
                 value=self.learner,
             )
         fits.require_memory(model.basis, self.checkpoint is not None, data.has_missing)
-        present = np.ones(data.states.shape, bool) if data.missing is None else ~data.missing
         for j, name in enumerate(data.names):
-            seen = np.unique(data.states[present[:, j], j])
+            seen = np.unique(data.states[~data.holes[:, j], j])
             if seen.size == 0:
                 raise DataError(f"column {name!r} has no observed cell", f"drop the column (`drop=[{name!r}]`)")
             if seen.size == 1 and model.cardinalities[j] > 1 and data.total_weight > 1.0:
