@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ class SpanAnswers(Answers):
             if method == "exact":
                 raise
             return watched_draws(self.model, n_samples, rng)
-        blocks = list(row_blocks(table.size, 1, max_cells=STATES_AT_ONCE))
+        blocks = list(_blocks(table.size))
         ends = np.cumsum([table[block].sum() for block in blocks])
         places = rng.random(n_samples) * ends[-1]
         block_of = np.minimum(np.searchsorted(ends, places, side="right"), len(blocks) - 1)
@@ -139,3 +140,7 @@ def losses_without(theta: np.ndarray, means: np.ndarray, data_means: np.ndarray)
     # ln(cosh t - m sinh t), with the larger exponential taken out
     spread = size + np.log(0.5 * ((1 - signed) + (1 + signed) * np.exp(-2 * size)))
     return theta * data_means + spread
+
+
+def _blocks(size: int) -> Iterator[slice]:
+    return row_blocks(size, 1, max_cells=STATES_AT_ONCE)

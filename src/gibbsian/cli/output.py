@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gibbsian.cli.guard import printable, tell
+from gibbsian.display import plain
 from gibbsian.errors import ArgumentError, StorageError
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ def print_json(value: Any) -> None:
     """Print a value as one line of JSON, NaN and infinity as null; inside `collected` it is kept instead."""
     kept = _COLLECTED.get()
     if kept is None:
-        tell(json.dumps(_plain(value)))
+        tell(json.dumps(plain(value)))
     else:
-        kept.append(_plain(value))
+        kept.append(plain(value))
 
 
 @contextmanager
@@ -50,19 +51,6 @@ def collected() -> Iterator[list[Any]]:
         yield kept
     finally:
         _COLLECTED.reset(token)
-
-
-def _plain(value: Any) -> Any:
-    """Turn arrays, NumPy numbers and paths into what JSON can hold."""
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], digits: str = ".4f") -> None:

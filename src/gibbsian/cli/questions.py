@@ -54,7 +54,8 @@ def question(of_rows: bool, whole: bool = True, adds: bool = False) -> Callable[
             cluster, files, n_files = own.pop("cluster", None), many.files_in(data), own.pop("n_files", None)
             check_distinct(model=model, out=out)
             if n_files is not None:
-                tasks = _shares(own.pop("n_samples"), n_files)
+                share, left = divmod(own.pop("n_samples"), n_files)
+                tasks: list[dict[str, Any]] = [{"n_samples": share + (k < left)} for k in range(n_files)]
                 _ask_many(answer, load_model(model), tasks, out, cluster, seed, own, adds=False)
             elif files:
                 _ask_many(answer, load_model(model), [{"data": file} for file in files], out, cluster, seed, own, adds)
@@ -92,11 +93,6 @@ def _ask_many(
     targets: list[Any] = [None] * len(tasks) if out is None else many.targets_in(out, names)
     asked = [{**own, **task, "out": target, "json": True} for task, target in zip(tasks, targets, strict=True)]
     many.tell_together(many.ask_each(answer, machine, asked, cluster, seed), names, out, own.get("top", 0), json)
-
-
-def _shares(n: int, n_files: int) -> list[dict[str, Any]]:
-    """Return how many samples each of some files gets."""
-    return [{"n_samples": n // n_files + (k < n % n_files)} for k in range(n_files)]
 
 
 # -- score ------------------------------------------------------------------------------------------------------------

@@ -19,18 +19,7 @@ from gibbsian.data.numbers import (
     require_shares,
     with_zeros,
 )
-from gibbsian.data.rules import (
-    Columns,
-    Labels,
-    ManyValued,
-    OneHot,
-    Ordinal,
-    Shares,
-    Threshold,
-    Units,
-    Values,
-    as_rule,
-)
+from gibbsian.data.rules import Columns, Labels, ManyValued, OneHot, Ordinal, Shares, Threshold, Units, Values, as_rule
 from gibbsian.data.table import Table, as_factor
 from gibbsian.data.two_values import (
     above,

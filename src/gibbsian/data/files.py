@@ -127,9 +127,8 @@ def readable(path: Path, kind: str) -> Iterator[None]:
 def _read_text(path: Path, names: Sequence[str] | None) -> Table:
     from pyarrow import csv as arrow_csv
 
-    options = arrow_csv.ConvertOptions(
-        null_values=_spellings_of_missing(), strings_can_be_null=True, auto_dict_encode=True
-    )
+    marks = {spelling for mark in MISSING_MARKS for spelling in (mark, mark.upper(), mark.capitalize(), "NaN")}
+    options = arrow_csv.ConvertOptions(null_values=sorted(marks), strings_can_be_null=True, auto_dict_encode=True)
     plain = _unpacked(path)
     with _parsing(path, plain, names) as parsing:
         table = _narrow_table(path, plain, convert_options=options, **parsing)
@@ -233,19 +232,14 @@ def _parsing(path: Path, plain: bytes | None, names: Sequence[str] | None) -> It
 
 def _unpacked(path: Path) -> bytes | None:
     """Return the text of stdin or of a compressed file; None where the file itself is text."""
-    if _is_plain(path):
-        return None
     packing, held = format_of(path)[1], bytearray()
+    if path != STDIN and not packing:
+        return None
     with readable(path, packing or "text"), _opened(path, packing) as source:
         while piece := source.read(PIECE):  # what is small on disk may be large
             held += piece
             _too_large(path, len(held) * BYTES_PER_UNPACKED_BYTE)
     return bytes(held)
-
-
-def _is_plain(path: Path) -> bool:
-    """Whether a file holds its text as it is."""
-    return path != STDIN and not format_of(path)[1]
 
 
 def _opened(path: Path, packing: str) -> Any:
@@ -317,10 +311,6 @@ def _names_if_headless(path: Path, header: list[str], names: Sequence[str] | Non
     if len(names) != len(header):
         raise DataError(f"names has {len(names)} entries but '{path}' has {len(header)} columns")
     return list(names)
-
-
-def _spellings_of_missing() -> list[str]:
-    return sorted({spelling for mark in MISSING_MARKS for spelling in (mark, mark.upper(), mark.capitalize(), "NaN")})
 
 
 # -- Arrow and Parquet ------------------------------------------------------------------------------------------------

@@ -200,10 +200,8 @@ class DataStream:
                 argument="memory",
                 value=self.memory,
             )
-        return [(file, *piece) for file in self.files for piece in file.pieces(self._most_rows(file))]
-
-    def _most_rows(self, file: RowFile) -> int:
-        return self.window_rows if file.path.suffix.lower() == ".parquet" else self.window_rows // PIECES_PER_WINDOW
+        most = {".npy": self.window_rows // PIECES_PER_WINDOW, ".parquet": self.window_rows}
+        return [(file, *piece) for file in self.files for piece in file.pieces(most[file.path.suffix.lower()])]
 
     # -- minibatches --------------------------------------------------------------------------------------------------
     def batches(self, batch_size: int, random_state: RandomState = None, passes: int = 1) -> Iterator[Dataset]:

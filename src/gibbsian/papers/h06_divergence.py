@@ -147,14 +147,7 @@ def cd_objective() -> Experiment:
         _objective_trial,
         (mean_table("the objective along the run", "step", SEEN, CURVES), _table_of_ends),
         _draw_objective,
-        (
-            _two_methods,
-            _ends_at_mple,
-            _own_truth,
-            _never_negative,
-            _points_down,
-            _falls,
-        ),
+        (_two_methods, _ends_at_mple, _own_truth, _never_negative, _points_down, _falls),
         scale=f"a random machine and a distribution that no machine has, all states listed; {N_STEPS} expected steps",
     )
 

@@ -11,12 +11,13 @@ import json
 import math
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gibbsian
+from gibbsian.display import plain
 from gibbsian.errors import FileFormatError
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Verdict
 from gibbsian.papers.tables import Table
@@ -193,17 +194,6 @@ def _cell(value: Any, error: Any) -> str:
             return f"{value:.{digits}f} ± {error:.{digits}f}"
         return f"{value:.4g} ± {error:.2g}"
     return f"{value:.0f}" if value == int(value) and abs(value) < 1e6 else f"{value:.4g}"
-
-
-def plain(value: Any) -> Any:
-    """Turn arrays and NumPy numbers into what JSON can hold, NaN and infinity into None."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def versions() -> dict[str, str]:

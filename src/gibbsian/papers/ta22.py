@@ -55,13 +55,7 @@ def figure_3() -> Experiment:
 @EXPERIMENTS.register("ta22-fig4")
 def figure_4() -> Experiment:
     """Return TA22 figure 4: the processor time of learning."""
-    claims = (
-        _pcd_fastest,
-        _full_span_before_integration,
-        _pcd_constant,
-        _slowest_is_the_largest,
-        _within_a_minute,
-    )
+    claims = (_pcd_fastest, _full_span_before_integration, _pcd_constant, _slowest_is_the_largest, _within_a_minute)
     draw = panels(partial(_bars, "seconds", "processor seconds"))
     return _of_table_1("Fig. 4", "time to learn six data sets", draw, claims)
 

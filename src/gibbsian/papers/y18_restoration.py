@@ -20,6 +20,7 @@ from gibbsian.learners import MomentMatching, run
 from gibbsian.models import PairwiseModel
 from gibbsian.optimizers import Adam, Decay, Tied
 from gibbsian.papers.experiment import EXPERIMENTS, Experiment, Results, Trial, Verdict, claim
+from gibbsian.papers.systems import stacked
 from gibbsian.papers.tables import Table, with_stderr
 from gibbsian.papers.verdicts import mean_with_error
 from gibbsian.samplers import Gibbs
@@ -103,8 +104,7 @@ def joint_mode(model: PairwiseModel, rng: np.random.Generator) -> np.ndarray:
 def _trial(rng: np.random.Generator) -> Trial:
     field_free = PairwiseModel(LATTICE, np.full(LATTICE.n_edges, SMOOTHNESS), bias=False)
     drawn = Gibbs().step(field_free, Gibbs().init(field_free, N_IMAGES, rng), 2000)[0].states
-    found = [_restored(truths, rng) for truths in (drawn, by_hand()[None])]
-    return {name: np.array([one[name] for one in found]) for name in found[0]}
+    return stacked(_restored(truths, rng) for truths in (drawn, by_hand()[None]))
 
 
 def _restored(truths: np.ndarray, rng: np.random.Generator) -> Trial:
