@@ -13,10 +13,9 @@ import click
 from gibbsian.cli import options
 from gibbsian.cli.guard import Command, tell
 from gibbsian.cli.output import print_json, print_table
+from gibbsian.lazy import numpy as np
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from gibbsian.data import Dataset
     from gibbsian.estimators import BoltzmannMachine
 
@@ -172,8 +171,6 @@ def _guess_hidden(
     machine: BoltzmannMachine, training: Dataset, held_out: Dataset, rng: np.random.Generator
 ) -> Imputation:
     """Hide some present answers of the held-out rows and guess them, by the model and by each column's majority."""
-    import numpy as np
-
     from gibbsian.data import Dataset
 
     answers = held_out.states[held_out.row_of].astype(float)

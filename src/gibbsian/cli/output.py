@@ -11,17 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gibbsian.cli.guard import printable, tell
 from gibbsian.display import plain
 from gibbsian.errors import ArgumentError, StorageError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas
+from gibbsian.lazy import numpy as np
+from gibbsian.lazy import pandas
 
 # What stands for stdin and stdout among files.
 STANDARD = Path("-")
@@ -148,7 +146,6 @@ def write_table(path: Path | None, names: Sequence[str], values: np.ndarray) -> 
 
 
 def _table_bytes(path: Path, names: Sequence[str], values: np.ndarray) -> bytes:
-    import numpy as np
 
     from gibbsian.data.files import format_of, needed, packed
 
@@ -173,8 +170,6 @@ def _table_bytes(path: Path, names: Sequence[str], values: np.ndarray) -> bytes:
 
 def _frame(names: Sequence[str], values: np.ndarray) -> pandas.DataFrame:
     """Return the rows as a frame; with ``--safe-csv`` a quote stands before text that would be taken for a formula."""
-    import pandas
-
     frame = pandas.DataFrame(values, columns=list(names))
     return frame.map(_quoted).rename(columns=_quoted) if _is_safe() else frame
 

@@ -23,6 +23,7 @@ from gibbsian.data.readers import table_from_array, table_from_pandas
 from gibbsian.data.table import INSTEAD, MISSING_MARKS, Factor, Table, as_factor, as_names, canonical, table_of_columns
 from gibbsian.domain import CODINGS
 from gibbsian.errors import DataError, GibbsianError
+from gibbsian.lazy import pandas
 from gibbsian.resources import require_memory
 
 # Of text that is read at once: a cell of two characters ("0,") becomes an int64, its share of the float block, masks.
@@ -397,8 +398,6 @@ def index_columns(schema: Any) -> set[str]:
 # -- by pandas --------------------------------------------------------------------------------------------------------
 def _read_frame(path: Path, names: Sequence[str] | None) -> Table:
     """Read a spreadsheet, or a file of another statistics program."""
-    import pandas
-
     reader, how, package = FRAME_READERS[path.suffix.lower()]
     _too_large(path, path.stat().st_size * BYTES_PER_FILE_BYTE)
     with needed(path, package), readable(path, path.suffix.lower()):

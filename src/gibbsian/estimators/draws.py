@@ -14,6 +14,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimators.frames import like_frame, shorten
 from gibbsian.estimators.reading import on_own_device
 from gibbsian.estimators.scores import Scores
+from gibbsian.lazy import pandas
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState
 from gibbsian.settings import Setting, check_method, check_value
@@ -165,8 +166,6 @@ class Draws(Scores):
 
     def _given(self, evidence: Mapping[str, Any]) -> Dataset:
         """Return one row that holds the evidence, all other cells missing."""
-        import pandas
-
         if unknown := [name for name in evidence if name not in self.names_]:
             raise ArgumentError(
                 f"column {unknown[0]!r} is not one of {shorten(self.names_)}", "name a column of the fit"

@@ -15,6 +15,7 @@ from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.penalty import l2_setting, one_over
 from gibbsian.estimators.span_questions import SpanQuestions, has_hidden_variable, hidden_values
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
+from gibbsian.lazy import pandas
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.span_problem import DescriptionLength
 from gibbsian.learners.start import model_to_start_from
@@ -304,8 +305,6 @@ class FullSpan(SpanQuestions):
 
     def statistics(self) -> dict[str, Any]:
         """Return the functions in use, with the values at which a factor is +1 in braces."""
-        import pandas
-
         names, labels = list(self.labels_), list(self.labels_.values())
         texts = function_texts(self.model_.basis, self.model_.indices, names, labels)
         return {"functions": pandas.DataFrame({"function": texts})}

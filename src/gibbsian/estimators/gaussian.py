@@ -15,6 +15,7 @@ from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.numbers import NumberTables
 from gibbsian.estimators.penalty import l2_setting
 from gibbsian.graphs import as_graph
+from gibbsian.lazy import pandas
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.running_moments import IMPROPER, RunningMoments
 from gibbsian.models.gaussian import GaussianModel
@@ -131,8 +132,6 @@ class GaussianMachine(NumberTables, Estimator):
         >>> list(mean.index), covariance.shape
         (['x0', 'x2'], (2, 2))
         """
-        import pandas
-
         row = np.array([given.get(name, np.nan) for name in self.names_], dtype=np.float64)
         if unknown := [name for name in given if name not in self.names_]:
             raise ArgumentError(f"has no column {unknown[0]!r}", argument="given", value=given)
@@ -147,8 +146,6 @@ class GaussianMachine(NumberTables, Estimator):
     @property
     def mean_(self) -> Any:
         """The mean of each column."""
-        import pandas
-
         return pandas.Series(self.model_.mean, list(self.names_), name="mean")
 
     @property
@@ -167,7 +164,6 @@ class GaussianMachine(NumberTables, Estimator):
         return self._matrix(self.model_.partial_correlations)
 
     def _matrix(self, values: np.ndarray) -> Any:
-        import pandas
 
         return pandas.DataFrame(values, index=list(self.names_), columns=list(self.names_))
 
@@ -180,8 +176,6 @@ class GaussianMachine(NumberTables, Estimator):
 
     def statistics(self) -> dict[str, Any]:
         """Return the names of the columns, of their squares and of the pairs that interact."""
-        import pandas
-
         names, (first, second) = np.array(self.names_, dtype=object), self.model_.graph.edges.T
         columns = pandas.DataFrame({"column": names})
         return {

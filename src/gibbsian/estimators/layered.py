@@ -11,6 +11,7 @@ from gibbsian.data.numbers import is_sparse
 from gibbsian.data.rules import VISIBLE_KINDS, Units
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.estimators.common import HiddenFeatures, LearnedMachine
+from gibbsian.lazy import pandas
 from gibbsian.learners import Learner
 from gibbsian.learners.standard_units import as_visible, checked_deviations, visible_layer
 from gibbsian.learners.start import model_to_start_from
@@ -234,8 +235,6 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return the hidden units of the lowest layer with the largest weights, and these weights."""
-        import pandas
-
         weights = self.components_
         norms = np.sqrt(np.square(weights).sum(axis=1))
         units = np.argsort(-norms, kind="stable")[:n]

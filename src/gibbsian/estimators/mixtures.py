@@ -21,6 +21,7 @@ from gibbsian.errors import (
 from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.numbers import NumberTables
+from gibbsian.lazy import pandas
 from gibbsian.learners import EM, FitResult, Learner, as_learner
 from gibbsian.learners.stages import Annealed, Restarts
 from gibbsian.models import bessel
@@ -223,8 +224,6 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return weight, variance or concentration of each class, and its largest means."""
-        import pandas
-
         known = {part: getattr(self, f"{part}_") for part in self.model_.shown if part != "machines"}
         found = {part: np.asarray(values) for part, values in known.items() if values is not None}
         numbers = {part.removesuffix("s"): values for part, values in found.items() if values.ndim < 2}
@@ -232,7 +231,6 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         return tables if "means" not in found else {**tables, "largest means": self._largest_means(n)}
 
     def _largest_means(self, n: int) -> Any:
-        import pandas
 
         order = np.argsort(-np.abs(self.means_), axis=1, kind="stable")[:, :n]
         columns = np.array(self.names_, dtype=object)[order.ravel()]

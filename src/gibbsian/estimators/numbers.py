@@ -13,6 +13,7 @@ from gibbsian.data.readers import is_dask
 from gibbsian.data.table import Table, as_names
 from gibbsian.errors import DataError
 from gibbsian.estimators.reading import ReadsTables
+from gibbsian.lazy import pandas
 from gibbsian.scikit import check_is_fitted, validate_data
 
 
@@ -52,6 +53,4 @@ class NumberTables(ReadsTables):
 
 def _named(rows: Any, names: np.ndarray) -> Any:
     """Numbers with the names of their columns."""
-    import pandas
-
     return pandas.DataFrame(rows, columns=list(names))

@@ -15,6 +15,7 @@ from gibbsian.data.table import label_key
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.estimators.frames import are_chosen, distinct_labels, shorten
 from gibbsian.estimators.reading import ReadsTables
+from gibbsian.lazy import pandas
 from gibbsian.scikit import BaseEstimator, check_is_fitted
 
 if TYPE_CHECKING:
@@ -347,8 +348,6 @@ def _information(ask: Queries, groups: list[list[int]], listed: list[int], given
 
 def _frame_of(columns: dict[str, Any], names: Sequence[str] = (), keys: Sequence[Any] = ()) -> Any:
     """Return columns as a frame, by the keys of its rows where these have names."""
-    import pandas
-
     if len(names) == 1:
         return pandas.DataFrame(columns, pandas.Index([key for (key,) in keys], name=names[0]))
     return pandas.DataFrame(columns, pandas.MultiIndex.from_tuples(keys, names=names) if names else None)

@@ -10,6 +10,7 @@ import numpy as np
 from gibbsian.data.hidden_columns import hidden_names
 from gibbsian.display import facts_in_html
 from gibbsian.estimators.reading import ReadsTables
+from gibbsian.lazy import pandas
 from gibbsian.models.interactions import Interactions
 from gibbsian.scikit import BaseEstimator, check_is_fitted
 
@@ -48,8 +49,6 @@ class ShowsParameters(ReadsTables):
         >>> {title: table.values.tolist() for title, table in bm.statistics().items()}
         {'means': [['x0'], ['x1']], 'pairs': [['x0', 'x1']]}
         """
-        import pandas
-
         return {"statistics": pandas.DataFrame({"statistic": range(self.model_.theta.size)})}
 
     def interactions(self) -> Interactions:

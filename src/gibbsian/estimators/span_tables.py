@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.answers.span import losses_without
+from gibbsian.lazy import pandas
 from gibbsian.learners import Trace
 from gibbsian.learners.span_base import KINDS
 from gibbsian.models.full_span import FullSpanModel
@@ -46,8 +47,6 @@ def basis_table(
     penalty : float
         What the function costs, TA22 eq. 2.5; at the end of a fit a function gains more than that.
     """
-    import pandas
-
     data_means = np.full(len(means), np.nan) if data_means is None else data_means
     table = pandas.DataFrame(
         {
@@ -81,8 +80,6 @@ def _factor_texts(basis: SpanBasis, variable: int, name: str, labels: Sequence[A
 
 def trace_table(trace: Trace, basis: SpanBasis, names: Sequence[str]) -> Any:
     """Return one row for each step of a fit: step, kind, variables, gain, cost, n_functions, seconds."""
-    import pandas
-
     known = {name: trace.column(name) for name in trace.columns}
     steps = np.arange(1, len(trace) + 1)
     nothing = np.full(len(trace), np.nan)

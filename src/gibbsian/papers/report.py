@@ -14,17 +14,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gibbsian
 from gibbsian.display import plain
 from gibbsian.errors import FileFormatError
+from gibbsian.lazy import pandas
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Verdict
 from gibbsian.papers.tables import Table
 from gibbsian.storage import write_atomically
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PAPERS = {
     "Y18": "Yasuda 2018: Learning Algorithm of Boltzmann Machine Based on Spatial Monte Carlo Integration Method",
@@ -178,7 +176,7 @@ def shown_cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[
     return names, [[_cell(row[at], row[error] if error is not None else None) for at, error in pairs] for row in rows]
 
 
-def frame_cells(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+def frame_cells(frame: pandas.DataFrame) -> tuple[list[str], list[list[str]]]:
     """Write a data frame's cells for the eye (see `shown_cells`)."""
     return shown_cells([str(name) for name in frame.columns], plain(frame.to_numpy(dtype=object)))
 
