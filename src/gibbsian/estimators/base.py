@@ -16,7 +16,7 @@ from gibbsian.backends.device import PRECISIONS, here
 from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, notify
 from gibbsian.estimators.cells import FillsCells
-from gibbsian.estimators.draws import Draws
+from gibbsian.estimators.distribution import Distribution
 from gibbsian.estimators.files import KeptInFiles
 from gibbsian.estimators.penalty import ChoosesPenalty
 from gibbsian.estimators.queries import Asking
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @declared
-class Estimator(ChoosesPenalty, Reported, ShowsParameters, Draws, FillsCells, Asking, KeptInFiles):
+class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCells, Asking, KeptInFiles):
     """A model with a learner as a scikit-learn estimator; the estimators are its subclasses."""
 
     max_iter: int = whole(1000, "Most steps of the learner; epochs where it learns by minibatches.", least=1)

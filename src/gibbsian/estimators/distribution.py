@@ -26,7 +26,7 @@ _N_SAMPLES = Setting("How many rows.", "whole", low=1)
 _TEMPERATURE = Setting("T.", "number", low=0, open_low=True)
 
 
-class Draws(Scores):
+class Distribution(Scores):
     """What every fitted estimator says of its distribution as a whole."""
 
     @on_own_device
