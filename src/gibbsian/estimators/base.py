@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gibbsian import __version__
 from gibbsian.backends.device import PRECISIONS, here
 from gibbsian.data import Dataset, drop_empty_rows
+from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, notify
 from gibbsian.estimators.cells import FillsCells
 from gibbsian.estimators.distribution import Distribution
@@ -31,9 +32,6 @@ from gibbsian.rng import RandomState, as_generator
 from gibbsian.scikit import available_if
 from gibbsian.settings import check, choice, declared, free, number, whole
 from gibbsian.storage.checkpoints import as_checkpoint
-
-if TYPE_CHECKING:
-    from gibbsian.diagnostics.moments import DataMoments
 
 
 @declared

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, xlogy
@@ -11,15 +9,12 @@ from scipy.special import expit, xlogy
 from gibbsian.data import Dataset
 from gibbsian.models import PairwiseModel
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
-from gibbsian.papers.drawing import label_axes, legend, lines
+from gibbsian.papers.drawing import Figure, label_axes, legend, lines
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian.papers.h06 import GRAPH, N_VARIABLES, STATES, TWICE, distance, estimate, expected_step, random_model
 from gibbsian.papers.systems import distribution_of
 from gibbsian.papers.tables import Table, mean_table
 from gibbsian.papers.verdicts import at_most, in_every_trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SECTION_5 = "H06 section 5"
 FIRST, SECOND = GRAPH.edges.T

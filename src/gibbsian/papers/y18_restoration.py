@@ -8,7 +8,7 @@ This is a Boltzmann machine whose hidden units are the true pixels; J and h are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,15 +19,13 @@ from gibbsian.graphs import from_edges, grid
 from gibbsian.learners import MomentMatching, run
 from gibbsian.models import PairwiseModel
 from gibbsian.optimizers import Adam, Decay, Tied
+from gibbsian.papers.drawing import Figure
 from gibbsian.papers.experiment import EXPERIMENTS, Experiment, Results, Trial, Verdict, claim
 from gibbsian.papers.systems import stacked
 from gibbsian.papers.tables import Table, with_stderr
 from gibbsian.papers.verdicts import mean_with_error
 from gibbsian.samplers import Gibbs
 from gibbsian.samplers.cooling import annealed, cooled_states
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIDE, SMOOTHNESS, FLIPPED, N_IMAGES = 24, 0.43, 0.15, 6
 N_PIXELS = SIDE * SIDE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -15,15 +15,11 @@ from gibbsian.models.class_shares import posterior
 from gibbsian.models.mixture import spread_points
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel, KMeansModel
 from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, draw_directions
-from gibbsian.papers.drawing import lines, panels
+from gibbsian.papers.drawing import Axes, Figure, lines, panels
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian.papers.systems import first_values, largest_rise, stacked
 from gibbsian.papers.tables import Table, mean_table, with_stderr
 from gibbsian.papers.verdicts import at_most, mean_with_error, never_rises
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 CLASS_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
 # -- k-means ----------------------------------------------------------------------------------------------------------
