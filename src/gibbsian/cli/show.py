@@ -182,10 +182,11 @@ def _write_picture(
         raise ArgumentError(f"--draw {what} is not known of a {kind} model", f"use one of {', '.join(able)}")
     if layout is not None and what != "network":
         raise ArgumentError("--layout is for the network", "leave it out, or use --draw network")
-    drawn = None if shape is None else parse_shape(shape)
-    settings = {"network": {"layout": layout or LAYOUTS[0]}, "filters": {"shape": drawn}, "samples": {"shape": drawn}}
+    how: dict[str, Any] = {"layout": layout or LAYOUTS[0]} if what == "network" else {}
+    if what in ("filters", "samples"):
+        how = {"shape": None if shape is None else parse_shape(shape)}
     draw_it = getattr(plots, "training_curves" if what == "curves" else what)
-    plots.save_figure(draw_it(machine, **settings.get(what, {})), path)
+    plots.save_figure(draw_it(machine, **how), path)
 
 
 def parse_shape(text: str) -> tuple[int, int]:

@@ -89,10 +89,8 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         return self._in_units(data) if data.on_cluster else as_visible(data)
 
     def _in_units(self, data: Any) -> Any:
-        """Return rows on a cluster in the coding that the visible units read: one of them is asked."""
-        codes = np.zeros((1, data.n_variables), np.int8)
-        row = Dataset.of_states(data.domain.from_codes(codes), data.coding, names=data.names)
-        coding = Dataset.read(row, coding=self._coding()).coding
+        """Return rows on a cluster in the coding that the visible units read."""
+        coding = self._coding_of(data)
         return data if coding == data.coding else data.convert(coding)
 
     # -- parts of a fit -----------------------------------------------------------------------------------------------

@@ -134,11 +134,9 @@ class Machine(LearnedMachine):
         return X
 
     def _suits(self, stream: Any) -> bool:
-        """Say whether rows of a stream would be read as they are: one of them is asked."""
-        codes = np.zeros((1, stream.n_variables), np.int8)
-        row = Dataset.of_states(stream.domain.from_codes(codes), stream.coding, names=stream.names)
+        """Say whether rows of a stream would be read as they are."""
         try:
-            return Dataset.read(row, coding=self._coding()).coding == stream.coding
+            return self._coding_of(stream) == stream.coding
         except CodingError:
             return False
 

@@ -142,6 +142,12 @@ class ReadsTables(DensityMixin, BaseEstimator):
             )
         return data
 
+    def _coding_of(self, rows: Any) -> Any:
+        """Return the coding in which rows on disk or on a cluster would be read: one row of their columns is asked."""
+        codes = np.zeros((1, rows.n_variables), np.int8)
+        row = Dataset.of_states(rows.domain.from_codes(codes), rows.coding, names=rows.names)
+        return Dataset.read(row, coding=self._coding()).coding
+
     def _modelled(self, X: Any) -> Any:
         """Return a table without the columns that the fit left out, where it has them."""
         if not self.dropped_ or isinstance(X, Dataset):
@@ -181,12 +187,11 @@ class ReadsTables(DensityMixin, BaseEstimator):
     def _check_columns(self, X: Any, data: Dataset, fitting: bool) -> None:
         """Keep the columns' names in a fit; afterwards refuse other columns or another order."""
         regrouped = hasattr(X, "shape") and len(X.shape) > 1 and X.shape[1] != data.n_variables
-        if fitting and type(X) is np.ndarray and not regrouped:  # nothing that scikit-learn would look at
+        ours = regrouped or isinstance(X, Dataset | Table | str | os.PathLike)
+        if fitting and (ours or type(X) is np.ndarray):  # nothing that scikit-learn would look at
             self._set_columns(data.names)
-        elif not isinstance(X, Dataset | Table | str | os.PathLike) and not regrouped:
+        elif not ours:
             validate_data(self, X if hasattr(X, "shape") else data.states, reset=fitting, skip_check_array=True)
-        elif fitting:
-            self._set_columns(data.names)
         elif data.names != self.names_ and (data.n_variables != self.n_features_in_ or are_chosen(data.names)):
             raise ArgumentError(
                 f"the columns are {shorten(data.names)} but the machine was fitted on {shorten(self.names_)}",
