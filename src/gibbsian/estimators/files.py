@@ -22,16 +22,6 @@ class KeptInFiles(ReadsTables):
 
     registered_name: str
 
-    def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
-        for kept in ("_state", "_log_z"):  # what belongs to the model that was there before
-            self.__dict__.pop(kept, None)
-        self.result_ = result
-        self.model_: Any = result.model
-        self.coding_: Any = coding
-        self.names_ = names
-        self.n_iter_ = max(1, result.n_steps)
-        return self
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file: whole or not at all, and no pickle; `gibbsian.load` reads it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
@@ -177,12 +177,9 @@ class ReadsTables(DensityMixin, BaseEstimator):
 
     def _check_width(self, X: Any) -> None:
         """Refuse another number of columns in scikit-learn's own words, before their labels are looked at."""
-        if getattr(X, "ndim", 0) == 2 and X.shape[1] != self.n_features_in_ and not self._regrouped(X):
+        grouped = isinstance(self.coding_.rule, OneHot)  # several columns of the table are one variable
+        if getattr(X, "ndim", 0) == 2 and X.shape[1] != self.n_features_in_ and not grouped:
             validate_data(self, X, reset=False, skip_check_array=True)
-
-    def _regrouped(self, X: Any) -> bool:
-        """Whether several columns of the table are one variable."""
-        return isinstance(self.coding_.rule, OneHot)
 
     def _check_columns(self, X: Any, data: Dataset, fitting: bool) -> None:
         """Keep the columns' names in a fit; afterwards refuse other columns or another order."""
@@ -204,6 +201,16 @@ class ReadsTables(DensityMixin, BaseEstimator):
         self.n_features_in_ = len(names)
         if are_chosen(names):
             self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
+        for kept in ("_state", "_log_z"):  # what belongs to the model that was there before
+            self.__dict__.pop(kept, None)
+        self.result_ = result
+        self.model_ = result.model
+        self.coding_ = coding
+        self.names_ = names
+        self.n_iter_ = max(1, result.n_steps)
+        return self
 
     # -- who answers ---------------------------------------------------------------------------------------------------
     def _rng(self, random_state: RandomState = None) -> np.random.Generator:
