@@ -316,12 +316,9 @@ def _as_units(data: Data, units: Units) -> Data:
     if data.domain.two_valued:
         return data.in_coding(_coding_of_units(data.coding, units.kind))
     if units.kind in DOMAINS:
-        raise CodingError(
-            f"units have two values but the Dataset is {data.coding.describe()}",
-            "set `visible='categorical'`, or convert it with `Dataset.convert`",
-            argument="visible",
-            value=units.kind,
-        )
+        reason = f"units have two values but the Dataset is {data.coding.describe()}"
+        remedy = "set `visible='categorical'`, or convert it with `Dataset.convert`"
+        raise CodingError(reason, remedy, argument="visible", value=units.kind)
     return data
 
 

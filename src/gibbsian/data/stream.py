@@ -194,12 +194,8 @@ class DataStream:
     def _pieces(self) -> list[tuple[RowFile, int, int]]:
         """All pieces as file, first row and end."""
         if self.window_rows < PIECES_PER_WINDOW:
-            raise ArgumentError(
-                f"is too small for {self.n_variables} columns",
-                "give some megabytes",
-                argument="memory",
-                value=self.memory,
-            )
+            reason = f"is too small for {self.n_variables} columns"
+            raise ArgumentError(reason, "give some megabytes", argument="memory", value=self.memory)
         most = {".npy": self.window_rows // PIECES_PER_WINDOW, ".parquet": self.window_rows}
         return [(file, *piece) for file in self.files for piece in file.pieces(most[file.path.suffix.lower()])]
 

@@ -275,20 +275,13 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         if share == 0:
             return data, None
         if data.on_disk or data.on_cluster:
-            raise ArgumentError(
-                "is for data in memory",
-                "keep rows of a stream in a file of their own",
-                argument="validation_fraction",
-                value=share,
-            )
-        if not 0 < round((1 - share) * data.n_rows) < data.n_rows:
-            raise ArgumentError(
-                f"of {data.n_rows} rows leaves no row out or none to fit",
-                "give another share, or more rows",
-                argument="validation_fraction",
-                value=share,
-            )
-        return data.split(1 - share, rng)
+            reason, remedy = "is for data in memory", "keep rows of a stream in a file of their own"
+        elif not 0 < round((1 - share) * data.n_rows) < data.n_rows:
+            reason = f"of {data.n_rows} rows leaves no row out or none to fit"
+            remedy = "give another share, or more rows"
+        else:
+            return data.split(1 - share, rng)
+        raise ArgumentError(reason, remedy, argument="validation_fraction", value=share)
 
     def _provenance(self, learner: Learner, data: Any) -> dict[str, Any]:
         """Return what a later reader of the model wants to know of its making."""

@@ -91,12 +91,9 @@ class GaussianMachine(NumberTables, Estimator):
         how: dict[str, Any] = {"optimizer": "newton"} if smooth and model.theta.size <= MOST_FOR_NEWTON else {}
         learner = as_learner(self._asked, l1=self.l1, l2=self._l2, **how)
         if not learner.takes_numbers:
-            raise ArgumentError(
-                "is for columns whose values can be listed, and these are real numbers",
-                "use one of mle, mple, score-matching, graphical-lasso",
-                argument="learner",
-                value=self.learner,
-            )
+            reason = "is for columns whose values can be listed, and these are real numbers"
+            remedy = "use one of mle, mple, score-matching, graphical-lasso"
+            raise ArgumentError(reason, remedy, argument="learner", value=self.learner)
         return RunningMoments(learner)
 
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:

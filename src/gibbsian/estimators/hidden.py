@@ -117,12 +117,9 @@ class HiddenBoltzmannMachine(HiddenFeatures, PairwiseTables, Convertible, Machin
         try:
             return super()._run(learner, start, data, rng, unseen)
         except MissingValuesError:
-            raise ArgumentError(
-                "needs every unit to be visible",
-                f"with hidden units use one of {', '.join(LEARNERS_OF_HIDDEN)}",
-                argument="learner",
-                value=self.learner,
-            ) from None
+            reason, known = "needs every unit to be visible", ", ".join(LEARNERS_OF_HIDDEN)
+            remedy = f"with hidden units use one of {known}"
+            raise ArgumentError(reason, remedy, argument="learner", value=self.learner) from None
 
     def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
         self.hidden_names_ = hidden_names(names, result.model.n_hidden)

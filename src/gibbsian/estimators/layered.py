@@ -139,12 +139,8 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         """Refuse what a machine that has only seen chunks cannot heed."""
         for name, chosen in (("validation_fraction", self.validation_fraction), ("checkpoint", self.checkpoint)):
             if chosen:
-                raise ArgumentError(
-                    "is for fit, partial_fit learns from all rows of a chunk and is kept by save",
-                    "leave it out",
-                    argument=name,
-                    value=chosen,
-                )
+                reason = "is for fit, partial_fit learns from all rows of a chunk and is kept by save"
+                raise ArgumentError(reason, "leave it out", argument=name, value=chosen)
 
     def _check_same(self, model: Any) -> None:
         """Refuse settings of a machine that goes on learning where they are not those of what it has learned."""
@@ -153,14 +149,10 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         known = {"temperature": model.temperature, "visible": visible.kind, "hidden": hidden[0].kind}
         if self._sizes() != sizes:
             known = {"n_components": ", ".join(map(str, sizes))}
-        for name, value in ((name, getattr(self, name)) for name in known):
-            if value not in ("auto", known[name]):
-                raise ArgumentError(
-                    f"but the machine has learned with {known[name]}",
-                    "call fit, or partial_fit on a new machine",
-                    argument=name,
-                    value=value,
-                )
+        for name, learned in known.items():
+            if (value := getattr(self, name)) not in ("auto", learned):
+                remedy = "call fit, or partial_fit on a new machine"
+                raise ArgumentError(f"but the machine has learned with {learned}", remedy, argument=name, value=value)
 
     def _judged(self, result: Any, data: Dataset, learner: Learner) -> Any:
         if not np.isfinite(result.trace.column("gradient_norm")[-1]):

@@ -117,12 +117,9 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         The first chunk places the classes, so it should show all of them.
         """
         if hasattr(self, "model_") and self.n_components != self.model_.n_components:
-            raise ArgumentError(
-                f"but there are {self.model_.n_components} classes already",
-                f"call fit, or partial_fit on a new {type(self).__name__}",
-                argument="n_components",
-                value=self.n_components,
-            )
+            reason = f"but there are {self.model_.n_components} classes already"
+            remedy = f"call fit, or partial_fit on a new {type(self).__name__}"
+            raise ArgumentError(reason, remedy, argument="n_components", value=self.n_components)
         super().partial_fit(X, y, sample_weight)
         return self._label()
 
