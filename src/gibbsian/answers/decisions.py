@@ -82,11 +82,8 @@ def bayes_decision(probabilities: np.ndarray, losses: Any = None) -> np.ndarray:
         return probabilities.argmax(axis=1)
     matrix, size = np.asarray(losses, dtype=np.float64), probabilities.shape[1]
     if matrix.shape != (size, size) or not np.isfinite(matrix).all():
-        raise ArgumentError(
-            f"must be a finite matrix of shape {(size, size)}: true values down, decisions across",
-            argument="losses",
-            value=losses,
-        )
+        reason = f"must be a finite matrix of shape {(size, size)}: true values down, decisions across"
+        raise ArgumentError(reason, argument="losses", value=losses)
     return (probabilities @ matrix).argmin(axis=1)
 
 

@@ -320,9 +320,6 @@ def with_class(weights: np.ndarray, parts: Sequence[Any]) -> MarkovRandomField:
 
 def _asked(machine: Any, method: str) -> Any:
     if not hasattr(machine, method):
-        raise ArgumentError(
-            f"has no {method}, so that its missing cells cannot be filled",
-            argument="machine",
-            value=type(machine).__name__,
-        )
+        reason = f"has no {method}, so that its missing cells cannot be filled"
+        raise ArgumentError(reason, argument="machine", value=type(machine).__name__)
     return getattr(machine, method)

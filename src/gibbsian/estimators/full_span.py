@@ -223,11 +223,8 @@ class FullSpan(SpanQuestions):
         if not hasattr(fits, "require_memory"):
             if model.theta.size:
                 return
-            raise ArgumentError(
-                "learns the parameters of given functions, and a full-span model begins without any",
-                argument="learner",
-                value=self.learner,
-            )
+            reason = "learns the parameters of given functions, and a full-span model begins without any"
+            raise ArgumentError(reason, argument="learner", value=self.learner)
         fits.require_memory(model.basis, self.checkpoint is not None, data.has_missing)
         for j, name in enumerate(data.names):
             seen = np.unique(data.states[~data.holes[:, j], j])
@@ -235,13 +232,9 @@ class FullSpan(SpanQuestions):
                 raise DataError(f"column {name!r} has no observed cell", f"drop the column (`drop=[{name!r}]`)")
             if seen.size == 1 and model.cardinalities[j] > 1 and data.total_weight > 1.0:
                 label = data.labels[j][int(data.domain.to_codes(seen)[0])]
-                notify(
-                    DegenerateDataWarning(
-                        f"column {name!r} holds {label!r} only, so the probability of its other values rests "
-                        "on the number of rows alone",
-                        "drop the column, or give rows that show them",
-                    )
-                )
+                rests = "the probability of its other values rests on the number of rows alone"
+                reason = f"column {name!r} holds {label!r} only, so {rests}"
+                notify(DegenerateDataWarning(reason, "drop the column, or give rows that show them"))
 
     def _judged(self, result: FitResult, data: Dataset, learner: Any) -> FitResult:
         model: Any = result.model

@@ -22,6 +22,7 @@ FEWER_BETAS = 1000
 ROW_WALKERS, ROW_BETAS = 20, 200
 # What a log-probability may be above zero by rounding, as a share of the log-weights.
 ROUNDING = 1e-9
+BOTH_SIDES = "`score_interval` has both sides"
 _HOW = Setting("How log Z is found.", "choice", words=("auto", "ais"))
 
 
@@ -118,7 +119,7 @@ class Scores(ReadsTables):
             sides = self._ask("log_evidence_interval")(data, self._rng(), ROW_WALKERS, ROW_BETAS)
         apart = float(np.subtract(*sides).min()) / -2.0
         reason = f"rows with many missing cells are annealed, their scores are known to {apart:.2g} only"
-        notify(EstimatedScoreWarning(reason, "`score_interval` has both sides"))
+        notify(EstimatedScoreWarning(reason, BOTH_SIDES))
         return np.mean(sides, axis=0)
 
     @on_own_device
@@ -293,12 +294,8 @@ class Scores(ReadsTables):
             found = self.log_partition(betas=None if self.sums_exactly() else FEWER_BETAS)
             if not isinstance(found, float):
                 interval, (found, error) = found, found.combined()
-                notify(
-                    EstimatedScoreWarning(
-                        f"log Z is estimated, {found:.6g} with a standard error of {error:.2g} (between "
-                        f"{interval.lower:.6g} and {interval.upper:.6g}), so all scores are off by the same amount",
-                        "`score_interval` has both sides",
-                    )
-                )
+                between = f"(between {interval.lower:.6g} and {interval.upper:.6g})"
+                reason = f"log Z is estimated, {found:.6g} with a standard error of {error:.2g} {between}"
+                notify(EstimatedScoreWarning(f"{reason}, so all scores are off by the same amount", BOTH_SIDES))
             self._log_z = found
         return self._log_z
