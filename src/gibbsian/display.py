@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 
@@ -76,3 +78,16 @@ def _inline(facts: Mapping[str, Any]) -> str:
         f"{name.replace(' ', '_')}={value!r}" if isinstance(value, str) else f"{name.replace(' ', '_')}={worded(value)}"
         for name, value in said.items()
     )
+
+
+def plain(value: Any) -> Any:
+    """Return what JSON can hold: arrays and NumPy's numbers as Python's own, paths as text, NaN as None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value

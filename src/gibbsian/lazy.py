@@ -11,7 +11,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -100,3 +100,11 @@ def _leave(name: str) -> None:
         package, _, part = name.rpartition(".")
         vars(sys.modules.get(package, ModuleType("none"))).pop(part, None)
         _leave(package)
+
+
+# Packages that are loaded when something in them is first asked for: ``from gibbsian.lazy import pandas``.
+if TYPE_CHECKING:
+    import numpy
+    import pandas
+else:
+    numpy, pandas = (_StandIn(name, [], []) for name in ("numpy", "pandas"))

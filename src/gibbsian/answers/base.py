@@ -22,7 +22,6 @@ from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation, MonteCarl
 from gibbsian.expectations.mean_field import mean_field_evidence
 from gibbsian.expectations.missing_cells import fill_probabilities
 from gibbsian.inference import exact
-from gibbsian.inference.completions import value_offsets
 from gibbsian.inference.missing import log_evidence
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
@@ -78,7 +77,11 @@ class Answers:
         By annealing there and back and by tempered chains, or with ``"ais"`` by annealing alone.
         """
         start, annealing = STARTS[method], annealing_of(n_samples, betas)
-        return log_partition_interval(self.model, start, annealing, rng, warn=warn)
+        return log_partition_interval(self._way(data, rng), start, annealing, rng, warn=warn)
+
+    def _way(self, data: Dataset | None, rng: np.random.Generator) -> Any:
+        """Return what is annealed to: the model, from independent variables, or another path to it."""
+        return self.model
 
     # -- rows ---------------------------------------------------------------------------------------------------------
     def log_evidence(self, data: Dataset) -> np.ndarray:
@@ -110,8 +113,10 @@ class Answers:
         An array of shape (rows, columns) with the probability of the upper value where columns have two, else of shape
         (rows, columns, values) with zeros after the last value of a column that has fewer.
         """
-        flat = self._filled(data, rng)
-        return flat[:, : data.n_variables] if self.model.domain.two_valued else _by_value(flat, self.model)
+        flat, model = self._filled(data, rng), self.model
+        if model.domain.two_valued:
+            return flat[:, : data.n_variables]
+        return by_value(flat, model.domain.cardinalities(model.n_variables))
 
     def completed_states(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the distinct rows with missing cells at their most probable values, each by itself."""
@@ -296,11 +301,9 @@ def values_of(domain: AnyDomain, n_variables: int) -> list[tuple[Any, ...]]:
     return [tuple(range(size)) for size in domain.cardinalities(n_variables)]
 
 
-def _by_value(flat: np.ndarray, model: Any) -> np.ndarray:
+def by_value(flat: np.ndarray, sizes: Sequence[int] | np.ndarray) -> np.ndarray:
     """Give each variable's values an axis of their own, filled with zeros: (rows, all values) to (rows, n, values)."""
-    offsets = value_offsets(model.domain, model.n_variables)
-    sizes = np.diff(offsets)
-    shaped = np.zeros((len(flat), model.n_variables, int(sizes.max())))
-    for i, size in enumerate(sizes):
-        shaped[:, i, :size] = flat[:, offsets[i] : offsets[i + 1]]
+    counts = np.asarray(sizes)
+    shaped = np.zeros((len(flat), counts.size, counts.max()))
+    shaped[:, np.arange(counts.max()) < counts[:, None]] = flat
     return shaped

@@ -60,7 +60,7 @@ class ContinuousAnswers(Answers):
     def completed_states(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the distinct rows with missing cells at their means given the present ones."""
         states = np.array(data.states, dtype=np.float64)
-        for state, holes in zip(states, _holes(data), strict=True):
+        for state, holes in zip(states, data.holes, strict=True):
             if holes.any():
                 state[holes] = exact(self._given(state, holes)).means()
         return states
@@ -86,10 +86,6 @@ class ContinuousAnswers(Answers):
             "real numbers have densities and no probabilities of single values",
             "ask `expect` for moments, and `score_samples` for densities",
         )
-
-
-def _holes(data: Dataset) -> np.ndarray:
-    return np.zeros(data.states.shape, bool) if data.missing is None else data.missing
 
 
 def _climbed(model: Any, search: Search) -> np.ndarray:

@@ -37,7 +37,7 @@ def joint_probabilities(answers: Any, data: Dataset, columns: np.ndarray) -> np.
 
     The log-evidence of a row is asked for with each of them in turn.
     """
-    combinations = _combinations(data, columns)
+    combinations = data.domain.take(columns).from_codes(_digits(data, columns))  # as states write them
     shown = np.asarray(data.missing).copy()
     shown[:, columns] = False
     logs = np.empty((data.n_states, len(combinations)))
@@ -82,11 +82,8 @@ def bayes_decision(probabilities: np.ndarray, losses: Any = None) -> np.ndarray:
         return probabilities.argmax(axis=1)
     matrix, size = np.asarray(losses, dtype=np.float64), probabilities.shape[1]
     if matrix.shape != (size, size) or not np.isfinite(matrix).all():
-        raise ArgumentError(
-            f"must be a finite matrix of shape {(size, size)}: true values down, decisions across",
-            argument="losses",
-            value=losses,
-        )
+        reason = f"must be a finite matrix of shape {(size, size)}: true values down, decisions across"
+        raise ArgumentError(reason, argument="losses", value=losses)
     return (probabilities @ matrix).argmin(axis=1)
 
 
@@ -117,8 +114,3 @@ def _digits(data: Dataset, columns: np.ndarray) -> np.ndarray:
             "ask for fewer columns, or for each by itself",
         )
     return digits(np.arange(count), sizes)
-
-
-def _combinations(data: Dataset, columns: np.ndarray) -> np.ndarray:
-    """Return every combination of values, as states write them."""
-    return data.domain.take(columns).from_codes(_digits(data, columns))

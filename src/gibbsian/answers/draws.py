@@ -12,6 +12,7 @@ from gibbsian.expectations.chains import summaries
 from gibbsian.samplers import BlockGibbs, as_sampler, draw
 from gibbsian.samplers.bridges import COLUMNS, TemperedColumns
 from gibbsian.samplers.layer_paths import LayerPath
+from gibbsian.samplers.paths import Path
 from gibbsian.samplers.variable_paths import variable_path
 
 # Chains from random states, how often they are looked at, and sweeps between two looks.
@@ -54,8 +55,11 @@ def warn_of(r_hat: float) -> None:
 
 def tempered_draws(model: Any, n_samples: int, rng: np.random.Generator) -> np.ndarray:
     """Draw states of a model by tempered chains, and warn where their columns do not agree either."""
-    columns = TemperedColumns.settled(variable_path(model), rng)
-    run = columns.run(max(LEAST_ROUNDS, -(-n_samples // COLUMNS)), n_samples)
+    return _tempered(variable_path(model), n_samples, rng)
+
+
+def _tempered(path: Path, n_states: int, rng: np.random.Generator) -> np.ndarray:
+    run = TemperedColumns.settled(path, rng).run(max(LEAST_ROUNDS, -(-n_states // COLUMNS)), n_states)
     if run.trouble:
         notify(MixingWarning(f"draws may miss modes: {run.trouble}"))
     return run.states
@@ -77,7 +81,5 @@ def layer_r_hat(path: LayerPath, rng: np.random.Generator) -> float:
 def tempered_values(path: LayerPath, n_rows: int, rng: np.random.Generator) -> np.ndarray:
     """Return visible values of a machine in layers by tempered chains, shape (rounds, columns, width)."""
     n_rounds = -(-n_rows // COLUMNS)
-    run = TemperedColumns.settled(path, rng).run(max(LEAST_ROUNDS, n_rounds), n_rounds * COLUMNS)
-    if run.trouble:
-        notify(MixingWarning(f"draws may miss modes: {run.trouble}"))
-    return path.machine.visible.encode(run.states).reshape(n_rounds, COLUMNS, -1)
+    states = _tempered(path, n_rounds * COLUMNS, rng)
+    return path.machine.visible.encode(states).reshape(n_rounds, COLUMNS, -1)

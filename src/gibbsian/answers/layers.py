@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.answers.base import STARTS, Answers, annealing_of, rows_like, values_of
+from gibbsian.answers.base import Answers, annealing_of, by_value, rows_like, values_of
 from gibbsian.answers.draws import MAX_R_HAT, layer_r_hat, tempered_values, warn_of
 from gibbsian.answers.modes import Modes, Search, climbed
 from gibbsian.blocks import spans
@@ -74,19 +74,9 @@ class LayerAnswers(Answers):
         self.flips_rows = len(model.layers) == 2  # the sums over several hidden layers are long
 
     # -- log Z --------------------------------------------------------------------------------------------------------
-    def log_partition_interval(
-        self,
-        rng: np.random.Generator,
-        n_samples: int | None = None,
-        betas: int | None = None,
-        data: Dataset | None = None,
-        warn: bool = True,
-        method: str = "auto",
-    ) -> LogPartitionInterval:
-        """Return log Z between two sides, from units with the base rates of data, or of walkers to the machine."""
-        base = "chains" if data is None else self._base(data)
-        path = layer_path(self.model, base, rng=rng)
-        return log_partition_interval(path, STARTS[method], annealing_of(n_samples, betas), rng, warn=warn)
+    def _way(self, data: Dataset | None, rng: np.random.Generator) -> Any:
+        """Return the path from units with the base rates of data, or of walkers to the machine."""
+        return layer_path(self.model, "chains" if data is None else self._base(data), rng=rng)
 
     def _base(self, data: Dataset) -> Any:
         """Where annealing starts, given data."""
@@ -101,7 +91,7 @@ class LayerAnswers(Answers):
         self, data: Dataset, rng: np.random.Generator, n_samples: int | None = None, betas: int | None = None
     ) -> EvidenceInterval:
         """Return the same between two sides: rows that lack too many cells to sum over are annealed."""
-        holes = np.zeros(data.states.shape, bool) if data.missing is None else data.missing
+        holes = data.holes
         sums = LayerRowSums(self.model)
         near = np.array([sums.in_reach(row) for row in holes])
         lower = np.empty(data.n_states)
@@ -154,7 +144,7 @@ class LayerAnswers(Answers):
 
     def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the probabilities of the values of each cell given the present cells of its distinct row."""
-        return by_value(self.model.visible, self.expected(data, rng)[0])
+        return cell_shares(self.model.visible, self.expected(data, rng)[0])
 
     def hidden_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the probability of the upper value of each unit of the highest layer given each distinct row."""
@@ -187,7 +177,7 @@ class LayerAnswers(Answers):
         values = lowest.encode(lowest.domain.from_codes(codes[:, : lowest.n_units]))
         biases, _, weights = self.model.lowest_parts
         means = visible.means((values @ weights.T + biases) / self.model.temperature)
-        found = means if visible.kind == "gaussian" else by_value(self.model.visible, means)
+        found = means if visible.kind == "gaussian" else cell_shares(self.model.visible, means)
         return found, np.zeros_like(found)
 
     def joint(self) -> Any:
@@ -512,7 +502,8 @@ class NetworkAnswers(DeepAnswers):
             sizes = [len(feature) for feature in upper.features]
             above = upper.domain.from_codes(digits(np.arange(int(upper.n_states)), sizes))
             fields = np.asarray(self.model.downward_fields(place, upper.encode(above)), np.float64)
-            for unit, (feature, at) in enumerate(zip(lower.features, _columns_of(lower), strict=True)):
+            columns = spans(feature.shape[1] for feature in lower.features)
+            for unit, (feature, at) in enumerate(zip(lower.features, columns, strict=True)):
                 scope = (units[place].start + unit, *range(units[place + 1].start, units[place + 1].stop))
                 tables[scope] = log_softmax(feature @ fields[:, at].T, axis=0).reshape(len(feature), *sizes)
         for factor in self.model.top.joint().factors().factors:
@@ -534,11 +525,6 @@ class NetworkAnswers(DeepAnswers):
     def expect(self, rng: np.random.Generator, method: Any = "auto", n_samples: int | None = None) -> Estimate:
         """Refuse: the directed layers have no expected statistics in the layout of theta."""
         raise ArgumentError("a belief network has no moments in the layout of its parameters", "ask `model_.top`")
-
-
-def _columns_of(layer: Layer) -> list[slice]:
-    """The columns of values of each unit."""
-    return spans(feature.shape[1] for feature in layer.features)
 
 
 def _spreads(machine: RestrictedModel) -> np.ndarray:
@@ -564,14 +550,9 @@ def asked_exactly(exactly: Any, n_samples: int | None, betas: int | None) -> boo
     return (False if asked else None) if exactly is None else bool(exactly)
 
 
-def by_value(layer: Layer, values: np.ndarray) -> np.ndarray:
+def cell_shares(layer: Layer, values: np.ndarray) -> np.ndarray:
     """Return expected values as probabilities: of the upper of two values, or of each, on an axis of their own."""
-    if not isinstance(layer, CategoricalLayer):
-        return shares_of(layer, values)
-    shaped = np.zeros((len(values), layer.n_units, max(layer.sizes)))
-    for unit, (start, size) in enumerate(zip(layer.starts, layer.sizes, strict=True)):
-        shaped[:, unit, :size] = values[:, start : start + size]
-    return shaped
+    return by_value(values, layer.sizes) if isinstance(layer, CategoricalLayer) else shares_of(layer, values)
 
 
 def shares_of(layer: Layer, means: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.answers import answers_about
-from gibbsian.answers.base import Answers
+from gibbsian.answers.base import Answers, by_value
 from gibbsian.answers.modes import Modes, Search, climbed, modes_of_rows
 from gibbsian.data import Dataset
 from gibbsian.domain import Categories
@@ -57,9 +57,8 @@ class MixtureAnswers:
     def log_pseudolikelihood(self, data: Dataset) -> float:
         """Return the mean of ``sum_i log P(x_i | the other columns)`` over the present cells."""
         here, total = self.log_evidence(data), np.zeros(data.n_states)
-        missing = np.zeros(data.states.shape, dtype=bool) if data.missing is None else data.missing
         for i in range(data.n_variables):
-            without = missing.copy()
+            without = data.holes.copy()
             without[:, i] = True
             total += here - self.log_evidence(replace(data, missing=without))
         return float(np.average(total, weights=data.weights))
@@ -117,13 +116,8 @@ class MixtureAnswers:
         domain = self.model.domain
         if domain.name == "real":
             raise ArgumentError("real numbers have densities and no probabilities", "ask for `impute`")
-        sizes = domain.cardinalities(data.n_variables)
         flat = self.class_probabilities(data) @ self.model.probabilities
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        shaped = np.zeros((data.n_states, data.n_variables, int(sizes.max())))
-        for i, size in enumerate(sizes):
-            shaped[:, i, :size] = flat[:, starts[i] : starts[i + 1]]
-        known = np.ones(data.states.shape, dtype=bool) if data.missing is None else ~data.missing
+        shaped, known = by_value(flat, domain.cardinalities(data.n_variables)), ~data.holes
         rows, columns = np.nonzero(known)
         shaped[known] = 0.0
         shaped[rows, columns, data.codes[known]] = 1.0
@@ -270,7 +264,8 @@ class MachineMixtureAnswers(MixtureAnswers):
 
     def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the probabilities of the values of each cell: those of the machines, by class."""
-        return self._shared(data, lambda machine, rows: _of_cells(machine)(rows))
+        # predict_proba is about classes where there are some
+        return self._shared(data, lambda one: getattr(one, "cell_probabilities", None) or _asked(one, "predict_proba"))
 
     def _parts(self) -> list[Any]:
         """Return the model of each class: that of its machine, columns first."""
@@ -300,13 +295,13 @@ class MachineMixtureAnswers(MixtureAnswers):
 
     def cell_means(self, data: Dataset) -> np.ndarray:
         """Return the expected numbers of each distinct row: those of the machines, by class."""
-        return self._shared(data, lambda machine, rows: _filling(machine)(rows))
+        return self._shared(data, lambda one: _asked(one, "impute"))
 
     def _shared(self, data: Dataset, ask: Any) -> np.ndarray:
         """The mean of what the machines say, each weighted by the probability of its class."""
         rows = self.model.rows_for_machines(data.states, data.missing)
         shares = self.class_probabilities(data).T
-        said = [np.asarray(ask(machine, rows), dtype=np.float64) for machine in self.model.machines]
+        said = [np.asarray(ask(machine)(rows), dtype=np.float64) for machine in self.model.machines]
         return sum(share.reshape(-1, *[1] * (one.ndim - 1)) * one for share, one in zip(shares, said, strict=True))
 
 
@@ -323,20 +318,8 @@ def with_class(weights: np.ndarray, parts: Sequence[Any]) -> MarkovRandomField:
     return MarkovRandomField.build(tables, len(sizes) + 1, Categories((*sizes, k)))
 
 
-def _of_cells(machine: Any) -> Any:
-    """What gives the probabilities of a machine's cells: `predict_proba` is about classes where there are some."""
-    return getattr(machine, "cell_probabilities", None) or _asked(machine, "predict_proba")
-
-
-def _filling(machine: Any) -> Any:
-    return _asked(machine, "impute")
-
-
 def _asked(machine: Any, method: str) -> Any:
     if not hasattr(machine, method):
-        raise ArgumentError(
-            f"has no {method}, so that its missing cells cannot be filled",
-            argument="machine",
-            value=type(machine).__name__,
-        )
+        reason = f"has no {method}, so that its missing cells cannot be filled"
+        raise ArgumentError(reason, argument="machine", value=type(machine).__name__)
     return getattr(machine, method)

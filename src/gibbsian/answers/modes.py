@@ -17,6 +17,7 @@ from gibbsian.blocks import row_blocks
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference import exact
+from gibbsian.inference.log_tables import digits
 from gibbsian.inference.upper_bounds import largest_log_weight_bound
 from gibbsian.samplers.cooling import ROW_ROUNDS, annealed, cooled_rows, cooled_states
 
@@ -185,7 +186,7 @@ class Search:
         n_rows = float(np.prod(sizes, dtype=np.float64))
         if n_rows <= most and (self.method != "annealing" or self.n_states > 1):
             numbers, best = self._listed(weigh_codes, sizes, int(n_rows))
-            return Modes(states_of(_digits(numbers, sizes)), best, best, ("a list of all rows",) * best.size)
+            return Modes(states_of(digits(numbers, sizes)), best, best, ("a list of all rows",) * best.size)
         if self.method == "exact" or self.n_states > 1:
             raise TooExpensiveError(
                 f"there are {n_rows:.2g} rows to list, and up to {most:.2g} are listed",
@@ -203,7 +204,7 @@ class Search:
         numbers, best = np.empty(0, np.int64), np.empty(0)
         for block in row_blocks(n_rows, sizes.size, max_cells=CELLS_AT_ONCE):
             part = np.arange(block.start, block.stop)
-            numbers, best = np.append(numbers, part), np.append(best, weigh(_digits(part, sizes)))
+            numbers, best = np.append(numbers, part), np.append(best, weigh(digits(part, sizes)))
             kept = np.argsort(-best, kind="stable")[: self.n_states]
             numbers, best = numbers[kept], best[kept]
         return numbers, best
@@ -211,8 +212,7 @@ class Search:
 
 def modes_of_rows(answers: Any, data: Any, search: Search, joint: bool) -> Modes:
     """Ask about each distinct row of data by itself, and return what was found in the order of the rows."""
-    missing = np.zeros(data.states.shape, bool) if data.missing is None else data.missing
-    found = [answers.mode_of(data, *row, search, joint) for row in zip(data.states, missing, strict=True)]
+    found = [answers.mode_of(data, *row, search, joint) for row in zip(data.states, data.holes, strict=True)]
     return Modes.together([found[number] for number in data.row_of])
 
 
@@ -223,9 +223,3 @@ def climbed(step: Callable[[np.ndarray], np.ndarray], points: np.ndarray) -> np.
         if np.abs(points - before).max(initial=0.0) <= STILL * (1.0 + np.abs(points).max(initial=0.0)):
             break
     return points
-
-
-def _digits(numbers: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Write numbers of rows as codes of their cells."""
-    steps = np.cumprod(sizes[::-1])[::-1] // sizes
-    return (numbers[:, None] // steps % sizes).astype(np.int8)

@@ -131,10 +131,7 @@ class SpanAnswers(Answers):
             found = np.searchsorted(within, places[mine] - start, side="right")
             # rounding may point past the end: the last state that has any probability is meant
             drawn[mine] = block.start + np.minimum(found, np.flatnonzero(table[block]).max(initial=0))
-        return self._states(drawn)
-
-    def _states(self, indices: np.ndarray) -> np.ndarray:
-        return self.model.domain.from_codes(self.model.basis.digits(indices).astype(np.int8))
+        return self.model.domain.from_codes(self.model.basis.digits(drawn).astype(np.int8))
 
 
 def losses_without(theta: np.ndarray, means: np.ndarray, data_means: np.ndarray) -> np.ndarray:

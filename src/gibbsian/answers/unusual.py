@@ -27,7 +27,7 @@ def shown_probabilities(answers: Any, data: Dataset, rng: np.random.Generator) -
     without flip costs, each column is hidden in turn, and the missing cells are summed out with it.
     """
     own, likelier = np.full(data.states.shape, np.nan), np.zeros(data.states.shape, np.int64)
-    holes = np.zeros(data.states.shape, bool) if data.missing is None else data.missing
+    holes = data.holes
     left = np.ones(data.n_states, dtype=bool)
     if getattr(answers, "flips_rows", False) and data.states.dtype.kind == "i":
         counts = count_completions(data)

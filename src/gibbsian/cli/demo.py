@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from gibbsian.cli import options
 from gibbsian.cli.guard import Command, tell
 from gibbsian.cli.output import print_json, print_table
+from gibbsian.lazy import numpy as np
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from gibbsian.data import Dataset
     from gibbsian.estimators import BoltzmannMachine
 
@@ -26,30 +24,16 @@ TOLERANCE, MAX_STEPS = 1e-4, 1000
 N_STRONGEST = 8
 
 
-@dataclass(frozen=True)
-class Fit:
-    """One machine of the demo and what it took to learn it."""
+class Fit(NamedTuple):
+    """One machine of the demo, what it took to learn it, and how it scores."""
 
-    name: str
     machine: BoltzmannMachine
+    name: str
     n_rows: int
-    seconds: float
     held_out: float
-
-    @property
-    def row(self) -> tuple[Any, ...]:
-        """The line of the table."""
-        result = self.machine.result_
-        return self.name, self.n_rows, self.held_out, result.n_steps, self.seconds, result.reason
-
-
-@dataclass(frozen=True)
-class Imputation:
-    """How often hidden answers were guessed right."""
-
-    n_cells: int
-    model: float
-    majority: float
+    n_steps: int
+    seconds: float
+    reason: str
 
 
 @click.command(cls=Command)
@@ -80,8 +64,8 @@ def demo(out_dir: Path, seed: int, json: bool) -> None:
         say(f"  {sentence}")
     guessed = _guess_hidden(best, training, held_out, as_generator(seed))
     say(
-        f"\nof {guessed.n_cells} answers hidden from held-out members the model guesses {guessed.model:.0%} right, "
-        f"the majority of each column {guessed.majority:.0%}"
+        f"\nof {guessed['n_cells']} answers hidden from held-out members the model guesses "
+        f"{guessed['model']:.0%} right, the majority of each column {guessed['majority']:.0%}"
     )
     pictures = _draw(best, training, out_dir)
     say("\npictures of the exact fit")
@@ -107,10 +91,9 @@ def _nothing(*_: Any) -> None:
 
 
 def _introduce(say: Callable[..., None], votes: Dataset, training: Dataset, held_out: Dataset) -> None:
-    missing = int(votes.missing[votes.row_of].sum()) if votes.missing is not None else 0
     say("votes of the US House of Representatives, 1984: 16 votes and the party")
     say(
-        f"{votes.n_rows} members, {missing} missing answers; {training.n_rows} members to learn from, "
+        f"{votes.n_rows} members, {votes.n_missing} missing answers; {training.n_rows} members to learn from, "
         f"{held_out.n_rows} held out"
     )
     say(f"penalty l2 = 1/{training.n_rows}, a standard normal prior on each parameter: without one, answers that never")
@@ -158,35 +141,30 @@ def _fit(name: str, graph: str, learner: str, l2: float, rows: Dataset, held_out
         callbacks=[Bar(name)] if is_watched() else [],
         random_state=0,
     ).fit(rows)
-    seconds = time.perf_counter() - started
-    return Fit(name, machine, rows.n_rows, seconds, machine.score(held_out))
+    seconds, result = time.perf_counter() - started, machine.result_
+    return Fit(machine, name, rows.n_rows, machine.score(held_out), result.n_steps, seconds, result.reason)
 
 
 def _print_fits(fits: list[Fit]) -> None:
     columns = ("learner", "rows", "held-out log-likelihood", "steps", "seconds", "convergence")
-    rows = [(*fit.row[:4], f"{fit.seconds:.2f}", fit.row[5]) for fit in fits]
+    rows = [(*fit[1:5], f"{fit.seconds:.2f}", fit.reason) for fit in fits]
     print_table("log-likelihood per held-out row, in nats (higher is better)", columns, rows)
 
 
 def _guess_hidden(
     machine: BoltzmannMachine, training: Dataset, held_out: Dataset, rng: np.random.Generator
-) -> Imputation:
-    """Hide some present answers of the held-out rows and guess them, by the model and by each column's majority."""
-    import numpy as np
-
+) -> dict[str, float]:
+    """Hide some present answers of held-out rows, guess them by the model and by each column's majority; count."""
     from gibbsian.data import Dataset
 
-    answers = held_out.states[held_out.row_of].astype(float)
-    present = np.ones(answers.shape, bool) if held_out.missing is None else ~held_out.missing[held_out.row_of]
+    answers, present = held_out.states[held_out.row_of].astype(float), ~held_out.holes[held_out.row_of]
     hidden = present & (rng.random(answers.shape) < HIDDEN_SHARE)
     shown = np.where(present & ~hidden, answers, np.nan)
     guesses = machine.impute(Dataset.read(shown, coding=held_out.coding, names=held_out.names))
-    seen = ~training.missing if training.missing is not None else np.ones(training.states.shape, bool)
-    shares = np.average(training.states * seen, axis=0, weights=training.weights)
-    shares /= np.average(seen, axis=0, weights=training.weights)
-    majority = np.broadcast_to(shares > 0.5, answers.shape)
-    right = (guesses == answers)[hidden].mean(), (majority == answers)[hidden].mean()
-    return Imputation(int(hidden.sum()), float(right[0]), float(right[1]))
+    shares = np.average(training.states * ~training.holes, axis=0, weights=training.weights)
+    shares /= np.average(~training.holes, axis=0, weights=training.weights)
+    right = {"model": guesses == answers, "majority": (shares > 0.5) == answers}
+    return {"n_cells": int(hidden.sum()), **{who: float(cells[hidden].mean()) for who, cells in right.items()}}
 
 
 def _draw(machine: BoltzmannMachine, training: Dataset, out_dir: Path) -> list[Path]:
@@ -202,11 +180,11 @@ def _draw(machine: BoltzmannMachine, training: Dataset, out_dir: Path) -> list[P
     return [out_dir / name for name in pictures]
 
 
-def _summary(fits: list[Fit], sentences: list[str], guessed: Imputation, pictures: list[Path]) -> dict[str, Any]:
+def _summary(fits: list[Fit], sentences: list[str], guessed: dict[str, float], pictures: list[Path]) -> dict[str, Any]:
     columns = ("learner", "rows", "held_out_log_likelihood", "steps", "seconds", "convergence")
     return {
-        "fits": [dict(zip(columns, fit.row, strict=True)) for fit in fits],
+        "fits": [dict(zip(columns, fit[1:], strict=True)) for fit in fits],
         "strongest_couplings": sentences,
-        "imputation": vars(guessed),
+        "imputation": guessed,
         "pictures": pictures,
     }

@@ -141,20 +141,15 @@ def prepared(
                 "leave it out",
             )
         parts = [chosen, *parts[1:]]
-    estimator = built(parts, settings, reading)
-    rows = reading.read(estimator, data, memory, table, client)
-    return estimator.set_params(**from_files(settings, rows.names)), rows, choice
-
-
-def built(parts: list[Owner], settings: dict[str, Any], reading: Reading) -> Any:
-    """Return the estimator that the flags ask for, not fitted."""
-    model, coding = parts[0], reading.declared()
-    if coding and "coding" not in model.settings:
+    owner, coding = parts[0], reading.declared()
+    if coding and "coding" not in owner.settings:
         raise ArgumentError(
-            f"--model {model.name} has a coding of its own",
+            f"--model {owner.name} has a coding of its own",
             "leave --column, --coding, --binarize, --categories, --values and --one-hot out",
         )
-    return model.factory(**assembled(parts, settings), **coding)
+    estimator = owner.factory(**assembled(parts, settings), **coding)
+    rows = reading.read(estimator, data, memory, table, client)
+    return estimator.set_params(**from_files(settings, rows.names)), rows, choice
 
 
 def on_cluster(ctx: click.Context, cluster: str, quiet: bool) -> Any:
@@ -184,20 +179,17 @@ def _checkpoint(path: Path | None, every: int | None, resume: bool) -> Any:
             raise ArgumentError(f"{flag} needs --checkpoint FILE, the file of the progress")
         return None
     check_target(path, flag="--checkpoint")
-    _check_overwritable(path)
+    if path.exists() and not _is_checkpoint(path):
+        raise ArgumentError(f"--checkpoint {path} exists and is no checkpoint", "give another name")
     return Checkpoint(path, **({} if every is None else {"every": every}), resume=resume)
 
 
-def _check_overwritable(path: Path) -> None:
-    """Refuse to write progress over a file that holds something else."""
+def _is_checkpoint(path: Path) -> bool:
+    """Whether a file holds progress, and nothing else that would be written over."""
     from gibbsian.errors import FileFormatError
     from gibbsian.storage import kind_of
 
-    if not path.exists():
-        return
     try:
-        kind = kind_of(path)
+        return kind_of(path) == "checkpoint"
     except FileFormatError:
-        kind = "something else"
-    if kind != "checkpoint":
-        raise ArgumentError(f"--checkpoint {path} exists and is no checkpoint", "give another name")
+        return False

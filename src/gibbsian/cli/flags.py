@@ -193,7 +193,7 @@ class ModelCommand(Command):
             self._write_own(ctx, formatter, whole)
         if named:
             self._write_settings(ctx, formatter)
-        if not named:
+        else:
             for name, about in ESTIMATORS.abouts().items():
                 formatter.write(f"    {name:18}{about}\n")
         shown = f"gibbsian {self.name}" + ("" if named else " --model NAME [--learner NAME]")
@@ -244,8 +244,6 @@ def parts_in(ctx: click.Context) -> list[Owner]:
 
 class BriefOption(click.Option):
     """An option that stands in the short help too."""
-
-    brief = True
 
 
 class SettingOption(click.Option):

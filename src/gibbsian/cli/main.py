@@ -118,9 +118,7 @@ def run() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (
-            OSError
-        ):  # whoever read it has gone: the rest goes nowhere, and Python does not complain of it at its end
+        except OSError:  # whoever read it has gone: the rest goes nowhere, and Python says nothing of it at its end
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     gc.freeze()  # Python looks for cycles once more at its end, which took a quarter of a small command
     sys.exit(code)

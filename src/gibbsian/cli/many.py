@@ -14,6 +14,7 @@ from gibbsian.cli.options import TABLE_FORMATS
 from gibbsian.cli.output import SAFE_CSV, check_target, collected, print_json, print_table
 from gibbsian.cli.table import source_of
 from gibbsian.errors import ArgumentError, GibbsianError
+from gibbsian.lazy import numpy as np
 
 # What tables of the least probable are sorted by.
 LEAST_FIRST = {"unusual_rows": "log_weight", "unusual_cells": "probability"}
@@ -58,8 +59,6 @@ def ask_each(
     seed: int | None,
 ) -> list[dict[str, Any]]:
     """Return what a question's JSON says in each task, which has a generator of its own."""
-    import numpy as np
-
     from gibbsian.backends.processes import map_fits
     from gibbsian.cluster.connection import fits_on
     from gibbsian.progress import counted

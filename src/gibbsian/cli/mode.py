@@ -12,6 +12,7 @@ from gibbsian.cli.guard import tell
 from gibbsian.cli.output import check_distinct, print_json, write_table
 from gibbsian.cli.questions import beside, question
 from gibbsian.errors import ArgumentError
+from gibbsian.lazy import numpy as np
 
 
 @question(of_rows=False)
@@ -25,8 +26,6 @@ def mode(
     machine: Any, given: tuple[str, ...], rows: Path | None, joint: bool, out: Path | None, json: bool, **search: Any
 ) -> None:
     """Print the most probable row, its log-weight, and how far a better one could be above it (0: exact)."""
-    import numpy as np
-
     check_distinct(rows=rows, out=out)
     evidence = dict(_cell(cell) for cell in given) or None
     table = None if rows is None else machine.read(rows)

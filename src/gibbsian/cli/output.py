@@ -11,16 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gibbsian.cli.guard import printable, tell
+from gibbsian.display import plain
 from gibbsian.errors import ArgumentError, StorageError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas
+from gibbsian.lazy import numpy as np
+from gibbsian.lazy import pandas
 
 # What stands for stdin and stdout among files.
 STANDARD = Path("-")
@@ -36,9 +35,9 @@ def print_json(value: Any) -> None:
     """Print a value as one line of JSON, NaN and infinity as null; inside `collected` it is kept instead."""
     kept = _COLLECTED.get()
     if kept is None:
-        tell(json.dumps(_plain(value)))
+        tell(json.dumps(plain(value)))
     else:
-        kept.append(_plain(value))
+        kept.append(plain(value))
 
 
 @contextmanager
@@ -50,19 +49,6 @@ def collected() -> Iterator[list[Any]]:
         yield kept
     finally:
         _COLLECTED.reset(token)
-
-
-def _plain(value: Any) -> Any:
-    """Turn arrays, NumPy numbers and paths into what JSON can hold."""
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], digits: str = ".4f") -> None:
@@ -160,7 +146,6 @@ def write_table(path: Path | None, names: Sequence[str], values: np.ndarray) -> 
 
 
 def _table_bytes(path: Path, names: Sequence[str], values: np.ndarray) -> bytes:
-    import numpy as np
 
     from gibbsian.data.files import format_of, needed, packed
 
@@ -185,8 +170,6 @@ def _table_bytes(path: Path, names: Sequence[str], values: np.ndarray) -> bytes:
 
 def _frame(names: Sequence[str], values: np.ndarray) -> pandas.DataFrame:
     """Return the rows as a frame; with ``--safe-csv`` a quote stands before text that would be taken for a formula."""
-    import pandas
-
     frame = pandas.DataFrame(values, columns=list(names))
     return frame.map(_quoted).rename(columns=_quoted) if _is_safe() else frame
 

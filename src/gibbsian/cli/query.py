@@ -12,6 +12,8 @@ from gibbsian.cli.guard import tell
 from gibbsian.cli.options import PATH, load_model
 from gibbsian.cli.output import print_json, print_table, write_table
 from gibbsian.cli.questions import question
+from gibbsian.lazy import numpy as np
+from gibbsian.lazy import pandas
 
 _method = click.option(
     "--method", default="auto", help="auto, exact, or a sampler (gibbs, ...); a wrong name lists them all."
@@ -38,8 +40,6 @@ def query(
 @options.samples
 def divergence(machine: Any, other: Path, method: str, n_samples: int | None, out: Path | None, json: bool) -> None:
     """Print how far two models of the same columns are from each other, in nats, with standard errors (0: exact)."""
-    import pandas
-
     found = machine.divergence(load_model(other), method=method, n_samples=n_samples)
     kinds = pandas.Index(["KL(model || other)", "KL(other || model)", "Jensen-Shannon"], name="divergence")
     numbers = {"nats": list(map(float, found)), "standard_error": [number.stderr for number in found]}
@@ -50,8 +50,6 @@ def _give(frames: dict[str, Any], out: Path | None, json: bool) -> None:
     """Print frames by title, or write all of them as one table."""
     tables = {title: _columns_and_rows(frame) for title, frame in frames.items()}
     if out is not None:
-        import numpy as np
-
         rows = [
             (title, ", ".join(f"{name}={label}" for name, label in zip(names[:-2], row[:-2], strict=True)), *row[-2:])
             for title, (names, listed) in tables.items()

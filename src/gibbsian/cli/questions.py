@@ -25,6 +25,7 @@ from gibbsian.cli.output import (
 )
 from gibbsian.cli.show import partition_record
 from gibbsian.errors import ArgumentError
+from gibbsian.lazy import numpy as np
 
 
 def question(of_rows: bool, whole: bool = True, adds: bool = False) -> Callable[[Callable[..., None]], click.Command]:
@@ -54,7 +55,8 @@ def question(of_rows: bool, whole: bool = True, adds: bool = False) -> Callable[
             cluster, files, n_files = own.pop("cluster", None), many.files_in(data), own.pop("n_files", None)
             check_distinct(model=model, out=out)
             if n_files is not None:
-                tasks = _shares(own.pop("n_samples"), n_files)
+                share, left = divmod(own.pop("n_samples"), n_files)
+                tasks: list[dict[str, Any]] = [{"n_samples": share + (k < left)} for k in range(n_files)]
                 _ask_many(answer, load_model(model), tasks, out, cluster, seed, own, adds=False)
             elif files:
                 _ask_many(answer, load_model(model), [{"data": file} for file in files], out, cluster, seed, own, adds)
@@ -92,11 +94,6 @@ def _ask_many(
     targets: list[Any] = [None] * len(tasks) if out is None else many.targets_in(out, names)
     asked = [{**own, **task, "out": target, "json": True} for task, target in zip(tasks, targets, strict=True)]
     many.tell_together(many.ask_each(answer, machine, asked, cluster, seed), names, out, own.get("top", 0), json)
-
-
-def _shares(n: int, n_files: int) -> list[dict[str, Any]]:
-    """Return how many samples each of some files gets."""
-    return [{"n_samples": n // n_files + (k < n % n_files)} for k in range(n_files)]
 
 
 # -- score ------------------------------------------------------------------------------------------------------------
@@ -184,8 +181,6 @@ def _print_each(
     kind: str, each: Any, mean: float, names: dict[str, list[Any]], out: Path | None, json: bool, partition: Any
 ) -> None:
     """Print or write the scores of rows, after what names the rows."""
-    import numpy as np
-
     if out is not None or not json:
         table = np.array([*names.values(), each], dtype=object).T if names else each[:, None]
         write_table(out, [*names, kind], table)
@@ -232,8 +227,6 @@ def sample(machine: Any, n_samples: int, hidden: bool, out: Path | None, json: b
 
 def beside(rows: Any, hidden: Any) -> Any:
     """Put the hidden values after the columns; as objects each stays of its own kind."""
-    import numpy as np
-
     return np.column_stack([rows.astype(object), hidden.astype(object)])
 
 
@@ -332,8 +325,6 @@ def predict(
     if joint:
         _write_rows(json, out, [" ".join(each) for each in itertools.product(*values)], found)
     else:
-        import numpy as np
-
         _write_rows(json, out, list(itertools.chain(*values)), np.hstack(found))
 
 
@@ -368,8 +359,6 @@ def transform(machine: Any, rows: Any, out: Path | None, json: bool) -> None:
 
 def _flat(machine: Any, probabilities: Any) -> tuple[Sequence[str], Any]:
     """Give each value of each column a column of its own, called column=value, where columns have many values."""
-    import numpy as np
-
     if probabilities.ndim == 2:
         return machine.names_, probabilities
     labels = [machine.coding_.labels_of(j) for j in range(len(machine.names_))]
@@ -433,8 +422,6 @@ def _print_expected(machine: Any, tables: dict[str, Any]) -> None:
 
 def _one_table(tables: dict[str, Any]) -> tuple[list[str], Any]:
     """One row for each expectation: what it is of, part by part, its mean and error."""
-    import numpy as np
-
     listed = [row for table in tables.values() for row in table.itertuples(index=False, name=None)]
     labels = max((len(row) - 2 for row in listed), default=1)
     names = ["statistic"] if labels == 1 else [f"part_{k + 1}" for k in range(labels)]

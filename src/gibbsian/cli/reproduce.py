@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,12 +73,9 @@ def _print_list(json: bool) -> None:
     from gibbsian.papers.experiment import EXPERIMENTS
     from gibbsian.papers.report import in_order
 
-    parts = ("paper", "item", "title", "scale")
+    made, parts = {name: EXPERIMENTS.create(name) for name in EXPERIMENTS}, ("paper", "item", "title", "scale")
     listed = in_order(
-        [
-            {"experiment": name, **{part: getattr(experiment, part) for part in parts}}
-            for name, experiment in ((name, EXPERIMENTS.create(name)) for name in EXPERIMENTS)
-        ]
+        [{"experiment": name, **{part: getattr(one, part) for part in parts}} for name, one in made.items()]
     )
     if json:
         print_json({"experiments": listed})
@@ -109,6 +106,7 @@ def _run(
     names: list[str], trials: int, seed: int, out: Path, workers: int | None, cluster: str | None, show: bool
 ) -> Iterator[tuple[Report, list[Path]]]:
     """Run, and write down each experiment as it ends; Ctrl-C says what is kept and how to go on."""
+    from gibbsian.cluster.connection import connected
     from gibbsian.papers.report import Report
     from gibbsian.papers.runner import count_trials, run_many
 
@@ -121,7 +119,7 @@ def _run(
             bars("trials", *map(sum, zip(*n_done.values(), strict=True)))
 
     try:
-        with _client(cluster) as client:
+        with nullcontext() if cluster is None else connected(cluster) as client:
             for name, results in run_many(names, trials, seed, out, workers, progress, client):
                 report = Report.of(name, results, trials)
                 yield report, report.write(out)
@@ -132,12 +130,6 @@ def _run(
         raise click.exceptions.Exit(INTERRUPTED) from None
     finally:
         bars.stop()
-
-
-def _client(cluster: str | None) -> AbstractContextManager[Any]:
-    from gibbsian.cluster.connection import connected
-
-    return nullcontext() if cluster is None else connected(cluster)
 
 
 def _write_page(reports: list[Report], out: Path) -> Path:

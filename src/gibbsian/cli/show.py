@@ -87,9 +87,7 @@ def facts_of(machine: Any) -> dict[str, str]:
             if len(values)
         },
         "trained": trained(result)["said"],
-        "held out": ""
-        if scored is None
-        else f"{scored.kind} of {scored.n_rows} held-out rows: {scored.score:.4f} nats a row",
+        "held out": scored and f"{scored.kind} of {scored.n_rows} held-out rows: {scored.score:.4f} nats a row",
         "made": f"{story['created']} by gibbsian {story['gibbsian']}" if "created" in story else "",
     }
 
@@ -184,17 +182,11 @@ def _write_picture(
         raise ArgumentError(f"--draw {what} is not known of a {kind} model", f"use one of {', '.join(able)}")
     if layout is not None and what != "network":
         raise ArgumentError("--layout is for the network", "leave it out, or use --draw network")
-    plots.save_figure(_drawn(machine, what, layout or LAYOUTS[0], None if shape is None else parse_shape(shape)), path)
-
-
-def _drawn(machine: Any, what: str, layout: str, shape: tuple[int, int] | None) -> Any:
-    from gibbsian import plots
-
-    if what == "network":
-        return plots.network(machine, layout=layout)
+    how: dict[str, Any] = {"layout": layout or LAYOUTS[0]} if what == "network" else {}
     if what in ("filters", "samples"):
-        return getattr(plots, what)(machine, shape=shape)
-    return getattr(plots, "training_curves" if what == "curves" else what)(machine)
+        how = {"shape": None if shape is None else parse_shape(shape)}
+    draw_it = getattr(plots, "training_curves" if what == "curves" else what)
+    plots.save_figure(draw_it(machine, **how), path)
 
 
 def parse_shape(text: str) -> tuple[int, int]:

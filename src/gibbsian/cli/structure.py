@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,9 +13,6 @@ from gibbsian.cli.guard import Command, tell
 from gibbsian.cli.output import check_distinct, check_target, print_json, print_tables, table_record
 from gibbsian.cli.table import Reading
 from gibbsian.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from gibbsian.structure import StructureResult
 
 
 @click.command(cls=Command)
@@ -62,15 +59,11 @@ def structure(
     if json:
         print_json({"method": found.method, "edges": found.edges(), **table_record(couplings), "model": out})
     elif not quiet:
-        tell(_counted(found))
+        n = found.graph.n_nodes
+        tell(f"{found.method}: {found.graph.n_edges} of {n * (n - 1) // 2} pairs interact")
         print_tables(couplings)
         if out is not None:
             tell(f"model written to {out}")
-
-
-def _counted(found: StructureResult) -> str:
-    n = found.graph.n_nodes
-    return f"{found.method}: {found.graph.n_edges} of {n * (n - 1) // 2} pairs interact"
 
 
 @click.command(cls=Command)

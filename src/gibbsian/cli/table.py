@@ -9,6 +9,7 @@ from typing import Any
 
 from gibbsian.cli.options import TABLE_FORMATS
 from gibbsian.errors import ArgumentError, CodingError, DataError, GraphError
+from gibbsian.lazy import numpy as np
 
 # What the two columns of a file of edges are usually called.
 EDGE_TITLES = {"source", "target", "from", "to", "first", "second", "node1", "node2", "a", "b", "i", "j", "u", "v"}
@@ -98,8 +99,6 @@ def source_of(path: Path) -> str:
 
 def _other_arrays(path: Path) -> list[str]:
     """The tables of an .npz file besides the one that is read where none is named."""
-    import numpy as np
-
     from gibbsian.data.files import ARRAY_KEYS, readable
 
     if path.suffix.lower() != ".npz" or not path.is_file():

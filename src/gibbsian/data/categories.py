@@ -181,12 +181,11 @@ def _key_in(name: str, value: Any) -> Token:
 # -- what was declared ------------------------------------------------------------------------------------------------
 def _as_numbers(values: Sequence[float]) -> Words:
     """Return numbers as labels, two or more."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ArgumentError("must hold two or more numbers", argument="values", value=values)
-    keys = [label_key(value) for value in values]
+    listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else []
+    keys = [label_key(value) for value in listed]
     if len(keys) < 2 or not all(isinstance(key, float) and np.isfinite(key) for key in keys):
         raise ArgumentError("must hold two or more numbers", argument="values", value=values)
-    return tuple(as_label(value, key) for value, key in zip(values, keys, strict=True) if key is not None)
+    return tuple(as_label(value, key) for value, key in zip(listed, keys, strict=True) if key is not None)
 
 
 def _as_labels(categories: Any, column: str = "") -> Words:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gibbsian.data.files import STDIN, STREAMED, format_of, open_parquet, read_file, readable, text_batches
 from gibbsian.data.table import canonical, label_key
+from gibbsian.lazy import pandas
 
 ROWS_AT_ONCE = 50_000
 
@@ -98,7 +99,6 @@ def with_cells(part: Any, name: str, places: np.ndarray, labels: Sequence[Any]) 
 
 
 def _with_arrow_cells(part: Any, name: str, places: np.ndarray, labels: Sequence[Any]) -> Any:
-    import pandas
     import pyarrow
 
     number, column = part.column_names.index(name), part.column(name)

@@ -54,12 +54,8 @@ def without_identifiers(table: Table, coding: Any) -> tuple[Table, list[str]]:
 
 def identifier_notice(name: str) -> None:
     """Warn that a column is left out."""
-    notify(
-        IdentifierWarning(
-            f"column {name!r} has a value of its own in every row, so it is left out as an identifier",
-            f"declare it to keep it, `coding={{{name!r}: 'categorical'}}`",
-        )
-    )
+    reason = f"column {name!r} has a value of its own in every row, so it is left out as an identifier"
+    notify(IdentifierWarning(reason, f"declare it to keep it, `coding={{{name!r}: 'categorical'}}`"))
 
 
 def _candidates(table: Table) -> list[int]:

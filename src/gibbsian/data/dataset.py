@@ -279,6 +279,11 @@ class Dataset:
         return self.missing is not None
 
     @property
+    def holes(self) -> np.ndarray:
+        """Where cells of the distinct states are missing, as an array also where none is."""
+        return np.zeros(self.states.shape, bool) if self.missing is None else self.missing
+
+    @property
     def has_shares(self) -> bool:
         """Whether the states are numbers between the two values of the domain."""
         return self.domain.two_valued and self.states.dtype.kind == "f"
@@ -594,7 +599,7 @@ class Dataset:
         >>> gb.Dataset.read([[0, 1], [0, 0], [1, 1]]).hide([1])
         Dataset(n_rows=3, n_variables=2, n_states=2, coding='binary', n_missing=3)
         """
-        holes = np.zeros(self.states.shape, bool) if self.missing is None else self.missing.copy()
+        holes = self.holes.copy()
         holes[:, self.places(columns)] = True
         missing, states = _checked_holes(holes, self.states, self.domain)
         return self.with_cells(Cells(_codes(states, self.domain), missing, self.coding, self.names))

@@ -19,18 +19,7 @@ from gibbsian.data.numbers import (
     require_shares,
     with_zeros,
 )
-from gibbsian.data.rules import (
-    Columns,
-    Labels,
-    ManyValued,
-    OneHot,
-    Ordinal,
-    Shares,
-    Threshold,
-    Units,
-    Values,
-    as_rule,
-)
+from gibbsian.data.rules import Columns, Labels, ManyValued, OneHot, Ordinal, Shares, Threshold, Units, Values, as_rule
 from gibbsian.data.table import Table, as_factor
 from gibbsian.data.two_values import (
     above,
@@ -327,12 +316,9 @@ def _as_units(data: Data, units: Units) -> Data:
     if data.domain.two_valued:
         return data.in_coding(_coding_of_units(data.coding, units.kind))
     if units.kind in DOMAINS:
-        raise CodingError(
-            f"units have two values but the Dataset is {data.coding.describe()}",
-            "set `visible='categorical'`, or convert it with `Dataset.convert`",
-            argument="visible",
-            value=units.kind,
-        )
+        reason = f"units have two values but the Dataset is {data.coding.describe()}"
+        remedy = "set `visible='categorical'`, or convert it with `Dataset.convert`"
+        raise CodingError(reason, remedy, argument="visible", value=units.kind)
     return data
 
 

@@ -23,6 +23,7 @@ from gibbsian.data.readers import table_from_array, table_from_pandas
 from gibbsian.data.table import INSTEAD, MISSING_MARKS, Factor, Table, as_factor, as_names, canonical, table_of_columns
 from gibbsian.domain import CODINGS
 from gibbsian.errors import DataError, GibbsianError
+from gibbsian.lazy import pandas
 from gibbsian.resources import require_memory
 
 # Of text that is read at once: a cell of two characters ("0,") becomes an int64, its share of the float block, masks.
@@ -127,9 +128,8 @@ def readable(path: Path, kind: str) -> Iterator[None]:
 def _read_text(path: Path, names: Sequence[str] | None) -> Table:
     from pyarrow import csv as arrow_csv
 
-    options = arrow_csv.ConvertOptions(
-        null_values=_spellings_of_missing(), strings_can_be_null=True, auto_dict_encode=True
-    )
+    marks = {spelling for mark in MISSING_MARKS for spelling in (mark, mark.upper(), mark.capitalize(), "NaN")}
+    options = arrow_csv.ConvertOptions(null_values=sorted(marks), strings_can_be_null=True, auto_dict_encode=True)
     plain = _unpacked(path)
     with _parsing(path, plain, names) as parsing:
         table = _narrow_table(path, plain, convert_options=options, **parsing)
@@ -233,19 +233,14 @@ def _parsing(path: Path, plain: bytes | None, names: Sequence[str] | None) -> It
 
 def _unpacked(path: Path) -> bytes | None:
     """Return the text of stdin or of a compressed file; None where the file itself is text."""
-    if _is_plain(path):
-        return None
     packing, held = format_of(path)[1], bytearray()
+    if path != STDIN and not packing:
+        return None
     with readable(path, packing or "text"), _opened(path, packing) as source:
         while piece := source.read(PIECE):  # what is small on disk may be large
             held += piece
             _too_large(path, len(held) * BYTES_PER_UNPACKED_BYTE)
     return bytes(held)
-
-
-def _is_plain(path: Path) -> bool:
-    """Whether a file holds its text as it is."""
-    return path != STDIN and not format_of(path)[1]
 
 
 def _opened(path: Path, packing: str) -> Any:
@@ -317,10 +312,6 @@ def _names_if_headless(path: Path, header: list[str], names: Sequence[str] | Non
     if len(names) != len(header):
         raise DataError(f"names has {len(names)} entries but '{path}' has {len(header)} columns")
     return list(names)
-
-
-def _spellings_of_missing() -> list[str]:
-    return sorted({spelling for mark in MISSING_MARKS for spelling in (mark, mark.upper(), mark.capitalize(), "NaN")})
 
 
 # -- Arrow and Parquet ------------------------------------------------------------------------------------------------
@@ -407,8 +398,6 @@ def index_columns(schema: Any) -> set[str]:
 # -- by pandas --------------------------------------------------------------------------------------------------------
 def _read_frame(path: Path, names: Sequence[str] | None) -> Table:
     """Read a spreadsheet, or a file of another statistics program."""
-    import pandas
-
     reader, how, package = FRAME_READERS[path.suffix.lower()]
     _too_large(path, path.stat().st_size * BYTES_PER_FILE_BYTE)
     with needed(path, package), readable(path, path.suffix.lower()):

@@ -97,12 +97,8 @@ class Findings:
         refuse_nothing(data, len(empty))
         if len(empty):
             what = "1 row carries" if len(empty) == 1 else f"{len(empty)} rows carry"
-            notify(
-                MissingValuesWarning(
-                    f"{what} no information because all cells are missing (first: row {empty[0]})",
-                    "left out of the fit",
-                )
-            )
+            reason = f"{what} no information because all cells are missing (first: row {empty[0]})"
+            notify(MissingValuesWarning(reason, "left out of the fit"))
 
     def check_observed(self, observed_rows: np.ndarray) -> None:
         """Refuse a column that no row of positive weight shows."""

@@ -39,11 +39,10 @@ def with_hidden(data: Any, n_hidden: int) -> Any:
         return data.mapped(partial(with_hidden, n_hidden=n_hidden), facts=facts, names=names)
     low = require_two_values(data.domain).low
     shape = (data.n_states, n_hidden)
-    missing = np.zeros(data.states.shape, bool) if data.missing is None else data.missing
     return replace(
         data,
         states=np.hstack([data.states, np.full(shape, low, data.states.dtype)]),
-        missing=np.hstack([missing, np.ones(shape, bool)]),
+        missing=np.hstack([data.holes, np.ones(shape, bool)]),
         names=data.names + hidden_names(data.names, n_hidden),
     )
 

@@ -74,12 +74,11 @@ def _separated(names: Sequence[str], separator: str) -> dict[str, list[str]]:
         )
     for variable, columns in groups.items():
         if len(columns) == 1:
-            raise DataError(
-                f"finds one column only, {columns[0]!r}, for the variable {variable!r}",
-                "keep the column of every value (no drop_first), or give `one_hot` a mapping from variables to columns",
-                argument="one_hot",
-                value=separator,
+            reason = f"finds one column only, {columns[0]!r}, for the variable {variable!r}"
+            remedy = (
+                "keep the column of every value (no drop_first), or give `one_hot` a mapping from variables to columns"
             )
+            raise DataError(reason, remedy, argument="one_hot", value=separator)
     return groups
 
 

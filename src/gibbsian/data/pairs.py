@@ -50,9 +50,7 @@ def check_pairs(found: Findings, graph: Graph, bias: bool) -> None:
     found.constant = found.names_where((counts.low == 0) | (counts.high == 0))
     if bias:
         found.judge_constant(found.constant, "", "", "the penalty alone keeps the biases finite")
-    found.nearly_constant = found.names_where(
-        is_rare(np.minimum(counts.low, counts.high), counts.low + counts.high),
-    )
+    found.nearly_constant = found.names_where(is_rare(np.minimum(counts.low, counts.high), counts.low + counts.high))
     if found.nearly_constant:
         rare = f"{columns_have(found.nearly_constant)} the rarer value in fewer than {RARE_ROWS} rows"
         warn(rare, "parameters are poorly determined")

@@ -194,16 +194,10 @@ class DataStream:
     def _pieces(self) -> list[tuple[RowFile, int, int]]:
         """All pieces as file, first row and end."""
         if self.window_rows < PIECES_PER_WINDOW:
-            raise ArgumentError(
-                f"is too small for {self.n_variables} columns",
-                "give some megabytes",
-                argument="memory",
-                value=self.memory,
-            )
-        return [(file, *piece) for file in self.files for piece in file.pieces(self._most_rows(file))]
-
-    def _most_rows(self, file: RowFile) -> int:
-        return self.window_rows if file.path.suffix.lower() == ".parquet" else self.window_rows // PIECES_PER_WINDOW
+            reason = f"is too small for {self.n_variables} columns"
+            raise ArgumentError(reason, "give some megabytes", argument="memory", value=self.memory)
+        most = {".npy": self.window_rows // PIECES_PER_WINDOW, ".parquet": self.window_rows}
+        return [(file, *piece) for file in self.files for piece in file.pieces(most[file.path.suffix.lower()])]
 
     # -- minibatches --------------------------------------------------------------------------------------------------
     def batches(self, batch_size: int, random_state: RandomState = None, passes: int = 1) -> Iterator[Dataset]:
@@ -440,13 +434,12 @@ def counted(parts: Sequence[Dataset]) -> Dataset:
     """Put data sets together, each distinct row once with its weight."""
     size = sum(part.nbytes for part in parts)
     require_memory(BYTES_OF_COPIES * size, "the distinct rows of the stream", "learn by minibatches, or choose columns")
-    holes = [np.zeros(part.states.shape, bool) if part.missing is None else part.missing for part in parts]
     data = Dataset.of_states(
         np.concatenate([part.states for part in parts]),
         parts[0].coding,
         names=parts[0].names,
         sample_weight=np.concatenate([part.weights for part in parts]),
-        missing=np.concatenate(holes),
+        missing=np.concatenate([part.holes for part in parts]),
     )
     return replace(data, row_of=np.arange(data.n_states), row_weights=data.weights)
 

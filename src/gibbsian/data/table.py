@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.errors import CellTypeError, DataError
+from gibbsian.lazy import pandas
 
 # A value as it is compared: a number, or a word in lower case (a truth value is the word "true" or "false").
 Token = float | str
@@ -246,10 +247,9 @@ def factorise(values: Any, name: str = "", sort: bool = False) -> Factor:
     if sort and len(array) <= FEW_ROWS and array.dtype.kind in "biu":
         distinct, places = np.unique(array, return_inverse=True)
         return as_factor(distinct.tolist(), places, name)
-    import pandas as pd
 
     try:
-        places, distinct = pd.factorize(array, use_na_sentinel=True, sort=sort)
+        places, distinct = pandas.factorize(array, use_na_sentinel=True, sort=sort)
     except TypeError:  # something that cannot be hashed: let the conversion to a number say what it is
         places, distinct = np.arange(len(array)), array
     return as_factor(distinct.tolist(), places, name)

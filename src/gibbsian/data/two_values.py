@@ -37,7 +37,8 @@ def two_labels(name: str, column: Factor) -> tuple[Any, Any]:
     listed = [as_label(value, token) for value, token in pairs if token is not None] if column.declared else []
     if len(listed) == 2:
         return listed[0], listed[1]
-    if fitting := [CODINGS[name] for name in PREFERENCE if name in _fitting(column)]:
+    known = (CODINGS[name] for name in PREFERENCE)
+    if fitting := [coding for coding in known if column.spellings.keys() <= set(label_tokens(coding))]:
         low, high = label_tokens(fitting[0])
         return shown.get(low, fitting[0].low), shown.get(high, fitting[0].high)
     words = all(isinstance(token, str) for token in shown)
@@ -162,10 +163,6 @@ def _numbers_of(names: tuple[str, ...], columns: list[Factor]) -> np.ndarray:
 
 
 # -- sentences --------------------------------------------------------------------------------------------------------
-def _fitting(column: Factor) -> set[str]:
-    return {name for name in PREFERENCE if column.spellings.keys() <= set(label_tokens(CODINGS[name]))}
-
-
 def _unusable(name: str, column: Factor) -> DataError:
     """Say why a column fits no coding."""
     tokens = list(column.spellings)

@@ -1,4 +1,4 @@
-from gibbsian.estimators.base import ESTIMATORS as ESTIMATORS, Estimator as Estimator, load as load
+from gibbsian.estimators.base import Estimator as Estimator
 from gibbsian.estimators.boltzmann_machine import BoltzmannMachine as BoltzmannMachine
 from gibbsian.estimators.choice import choose_model as choose_model, fit as fit
 from gibbsian.estimators.classifier import GibbsClassifier as GibbsClassifier
@@ -7,10 +7,12 @@ from gibbsian.estimators.deep import (
     DeepBeliefNetwork as DeepBeliefNetwork,
     DeepBoltzmannMachine as DeepBoltzmannMachine,
 )
+from gibbsian.estimators.files import load as load
 from gibbsian.estimators.full_span import FullSpan as FullSpan
 from gibbsian.estimators.gaussian import GaussianMachine as GaussianMachine
 from gibbsian.estimators.hidden import HiddenBoltzmannMachine as HiddenBoltzmannMachine
 from gibbsian.estimators.higher_order import HigherOrderBoltzmannMachine as HigherOrderBoltzmannMachine
+from gibbsian.estimators.known import ESTIMATORS as ESTIMATORS
 from gibbsian.estimators.machine_mixture import MachineMixture as MachineMixture
 from gibbsian.estimators.mixtures import (
     GaussianMixture as GaussianMixture,

@@ -6,7 +6,7 @@ from typing import Any
 
 from gibbsian.data import Dataset
 from gibbsian.domain import require_two_values
-from gibbsian.estimators.base import ESTIMATORS
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
 from gibbsian.graphs import as_graph

@@ -64,13 +64,10 @@ def choose_model(source: Any, coding: Any = None, drop: Any = ()) -> Choice:
         return _by_kinds(read_table(source).chosen(drop=drop), columns_in("auto" if coding is None else coding))
     if isinstance(rule, RealCoding):
         return Choice("gaussian", "columns were declared to be real numbers", "rbm")
-    if isinstance(rule, Ordinal | Values):
+    domain = rule.domain if isinstance(rule, CategoryCoding) else None
+    if isinstance(rule, Ordinal | Values) or getattr(domain, "values", None) is not None:
         return Choice("ordinal", "columns were declared to be ordered", "potts")
-    if isinstance(rule, CategoryCoding) and rule.domain.two_valued:
-        return Choice("pairwise", "columns were declared to have two values", "higher-order")
-    if isinstance(rule, CategoryCoding) and getattr(rule.domain, "values", None) is not None:
-        return Choice("ordinal", "columns were declared to be ordered", "potts")
-    if isinstance(rule, Labels | OneHot | CategoryCoding):
+    if isinstance(rule, Labels | OneHot) or (domain is not None and not domain.two_valued):
         return Choice("potts", "columns were declared to be categories", "full-span")
     return Choice("pairwise", "columns were declared to have two values", "higher-order")
 

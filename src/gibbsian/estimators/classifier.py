@@ -14,6 +14,7 @@ from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.penalty import one_over
 from gibbsian.estimators.reported import Reported
 from gibbsian.inference.log_tables import digits
+from gibbsian.lazy import pandas
 from gibbsian.learners import MCL, MCPLE, run
 from gibbsian.models import BinaryLayer, CategoricalLayer, ConditionalModel
 from gibbsian.rng import RandomState, as_generator
@@ -315,8 +316,6 @@ def _words(features: Dataset, labels: _Labels) -> np.ndarray:
 
 def _table(X: Any, names: tuple[str, ...], targets: list[str], words: np.ndarray) -> Any:
     """Put labels beside features."""
-    import pandas
-
     frame = X.copy() if hasattr(X, "columns") else pandas.DataFrame(np.asarray(X))
     frame.columns = list(names)
     return frame.assign(**{name: words[:, k] for k, name in enumerate(targets)})

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.estimators.base import ESTIMATORS
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.mixtures import ClassEstimator, UnitNorm
 from gibbsian.learners import EM, FitResult, Learner
 from gibbsian.learners.stages import Restarts

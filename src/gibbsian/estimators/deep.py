@@ -10,7 +10,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.estimators.base import ESTIMATORS
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.layered import LayeredMachine
 from gibbsian.learners import HeldOut, Minibatch
 from gibbsian.models.belief_network import BeliefNetwork
@@ -50,11 +50,8 @@ class DeepMachine(LayeredMachine):
         if not sizes or not all(
             isinstance(n, Integral) and not isinstance(n, bool) and 1 <= int(n) <= LARGEST_WHOLE for n in sizes
         ):
-            raise ArgumentError(
-                "must be the numbers of units of the hidden layers from the lowest, such as (64, 32)",
-                argument="n_components",
-                value=self.n_components,
-            )
+            reason = "must be the numbers of units of the hidden layers from the lowest, such as (64, 32)"
+            raise ArgumentError(reason, argument="n_components", value=self.n_components)
         return tuple(int(n) for n in sizes)
 
     @classmethod

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data.table import default_names
+from gibbsian.lazy import pandas
 
 
 def like_frame(values: np.ndarray, source: Any, names: Sequence[str]) -> Any:
@@ -28,8 +29,6 @@ def like_frame(values: np.ndarray, source: Any, names: Sequence[str]) -> Any:
 
 def _like_pandas(values: np.ndarray, source: Any) -> Any:
     """Give values the columns, index and types of a pandas frame."""
-    import pandas
-
     kinds = list(source.dtypes)
     frame = pandas.DataFrame(values, index=source.index)
     if _are_numbers(values.dtype) and _are_numbers(kinds[0]) and len(set(kinds)) == 1:  # all columns at once
@@ -79,8 +78,6 @@ def distinct_labels(labels: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 def labels_of_columns(names: Sequence[str], labels: Sequence[Sequence[Any]]) -> Any:
     """Return every value of every column, as an index."""
-    import pandas
-
     listed = zip(names, distinct_labels(labels), strict=True)
     pairs = [(name, label) for name, column in listed for label in column]
     return pandas.MultiIndex.from_tuples(pairs, names=["column", "value"])

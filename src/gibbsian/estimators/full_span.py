@@ -11,10 +11,11 @@ import numpy as np
 from gibbsian.data import Columns, Dataset
 from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
-from gibbsian.estimators.base import ESTIMATORS, Estimator
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.penalty import l2_setting, one_over
 from gibbsian.estimators.span_questions import SpanQuestions, has_hidden_variable, hidden_values
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
+from gibbsian.lazy import pandas
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.span_problem import DescriptionLength
 from gibbsian.learners.start import model_to_start_from
@@ -30,7 +31,7 @@ _VALUES = Setting("Values of a hidden variable.", "whole", low=1)
 
 @ESTIMATORS.register("full-span", about="functions of any order, chosen by what they save")
 @declared
-class FullSpan(SpanQuestions, Estimator):
+class FullSpan(SpanQuestions):
     """The full-span log-linear model of TA22: functions of any order are chosen by what they save in nats.
 
     ``P(x) = exp(sum_y theta_y Phi_y(x)) / Z``. There is nothing to tune: a function enters when it lowers
@@ -152,7 +153,7 @@ class FullSpan(SpanQuestions, Estimator):
     _counts_rows = True  # a table of counts is all that it learns from
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
-        data = super()._read(X, fitting, sample_weight)
+        data: Any = super()._read(X, fitting, sample_weight)
         if hidden_values(self) and data.domain == SPIN:  # hidden variables are numbered from 0, and so are the others
             data = data.in_coding(replace(data.coding, domain=BINARY))
         return data
@@ -222,26 +223,18 @@ class FullSpan(SpanQuestions, Estimator):
         if not hasattr(fits, "require_memory"):
             if model.theta.size:
                 return
-            raise ArgumentError(
-                "learns the parameters of given functions, and a full-span model begins without any",
-                argument="learner",
-                value=self.learner,
-            )
+            reason = "learns the parameters of given functions, and a full-span model begins without any"
+            raise ArgumentError(reason, argument="learner", value=self.learner)
         fits.require_memory(model.basis, self.checkpoint is not None, data.has_missing)
-        present = np.ones(data.states.shape, bool) if data.missing is None else ~data.missing
         for j, name in enumerate(data.names):
-            seen = np.unique(data.states[present[:, j], j])
+            seen = np.unique(data.states[~data.holes[:, j], j])
             if seen.size == 0:
                 raise DataError(f"column {name!r} has no observed cell", f"drop the column (`drop=[{name!r}]`)")
             if seen.size == 1 and model.cardinalities[j] > 1 and data.total_weight > 1.0:
                 label = data.labels[j][int(data.domain.to_codes(seen)[0])]
-                notify(
-                    DegenerateDataWarning(
-                        f"column {name!r} holds {label!r} only, so the probability of its other values rests "
-                        "on the number of rows alone",
-                        "drop the column, or give rows that show them",
-                    )
-                )
+                rests = "the probability of its other values rests on the number of rows alone"
+                reason = f"column {name!r} holds {label!r} only, so {rests}"
+                notify(DegenerateDataWarning(reason, "drop the column, or give rows that show them"))
 
     def _judged(self, result: FitResult, data: Dataset, learner: Any) -> FitResult:
         model: Any = result.model
@@ -305,8 +298,6 @@ class FullSpan(SpanQuestions, Estimator):
 
     def statistics(self) -> dict[str, Any]:
         """Return the functions in use, with the values at which a factor is +1 in braces."""
-        import pandas
-
         names, labels = list(self.labels_), list(self.labels_.values())
         texts = function_texts(self.model_.basis, self.model_.indices, names, labels)
         return {"functions": pandas.DataFrame({"function": texts})}

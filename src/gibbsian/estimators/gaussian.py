@@ -10,10 +10,12 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.data.number_checks import column_units, require_full_rank
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.estimators.base import ESTIMATORS, Estimator
+from gibbsian.estimators.base import Estimator
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.numbers import NumberTables
 from gibbsian.estimators.penalty import l2_setting
 from gibbsian.graphs import as_graph
+from gibbsian.lazy import pandas
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.running_moments import IMPROPER, RunningMoments
 from gibbsian.models.gaussian import GaussianModel
@@ -89,12 +91,9 @@ class GaussianMachine(NumberTables, Estimator):
         how: dict[str, Any] = {"optimizer": "newton"} if smooth and model.theta.size <= MOST_FOR_NEWTON else {}
         learner = as_learner(self._asked, l1=self.l1, l2=self._l2, **how)
         if not learner.takes_numbers:
-            raise ArgumentError(
-                "is for columns whose values can be listed, and these are real numbers",
-                "use one of mle, mple, score-matching, graphical-lasso",
-                argument="learner",
-                value=self.learner,
-            )
+            reason = "is for columns whose values can be listed, and these are real numbers"
+            remedy = "use one of mle, mple, score-matching, graphical-lasso"
+            raise ArgumentError(reason, remedy, argument="learner", value=self.learner)
         return RunningMoments(learner)
 
     def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
@@ -130,8 +129,6 @@ class GaussianMachine(NumberTables, Estimator):
         >>> list(mean.index), covariance.shape
         (['x0', 'x2'], (2, 2))
         """
-        import pandas
-
         row = np.array([given.get(name, np.nan) for name in self.names_], dtype=np.float64)
         if unknown := [name for name in given if name not in self.names_]:
             raise ArgumentError(f"has no column {unknown[0]!r}", argument="given", value=given)
@@ -146,8 +143,6 @@ class GaussianMachine(NumberTables, Estimator):
     @property
     def mean_(self) -> Any:
         """The mean of each column."""
-        import pandas
-
         return pandas.Series(self.model_.mean, list(self.names_), name="mean")
 
     @property
@@ -166,7 +161,6 @@ class GaussianMachine(NumberTables, Estimator):
         return self._matrix(self.model_.partial_correlations)
 
     def _matrix(self, values: np.ndarray) -> Any:
-        import pandas
 
         return pandas.DataFrame(values, index=list(self.names_), columns=list(self.names_))
 
@@ -179,8 +173,6 @@ class GaussianMachine(NumberTables, Estimator):
 
     def statistics(self) -> dict[str, Any]:
         """Return the names of the columns, of their squares and of the pairs that interact."""
-        import pandas
-
         names, (first, second) = np.array(self.names_, dtype=object), self.model_.graph.edges.T
         columns = pandas.DataFrame({"column": names})
         return {

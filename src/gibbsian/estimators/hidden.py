@@ -11,8 +11,8 @@ from gibbsian.data.hidden_columns import graph_with_hidden, hidden_names, with_h
 from gibbsian.diagnostics.evidence import MinusLogLikelihood
 from gibbsian.domain import require_two_values
 from gibbsian.errors import ArgumentError, MissingValuesError
-from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.common import HiddenFeatures
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
 from gibbsian.learners import FitResult, Learner
@@ -117,12 +117,9 @@ class HiddenBoltzmannMachine(HiddenFeatures, PairwiseTables, Convertible, Machin
         try:
             return super()._run(learner, start, data, rng, unseen)
         except MissingValuesError:
-            raise ArgumentError(
-                "needs every unit to be visible",
-                f"with hidden units use one of {', '.join(LEARNERS_OF_HIDDEN)}",
-                argument="learner",
-                value=self.learner,
-            ) from None
+            reason, known = "needs every unit to be visible", ", ".join(LEARNERS_OF_HIDDEN)
+            remedy = f"with hidden units use one of {known}"
+            raise ArgumentError(reason, remedy, argument="learner", value=self.learner) from None
 
     def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self:
         self.hidden_names_ = hidden_names(names, result.model.n_hidden)

@@ -8,9 +8,10 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.estimators.base import ESTIMATORS
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.graphs import as_graph
+from gibbsian.lazy import pandas
 from gibbsian.models import HigherOrderModel
 from gibbsian.models.scopes import Scopes, numbered
 from gibbsian.scikit import check_is_fitted
@@ -87,8 +88,6 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
     @property
     def weights_(self) -> Any:
         """The weight of each clique: a table with columns clique, order, weight, smaller cliques first."""
-        import pandas
-
         check_is_fitted(self)
         cliques = [tuple(self.names_[i] for i in clique) for clique in self.model_.cliques]
         orders = [len(clique) for clique in cliques]

@@ -11,6 +11,7 @@ from gibbsian.data.numbers import is_sparse
 from gibbsian.data.rules import VISIBLE_KINDS, Units
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.estimators.common import HiddenFeatures, LearnedMachine
+from gibbsian.lazy import pandas
 from gibbsian.learners import Learner
 from gibbsian.learners.standard_units import as_visible, checked_deviations, visible_layer
 from gibbsian.learners.start import model_to_start_from
@@ -88,10 +89,8 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         return self._in_units(data) if data.on_cluster else as_visible(data)
 
     def _in_units(self, data: Any) -> Any:
-        """Return rows on a cluster in the coding that the visible units read: one of them is asked."""
-        codes = np.zeros((1, data.n_variables), np.int8)
-        row = Dataset.of_states(data.domain.from_codes(codes), data.coding, names=data.names)
-        coding = Dataset.read(row, coding=self._coding()).coding
+        """Return rows on a cluster in the coding that the visible units read."""
+        coding = self._coding_of(data)
         return data if coding == data.coding else data.convert(coding)
 
     # -- parts of a fit -----------------------------------------------------------------------------------------------
@@ -140,12 +139,8 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         """Refuse what a machine that has only seen chunks cannot heed."""
         for name, chosen in (("validation_fraction", self.validation_fraction), ("checkpoint", self.checkpoint)):
             if chosen:
-                raise ArgumentError(
-                    "is for fit, partial_fit learns from all rows of a chunk and is kept by save",
-                    "leave it out",
-                    argument=name,
-                    value=chosen,
-                )
+                reason = "is for fit, partial_fit learns from all rows of a chunk and is kept by save"
+                raise ArgumentError(reason, "leave it out", argument=name, value=chosen)
 
     def _check_same(self, model: Any) -> None:
         """Refuse settings of a machine that goes on learning where they are not those of what it has learned."""
@@ -154,14 +149,10 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         known = {"temperature": model.temperature, "visible": visible.kind, "hidden": hidden[0].kind}
         if self._sizes() != sizes:
             known = {"n_components": ", ".join(map(str, sizes))}
-        for name, value in ((name, getattr(self, name)) for name in known):
-            if value not in ("auto", known[name]):
-                raise ArgumentError(
-                    f"but the machine has learned with {known[name]}",
-                    "call fit, or partial_fit on a new machine",
-                    argument=name,
-                    value=value,
-                )
+        for name, learned in known.items():
+            if (value := getattr(self, name)) not in ("auto", learned):
+                remedy = "call fit, or partial_fit on a new machine"
+                raise ArgumentError(f"but the machine has learned with {learned}", remedy, argument=name, value=value)
 
     def _judged(self, result: Any, data: Dataset, learner: Learner) -> Any:
         if not np.isfinite(result.trace.column("gradient_norm")[-1]):
@@ -234,8 +225,6 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return the hidden units of the lowest layer with the largest weights, and these weights."""
-        import pandas
-
         weights = self.components_
         norms = np.sqrt(np.square(weights).sum(axis=1))
         units = np.argsort(-norms, kind="stable")[:n]

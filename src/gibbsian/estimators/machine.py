@@ -59,12 +59,8 @@ class Machine(LearnedMachine):
         if data.on_disk:
             learner = self._chunk_learner(model, data)
             if not learner.reads_disk:
-                raise ArgumentError(
-                    "needs rows in memory",
-                    "leave `memory` out, or give `stream.in_memory()`",
-                    argument="learner",
-                    value=self.learner,
-                )
+                remedy = "leave `memory` out, or give `stream.in_memory()`"
+                raise ArgumentError("needs rows in memory", remedy, argument="learner", value=self.learner)
             return learner
         return self._learner_named(self._chosen(model, data), epochs=self.max_iter)
 
@@ -124,21 +120,15 @@ class Machine(LearnedMachine):
         if not stays or sample_weight is not None:
             return super()._read(X, fitting, sample_weight)
         if not self._suits(X):
-            raise CodingError(
-                f"was declared but the stream is {X.coding.describe()}",
-                "open it in that coding",
-                argument="coding",
-                value=self.coding,
-            )
+            reason = f"was declared but the stream is {X.coding.describe()}"
+            raise CodingError(reason, "open it in that coding", argument="coding", value=self.coding)
         self._set_columns(X.names)
         return X
 
     def _suits(self, stream: Any) -> bool:
-        """Say whether rows of a stream would be read as they are: one of them is asked."""
-        codes = np.zeros((1, stream.n_variables), np.int8)
-        row = Dataset.of_states(stream.domain.from_codes(codes), stream.coding, names=stream.names)
+        """Say whether rows of a stream would be read as they are."""
         try:
-            return Dataset.read(row, coding=self._coding()).coding == stream.coding
+            return self._coding_of(stream) == stream.coding
         except CodingError:
             return False
 

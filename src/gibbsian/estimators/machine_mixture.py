@@ -9,8 +9,10 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.estimators.base import ESTIMATORS, Estimator
+from gibbsian.estimators.base import Estimator
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.mixtures import MixtureEstimator
+from gibbsian.lazy import pandas
 from gibbsian.models.independent_columns import IndependentColumnsMixture
 from gibbsian.models.machine_mixture import MachineMixtureModel, check_machine
 from gibbsian.scikit import check_is_fitted, clone, validate_data
@@ -97,8 +99,6 @@ class MachineMixture(MixtureEstimator):
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return the weights of the classes, and for each the values that set it apart most, or its machine's."""
-        import pandas
-
         tables = super().tables(n)
         if hasattr(self, "machines_"):
             return tables | {

@@ -18,8 +18,10 @@ from gibbsian.errors import (
     MissingValuesWarning,
     notify,
 )
-from gibbsian.estimators.base import ESTIMATORS, Estimator
+from gibbsian.estimators.base import Estimator
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.numbers import NumberTables
+from gibbsian.lazy import pandas
 from gibbsian.learners import EM, FitResult, Learner, as_learner
 from gibbsian.learners.stages import Annealed, Restarts
 from gibbsian.models import bessel
@@ -115,12 +117,9 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         The first chunk places the classes, so it should show all of them.
         """
         if hasattr(self, "model_") and self.n_components != self.model_.n_components:
-            raise ArgumentError(
-                f"but there are {self.model_.n_components} classes already",
-                f"call fit, or partial_fit on a new {type(self).__name__}",
-                argument="n_components",
-                value=self.n_components,
-            )
+            reason = f"but there are {self.model_.n_components} classes already"
+            remedy = f"call fit, or partial_fit on a new {type(self).__name__}"
+            raise ArgumentError(reason, remedy, argument="n_components", value=self.n_components)
         super().partial_fit(X, y, sample_weight)
         return self._label()
 
@@ -222,8 +221,6 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return weight, variance or concentration of each class, and its largest means."""
-        import pandas
-
         known = {part: getattr(self, f"{part}_") for part in self.model_.shown if part != "machines"}
         found = {part: np.asarray(values) for part, values in known.items() if values is not None}
         numbers = {part.removesuffix("s"): values for part, values in found.items() if values.ndim < 2}
@@ -231,7 +228,6 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         return tables if "means" not in found else {**tables, "largest means": self._largest_means(n)}
 
     def _largest_means(self, n: int) -> Any:
-        import pandas
 
         order = np.argsort(-np.abs(self.means_), axis=1, kind="stable")[:, :n]
         columns = np.array(self.names_, dtype=object)[order.ravel()]

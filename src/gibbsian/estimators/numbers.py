@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,25 +12,24 @@ from gibbsian.data.numbers import check_squares
 from gibbsian.data.readers import is_dask
 from gibbsian.data.table import Table, as_names
 from gibbsian.errors import DataError
+from gibbsian.estimators.reading import ReadsTables
+from gibbsian.lazy import pandas
 from gibbsian.scikit import check_is_fitted, validate_data
 
 
-class NumberTables:
+class NumberTables(ReadsTables):
     """Estimators whose columns are real numbers."""
-
-    _welcome: ClassVar[tuple[str, ...]]
 
     def _coding(self) -> Any:
         return "real"
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
-        X = X if fitting else self._modelled(X)  # type: ignore[attr-defined]
+        X = X if fitting else self._modelled(X)
         away = getattr(X, "on_disk", False) or getattr(X, "on_cluster", False) or is_dask(X)
         if not isinstance(X, Dataset | Table | str | os.PathLike) and not away:
             as_names(getattr(X, "columns", ()))
             X = self._table(X, fitting)
-        data = super()._read(X, fitting, sample_weight)  # type: ignore[misc]
-        return self._prepared(data)
+        return self._prepared(super()._read(X, fitting, sample_weight))
 
     def _table(self, X: Any, fitting: bool) -> Any:
         """Return a table that scikit-learn accepts, numbers as float64."""
@@ -54,6 +53,4 @@ class NumberTables:
 
 def _named(rows: Any, names: np.ndarray) -> Any:
     """Numbers with the names of their columns."""
-    import pandas
-
     return pandas.DataFrame(rows, columns=list(names))

@@ -8,12 +8,13 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, ConstantColumnError
-from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.boltzmann_machine import GRAPH
 from gibbsian.estimators.frames import labels_of_columns
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
 from gibbsian.graphs import as_graph
+from gibbsian.lazy import pandas
 from gibbsian.models import OrdinalModel
 from gibbsian.scikit import check_is_fitted
 from gibbsian.settings import declared, free, positional
@@ -77,8 +78,6 @@ class OrdinalMachine(PairwiseTables, Machine):
     @property
     def biases_(self) -> Any:
         """The parameters of the levels by column and level, zero at the lowest."""
-        import pandas
-
         check_is_fitted(self)
         index = labels_of_columns(self.names_, self._column_labels)
         return pandas.Series(np.concatenate(self.model_.biases), index=index, name="bias")

@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.estimators.shown import ShowsParameters
+from gibbsian.lazy import pandas
 from gibbsian.models import PairwiseModel
 from gibbsian.resources import require_memory
 from gibbsian.scikit import check_is_fitted
 
 
-class PairwiseTables:
+class PairwiseTables(ShowsParameters):
     """Biases and couplings by name, for machines that have a `PairwiseModel`."""
-
-    model_: Any
-    names_: tuple[str, ...]
 
     @property
     def variable_names_(self) -> tuple[str, ...]:
@@ -30,16 +29,12 @@ class PairwiseTables:
     @property
     def biases_(self) -> Any:
         """The biases by the names of columns and hidden units."""
-        import pandas
-
         check_is_fitted(self)
         return pandas.Series(self.model_.biases, index=list(self.variable_names_), name="bias")
 
     @property
     def couplings_(self) -> Any:
         """The symmetric matrix of couplings by name, zero where the graph has no edge."""
-        import pandas
-
         check_is_fitted(self)
         require_memory(
             8.0 * self.model_.n_variables**2,
@@ -57,8 +52,6 @@ class PairwiseTables:
 
     def statistics(self) -> dict[str, Any]:
         """Return the names of the columns (where there are biases) and of the pairs that interact."""
-        import pandas
-
         names = np.array(self.variable_names_, dtype=object)
         first, second = self.model_.graph.edges.T
         return {
@@ -73,8 +66,6 @@ class PairwiseTables:
 
     def strongest_couplings(self, n: int | None = None) -> Any:
         """Return the couplings as a table with columns first, second, coupling, the largest in size first."""
-        import pandas
-
         check_is_fitted(self)
         order = np.argsort(-np.abs(self.model_.couplings), kind="stable")[:n]
         first, second = self.model_.graph.edges[order].T

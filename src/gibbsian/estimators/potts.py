@@ -10,11 +10,12 @@ import numpy as np
 
 from gibbsian.data import Dataset, Threshold
 from gibbsian.errors import ArgumentError
-from gibbsian.estimators.base import ESTIMATORS
 from gibbsian.estimators.boltzmann_machine import GRAPH
 from gibbsian.estimators.frames import labels_of_columns
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
+from gibbsian.lazy import pandas
 from gibbsian.models import PottsModel
 from gibbsian.resources import require_memory
 from gibbsian.scikit import check_is_fitted
@@ -90,8 +91,6 @@ class PottsMachine(Machine):
     @property
     def biases_(self) -> Any:
         """The biases by column and value, in the zero-sum gauge."""
-        import pandas
-
         check_is_fitted(self)
         return pandas.Series(
             np.concatenate(self.model_.zero_sum().biases), index=self._columns_and_values(), name="bias"
@@ -100,8 +99,6 @@ class PottsMachine(Machine):
     @property
     def couplings_(self) -> Any:
         """The symmetric matrix of couplings by column and value, in the zero-sum gauge; zero without an edge."""
-        import pandas
-
         check_is_fitted(self)
         starts = np.concatenate([[0], np.cumsum(self.model_.domain.cardinalities(self.model_.n_variables))])
         require_memory(
@@ -138,8 +135,6 @@ class PottsMachine(Machine):
         >>> bool(norms.loc["x0", "x1"] == norms.loc["x1", "x0"] > 1)
         True
         """
-        import pandas
-
         check_is_fitted(self)
         n = self.model_.n_variables
         require_memory(8.0 * n**2, f"the matrix of norms of {n:,} columns", "use strongest_couplings()")
@@ -158,8 +153,6 @@ class PottsMachine(Machine):
 
     def statistics(self) -> dict[str, Any]:
         """Return the values of columns and the pairs of values of columns that interact."""
-        import pandas
-
         labels = self._column_labels
         pairs = [
             (self.names_[i], a, self.names_[j], b)
@@ -200,8 +193,6 @@ class PottsMachine(Machine):
         >>> gb.PottsMachine(l2=0.01).fit(rows).strongest_couplings()[["first", "second"]].values.tolist()
         [['x0', 'x1']]
         """
-        import pandas
-
         check_is_fitted(self)
         norms = self.model_.coupling_norms(apc=apc)
         order = np.argsort(-norms, kind="stable")[:n]

@@ -14,11 +14,13 @@ from gibbsian.data.categories import relabel
 from gibbsian.data.table import label_key
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.estimators.frames import are_chosen, distinct_labels, shorten
+from gibbsian.estimators.reading import ReadsTables
+from gibbsian.lazy import pandas
 from gibbsian.scikit import BaseEstimator, check_is_fitted
+from gibbsian.settings import as_plain
 
 if TYPE_CHECKING:
     from gibbsian.answers.queries import Divergence, Nats, Queries
-    from gibbsian.learners.result import FitResult
 
 # What a frame of probabilities holds.
 PROBABILITIES = ("probability", "standard_error")
@@ -40,7 +42,9 @@ class Variables(NamedTuple):
             return self.names.index(name)
         if isinstance(name, Integral) and not isinstance(name, bool) and 0 <= int(name) < len(self.names):
             return int(name)
-        raise ArgumentError(f"column {plain(name)!r} is not one of {shorten(self.names)}", "name a column of the fit")
+        raise ArgumentError(
+            f"column {as_plain(name)!r} is not one of {shorten(self.names)}", "name a column of the fit"
+        )
 
     def nodes(self, names: Names) -> list[int]:
         """Return the numbers of one or several variables, each once."""
@@ -60,10 +64,10 @@ class Variables(NamedTuple):
     def code(self, node: int, label: Any) -> int:
         """Return the number of a label among those of a variable."""
         name, known = self.names[node], self.labels[node]
-        if label_key(plain(label)) is None:
+        if label_key(as_plain(label)) is None:
             raise CodingError(f"column {name!r} is given {label!r}, a missing cell", f"give one of {shorten(known)}")
         try:
-            return int(relabel([name], [(plain(label),)], [known], "the model")[0][0])
+            return int(relabel([name], [(as_plain(label),)], [known], "the model")[0][0])
         except CodingError as error:
             raise CodingError(error.reason, f"use one of {shorten(known)}") from None
 
@@ -77,20 +81,8 @@ class Variables(NamedTuple):
         return {node: self.code(node, label) for node, label in zip(nodes, given.values(), strict=True)}
 
 
-class Asking:
+class Asking(ReadsTables):
     """What every estimator over discrete columns can be asked besides rows; one way for all models."""
-
-    if TYPE_CHECKING:
-        names_: tuple[str, ...]
-        model_: Any
-        coding_: Any
-        result_: FitResult
-        _answers: Any
-
-        @property
-        def _column_labels(self) -> list[Any]: ...
-
-        def _rng(self, random_state: Any = None) -> np.random.Generator: ...
 
     # -- probabilities ------------------------------------------------------------------------------------------------
     def query(self, query: str, method: str = "auto", n_samples: int | None = None, random_state: Any = None) -> Any:
@@ -307,7 +299,7 @@ class Asking:
         for k, place in enumerate(group):
             matches = values[:, k, None] == np.array(known[place])
             if not matches.any(axis=1).all():
-                wrong = plain(values[~matches.any(axis=1), k][0])
+                wrong = as_plain(values[~matches.any(axis=1), k][0])
                 raise ArgumentError(f"column {k} of hidden holds {wrong!r}", f"use one of {shorten(known[place])}")
             codes[:, k] = matches.argmax(axis=1)
         found, errors = answers.visible_given_hidden(codes, group, n, lambda: self._queries(**how))
@@ -359,8 +351,6 @@ def _information(ask: Queries, groups: list[list[int]], listed: list[int], given
 
 def _frame_of(columns: dict[str, Any], names: Sequence[str] = (), keys: Sequence[Any] = ()) -> Any:
     """Return columns as a frame, by the keys of its rows where these have names."""
-    import pandas
-
     if len(names) == 1:
         return pandas.DataFrame(columns, pandas.Index([key for (key,) in keys], name=names[0]))
     return pandas.DataFrame(columns, pandas.MultiIndex.from_tuples(keys, names=names) if names else None)
@@ -372,8 +362,3 @@ def _check_sizes(theirs: tuple[int, ...], ours: tuple[int, ...]) -> None:
             f"the other model has variables of {theirs} values but this one of {ours}",
             "compare models of the same columns",
         )
-
-
-def plain(value: Any) -> Any:
-    """Return a NumPy number as Python's own, which messages show as people write it."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -9,9 +9,10 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.domain import Continuum, RealCoding
 from gibbsian.errors import ArgumentError
-from gibbsian.estimators.base import ESTIMATORS
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
+from gibbsian.lazy import pandas
 from gibbsian.models import POTENTIALS, PotentialField
 from gibbsian.models.scopes import numbered
 from gibbsian.settings import declared, flag, free, positional, whole
@@ -117,8 +118,6 @@ class MarkovRandomFieldMachine(Machine):
     @property
     def parameters_(self) -> Any:
         """The parameters by name."""
-        import pandas
-
         model = self._answers.model.canonical()
         return pandas.Series(model.theta, index=model.parameter_names(self.names_), name="parameter")
 
@@ -133,8 +132,6 @@ class MarkovRandomFieldMachine(Machine):
 
     def statistics(self) -> dict[str, Any]:
         """Return the potentials by name, with their columns where no others share them."""
-        import pandas
-
         return {"potentials": pandas.DataFrame({"potential": self.model_.parameter_names(self.names_)})}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.errors import ArgumentError, MissingValuesError
-from gibbsian.estimators.base import ESTIMATORS
+from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.layered import LayeredMachine
 from gibbsian.models.layers import Layer
 from gibbsian.models.restricted import RestrictedModel

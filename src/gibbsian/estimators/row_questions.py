@@ -12,6 +12,7 @@ from gibbsian.data import Dataset
 from gibbsian.data.chunks import chunks, count_rows, is_streamed, names_of, values_of, with_cells
 from gibbsian.data.rules import OneHot
 from gibbsian.errors import DataError
+from gibbsian.lazy import pandas
 from gibbsian.progress import report
 
 
@@ -73,8 +74,6 @@ def filled_parts(machine: Any, source: Any) -> Iterator[tuple[Any, int]]:
 
 def filled_frame(machine: Any, frame: Any) -> Any:
     """Return a pandas frame with the missing cells of the model's columns filled, all else as it is."""
-    import pandas
-
     found = [part for part, _ in filled_parts(machine, frame)]
     return found[0] if len(found) == 1 else pandas.concat(found)
 
@@ -82,8 +81,6 @@ def filled_frame(machine: Any, frame: Any) -> Any:
 # -- unusual rows and cells -------------------------------------------------------------------------------------------
 def unusual_rows(machine: Any, source: Any, n: int) -> Any:
     """Return the rows of least log-weight, the least first, with the least probable cell of each."""
-    import pandas
-
     found, total, count = pandas.DataFrame(), 0.0, 0
     for start, part, data in parts(machine, source):
         logs = machine._log_weights(data)[data.row_of]
@@ -103,8 +100,6 @@ def unusual_rows(machine: Any, source: Any, n: int) -> Any:
 
 def unusual_cells(machine: Any, source: Any, n: int) -> Any:
     """Return the cells that are least probable given the other present cells of their row, the least first."""
-    import pandas
-
     found = pandas.DataFrame()
     for start, part, data in parts(machine, source):
         own, likelier = _shown(machine, data)

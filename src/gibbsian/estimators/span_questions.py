@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from gibbsian.domain import SPIN, CategoryCoding
 from gibbsian.errors import CodingError
+from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.frames import shorten
 from gibbsian.estimators.queries import Variables
 from gibbsian.learners import FitResult, Trace
@@ -31,24 +32,8 @@ def has_hidden_variable(estimator: Any) -> bool:
     return bool(hidden_values(estimator)) and not estimator.n_averages and estimator.candidates is None
 
 
-class SpanQuestions:
+class SpanQuestions(Estimator):
     """What can be asked of a `FullSpan` beyond other estimators; columns by name, values by label."""
-
-    model_: FullSpanModel
-    coding_: Any
-    names_: tuple[str, ...]
-    n_components: Any
-
-    if TYPE_CHECKING:
-        result_: Any
-        _answers: Any
-        _column_labels: list[Any]
-
-        def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Any: ...
-        def _set_columns(self, names: tuple[str, ...]) -> None: ...
-        def _set_fitted(self, result: FitResult, coding: Any, names: tuple[str, ...]) -> Self: ...
-        def get_params(self, deep: bool = True) -> dict[str, Any]:
-            """Return the settings, as scikit-learn does."""
 
     @available_if(has_hidden_variable)
     def transform(self, X: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.lazy import pandas
 from gibbsian.learners import Trace
 from gibbsian.learners.span_base import KINDS
 from gibbsian.models.full_span import FullSpanModel
@@ -45,8 +46,6 @@ def basis_table(
     penalty : float
         What the function costs, TA22 eq. 2.5; at the end of a fit a function gains more than that.
     """
-    import pandas
-
     from gibbsian.answers.span import losses_without
 
     data_means = np.full(len(means), np.nan) if data_means is None else data_means
@@ -82,8 +81,6 @@ def _factor_texts(basis: SpanBasis, variable: int, name: str, labels: Sequence[A
 
 def trace_table(trace: Trace, basis: SpanBasis, names: Sequence[str]) -> Any:
     """Return one row for each step of a fit: step, kind, variables, gain, cost, n_functions, seconds."""
-    import pandas
-
     known = {name: trace.column(name) for name in trace.columns}
     steps = np.arange(1, len(trace) + 1)
     nothing = np.full(len(trace), np.nan)

@@ -14,8 +14,9 @@ from gibbsian.papers.experiment import Results, Series, mean_of, stderr_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    Panel = Callable[[Axes, Results], None]
+else:  # names for annotations: Matplotlib is loaded when something is drawn
+    Axes = Figure = Any
+Panel = Callable[[Axes, Results], None]
 
 # Where the legend of a picture is: where there is space, at its right, or above it.
 INSIDE: Mapping[str, Any] = {}

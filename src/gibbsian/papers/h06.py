@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,14 +13,11 @@ from gibbsian.inference import exact
 from gibbsian.learners import LEARNERS, run
 from gibbsian.models import PairwiseModel
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
-from gibbsian.papers.drawing import curve, label_axes, legend, lines, method_style
+from gibbsian.papers.drawing import Figure, curve, label_axes, legend, lines, method_style
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian.papers.systems import all_spins, distribution_of
 from gibbsian.papers.tables import Table, mean_table
 from gibbsian.papers.verdicts import at_most
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 N_VARIABLES, SPREAD = 5, 0.5
 GRAPH = complete(N_VARIABLES)

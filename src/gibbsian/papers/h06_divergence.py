@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, xlogy
@@ -11,15 +9,12 @@ from scipy.special import expit, xlogy
 from gibbsian.data import Dataset
 from gibbsian.models import PairwiseModel
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
-from gibbsian.papers.drawing import label_axes, legend, lines
+from gibbsian.papers.drawing import Figure, label_axes, legend, lines
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian.papers.h06 import GRAPH, N_VARIABLES, STATES, TWICE, distance, estimate, expected_step, random_model
 from gibbsian.papers.systems import distribution_of
 from gibbsian.papers.tables import Table, mean_table
 from gibbsian.papers.verdicts import at_most, in_every_trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SECTION_5 = "H06 section 5"
 FIRST, SECOND = GRAPH.edges.T
@@ -147,14 +142,7 @@ def cd_objective() -> Experiment:
         _objective_trial,
         (mean_table("the objective along the run", "step", SEEN, CURVES), _table_of_ends),
         _draw_objective,
-        (
-            _two_methods,
-            _ends_at_mple,
-            _own_truth,
-            _never_negative,
-            _points_down,
-            _falls,
-        ),
+        (_two_methods, _ends_at_mple, _own_truth, _never_negative, _points_down, _falls),
         scale=f"a random machine and a distribution that no machine has, all states listed; {N_STEPS} expected steps",
     )
 

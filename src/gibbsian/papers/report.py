@@ -11,19 +11,18 @@ import json
 import math
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gibbsian
+from gibbsian.display import plain
 from gibbsian.errors import FileFormatError
+from gibbsian.lazy import pandas
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Verdict
 from gibbsian.papers.tables import Table
 from gibbsian.storage import write_atomically
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PAPERS = {
     "Y18": "Yasuda 2018: Learning Algorithm of Boltzmann Machine Based on Spatial Monte Carlo Integration Method",
@@ -177,7 +176,7 @@ def shown_cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[
     return names, [[_cell(row[at], row[error] if error is not None else None) for at, error in pairs] for row in rows]
 
 
-def frame_cells(frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+def frame_cells(frame: pandas.DataFrame) -> tuple[list[str], list[list[str]]]:
     """Write a data frame's cells for the eye (see `shown_cells`)."""
     return shown_cells([str(name) for name in frame.columns], plain(frame.to_numpy(dtype=object)))
 
@@ -193,17 +192,6 @@ def _cell(value: Any, error: Any) -> str:
             return f"{value:.{digits}f} ± {error:.{digits}f}"
         return f"{value:.4g} ± {error:.2g}"
     return f"{value:.0f}" if value == int(value) and abs(value) < 1e6 else f"{value:.4g}"
-
-
-def plain(value: Any) -> Any:
-    """Turn arrays and NumPy numbers into what JSON can hold, NaN and infinity into None."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def versions() -> dict[str, str]:

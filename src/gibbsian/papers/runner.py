@@ -38,6 +38,12 @@ class Plan:
     n_trials: int
     seed: int
     file: TrialFile
+    progress: Progress | None = None
+
+    def tell(self) -> None:
+        """Say how many of its trials are done to whoever wants to know."""
+        if self.progress is not None:
+            self.progress(self.name, self.n_trials - len(self.open), self.n_trials)
 
     @property
     def trials_of(self) -> str:
@@ -110,23 +116,22 @@ def run_many(
     workers = _cores() if workers is None else workers
     if workers < 1:
         raise ArgumentError("must be at least 1", argument="workers", value=workers)
-    plans = _plans(names, trials, seed, Path(out))
-    tell = _telling(progress)
+    plans = _plans(names, trials, seed, Path(out), progress)
     for plan in plans:
-        tell(plan)
+        plan.tell()
     alone = [plan for plan in plans if plan.experiment.timed]
     shared = [plan for plan in plans if not plan.experiment.timed]
     n_open = sum(len(plan.open) for plan in shared)
     if client is not None:
-        yield from _run_in_pool(shared, n_threads_of(client), _pool_of(client), tell)
+        yield from _run_in_pool(shared, n_threads_of(client), _pool_of(client))
     elif workers == 1 or n_open <= 1:
         alone = shared + alone
     else:
-        yield from _run_in_pool(shared, min(workers, n_open), _pool(min(workers, n_open)), tell)
-    yield from _run_here(alone, tell)
+        yield from _run_in_pool(shared, min(workers, n_open), _pool(min(workers, n_open)))
+    yield from _run_here(alone)
 
 
-def _plans(names: Sequence[str], trials: int, seed: int, out: Path) -> list[Plan]:
+def _plans(names: Sequence[str], trials: int, seed: int, out: Path, progress: Progress | None = None) -> list[Plan]:
     """Plan each experiment; those with the same trials have one file."""
     files: dict[str, TrialFile] = {}
     plans = []
@@ -135,7 +140,7 @@ def _plans(names: Sequence[str], trials: int, seed: int, out: Path) -> list[Plan
         source = experiment.shares or name
         if source not in files:
             files[source] = TrialFile(out, source, seed)
-        plans.append(Plan(name, experiment, max(experiment.trials_of(trials), 1), seed, files[source]))
+        plans.append(Plan(name, experiment, max(experiment.trials_of(trials), 1), seed, files[source], progress))
     return plans
 
 
@@ -146,24 +151,16 @@ def count_trials(names: Sequence[str], trials: int, seed: int, out: str | os.Pat
     return len(wanted) - len(_to_make(plans)), len(wanted)
 
 
-def _telling(progress: Progress | None) -> Callable[[Plan], None]:
-    def tell(plan: Plan) -> None:
-        if progress is not None:
-            progress(plan.name, plan.n_trials - len(plan.open), plan.n_trials)
-
-    return tell
-
-
-def _run_here(plans: list[Plan], tell: Callable[[Plan], None]) -> Iterator[tuple[str, Results]]:
+def _run_here(plans: list[Plan]) -> Iterator[tuple[str, Results]]:
     for plan in plans:
         for index in plan.open:
             plan.file.append(index, run_trial(plan.trials_of, plan.seed, index))
-            tell(plan)
+            plan.tell()
         yield plan.name, plan.results()
 
 
 def _run_in_pool(
-    plans: list[Plan], workers: int, processes: AbstractContextManager[Executor], tell: Callable[[Plan], None]
+    plans: list[Plan], workers: int, processes: AbstractContextManager[Executor]
 ) -> Iterator[tuple[str, Results]]:
     if not plans:
         return
@@ -182,7 +179,7 @@ def _run_in_pool(
                 for future in wait(in_work, return_when=FIRST_COMPLETED).done:
                     plan, index = in_work.pop(future)
                     plan.file.append(index, future.result())
-                    tell(plan)
+                    plan.tell()
 
 
 def _to_make(plans: list[Plan]) -> deque[tuple[Plan, int]]:

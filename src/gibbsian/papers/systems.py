@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from scipy.special import softmax
 
-from gibbsian.models import Model
+from gibbsian.models import FullSpanModel, Model
+from gibbsian.papers.experiment import Trial
 
 
 def all_states(n: int) -> np.ndarray:
@@ -32,3 +35,16 @@ def largest_rise(values: np.ndarray) -> float:
 def first_values(values: np.ndarray, n: int) -> np.ndarray:
     """Return the first values; where there are fewer the last one stays."""
     return np.pad(values[:n], (0, max(n - len(values), 0)), mode="edge")
+
+
+def stacked(parts: Iterable[Trial]) -> Trial:
+    """Put what several systems of one trial found side by side."""
+    found = list(parts)
+    return {name: np.array([part[name] for part in found]) for name in found[0]}
+
+
+def dense_theta(model: FullSpanModel) -> np.ndarray:
+    """Return the parameters of all functions of the basis, zero of those that the model does not use."""
+    theta = np.zeros(model.basis.size)
+    theta[model.indices] = model.theta
+    return theta

@@ -5,21 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gibbsian.datasets.ta22 import TA22_NAMES, TrueSample, make_ta22, network_probabilities
 from gibbsian.models import SpanBasis
-from gibbsian.papers.drawing import ABOVE, label_axes, legend, lines, method_style, panels
+from gibbsian.papers.drawing import ABOVE, Axes, Figure, label_axes, legend, lines, method_style, panels
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian.papers.ta22_methods import METHODS, OURS, Fitted, fit_counted, integrate_counted
 from gibbsian.papers.tables import Table, with_stderr
 from gibbsian.papers.verdicts import in_every_trial
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 LABELS = {model: f"{model} (ours)" if model in OURS else model for model in METHODS}
 FL, BM_DI, BM_PCD, NEWTON = range(4)
@@ -55,13 +50,7 @@ def figure_3() -> Experiment:
 @EXPERIMENTS.register("ta22-fig4")
 def figure_4() -> Experiment:
     """Return TA22 figure 4: the processor time of learning."""
-    claims = (
-        _pcd_fastest,
-        _full_span_before_integration,
-        _pcd_constant,
-        _slowest_is_the_largest,
-        _within_a_minute,
-    )
+    claims = (_pcd_fastest, _full_span_before_integration, _pcd_constant, _slowest_is_the_largest, _within_a_minute)
     draw = panels(partial(_bars, "seconds", "processor seconds"))
     return _of_table_1("Fig. 4", "time to learn six data sets", draw, claims)
 

@@ -19,6 +19,7 @@ from gibbsian.learners.span_problem import DescriptionLength, SpanProblem
 from gibbsian.models import FullSpanModel, SpanBasis
 from gibbsian.papers.drawing import lines, panels
 from gibbsian.papers.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
+from gibbsian.papers.systems import dense_theta, stacked
 from gibbsian.papers.tables import Table, with_stderr
 from gibbsian.papers.verdicts import at_most, in_every_trial
 
@@ -92,8 +93,7 @@ def algorithms() -> Experiment:
 
 
 def _steps_trial(rng: np.random.Generator) -> Trial:
-    found = [_steps_of(SpanBasis(cardinalities), rng) for cardinalities in SYSTEMS.values()]
-    return {name: np.array([part[name] for part in found]) for name in found[0]}
+    return stacked(_steps_of(SpanBasis(cardinalities), rng) for cardinalities in SYSTEMS.values())
 
 
 def _steps_of(basis: SpanBasis, rng: np.random.Generator) -> Trial:
@@ -109,16 +109,11 @@ def _steps_of(basis: SpanBasis, rng: np.random.Generator) -> Trial:
     while (taken := greedy_step(problem, point, TOLERANCE))[1].kind != "stop":
         point, change = taken
         ours.append((change.kind, change.function))
-    theirs, theta, changes = (
-        [step[:2] for step in steps[1:]],
-        np.zeros(basis.size),
-        np.diff([step.cost for step in steps]),
-    )
-    theta[point.indices] = point.theta
+    theirs, changes = [step[:2] for step in steps[1:]], np.diff([step.cost for step in steps])
     return {
         "different": sum(a != b for a, b in zip_longest(ours, theirs)),
         "moves": [[kind for kind, _ in theirs].count(kind) for kind in MOVES],
-        "parameters": np.abs(theta - printed).max(),
+        "parameters": np.abs(dense_theta(FullSpanModel(basis, point.indices, point.theta)) - printed).max(),
         "promised": np.abs(changes - [step.promised for step in steps[1:]]).max(),
         "rise": changes.max(),
         "recurrence": np.abs(dual_by_axes(basis, p) - [signs_of(basis, y) @ p for y in range(basis.size)]).max(),
@@ -189,8 +184,7 @@ def lower_bound() -> Experiment:
 def _bound_trial(rng: np.random.Generator) -> Trial:
     basis = SpanBasis((2,) * N_VARIABLES)
     p = network_probabilities(N_PARENTS, rng, N_VARIABLES)
-    found = [_bound_of(basis, rng.multinomial(n_rows, p / p.sum())) for n_rows in SIZES]
-    return {name: np.array([part[name] for part in found]) for name in found[0]}
+    return stacked(_bound_of(basis, rng.multinomial(n_rows, p / p.sum())) for n_rows in SIZES)
 
 
 def _bound_of(basis: SpanBasis, counts: np.ndarray) -> Trial:
@@ -201,8 +195,7 @@ def _bound_of(basis: SpanBasis, counts: np.ndarray) -> Trial:
     evaluated, seconds, excess, different = np.full(LOOKED_AT, np.nan), np.zeros(3), -np.inf, 0
     evaluate_candidates(np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2), True)  # compiled before the clock runs
     for step in range(LOOKED_AT):
-        theta = np.zeros(basis.size)
-        theta[point.indices] = point.theta
+        theta = dense_theta(FullSpanModel(basis, point.indices, point.theta))
         tables = theta, point.dual, problem.data_dual, penalties
         (*winner, n_exact), seconds[0] = _timed(seconds[0], evaluate_candidates, *tables, True)
         (*other, _), seconds[1] = _timed(seconds[1], evaluate_candidates, *tables, False)

@@ -10,6 +10,7 @@ from gibbsian.learners.span_problem import SpanProblem
 from gibbsian.models import FullSpanModel, SpanBasis
 from gibbsian.papers.drawing import lines, panels
 from gibbsian.papers.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
+from gibbsian.papers.systems import dense_theta, stacked
 from gibbsian.papers.tables import Table, mean_table
 from gibbsian.papers.verdicts import at_most, in_every_trial
 
@@ -38,8 +39,7 @@ def theorem_1() -> Experiment:
 
 
 def _independence_trial(rng: np.random.Generator) -> Trial:
-    found = [_ranks_of(rng) for _ in range(N_SYSTEMS)]
-    return {name: np.array([part[name] for part in found]) for name in found[0]}
+    return stacked(_ranks_of(rng) for _ in range(N_SYSTEMS))
 
 
 def _ranks_of(rng: np.random.Generator) -> Trial:
@@ -123,8 +123,7 @@ def theorem_2() -> Experiment:
 
 
 def _axis_trial(rng: np.random.Generator) -> Trial:
-    found = [_descents_of(SpanBasis(cardinalities), rng) for cardinalities in SYSTEMS.values()]
-    return {name: np.array([part[name] for part in found]) for name in found[0]}
+    return stacked(_descents_of(SpanBasis(cardinalities), rng) for cardinalities in SYSTEMS.values())
 
 
 def _descents_of(basis: SpanBasis, rng: np.random.Generator) -> Trial:
@@ -132,9 +131,9 @@ def _descents_of(basis: SpanBasis, rng: np.random.Generator) -> Trial:
     log_weights = rng.normal(size=basis.size)
     q = np.exp(log_weights) / np.exp(log_weights).sum()
     problem = SpanProblem.build(basis, basis.digits(np.arange(basis.size)), N_ROWS * q, mdl_scale=0.0)
-    best = _dense(FullSpanModel.of_log_weights(basis, log_weights))
+    best = dense_theta(FullSpanModel.of_log_weights(basis, log_weights))
     (divergences, rise, first), (_, _, second) = (_descent(problem, rng) for _ in range(2))
-    ends = [_dense(FullSpanModel(basis, end.indices, end.theta)) for end in (first, second)]
+    ends = [dense_theta(FullSpanModel(basis, end.indices, end.theta)) for end in (first, second)]
     move = best_move(problem, first)
     return {
         "divergence": divergences[:-1],
@@ -144,12 +143,6 @@ def _descents_of(basis: SpanBasis, rng: np.random.Generator) -> Trial:
         "distance": np.abs(ends[0] - best).max(),
         "apart": np.abs(ends[0] - ends[1]).max(),
     }
-
-
-def _dense(model: FullSpanModel) -> np.ndarray:
-    theta = np.zeros(model.basis.size)
-    theta[model.indices] = model.theta
-    return theta
 
 
 def _descent(problem: SpanProblem, rng: np.random.Generator) -> tuple[np.ndarray, float, SpanPoint]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gibbsian.lazy import pandas
 from gibbsian.papers.experiment import Results, Series, mean_of, stderr_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -34,11 +32,9 @@ class Table:
     note: str = ""
 
     @cached_property
-    def frame(self) -> pd.DataFrame:
+    def frame(self) -> pandas.DataFrame:
         """The content as a data frame."""
-        import pandas as pd
-
-        return pd.DataFrame(self.content)
+        return pandas.DataFrame(self.content)
 
 
 def with_stderr(label: str, values: np.ndarray) -> dict[str, Any]:

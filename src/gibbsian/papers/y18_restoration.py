@@ -8,7 +8,7 @@ This is a Boltzmann machine whose hidden units are the true pixels; J and h are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +19,13 @@ from gibbsian.graphs import from_edges, grid
 from gibbsian.learners import MomentMatching, run
 from gibbsian.models import PairwiseModel
 from gibbsian.optimizers import Adam, Decay, Tied
+from gibbsian.papers.drawing import Figure
 from gibbsian.papers.experiment import EXPERIMENTS, Experiment, Results, Trial, Verdict, claim
+from gibbsian.papers.systems import stacked
 from gibbsian.papers.tables import Table, with_stderr
 from gibbsian.papers.verdicts import mean_with_error
 from gibbsian.samplers import Gibbs
 from gibbsian.samplers.cooling import annealed, cooled_states
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIDE, SMOOTHNESS, FLIPPED, N_IMAGES = 24, 0.43, 0.15, 6
 N_PIXELS = SIDE * SIDE
@@ -103,8 +102,7 @@ def joint_mode(model: PairwiseModel, rng: np.random.Generator) -> np.ndarray:
 def _trial(rng: np.random.Generator) -> Trial:
     field_free = PairwiseModel(LATTICE, np.full(LATTICE.n_edges, SMOOTHNESS), bias=False)
     drawn = Gibbs().step(field_free, Gibbs().init(field_free, N_IMAGES, rng), 2000)[0].states
-    found = [_restored(truths, rng) for truths in (drawn, by_hand()[None])]
-    return {name: np.array([one[name] for one in found]) for name in found[0]}
+    return stacked(_restored(truths, rng) for truths in (drawn, by_hand()[None]))
 
 
 def _restored(truths: np.ndarray, rng: np.random.Generator) -> Trial:

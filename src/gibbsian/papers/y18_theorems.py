@@ -6,19 +6,16 @@ All 2^16 states are listed, so that variances are exact; samples of the estimate
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gibbsian.models import PairwiseModel
-from gibbsian.papers.drawing import INSIDE, label_axes, legend, lines, method_style
+from gibbsian.papers.drawing import INSIDE, Figure, label_axes, legend, lines, method_style
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian.papers.systems import all_spins, distribution_of
 from gibbsian.papers.tables import Table, mean_columns, with_stderr
 from gibbsian.papers.y18 import GRID, draw_network
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SOURCE = "Y18 section 4.1"
 LABELS = {"mple": "MPLE", "1-smci": "1-SMCI"}

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gibbsian.domain import BINARY
 from gibbsian.graphs import complete
 from gibbsian.inference import exact
 from gibbsian.models import PairwiseModel
-from gibbsian.papers.drawing import lines, panels
+from gibbsian.papers.drawing import Axes, lines, panels
 from gibbsian.papers.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian.papers.systems import all_states
 from gibbsian.papers.tables import mean_table
 from gibbsian.papers.verdicts import in_every_trial, slope
 from gibbsian.samplers import RandomScanGibbs
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 N_NEURONS = 8
 GRAPH = complete(N_NEURONS)

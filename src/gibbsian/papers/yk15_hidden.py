@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gibbsian.data import Dataset
@@ -13,24 +11,11 @@ from gibbsian.graphs import complete
 from gibbsian.learners import EM, LEARNERS, run
 from gibbsian.learners.hidden import break_symmetry
 from gibbsian.models import Model, PairwiseModel
-from gibbsian.papers.drawing import curve, label_axes, legend, panels
-from gibbsian.papers.experiment import (
-    EXPERIMENTS,
-    Claim,
-    Experiment,
-    Results,
-    Trial,
-    Verdict,
-    claim,
-    mean_of,
-    stderr_of,
-)
+from gibbsian.papers.drawing import Axes, curve, label_axes, legend, panels
+from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Trial, Verdict, claim
 from gibbsian.papers.systems import all_states, first_values, largest_rise
 from gibbsian.papers.tables import Table, with_stderr
-from gibbsian.papers.verdicts import at_most, never_rises
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from gibbsian.papers.verdicts import at_most, mean_with_error, never_rises
 
 N_VISIBLE, N_ROWS, NOISE = 3, 500, 0.1
 N_HIDDEN = (0, 1, 2)
@@ -182,8 +167,8 @@ def _table_of_divergences(results: Results) -> Table:
 
 
 def _divergences(axes: Axes, results: Results) -> None:
-    best = np.maximum(results["KL"][:, :, 0], 1e-8)
-    curve(axes, N_HIDDEN, mean_of(best), stderr_of(best), "best of the starts", method="mle")
+    best = mean_with_error(np.maximum(results["KL"][:, :, 0], 1e-8))
+    curve(axes, N_HIDDEN, *best, "best of the starts", method="mle")
     label_axes(axes, "hidden units", "KL(R || P), nats", log="")
     axes.set_xticks(N_HIDDEN)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -15,26 +15,11 @@ from gibbsian.models.class_shares import posterior
 from gibbsian.models.mixture import spread_points
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel, KMeansModel
 from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, draw_directions
-from gibbsian.papers.drawing import lines, panels
-from gibbsian.papers.experiment import (
-    EXPERIMENTS,
-    Claim,
-    Experiment,
-    Results,
-    Series,
-    Trial,
-    Verdict,
-    claim,
-    mean_of,
-    stderr_of,
-)
-from gibbsian.papers.systems import first_values, largest_rise
+from gibbsian.papers.drawing import Axes, Figure, lines, panels
+from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
+from gibbsian.papers.systems import first_values, largest_rise, stacked
 from gibbsian.papers.tables import Table, mean_table, with_stderr
-from gibbsian.papers.verdicts import at_most, never_rises
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from gibbsian.papers.verdicts import at_most, mean_with_error, never_rises
 
 CLASS_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
 # -- k-means ----------------------------------------------------------------------------------------------------------
@@ -138,9 +123,8 @@ def _table_of_energies(results: Results) -> Table:
     rows = []
     for start, key in starts.items():
         values = results[key].reshape(results.n_trials, -1) / best
-        per_trial = values.mean(axis=1)
-        median, error = np.median(values), stderr_of(per_trial)
-        rows.append({"start": start, "mean": mean_of(per_trial), "median": median, "mean stderr": error})
+        mean, error = mean_with_error(values.mean(axis=1))
+        rows.append({"start": start, "mean": mean, "median": np.median(values), "mean stderr": error})
     return Table("energy at the end over that of the best of the random partitions", rows)
 
 
@@ -228,7 +212,7 @@ def _soft_trial(rng: np.random.Generator) -> Trial:
     found = [_soft_at(float(variance), data, start, hard.means) for variance in VARIANCES]
     soft = _shares(points, start, 1.0)
     printed, weighted = soft.T @ points, soft.T @ points / soft.sum(axis=0)[:, None]
-    return {name: np.array([part[name] for part in found]) for name in found[0]} | {
+    return stacked(found) | {
         "printed": np.abs(printed).max() / np.abs(points).max(),
         "weighted": np.abs(weighted).max() / np.abs(points).max(),
     }

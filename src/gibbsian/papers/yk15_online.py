@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,13 +10,11 @@ from gibbsian.data import Dataset
 from gibbsian.learners import EM, OnlineEM, WinnerTakeAll, run
 from gibbsian.models.mixture import PARTITION
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel, KMeansModel
+from gibbsian.papers.drawing import Figure
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Trial, Verdict, claim
 from gibbsian.papers.tables import Table, with_stderr
 from gibbsian.papers.verdicts import mean_with_error
 from gibbsian.papers.yk15_mixtures import N_CLASSES, SPREAD, clusters
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 N_ROWS, N_STARTS, N_REFERENCES = 100, 5, 10
 PASSES = 6  # over the rows, before batch steps settle what noise is left

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,19 +11,15 @@ from gibbsian.data import Dataset
 from gibbsian.inference import exact
 from gibbsian.learners import Minibatch, run
 from gibbsian.learners.callbacks import Monitor
+from gibbsian.learners.run import Run
 from gibbsian.models.layers import BinaryLayer
 from gibbsian.models.restricted import RestrictedModel
-from gibbsian.papers.drawing import lines
+from gibbsian.papers.drawing import Figure, lines
 from gibbsian.papers.experiment import EXPERIMENTS, Claim, Experiment, Results, Series, Trial, Verdict, claim
 from gibbsian.papers.systems import all_states
 from gibbsian.papers.tables import Table, mean_table, with_stderr
 from gibbsian.papers.verdicts import at_most, in_every_trial
 from gibbsian.samplers import BlockGibbs
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from gibbsian.learners.run import Run
 
 SIDE, N_HIDDEN = 8, 12  # 12 hidden units are few enough to sum over
 N_ROWS, N_EPOCHS, EVERY = 1000, 40, 4

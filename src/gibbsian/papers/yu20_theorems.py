@@ -18,7 +18,7 @@ from gibbsian.models.higher_order import HigherOrderModel
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.papers.drawing import lines, panels
 from gibbsian.papers.experiment import EXPERIMENTS, Experiment, Results, Series, Trial, Verdict, claim
-from gibbsian.papers.systems import all_spins, distribution_of
+from gibbsian.papers.systems import all_spins, distribution_of, stacked
 from gibbsian.papers.tables import Table, mean_columns, mean_table
 from gibbsian.papers.yu20 import LARGEST_BIAS, LARGEST_COUPLING
 
@@ -179,12 +179,12 @@ def theorem_2() -> Experiment:
 
 
 def _growing_trial(rng: np.random.Generator) -> Trial:
-    found = []
-    for kind in KINDS:
-        model = draw_system(kind, rng)
-        table = _table_of(model)
-        found.append(_growing_of(table, rng) | _named_of(model, table))
-    return {name: np.array([part[name] for part in found]) for name in found[0]}
+    return stacked(_regions_of(draw_system(kind, rng), rng) for kind in KINDS)
+
+
+def _regions_of(model: System, rng: np.random.Generator) -> Trial:
+    table = _table_of(model)
+    return _growing_of(table, rng) | _named_of(model, table)
 
 
 def _growing_of(table: np.ndarray, rng: np.random.Generator) -> Trial:

@@ -20,6 +20,8 @@ from gibbsian.storage import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+else:  # a name for annotations: Matplotlib is loaded when something is drawn
+    Axes = Any
 
 SIGNED = "RdBu_r"  # red is positive, blue negative, white zero
 UNSIGNED = "Purples"

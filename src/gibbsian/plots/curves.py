@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gibbsian.errors import ArgumentError
-from gibbsian.plots.canvas import NEGATIVE, POSITIVE, chart, colour, counted, require
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from gibbsian.learners import FitResult
+from gibbsian.learners import FitResult
+from gibbsian.plots.canvas import NEGATIVE, POSITIVE, Axes, chart, colour, counted, require
 
 N_BINS = 40
 # The first of these that a history has is drawn.

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from gibbsian.errors import ArgumentError
 from gibbsian.models.von_mises_fisher import unit_rows, without_direction
-from gibbsian.plots.canvas import axes, colour, counted, legend_below, plain, require
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from gibbsian.plots.canvas import Axes, axes, colour, counted, legend_below, plain, require
 
 MOST_POINTS = 5000  # more cannot be distinguished
 N_ANGLES = 721

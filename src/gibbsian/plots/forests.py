@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gibbsian.display import short
-from gibbsian.plots.canvas import COLOURS, LONGEST, chart, fonts_for
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from gibbsian.uncertainty import BootstrapResult
+from gibbsian.plots.canvas import COLOURS, LONGEST, Axes, chart, fonts_for
+from gibbsian.uncertainty import BootstrapResult
 
 SURE, UNSURE = COLOURS[0], "0.55"
 

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.models.parameters import check_whole_number
-from gibbsian.plots.canvas import SIGNED, axes, counted, largest, read_for, require
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from gibbsian.plots.canvas import SIGNED, Axes, axes, counted, largest, read_for, require
 
 SHADES = "gray_r"
 BETWEEN = "0.85"  # the lines between images

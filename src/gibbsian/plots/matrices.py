@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gibbsian.display import short
-from gibbsian.plots.canvas import LONGEST, SIGNED, UNSIGNED, axes, colour_bar, fonts_for, interactions_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from gibbsian.plots.canvas import LONGEST, SIGNED, UNSIGNED, Axes, axes, colour_bar, fonts_for, interactions_of
 
 MOST_LABELS = 60  # more cannot be read
 SHARE = 0.98  # of the entries have colours of their own

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gibbsian.diagnostics import data_moments
 from gibbsian.errors import ArgumentError, DataError
-from gibbsian.plots.canvas import chart, colour, read_for, require
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from gibbsian.plots.canvas import Axes, chart, colour, read_for, require
 
 
 def moment_scatter(machine: Any, data: Any, *, ax: Axes | None = None) -> Axes:

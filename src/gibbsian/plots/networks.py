@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.models.interactions import Interactions
 from gibbsian.plots import layouts
 from gibbsian.plots.canvas import (
+    Axes,
     axes,
     colour_bar,
     counted,
@@ -20,9 +21,6 @@ from gibbsian.plots.canvas import (
     strength_colours,
     text_size,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LABELLED = 60  # variables that all have a label; of more those without an interaction drawn are dots
 NAMED = 30  # nodes that have their names beside them, where these are short; more have numbers and a key

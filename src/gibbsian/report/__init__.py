@@ -1,6 +1,6 @@
 """Reports: one page in one file, with what was learned, whether to trust it, and how it was made.
 
-A section is a function of a `Subject` in a file of its own, registered in `SECTIONS` with its place and its title. It
+A section is a function of a `Subject`, registered in `SECTIONS` with its place and its title. It
 asks the machine for what it needs, and gives None where the machine has nothing to say to it.
 """
 

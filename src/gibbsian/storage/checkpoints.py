@@ -90,11 +90,7 @@ class Checkpoint(Callback):
             self._save(run)
 
     def _save(self, run: Run) -> None:
-        header = {
-            "fingerprint": self._fingerprint,
-            "details": list(run.trace.details),
-            "history": list(run.history),
-        }
+        header = {"fingerprint": self._fingerprint, "details": list(run.trace.details), "history": list(run.history)}
         history = {f"history.{name}": np.asarray(values, np.float64) for name, values in run.history.items()}
         write_tensors(
             self.path, "checkpoint", header, {"trace": run.trace.to_array(), **history, **pack(run.state.progress)}

@@ -8,6 +8,7 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
+from gibbsian.lazy import pandas
 from gibbsian.learners.objective import ridge
 from gibbsian.models import PairwiseModel
 from gibbsian.objectives import Pseudolikelihood
@@ -77,7 +78,6 @@ def _restrict(model: PairwiseModel, left: np.ndarray) -> PairwiseModel:
 
 
 def _table(rounds, n_candidates):
-    import pandas
 
     n_edges = np.array([kept.size for kept, _ in rounds])
     scores = np.array([score for _, score in rounds])

@@ -9,6 +9,7 @@ import numpy as np
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
+from gibbsian.lazy import pandas
 from gibbsian.learners.nodewise import LOSSES, DirectedModel
 from gibbsian.objectives import Function, Pseudolikelihood
 from gibbsian.progress import counted
@@ -135,7 +136,6 @@ def joint_l1_ebic(
         steps.append((scale * largest, present.sum(), criterion, present))
     penalties, n_edges, criteria, present = (np.array(column) for column in zip(*steps, strict=True))
     best = int(criteria.argmin())
-    import pandas
 
     path = pandas.DataFrame({"l1": penalties, "n_edges": n_edges, "ebic": criteria})
     path["chosen"] = path.index == best
@@ -203,8 +203,6 @@ def _check_path(gamma: float, n_penalties: int, ratio: float) -> None:
 
 def _nodewise_table(names, penalties, degrees, criteria, best):
     """One row per variable and penalty."""
-    import pandas
-
     n_penalties = len(penalties)
     return pandas.DataFrame(
         {

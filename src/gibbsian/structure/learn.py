@@ -51,12 +51,8 @@ def learn_structure(X: Any, method: str = "l1-ebic", **settings: Any) -> Structu
         raise ArgumentError("is not known", f"use one of {', '.join(METHODS)}", argument="method", value=method)
     known = _settings(METHODS[method]) + _settings(Problem.read)
     if foreign := [name for name in settings if name not in known]:
-        raise ArgumentError(
-            f"has no setting `{foreign[0]}`",
-            f"leave it out: it takes {', '.join(known)}",
-            argument="method",
-            value=method,
-        )
+        remedy = f"leave it out: it takes {', '.join(known)}"
+        raise ArgumentError(f"has no setting `{foreign[0]}`", remedy, argument="method", value=method)
     return METHODS[method](X, **settings)
 
 

@@ -167,12 +167,8 @@ def minimise(
         state, info = optimizer.step(function, state, l1)
         norm, stalled = info.gradient_norm, info.stalled
     if norm > tol:
-        notify(
-            ConvergenceWarning(
-                f"a fit on the way to the structure stopped at gradient {norm:.2g}",
-                f"raise `tol={tol}`",
-            )
-        )
+        reason = f"a fit on the way to the structure stopped at gradient {norm:.2g}"
+        notify(ConvergenceWarning(reason, f"raise `tol={tol}`"))
     return state.theta
 
 

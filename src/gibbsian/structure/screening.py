@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gibbsian.errors import ArgumentError
+from gibbsian.lazy import pandas
 from gibbsian.learners import LEARNERS
 from gibbsian.learners.nodewise import LOSSES, DirectedModel, noise_level
 from gibbsian.structure.problem import Problem, StructureResult, combine, minimise
@@ -79,8 +80,6 @@ def _beyond(forward: np.ndarray, backward: np.ndarray, threshold: float, rule: s
 
 def _table(problem, forward, backward, penalty, threshold, kept):
     """The penalised estimates of every candidate edge, the largest first."""
-    import pandas
-
     names = np.array(problem.data.names, dtype=object)
     first, second = problem.candidates.edges.T
     table = pandas.DataFrame(
