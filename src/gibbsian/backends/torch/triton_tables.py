@@ -1,0 +1,101 @@
+"""Triton's kernel of `backends.torch.table_gibbs` and `clique_gibbs`: the same codes, but for ties within rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from gibbsian.backends.device import there
+from gibbsian.backends.torch.repeated import Repeated
+from gibbsian.backends.torch.triton_gibbs import _philox
+
+# Log-weights that a program has in its registers, and most chains of it.
+_TILE, _MOST_CHAINS = 2048, 128
+
+
+@triton.jit(do_not_specialize=["ahead", "first"])
+def _group(
+    codes, words, table, sites, cardinalities, pointers, bases, strides, other_pointers, others, other_strides, held,
+    number, changes, n_chains, n, width, first, ahead,
+    PRODUCTS: tl.constexpr, HELD: tl.constexpr, VALUES: tl.constexpr, CHAINS: tl.constexpr,
+):  # fmt: skip
+    site = tl.load(sites + first + tl.program_id(0))
+    chain = tl.program_id(1) * CHAINS + tl.arange(0, CHAINS)
+    real = chain < n_chains
+    own = codes + chain.to(tl.int64) * n
+    value = tl.arange(0, VALUES)[None, :]
+    last = tl.load(cardinalities + site) - 1
+    local = tl.zeros((CHAINS, VALUES), dtype=tl.float64)
+    for e in range(tl.load(pointers + site), tl.load(pointers + site + 1)):
+        if PRODUCTS:
+            product = tl.zeros((CHAINS,), dtype=tl.float64) + tl.load(bases + e)
+        else:
+            place = tl.zeros((CHAINS,), dtype=tl.int64) + tl.load(bases + e)
+        for p in range(tl.load(other_pointers + e), tl.load(other_pointers + e + 1)):
+            node = tl.load(others + p)
+            code = tl.load(own + node, mask=real, other=0)
+            if PRODUCTS:
+                product *= tl.load(table + node * width + code)
+            else:
+                place += code * tl.load(other_strides + p)
+        if PRODUCTS:
+            local += product[:, None]
+        else:
+            places = place[:, None] + tl.load(strides + e) * tl.minimum(value, last)
+            local += tl.load(table + places)
+    if PRODUCTS:
+        local *= tl.load(table + site * width + tl.minimum(value, last))
+    local = tl.where(value <= last, local, float("-inf"))
+    weights = tl.exp(local - tl.max(local, axis=1)[:, None])
+    k0 = tl.load(words + chain * 5, mask=real, other=0).to(tl.uint32)
+    k1 = tl.load(words + chain * 5 + 1, mask=real, other=0).to(tl.uint32)
+    c2 = tl.load(words + chain * 5 + 2, mask=real, other=0).to(tl.uint32)
+    c3 = tl.load(words + chain * 5 + 3, mask=real, other=0).to(tl.uint32)
+    begun = tl.load(words + chain * 5 + 4, mask=real, other=0) + tl.load(number) + ahead
+    r0, r1, r2, r3 = _philox((begun * 0 + site // 4).to(tl.uint32), begun.to(tl.uint32), c2, c3, k0, k1)
+    turn = site % 4
+    word = tl.where(turn == 0, r0, tl.where(turn == 1, r1, tl.where(turn == 2, r2, r3)))
+    limit = (word.to(tl.float64) + 0.5) * 2.3283064365386963e-10 * tl.sum(weights, axis=1)
+    passed = (tl.cumsum(weights, axis=1) <= limit[:, None]).to(tl.int32)
+    new = tl.minimum(tl.sum(passed, axis=1), last)
+    old = tl.load(own + site, mask=real, other=0).to(tl.int64)
+    if HELD:
+        stays = tl.load(held + chain.to(tl.int64) * n + site, mask=real, other=1)
+        new = tl.where(stays != 0, old, new)
+    tl.store(own + site, new.to(tl.int8), mask=real)
+    tl.atomic_add(changes, tl.sum(tl.where(real & (new != old), 1, 0).to(tl.int64), axis=0))
+
+
+class Sweep:
+    """Sweeps of codes that stay on the device, by the layout of a `table_gibbs.sweeps`."""
+
+    def __init__(self, system: Any):
+        device, cardinalities = there(), system.cardinalities
+        whole = (system.sites, cardinalities, *system.entries)
+        self._layout = [device.put(part, torch.float64 if part.dtype.kind == "f" else torch.int64) for part in whole]
+        self._table, self._products = system.table, system.blank == 1.0
+        self._width = (self._table.numel() - 1) // len(cardinalities)
+        self._spans = [
+            (first, last, triton.next_power_of_2(max(2, int(cardinalities[system.sites[first:last]].max()))))
+            for first, last in system.spans
+        ]
+
+    def __call__(self, codes: Any, words: Any, held: Any, n_sweeps: int) -> Any:
+        """Make the sweeps in place; return the number of changes."""
+        n_chains, n = codes.shape
+        number, changes = torch.zeros(2, dtype=torch.int64, device=codes.device).split(1)
+        stays = codes if held is None else held.to(torch.int8)
+
+        def sweep(ahead: int) -> None:
+            for first, last, values in self._spans:
+                chains = min(_MOST_CHAINS, _TILE // values, max(16, triton.next_power_of_2(n_chains)))
+                _group[(last - first, triton.cdiv(n_chains, chains))](
+                    codes, words, self._table, *self._layout, stays, number, changes, n_chains, n, self._width, first,
+                    ahead, PRODUCTS=self._products, HELD=held is not None, VALUES=values, CHAINS=chains,
+                )  # fmt: skip
+
+        Repeated(sweep, number)(n_sweeps)
+        return changes
