@@ -94,7 +94,7 @@ def one_epoch_there(learner, state):
             stream.number = int(progress.memory.free.chains.n_steps)
         else:
             Given(rng, fit.machine)
-        return fit(problem, progress, plan)
+        return fit(problem, progress, plan, lambda: None)
 
 
 def arrays_of(part):
