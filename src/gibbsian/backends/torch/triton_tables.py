@@ -12,42 +12,48 @@ from gibbsian.backends.device import there
 from gibbsian.backends.torch.repeated import Repeated
 from gibbsian.backends.torch.triton_gibbs import _philox
 
-# Log-weights that a program has in its registers, and most chains of it.
-_TILE, _MOST_CHAINS = 2048, 128
+# Numbers that a program has in its registers, most chains of it, and what holds a variable that it looks up at a time.
+_TILE, _MOST_CHAINS, _ENTRIES = 2048, 128, 8
 
 
 @triton.jit(do_not_specialize=["ahead", "first"])
 def _group(
     codes, words, table, sites, cardinalities, pointers, bases, strides, other_pointers, others, other_strides, held,
     number, changes, n_chains, n, width, first, ahead,
-    PRODUCTS: tl.constexpr, HELD: tl.constexpr, VALUES: tl.constexpr, CHAINS: tl.constexpr,
+    PRODUCTS: tl.constexpr, HELD: tl.constexpr, VALUES: tl.constexpr, CHAINS: tl.constexpr, ENTRIES: tl.constexpr,
 ):  # fmt: skip
     site = tl.load(sites + first + tl.program_id(0))
     chain = tl.program_id(1) * CHAINS + tl.arange(0, CHAINS)
     real = chain < n_chains
     own = codes + chain.to(tl.int64) * n
-    value = tl.arange(0, VALUES)[None, :]
     last = tl.load(cardinalities + site) - 1
+    value = tl.arange(0, VALUES)[None, :]
+    present = tl.minimum(value, last)
     local = tl.zeros((CHAINS, VALUES), dtype=tl.float64)
-    for e in range(tl.load(pointers + site), tl.load(pointers + site + 1)):
-        if PRODUCTS:
-            product = tl.zeros((CHAINS,), dtype=tl.float64) + tl.load(bases + e)
-        else:
-            place = tl.zeros((CHAINS,), dtype=tl.int64) + tl.load(bases + e)
-        for p in range(tl.load(other_pointers + e), tl.load(other_pointers + e + 1)):
-            node = tl.load(others + p)
-            code = tl.load(own + node, mask=real, other=0)
+    end = tl.load(pointers + site + 1)
+    for start in range(tl.load(pointers + site), end, ENTRIES):  # many at a time: each waits for its loads
+        entry = start + tl.arange(0, ENTRIES)
+        inside = entry < end
+        begin = tl.load(other_pointers + entry, mask=inside, other=0)
+        n_others = tl.load(other_pointers + entry + 1, mask=inside, other=0) - begin
+        bases_here = tl.load(bases + entry, mask=inside, other=0)
+        part = tl.zeros((CHAINS, ENTRIES), dtype=bases_here.dtype) + bases_here[None, :]
+        for k in range(tl.max(n_others, axis=0)):
+            there = k < n_others
+            node = tl.load(others + begin + k, mask=there, other=0)[None, :]
+            code = tl.load(own[:, None] + node, mask=real[:, None] & there[None, :], other=0)
             if PRODUCTS:
-                product *= tl.load(table + node * width + code)
+                part *= tl.load(table + node * width + code, mask=there[None, :], other=1.0)
             else:
-                place += code * tl.load(other_strides + p)
+                part += code * tl.load(other_strides + begin + k, mask=there, other=0)[None, :]
         if PRODUCTS:
-            local += product[:, None]
+            local += tl.sum(part, axis=1)[:, None]
         else:
-            places = place[:, None] + tl.load(strides + e) * tl.minimum(value, last)
-            local += tl.load(table + places)
+            stride = tl.load(strides + entry, mask=inside, other=0)
+            cells = part[:, :, None] + stride[None, :, None] * present[:, None, :]
+            local += tl.sum(tl.load(table + cells, mask=inside[None, :, None], other=0.0), axis=1)
     if PRODUCTS:
-        local *= tl.load(table + site * width + tl.minimum(value, last))
+        local *= tl.load(table + site * width + present)
     local = tl.where(value <= last, local, float("-inf"))
     weights = tl.exp(local - tl.max(local, axis=1)[:, None])
     k0 = tl.load(words + chain * 5, mask=real, other=0).to(tl.uint32)
@@ -91,10 +97,10 @@ class Sweep:
 
         def sweep(ahead: int) -> None:
             for first, last, values in self._spans:
-                chains = min(_MOST_CHAINS, _TILE // values, max(16, triton.next_power_of_2(n_chains)))
+                chains = min(_MOST_CHAINS, max(4, _TILE // (values * _ENTRIES)))
                 _group[(last - first, triton.cdiv(n_chains, chains))](
                     codes, words, self._table, *self._layout, stays, number, changes, n_chains, n, self._width, first,
-                    ahead, PRODUCTS=self._products, HELD=held is not None, VALUES=values, CHAINS=chains,
+                    ahead, PRODUCTS=self._products, HELD=held is not None, VALUES=values, CHAINS=chains, ENTRIES=_ENTRIES,
                 )  # fmt: skip
 
         Repeated(sweep, number)(n_sweeps)
