@@ -105,6 +105,7 @@ class sweeps:
         self.table = device.put(np.append(tables, self.blank), torch.float64)
         self.spans = [span for span in pairwise(cuts.tolist()) if span[1] > span[0]]
         self._bytes = 8.0 * (self.table.numel() + self.sites.size + sum(part.size for part in self.entries))
+        self._sweep: Any
         if device.has_triton:
             from gibbsian.backends.torch.triton_tables import Sweep
 
