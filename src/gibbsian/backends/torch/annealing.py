@@ -17,9 +17,9 @@ from scipy.sparse import csr_array
 from gibbsian.backends.device import require_card_memory, there
 from gibbsian.backends.numba.annealing import SpinPath, TablePath
 from gibbsian.backends.torch import gibbs
-from gibbsian.backends.torch.philox import chain_words, site_words
+from gibbsian.backends.torch.philox import chain_words
 from gibbsian.backends.torch.repeated import Repeated
-from gibbsian.backends.torch.table_gibbs import CELLS, COPIES, Entries, TableGroup
+from gibbsian.backends.torch.table_gibbs import CELLS, COPIES, Entries, Heat, TableGroup, sweeps
 
 
 def _walked(betas: np.ndarray, state: list[Any], weigh: Any, sweep: Any, backwards: bool) -> np.ndarray:
@@ -107,53 +107,36 @@ class anneal_spins:
         gibbs.heated_sweep(spins, words, self._system, self._tables, self._sites.size, heat)
 
 
-class _Group(TableGroup):
-    """A group along a path, with the log-probabilities of its values at the beginning."""
-
-    def __init__(self, path: TablePath, sites: np.ndarray, entries: Entries, table: Any):
-        super().__init__(sites, path.cardinalities, entries, table)
-        self._base = there().put(path.base[path.base_start[sites, None] + self.values], torch.float64)
-
-    def at(self, local: Any, beta: Any) -> Any:
-        """Return log-weights at a place."""
-        return (beta * local + (1.0 - beta) * self._base).masked_fill(self.absent, -torch.inf)
-
-    def log_sums(self, local: Any, beta: Any) -> Any:
-        """Return the logarithm of the sum over values, over all variables."""
-        return torch.logsumexp(self.at(local, beta), dim=2).sum(dim=1)
-
-    def base_of(self, codes: Any) -> Any:
-        """Return the log-probability of codes at the beginning of the path."""
-        return self._base.expand(len(codes), -1, -1).gather(2, codes[:, self.sites, None]).sum(dim=(1, 2))
-
-
 class anneal_codes:
     """Walks of codes (0 .. q_i - 1)."""
 
     def __init__(self, path: TablePath, sites: np.ndarray, cuts: np.ndarray, backwards: bool):
-        device = there()
-        self._device, self._backwards, n_first = device, backwards, int(path.summed.any())
-        self._table = device.put(np.append(path.values, 0.0), torch.float64)
+        device, sizes = there(), path.cardinalities
         entries = Entries(path.entries, path.starts, path.strides, path.others, path.nodes, path.node_strides)
-        self._groups = [_Group(path, part, entries, self._table) for part in np.split(sites, cuts[1:-1])]
-        self._summed, self._kept = self._groups[:n_first], self._groups[n_first:]
+        self._device, self._backwards, n_summed = device, backwards, np.count_nonzero(path.summed)
+        self._system = sweeps(path.values, *entries, sizes, sites, cuts)
+        self._summed = [TableGroup(sites[:n_summed], sizes, entries, self._system.table)] if n_summed else []
+        self._base, self._base_starts = device.put(path.base, torch.float64), device.put(path.base_start, torch.int64)
         untouched = np.arange(path.entries[-1], path.starts.size)
         self._nodes, self._steps = entries.steps(untouched)
-        self._starts = device.put(path.starts[untouched], torch.int64)
-        self._n_cells = max([self._nodes.numel(), *(group.n_cells for group in self._groups)])
+        self._starts, self._kept = (
+            device.put(part, torch.int64) for part in (path.starts[untouched], sites[n_summed:])
+        )
+        self._n_cells = max([self._system.most, self._nodes.numel(), *(group.n_cells for group in self._summed)])
 
     def __call__(self, states: np.ndarray, streams: np.ndarray, betas: np.ndarray) -> np.ndarray:
         """Move walkers in place, as many at a time as fit, and return the increases of their log-weights."""
         device, n = self._device, states.shape[1]
         rows = max(1, min(len(states), CELLS // self._n_cells))
         require_card_memory(
-            8.0 * (COPIES * rows * (self._n_cells + n) + 3.0 * sum(group.n_cells for group in self._groups)),
+            8.0 * (COPIES * rows * (self._n_cells + n) + 3.0 * sum(group.n_cells for group in self._summed))
+            + self._system.n_bytes,
             f"annealing {rows:,} walkers of {n:,} variables",
             "use a model with smaller factors, or set `device='cpu'`",
         )
         increases = []
         for part in (slice(first, first + rows) for first in range(0, len(states), rows)):
-            codes, words = device.put(states[part], torch.int64), device.put(chain_words(streams[part]), torch.int64)
+            codes, words = device.put(states[part], torch.int8), device.put(chain_words(streams[part]), torch.int64)
             increases.append(_walked(betas, [codes, words], self.weigh, self.sweep, self._backwards))
             states[part] = codes.cpu().numpy()
         streams[:, 3] += np.uint64(len(betas) - 1)
@@ -162,16 +145,17 @@ class anneal_codes:
     def weigh(self, codes: Any, old: Any, new: Any) -> Any:
         """Return how much likelier the kept codes become from a place to another."""
         places = (codes[:, self._nodes] * self._steps).sum(dim=2) + self._starts
-        slope = self._table[places].sum(dim=1) - sum(group.base_of(codes) for group in self._kept)
-        rises = (new - old) * slope
+        begun = self._base[self._base_starts[self._kept] + codes[:, self._kept]].sum(dim=1)
+        rises = (new - old) * (self._system.table[places].sum(dim=1) - begun)
         for group in self._summed:
-            local = group.local(codes, self._table)
-            rises = rises + group.log_sums(local, new) - group.log_sums(local, old)
+            local = group.local(codes, self._system.table)
+            after, before = (torch.logsumexp(group.at(local, self._heat(beta)), dim=2) for beta in (new, old))
+            rises = rises + (after - before).sum(dim=1)
         return rises
+
+    def _heat(self, beta: Any) -> Heat:
+        return Heat(beta, self._base, self._base_starts)
 
     def sweep(self, codes: Any, words: Any, beta: Any) -> None:
         """Draw group after group at a place."""
-        drawn = site_words(words, codes.shape[1])
-        for group in self._groups:
-            group.draw(codes, group.at(group.local(codes, self._table), beta), drawn)
-        words[:, 4] += 1
+        self._system.sweep(codes, words, None, 1, self._heat(beta))

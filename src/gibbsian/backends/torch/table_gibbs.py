@@ -52,6 +52,14 @@ def _ranges(first: np.ndarray, last: np.ndarray) -> np.ndarray:
     return np.where(rows < last[..., None], rows, -1)
 
 
+class Heat(NamedTuple):
+    """A place along a path, and the log-probabilities of values where it begins, variable i from ``starts[i]`` on."""
+
+    beta: Any
+    base: Any
+    starts: Any
+
+
 class Group:
     """Variables of which no two interact; those with fewer values than others are filled up with absent ones."""
 
@@ -59,7 +67,13 @@ class Group:
         device = there()
         self.values = np.minimum(np.arange(cardinalities[sites].max()), cardinalities[sites, None] - 1)
         self.sites, self.last = (device.put(part, torch.int64) for part in (sites, cardinalities[sites] - 1))
-        self.absent = torch.arange(self.values.shape[1], device=device.place) > self.last[:, None]
+        counted = torch.arange(self.values.shape[1], device=device.place)
+        self.absent, self._present = counted > self.last[:, None], torch.minimum(counted, self.last[:, None])
+
+    def at(self, local: Any, heat: Heat) -> Any:
+        """Return log-weights at a place of a path."""
+        base = heat.base[heat.starts[self.sites, None] + self._present]
+        return (heat.beta * local + (1.0 - heat.beta) * base).masked_fill(self.absent, -torch.inf)
 
     def draw(self, codes: Any, local: Any, words: Any, held: Any = None) -> Any:
         """Draw the variables from the log-weights of their values, unless they are held; return how many changed."""
@@ -104,38 +118,39 @@ class sweeps:
         device, self.entries = there(), Entries(*entries)
         self.table = device.put(np.append(tables, self.blank), torch.float64)
         self.spans = [span for span in pairwise(cuts.tolist()) if span[1] > span[0]]
-        self._bytes = 8.0 * (self.table.numel() + self.sites.size + sum(part.size for part in self.entries))
-        self._sweep: Any
+        self.n_bytes = 8.0 * (self.table.numel() + self.sites.size + sum(part.size for part in self.entries))
+        self.sweep: Any
         if device.has_triton:
             from gibbsian.backends.torch.triton_tables import Sweep
 
-            self._sweep, self._most = Sweep(self), 0
+            self.sweep, self.most = Sweep(self), 0
             return
         parts = (self.sites[first:last] for first, last in self.spans)
         self._groups = [self.kind(part, self.cardinalities, self.entries, self.table) for part in parts]
-        self._sweep, self._most = self._plain, max([1, *(group.n_cells for group in self._groups)])
-        self._bytes += 24.0 * sum(group.n_cells for group in self._groups)
+        self.sweep, self.most = self._plain, max([1, *(group.n_cells for group in self._groups)])
+        self.n_bytes += 24.0 * sum(group.n_cells for group in self._groups)
 
     def __call__(self, codes: np.ndarray, streams: np.ndarray, held: np.ndarray | None, n_sweeps: int) -> int:
         """Make the sweeps, in plain torch with as many chains at a time as fit."""
         device, (n_chains, n) = there(), codes.shape
-        rows = n_chains if not self._most else max(1, min(n_chains, CELLS // max(self._most, n)))
-        needed = rows * (42.0 + n * (1.0 if held is None else 2.0) + 8.0 * COPIES * self._most) + self._bytes
+        rows = n_chains if not self.most else max(1, min(n_chains, CELLS // max(self.most, n)))
+        needed = rows * (42.0 + n * (1.0 if held is None else 2.0) + 8.0 * COPIES * self.most) + self.n_bytes
         require_card_memory(needed, f"{rows:,} chains of {n:,} variables", INSTEAD)
         changes = 0
         for part in (slice(first, first + rows) for first in range(0, n_chains, rows)):
             moved, words = device.put(codes[part], torch.int8), device.put(chain_words(streams[part]), torch.int64)
             stays = None if held is None else device.put(held[part], torch.bool)
-            changes += int(self._sweep(moved, words, stays, n_sweeps))
+            changes += int(self.sweep(moved, words, stays, n_sweeps))
             codes[part] = moved.cpu().numpy()
         streams[:, 3] += np.uint64(n_sweeps)
         return changes
 
-    def _plain(self, codes: Any, words: Any, held: Any, n_sweeps: int) -> int:
+    def _plain(self, codes: Any, words: Any, held: Any, n_sweeps: int, heat: Heat | None = None) -> int:
         changes = 0
         for _ in range(n_sweeps):
             drawn = site_words(words, codes.shape[1])
             for group in self._groups:
-                changes += int(group.draw(codes, group.local(codes, self.table), drawn, held))
+                local = group.local(codes, self.table)
+                changes += int(group.draw(codes, local if heat is None else group.at(local, heat), drawn, held))
             words[:, 4] += 1
         return changes

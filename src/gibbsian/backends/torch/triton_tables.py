@@ -19,8 +19,9 @@ _TILE, _MOST_CHAINS, _ENTRIES = 2048, 128, 8
 @triton.jit(do_not_specialize=["ahead", "first"])
 def _group(
     codes, words, table, sites, cardinalities, pointers, bases, strides, other_pointers, others, other_strides, held,
-    number, changes, n_chains, n, width, first, ahead,
-    PRODUCTS: tl.constexpr, HELD: tl.constexpr, VALUES: tl.constexpr, CHAINS: tl.constexpr, ENTRIES: tl.constexpr,
+    number, changes, beta, base, base_starts, n_chains, n, width, first, ahead,
+    PRODUCTS: tl.constexpr, HELD: tl.constexpr, HEATED: tl.constexpr, VALUES: tl.constexpr, CHAINS: tl.constexpr,
+    ENTRIES: tl.constexpr,
 ):  # fmt: skip
     site = tl.load(sites + first + tl.program_id(0))
     chain = tl.program_id(1) * CHAINS + tl.arange(0, CHAINS)
@@ -54,6 +55,9 @@ def _group(
             local += tl.sum(tl.load(table + cells, mask=inside[None, :, None], other=0.0), axis=1)
     if PRODUCTS:
         local *= tl.load(table + site * width + present)
+    if HEATED:
+        heat = tl.load(beta)
+        local = heat * local + (1.0 - heat) * tl.load(base + tl.load(base_starts + site) + present)
     local = tl.where(value <= last, local, float("-inf"))
     weights = tl.exp(local - tl.max(local, axis=1)[:, None])
     k0 = tl.load(words + chain * 5, mask=real, other=0).to(tl.uint32)
@@ -89,19 +93,22 @@ class Sweep:
             for first, last in system.spans
         ]
 
-    def __call__(self, codes: Any, words: Any, held: Any, n_sweeps: int) -> Any:
-        """Make the sweeps in place; return the number of changes."""
+    def __call__(self, codes: Any, words: Any, held: Any, n_sweeps: int, heat: Any = None) -> Any:
+        """Make the sweeps in place, at a place of a path where one is given, and count them; return the changes."""
         n_chains, n = codes.shape
         number, changes = torch.zeros(2, dtype=torch.int64, device=codes.device).split(1)
         stays = codes if held is None else held.to(torch.int8)
+        place = (self._table, self._table, number) if heat is None else heat
 
         def sweep(ahead: int) -> None:
             for first, last, values in self._spans:
                 chains = min(_MOST_CHAINS, max(4, _TILE // (values * _ENTRIES)))
                 _group[(last - first, triton.cdiv(n_chains, chains))](
-                    codes, words, self._table, *self._layout, stays, number, changes, n_chains, n, self._width, first,
-                    ahead, PRODUCTS=self._products, HELD=held is not None, VALUES=values, CHAINS=chains, ENTRIES=_ENTRIES,
+                    codes, words, self._table, *self._layout, stays, number, changes, *place, n_chains, n, self._width,
+                    first, ahead, PRODUCTS=self._products, HELD=held is not None, HEATED=heat is not None,
+                    VALUES=values, CHAINS=chains, ENTRIES=_ENTRIES,
                 )  # fmt: skip
 
         Repeated(sweep, number)(n_sweeps)
+        words[:, 4] += n_sweeps
         return changes
