@@ -94,7 +94,8 @@ class Sweep:
         self._table, self._products = system.table, system.blank == 1.0
         self._width = (self._table.numel() - 1) // len(cardinalities)
         # groups of one variable follow each other in one program: a dense graph has no others
-        spans, alone = [], [last - first == 1 for first, last in system.spans]
+        spans: list[tuple[int, int, int, int]] = []
+        alone = [last - first == 1 for first, last in system.spans]
         for (first, last), one, before in zip(system.spans, alone, [False, *alone], strict=False):
             start = spans.pop()[0] if one and before else first
             values = triton.next_power_of_2(max(2, int(cardinalities[system.sites[start:last]].max())))
