@@ -7,8 +7,10 @@ CUDA events after a warm-up; what goes up to the card and down from it counts wh
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,11 +22,13 @@ import triton
 
 import gibbsian as gb
 import gpu_layers
+import peer_works
 from gibbsian.backends.device import Device, on_device
 from gibbsian.backends.flip_layout import FlipLayout
-from gibbsian.backends.torch import gibbs, products, span, triton_gibbs, triton_span
+from gibbsian.backends.torch import gibbs, products, span, triton_gibbs, triton_span, vectors
 from gibbsian.backends.torch.philox import chain_words
 from gibbsian.learners import as_learner, run
+from gibbsian.models.spherical_gaussians import KMeansModel
 from gibbsian.rng import chain_streams
 from gibbsian.samplers.gibbs import _colour_plan, _colour_system, _dense_system
 
@@ -228,6 +232,70 @@ def potts(device: Device) -> Iterator[Figure]:
     )
 
 
+def tables_rate(model: gb.models.Model, n_chains: int, n_sweeps: int) -> float:
+    """Billions of updates a second of a sampler that is called once, with codes going up and down."""
+    sampler = gb.samplers.Gibbs()
+    chains = sampler.init(model, n_chains, np.random.default_rng(0))
+    took = wall(lambda: sampler.step(model, chains, n_sweeps))
+    return n_chains * model.n_variables * n_sweeps / took / 1e9
+
+
+@work
+def gibbs_of_tables(device: Device) -> Iterator[Figure]:
+    rng, unit = np.random.default_rng(0), "10^9 updates a second"
+    tables, biases = peer_works.potts_tables()
+    graph = gb.graphs.complete(peer_works.POTTS)
+    couplings = [tables[i, :, j].ravel() for i, j in graph.edges]
+    domain = gb.domain.Categories((peer_works.VALUES,) * peer_works.POTTS)
+    model = gb.models.PottsModel.zeros(graph, domain).replace(np.concatenate([biases.ravel(), *couplings]))
+    for n_chains in (1000, peer_works.POTTS_CHAINS):
+        rate = tables_rate(model, n_chains, 200)
+        yield Figure(f"Gibbs, Potts 53 x 21 values, {n_chains:,} chains", rate, unit)
+    lattice = gb.models.PottsModel.zeros(gb.graphs.grid(256, 256), gb.domain.Categories((4,) * 256**2))
+    lattice = lattice.replace(rng.normal(0, 0.5, lattice.theta.size))
+    yield Figure("Gibbs, Potts 256 x 256 lattice of 4 values, 64 chains", tables_rate(lattice, 64, 40), unit)
+    third = gb.models.HigherOrderModel.of_order(40, 3)
+    third = third.replace(rng.normal(0, 0.05, third.theta.size))
+    yield Figure("Gibbs, all triples of 40 spins, 10,000 chains", tables_rate(third, 10_000, 100), unit)
+
+
+@work
+def k_means(device: Device) -> Iterator[Figure]:
+    rows = peer_works.blurred_clusters(1_000_000, 50, 100)
+    steps = KMeansModel.unplaced(100, 50).em_steps(gb.Dataset.read(rows, coding="real"))
+    model = steps.from_means(rows[:100])
+    _, labels = steps.expect(model)
+    took = wall(lambda: steps.maximise(steps.expect(model, labels)[1], model))
+    yield Figure("k-means, 1,000,000 x 50, k = 100: both halves of a step", 1e3 * took, "ms")
+
+
+@work
+def memory_of_steps(device: Device) -> Iterator[Figure]:
+    """What L-BFGS asks for before its first step, over the most that a fit of all pairs then had."""
+    rng, n = np.random.default_rng(0), 3000
+    rows = rng.integers(0, 2, (2000, n), np.int8) * 2 - 1
+    data, start, asked = (
+        gb.Dataset.read(rows),
+        gb.PairwiseModel.zeros(gb.graphs.complete(n)),
+        vectors.require_card_memory,
+    )
+    needed: list[float] = []
+
+    def note(n_bytes: float, *words: str) -> None:
+        torch.cuda.reset_peak_memory_stats()
+        needed[:] = [n_bytes + torch.cuda.memory_allocated()]
+
+    vectors.require_card_memory = note
+    try:
+        run(as_learner("mple", l2=0.01), start, data, tol=1e-14, max_iter=25)
+    finally:
+        vectors.require_card_memory = asked
+    taken = torch.cuda.max_memory_allocated()
+    yield Figure(
+        f"pseudolikelihood n = {n:,}: memory that steps take over what was predicted", taken / needed[0], "ratio", 1.05
+    )
+
+
 # -- full span --------------------------------------------------------------------------------------------------------
 def span_figures(device: Device, bits: int) -> Iterator[Figure]:
     dual, data = span.Table(2**bits, np.float32), span.Table(2**bits, np.float32)
@@ -260,11 +328,25 @@ def machines_of_layers(device: Device) -> Iterator[Figure]:
         yield Figure(name, measured(), unit, ask)
 
 
+@work
+def peers(device: Device) -> Iterator[Figure]:
+    """In processes of their own, because JAX takes the memory of a card; what is not installed is named."""
+    torch.cuda.empty_cache()
+    for name in peer_works.WORKS["card"]:
+        command = [sys.executable, peer_works.__file__, "card", name]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+        peer, _, unit = name.rpartition(", ")
+        if done.returncode:
+            print(f"{peer}: {(done.stderr.strip() or 'ended').splitlines()[-1]}", flush=True)
+        yield Figure(peer, np.nan if done.returncode else json.loads(done.stdout)["seconds"], unit)
+
+
 def table(figures: list[Figure]) -> str:
     lines = ["| work | figure | unit | ask | met |", "| --- | --- | --- | --- | --- |"]
     for f in figures:
         ask = "" if f.ask is None else f"{'at least' if f.least else 'at most'} {f.ask:g}"
-        lines.append(f"| {f.work} | {f.value:.4g} | {f.unit} | {ask} | {f.met} |")
+        value = "not run" if np.isnan(f.value) else f"{f.value:.4g}"
+        lines.append(f"| {f.work} | {value} | {f.unit} | {ask} | {f.met} |")
     return "\n".join(lines)
 
 

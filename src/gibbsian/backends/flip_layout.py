@@ -51,6 +51,15 @@ class FlipLayout(NamedTuple):
         """Columns of the numbers and of the fields."""
         return self.codes.shape[1] * (self.n_values if self.one_hot else 1)
 
+    def by_value(self, flips: np.ndarray) -> np.ndarray:
+        """Return what is said of flips, a column for each of two-valued variables or for each value, by our columns."""
+        if not self.one_hot:
+            return flips
+        wide = np.zeros((len(flips), self.n_columns), bool)
+        wide[:, self.bias_columns] = flips.repeat(self.bias_columns.size // flips.shape[1], axis=1)
+        np.put_along_axis(wide.reshape(*self.codes.shape, -1), self.codes[:, :, None].astype(np.intp), False, axis=2)
+        return wide
+
     @property
     def owners(self) -> np.ndarray:
         """The column whose fields each parameter enters, where couplings are not tied."""

@@ -114,7 +114,7 @@ class PairwisePlan(_CompiledPlan):
 
     def statistics(self, model: PairwiseModel, samples: Samples) -> Estimate:
         """Return the expected statistics, averaged over the samples."""
-        if (twins := twin("spatial")) is not None and not isinstance(self.rule, ForestAround):
+        if not isinstance(self.rule, ForestAround) and (twins := twin("spatial")) is not None:
             return self._on_device(model, samples, twins)
         node_kernel, pair_kernel = self._kernels()
         parts = [Part(pair_kernel, slice(model.n_biases, model.theta.size))]

@@ -7,8 +7,8 @@ restricted machine, a mean-field posterior less chains for a deep Boltzmann mach
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,10 +91,20 @@ class MinibatchProblem:
     smooth: SmoothPenalty
     corners: np.ndarray
     stays: bool = False  # on the CPU, whatever the device
+    ahead: dict[Any, np.ndarray] = field(default_factory=dict)  # orders of epochs to come, drawn while a device works
 
     def here(self, progress: MinibatchProgress) -> Any:
         """Return the model as learning has it, in its own units."""
         return self.model.replace(progress.theta)
+
+    def order(self, seed: np.ndarray, epoch: int, rng: np.random.Generator) -> np.ndarray:
+        """Return the places of the rows of an epoch, as its generator shuffles them."""
+        known = self.ahead.pop((epoch, seed.tobytes()), None)
+        return rng.permutation(self.rows.data.draws(rng)) if known is None else known
+
+    def look_ahead(self, seed: np.ndarray, epoch: int) -> None:
+        """Shuffle the rows of an epoch before it begins."""
+        self.ahead[epoch, seed.tobytes()] = self.order(seed, epoch, seeded(seed, epoch + 1))
 
     @cached_property
     def penalty_parts(self) -> list[tuple[slice, bool]]:
@@ -307,7 +317,11 @@ class Minibatch(Learner):
         """Go through the rows once, in minibatches; the progress that is given stays as it is."""
         rng = seeded(progress.seed, progress.epoch + 1)
         plan, there = self._plan(problem, progress, rng), twin("layers")
-        after = self._taught(problem, progress, plan, rng) if there is None else there.epoch(problem, progress, plan)
+        if there is None:
+            after = self._taught(problem, progress, plan, rng)
+        else:
+            meanwhile = partial(problem.look_ahead, progress.seed, progress.epoch + 1)
+            after = there.epoch(problem, progress, plan, meanwhile)
         theta, velocity, memory, filled, misfit = after
         moved = sum((plan.rates / (1.0 - self.momentum)).tolist())
         change = np.abs(theta - progress.theta).max() / moved if moved else 0.0
@@ -328,7 +342,7 @@ class Minibatch(Learner):
         steps = range(progress.steps, progress.steps + len(cuts))
         rates = [self._rate(number, len(cuts)) / problem.lessons.divisor for number in steps]
         return EpochPlan(
-            order=rng.permutation(problem.rows.data.draws(rng)),
+            order=problem.order(progress.seed, progress.epoch, rng),
             ends=cuts.ends,
             rates=np.array(rates),
             parts=self._penalties(problem),

@@ -219,6 +219,7 @@ class Minimisation:
         twins = twin("vectors")
         if twins is None or not all(getattr(part, "takes_tensors", False) for part in (self.function, self.optimizer)):
             return None
+        twins.require_memory(self.l1.size, self.optimizer.n_vectors, getattr(self.centring, "inner", None) is not None)
         parts: list[Any] = [self.centring, self.metric]
         centring, metric = (None if part is None else part.on_device(twins) for part in parts)
         return replace(self, l1=twins.put(self.l1), centring=centring, metric=metric)

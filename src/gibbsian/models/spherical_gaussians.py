@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.backends.numba.mixtures import class_shifts, settle
 from gibbsian.domain import REALS
 from gibbsian.errors import DataError
@@ -332,14 +333,17 @@ class KMeansSteps:
     present: np.ndarray | None = field(init=False, repr=False)
     middle: np.ndarray = field(init=False, repr=False)
     points: np.ndarray = field(init=False, repr=False)
+    there: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        rows = Rows.of(self.data)
+        rows, twins = Rows.of(self.data), twin("mixtures")
         present = None if rows.missing is None else ~rows.missing
         states = np.ascontiguousarray(rows.states if present is None else np.where(present, rows.states, 0.0))
         middle = mean_of_columns(rows._replace(weights=rows.weights / rows.weights.max()))
         points = states - middle if present is None else np.where(present, states - middle, 0.0)
+        there = None if twins is None else twins.Partition(points, rows.weights, present, self.model.n_components)
         parts = {"rows": rows._replace(states=states), "present": present, "middle": middle, "points": points}
+        parts["there"] = there
         for name, value in parts.items():
             object.__setattr__(self, name, value)
 
@@ -369,6 +373,8 @@ class KMeansSteps:
     def expect(self, model: KMeansModel, before: np.ndarray | None = None) -> tuple[float, np.ndarray]:
         """Return the energy and the class of each row; one that had a class moves only to a mean that is nearer."""
         means, weights = model.shifts, self.rows.weights
+        if self.there is not None:
+            return self.there.settle(means - self.middle, before)
         labels = nearest(self.points, means - self.middle, self.present)
         before = labels.copy() if before is None else before
         if self.present is None:
@@ -382,6 +388,9 @@ class KMeansSteps:
         means, labels, weights = model.shifts, expected, self.rows.weights
         if not np.bincount(labels, minlength=len(means)).all():
             labels = self._refilled(means, labels)
+        if self.there is not None:
+            counts, moves = self.there.class_shifts(means - self.middle, labels)
+            return replace(model, shifts=means + moves / np.where(counts > 0, counts, 1.0))
         if self.present is None:
             parts = over_blocks(partial(class_shifts, means), self.rows.states, weights, labels)
             mass, moves = map(total, zip(*parts, strict=True))

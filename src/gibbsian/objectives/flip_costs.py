@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gibbsian.backends.device import twin
+from gibbsian.backends.device import here, twin
 from gibbsian.backends.parallel import map_in_order
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
@@ -98,15 +98,15 @@ class FlipCostObjective:
         self, model: Any, states: np.ndarray, shares: np.ndarray, left_out: np.ndarray | None
     ) -> Function | None:
         """Return the function with the rows on a device; None on the CPU, or where there is no twin of it."""
-        products = twin("products")
-        if products is None or not hasattr(model, "flip_layout"):
+        if here() is None or not hasattr(model, "flip_layout"):
             return None
         layout = model.flip_layout(states)
-        if layout.one_hot and left_out is not None:
+        kernel = self.grouped if layout.one_hot else self.kernel
+        if not kernel.__module__.startswith("gibbsian.backends"):
             return None
         if layout.sparse and left_out is None and hasattr(model, "local_states") and model.local_states(len(states)):
             return None  # a pass over the rows counts their neighbourhoods, and nothing there is left to share out
-        return products.bound(layout, shares, self.grouped if layout.one_hot else self.kernel, left_out)
+        return twin("products").bound(layout, shares, kernel, left_out)
 
     def _kernel_for(self, model: Model) -> AnyKernel:
         if model.flip_columns is None:

@@ -72,6 +72,11 @@ class LBFGS:
     def __post_init__(self) -> None:
         check(self)
 
+    @property
+    def n_vectors(self) -> int:
+        """Vectors as long as theta that a step has at a time: moves and changes before and after it, and its own."""
+        return 4 * (self.memory + 1) + 12
+
     def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> LBFGSState:
         """Evaluate the start."""
         value, gradient = function(theta)

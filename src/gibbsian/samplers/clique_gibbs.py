@@ -19,10 +19,19 @@ def clique_sweeps(
     entries, held = model.membership
     pointers, places = model.scopes.companions
     cliques = (entries, model.theta[held] / model.temperature, pointers, model.clique_csr[1][places])
-    values = (model.level_table, model.domain.cardinalities(model.n_variables), model.domain.two_valued)
+    values = (model.level_table, model.domain.cardinalities(model.n_variables))
+    done = plan.run_there(
+        "clique_gibbs",
+        lambda twins, *groups: twins.ordered_sweeps(*cliques, *values, *groups),
+        model,
+        state,
+        n_sweeps,
+    )
+    if done is not None:
+        return done
     kernel = kernels.random_sweeps if plan.random_scan else kernels.ordered_sweeps
 
     def sweep(codes: np.ndarray, streams: np.ndarray, held: np.ndarray | None) -> int:
-        return kernel(codes, streams, *cliques, *values, plan.sites, held, n_sweeps)
+        return kernel(codes, streams, *cliques, *values, model.domain.two_valued, plan.sites, held, n_sweeps)
 
     return plan.run(sweep, model, state, n_sweeps, kernels.GROUP)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from gibbsian.backends.device import here, twin
 from gibbsian.backends.parallel import in_slices
 from gibbsian.models.base import Model
 from gibbsian.samplers.base import ChainState, SweepInfo
 from gibbsian.samplers.gibbs import Gibbs
+
+
+def by_rank(rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the order of ranks, equal ones as they stand, and where each group of equal ones begins and ends."""
+    order = np.argsort(rank, kind="stable")
+    return order, np.concatenate([[0], np.flatnonzero(np.diff(rank[order])) + 1, [order.size]])
 
 
 class SweepPlan(NamedTuple):
@@ -45,6 +52,20 @@ class SweepPlan(NamedTuple):
         held = None if common else state.clamped
         return cls(codes, state.streams.copy(), sampler.visits(model.graph, sites), held, sampler.random_scan)
 
+    def run_there(
+        self, name: str, bind: Callable[..., Any], model: Model, state: ChainState, n_sweeps: int
+    ) -> tuple[ChainState, SweepInfo] | None:
+        """Sweep the chains colour by colour with a twin; None on the CPU, or where every update picks its variable.
+
+        ``bind(module, sites, cuts)`` makes what sweeps them, once for a model and its free variables.
+        """
+        if self.random_scan or (twins := twin(name)) is None:
+            return None
+        order, cuts = by_rank(model.graph.colouring[self.sites])
+        key = (here(), self.sites.tobytes())
+        sweep = twin("repeated").kept(model, key, lambda: bind(twins, self.sites[order], cuts))
+        return self._done(sweep(self.codes, self.streams, self.held, n_sweeps), model, state, n_sweeps)
+
     def run(
         self, sweep: Callable[..., int], model: Model, state: ChainState, n_sweeps: int, group: int
     ) -> tuple[ChainState, SweepInfo]:
@@ -60,7 +81,10 @@ class SweepPlan(NamedTuple):
             work,
             grain=group,
         )
+        return self._done(int(sum(changes)), model, state, n_sweeps)
+
+    def _done(self, n_changes: int, model: Model, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
         n_free = self.codes.size - np.count_nonzero(np.broadcast_to(state.clamped, self.codes.shape))
-        info = SweepInfo(int(sum(changes)) / max(1, int(n_free) * n_sweeps), n_sweeps)
+        info = SweepInfo(n_changes / max(1, int(n_free) * n_sweeps), n_sweeps)
         states = model.domain.from_codes(self.codes)
         return ChainState(states, self.streams, state.clamped, state.n_sweeps + n_sweeps), info

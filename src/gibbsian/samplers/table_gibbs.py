@@ -11,7 +11,7 @@ from gibbsian.models.base import Model
 from gibbsian.models.potts import PottsModel
 from gibbsian.models.tables import MarkovRandomField
 from gibbsian.samplers.base import ChainState, SweepInfo
-from gibbsian.samplers.gibbs import Gibbs
+from gibbsian.samplers.gibbs import Gibbs, once_a_model
 from gibbsian.samplers.plans import SweepPlan
 
 
@@ -31,13 +31,30 @@ def table_sweeps(
     model: MarkovRandomField | PottsModel, sampler: Gibbs, state: ChainState, n_sweeps: int
 ) -> tuple[ChainState, SweepInfo]:
     """Run any Gibbs sampler on a model of tables; a chromatic one visits the colours of its graph in turn."""
-    return _sweeps(model, _entries_of(model), sampler, state, n_sweeps)
+    plan = SweepPlan.of(model, sampler, state)
+    sizes = model.cardinalities
+    done = plan.run_there(
+        "table_gibbs", lambda twins, *groups: twins.sweeps(*_entries_of(model), sizes, *groups), model, state, n_sweeps
+    )
+    if done is not None:
+        return done
+    entries = _entries_of(model)
+
+    def sweep(codes: np.ndarray, streams: np.ndarray, held: np.ndarray | None) -> int:
+        return kernels.sweeps(codes, streams, *entries, sizes, plan.sites, held, plan.random_scan, n_sweeps)
+
+    return plan.run(sweep, model, state, n_sweeps, kernels.GROUP)
 
 
 def factor_sweeps(model: Model, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
     """Run any Gibbs sampler on a model of factors, by their tables."""
+    return table_sweeps(_as_tables(model), sampler, state, n_sweeps)
+
+
+@once_a_model
+def _as_tables(model: Model) -> MarkovRandomField:
     tables = {factor.nodes: factor.table for factor in model.factors().factors}
-    return table_sweeps(MarkovRandomField.build(tables, model.n_variables, model.domain), sampler, state, n_sweeps)
+    return MarkovRandomField.build(tables, model.n_variables, model.domain)
 
 
 def _entries_of(model: Any) -> _Entries:
@@ -62,15 +79,3 @@ def _oriented_entries(model: PottsModel) -> _Entries:
     tables = np.concatenate([model.theta[: biases[-1]], oriented]) / model.temperature
     other_pointers = np.concatenate([[0], np.cumsum(~is_bias)])
     return _Entries(tables, pointers, bases, np.ones_like(bases), other_pointers, heads, np.repeat(widths, degrees))
-
-
-def _sweeps(
-    model: MarkovRandomField | PottsModel, entries: _Entries, sampler: Gibbs, state: ChainState, n_sweeps: int
-) -> tuple[ChainState, SweepInfo]:
-    plan = SweepPlan.of(model, sampler, state)
-
-    def sweep(codes: np.ndarray, streams: np.ndarray, held: np.ndarray | None) -> int:
-        sites = (model.cardinalities, plan.sites, held, plan.random_scan, n_sweeps)
-        return kernels.sweeps(codes, streams, *entries, *sites)
-
-    return plan.run(sweep, model, state, n_sweeps, kernels.GROUP)

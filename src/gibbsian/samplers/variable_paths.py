@@ -27,6 +27,7 @@ from gibbsian.rng import chain_streams
 from gibbsian.samplers.base import draw
 from gibbsian.samplers.independent import IndependentVariables, as_independent
 from gibbsian.samplers.paths import Path
+from gibbsian.samplers.plans import by_rank
 
 # Temperatures that one call of a kernel goes through: between calls a run can be interrupted, and what is kept up to
 # date within one is summed afresh, so that rounding does not pile up.
@@ -156,8 +157,7 @@ class VariablePath(Path):
         """Sites by colours, the summed-out ones as the first group, and where each group begins and ends."""
         colours = self.model.graph.colouring
         rank = np.where(self.summed, -colours.size, -colours if backwards else colours)
-        order = np.argsort(rank, kind="stable")
-        return order, np.concatenate([[0], np.flatnonzero(np.diff(rank[order])) + 1, [order.size]])
+        return by_rank(rank)
 
     def check_states(self, states: Any, what: str) -> np.ndarray:
         """Return states as an array, or say why the model does not have them."""

@@ -65,8 +65,6 @@ def test_values_and_gradients_on_sparse_graphs(objective, kind, device, monkeypa
     else:
         model, data = gb.PairwiseModel.zeros(graph, temperature=1.3), gb.Dataset.read(spins(n=70, n_rows=60))
     theta = rng.normal(0, 0.5, model.theta.size)
-    if kind == "potts" and objective.left_out(data) is not None:
-        pytest.skip("values left out of many-valued costs have no twin")
     value, gradient = objective.bind(model, data)(theta)
     monkeypatch.setattr("gibbsian.backends.torch.products.BLOCK_CELLS", 25 * 80)
     with on_device(device, "float64"):
@@ -77,10 +75,29 @@ def test_values_and_gradients_on_sparse_graphs(objective, kind, device, monkeypa
     np.testing.assert_allclose(twin_gradient, gradient, **CLOSE)
 
 
-def test_rows_whose_neighbourhoods_are_few_are_counted_on_the_cpu(device):
-    model, data = gb.PairwiseModel.zeros(gb.graphs.grid(8, 9)), gb.Dataset.read(spins(n=72, n_rows=2000))
+@pytest.mark.parametrize("domain", [gb.domain.SPIN, gb.domain.Categories((3, 2, 3))], ids=["spins", "categories"])
+@pytest.mark.parametrize("graph", [gb.graphs.complete(3), gb.graphs.from_edges([], 3)], ids=["dense", "sparse"])
+def test_flips_into_the_data_are_left_out_of_tables_too(graph, domain, device):
+    rng, model = np.random.default_rng(0), gb.models.PottsModel.zeros(graph, domain)
+    data = dataset_of(domain.from_codes(rng.integers(0, domain.cardinalities(3), (12, 3))), domain)
+    left_out, theta = ProbabilityFlow(True).left_out(data), rng.normal(0, 0.5, model.theta.size)
+    assert 0.2 < left_out.mean() < 0.8
+    value, gradient = ProbabilityFlow(True).bind(model, data)(theta)
+    with on_device(device, "float64"):
+        function = ProbabilityFlow(True).bind(model, data)
+        assert type(function).__name__ == "FlipLoss"
+        twin_value, twin_gradient = function(theta)
+    assert twin_value == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(twin_gradient, gradient, **CLOSE)
+
+
+def test_rows_whose_neighbourhoods_are_few_are_counted_on_the_cpu_which_is_said(device):
+    graph, rows = gb.graphs.grid(8, 9), spins(n=72, n_rows=2000)
     with on_device(device):
-        assert type(Pseudolikelihood().bind(model, data)).__name__ == "_OverLocalStates"
+        bound = Pseudolikelihood().bind(gb.PairwiseModel.zeros(graph), gb.Dataset.read(rows))
+        assert type(bound).__name__ == "_OverLocalStates"
+    with pytest.warns(gb.errors.DeviceWarning, match="has no kernels"):
+        gb.BoltzmannMachine(graph=graph, learner="mple", device=device).fit(rows)
 
 
 @pytest.mark.parametrize("graph", [gb.graphs.complete(9), gb.graphs.grid(7, 10)], ids=["dense", "grid"])
@@ -163,7 +180,7 @@ def test_tensors_are_taken_as_data(kind, device):
 
 
 # What small fits of are exact sums without a twin, or closed forms.
-ON_THE_CPU = ("gaussian", "higher-order", "k-means", "mrf", "ordinal", "potts")
+ON_THE_CPU = ("gaussian", "higher-order", "mrf", "ordinal", "potts")
 
 
 @pytest.mark.parametrize("name", [name for name in ESTIMATORS if not ESTIMATORS.trait(name, "epochs")])
@@ -293,6 +310,21 @@ def test_mixtures(kind, device):
         one, other = (kind(**settings, device=place).fit(rows, sample_weight=weights) for place in ("cpu", device))
     np.testing.assert_allclose(other.model_.theta, one.model_.theta, **CLOSE)
     np.testing.assert_allclose(other.score_samples(rows), one.score_samples(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.2])
+def test_steps_of_k_means(holes, device):
+    """Energies and means of both halves, where cells are missing and a class has lost its rows."""
+    rng = np.random.default_rng(4)
+    rows = 100.0 + rng.normal(size=(300, 3)) + 2 * rng.integers(0, 3, (300, 1))
+    rows[rng.random(rows.shape) < holes] = np.nan
+    start = np.array([[100.0, 100, 100], [101, 102, 103], [104, 104, 104], [900, 900, 900]])
+    weights, settings = rng.uniform(0.5, 2.0, 300), {"start": start, "n_components": 4}
+    one, other = (gb.HardKMeans(**settings, device=place).fit(rows, sample_weight=weights) for place in ("cpu", device))
+    assert len(one.free_energies_) > 4
+    np.testing.assert_allclose(other.free_energies_, one.free_energies_, rtol=1e-12)
+    np.testing.assert_allclose(other.means_, one.means_, **CLOSE)
+    np.testing.assert_array_equal(other.labels_, one.labels_)
 
 
 @pytest.mark.parametrize("hard", [False, True])

@@ -61,14 +61,21 @@ def test_sweeps_give_the_same_spins(graph, clamped, interpreted):
     assert (found[0][0].states != states).any()
 
 
-@pytest.mark.parametrize("graph", [gb.graphs.complete(18), gb.graphs.grid(3, 25)], ids=["dense", "grid"])
-def test_walks_along_temperatures_take_the_same_way(graph, interpreted):
+WALKED = {
+    "dense": gb.PairwiseModel.zeros(gb.graphs.complete(18)),
+    "grid": gb.PairwiseModel.zeros(gb.graphs.grid(3, 25)),
+    "tables": gb.models.PottsModel.zeros(gb.graphs.grid(2, 3), gb.domain.Categories((3, 2, 4, 2, 3, 3))),
+}
+
+
+@pytest.mark.parametrize("kind", WALKED)
+def test_walks_along_temperatures_take_the_same_way(kind, interpreted):
     rng, found = np.random.default_rng(1), []
-    model = gb.PairwiseModel.build(graph, rng.normal(0, 0.5, graph.n_nodes), rng.normal(0, 0.5, graph.n_edges))
+    model = WALKED[kind].replace(rng.normal(0, 0.5, WALKED[kind].theta.size))
     for yes in (False, True):
         interpreted(yes)
         with on_device("torch"):
-            path = gb.samplers.variable_path(model, "uniform")
+            path = gb.samplers.variable_path(model)
             walkers = path.from_base(5, np.random.default_rng(2))
             found.append((path.walk(walkers, np.array([0.0, 0.3, 0.8])), walkers.codes))
     np.testing.assert_array_equal(found[1][1], found[0][1])

@@ -17,11 +17,9 @@ from scipy.sparse import csr_array
 from gibbsian.backends.device import require_card_memory, there
 from gibbsian.backends.numba.annealing import SpinPath, TablePath
 from gibbsian.backends.torch import gibbs
-from gibbsian.backends.torch.philox import chain_words, philox
+from gibbsian.backends.torch.philox import chain_words
 from gibbsian.backends.torch.repeated import Repeated
-
-# Numbers that walkers of tables look up at a time, and the tensors of that size that this takes.
-_CELLS, _COPIES = 2**26, 4
+from gibbsian.backends.torch.table_gibbs import CELLS, COPIES, Entries, Heat, TableGroup, sweeps
 
 
 def _walked(betas: np.ndarray, state: list[Any], weigh: Any, sweep: Any, backwards: bool) -> np.ndarray:
@@ -109,89 +107,36 @@ class anneal_spins:
         gibbs.heated_sweep(spins, words, self._system, self._tables, self._sites.size, heat)
 
 
-class _Group:
-    """Variables of which no two interact: where their tables stand, padded to equal numbers of entries and values."""
-
-    def __init__(self, path: TablePath, sites: np.ndarray):
-        device = there()
-        q = int(path.cardinalities[sites].max())
-        values = np.minimum(np.arange(q), path.cardinalities[sites, None] - 1)
-        entries = _rows(path.entries[sites], path.entries[sites + 1])
-        starts = np.append(path.starts, path.values.size)[entries]  # what is not there reads a zero
-        strides = np.append(path.strides, 0)[entries]
-        cells = starts[:, :, None] + strides[:, :, None] * values[:, None, :]
-        nodes, steps = _others(path, entries)
-        self.sites, self._nodes, self._steps, self._cells, self._last = (
-            device.put(part, torch.int64) for part in (sites, nodes, steps, cells, path.cardinalities[sites] - 1)
-        )
-        self._base = device.put(path.base[path.base_start[sites, None] + values], torch.float64)
-        self._absent = torch.arange(q, device=device.place) > self._last[:, None]
-        self.n_cells = cells.size
-
-    def local(self, codes: Any, table: Any) -> Any:
-        """Return the log-weight of every value of each variable given the others."""
-        moved = (codes[:, self._nodes] * self._steps).sum(dim=3)
-        return table[moved[:, :, :, None] + self._cells].sum(dim=2)
-
-    def _at(self, local: Any, beta: Any) -> Any:
-        return (beta * local + (1.0 - beta) * self._base).masked_fill(self._absent, -torch.inf)
-
-    def log_sums(self, local: Any, beta: Any) -> Any:
-        """Return the logarithm of the sum over values, over all variables."""
-        return torch.logsumexp(self._at(local, beta), dim=2).sum(dim=1)
-
-    def base_of(self, codes: Any) -> Any:
-        """Return the log-probability of codes at the beginning of the path."""
-        return self._base.expand(len(codes), -1, -1).gather(2, codes[:, self.sites, None]).sum(dim=(1, 2))
-
-    def draw(self, codes: Any, table: Any, words: Any, beta: Any) -> None:
-        """Draw the variables at a place."""
-        k0, k1, c2, c3, sweep = words.T.unsqueeze(2)
-        drawn = torch.stack(philox((self.sites >> 2, sweep & 0xFFFFFFFF, c2, c3), (k0, k1)))
-        word = drawn.gather(0, (self.sites & 3).expand(1, len(codes), -1))[0]
-        passed = torch.softmax(self._at(self.local(codes, table), beta), dim=2).cumsum(dim=2)
-        shares = (word.double() + 0.5) * 2.0**-32
-        codes[:, self.sites] = torch.minimum((passed <= shares[:, :, None]).sum(dim=2), self._last)
-
-
-def _rows(first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Ranges as rows of equal length, -1 where there is no more."""
-    rows = first[..., None] + np.arange(int((last - first).max(initial=1)))
-    return np.where(rows < last[..., None], rows, -1)
-
-
-def _others(path: TablePath, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The other variables of each entry, and by how much each moves its place; padded with steps of zero."""
-    places = _rows(path.others[entries], path.others[entries + 1])  # of entry -1 none, from the end to the beginning
-    return np.append(path.nodes, 0)[places], np.append(path.node_strides, 0)[places]
-
-
 class anneal_codes:
     """Walks of codes (0 .. q_i - 1)."""
 
     def __init__(self, path: TablePath, sites: np.ndarray, cuts: np.ndarray, backwards: bool):
-        device = there()
-        self._device, self._backwards, n_first = device, backwards, int(path.summed.any())
-        self._groups = [_Group(path, part) for part in np.split(sites, cuts[1:-1])]
-        self._summed, self._kept = self._groups[:n_first], self._groups[n_first:]
-        self._table = device.put(np.append(path.values, 0.0), torch.float64)
+        device, sizes = there(), path.cardinalities
+        entries = Entries(path.entries, path.starts, path.strides, path.others, path.nodes, path.node_strides)
+        self._device, self._backwards, n_summed = device, backwards, np.count_nonzero(path.summed)
+        self._system = sweeps(path.values, *entries, sizes, sites, cuts)
+        self._summed = [TableGroup(sites[:n_summed], sizes, entries, self._system.table)] if n_summed else []
+        self._base, self._base_starts = device.put(path.base, torch.float64), device.put(path.base_start, torch.int64)
         untouched = np.arange(path.entries[-1], path.starts.size)
-        self._nodes, self._steps = (device.put(part, torch.int64) for part in _others(path, untouched))
-        self._starts = device.put(path.starts[untouched], torch.int64)
-        self._n_cells = max([self._nodes.numel(), *(group.n_cells for group in self._groups)])
+        self._nodes, self._steps = entries.steps(untouched)
+        self._starts, self._kept = (
+            device.put(part, torch.int64) for part in (path.starts[untouched], sites[n_summed:])
+        )
+        self._n_cells = max([self._system.most, self._nodes.numel(), *(group.n_cells for group in self._summed)])
 
     def __call__(self, states: np.ndarray, streams: np.ndarray, betas: np.ndarray) -> np.ndarray:
         """Move walkers in place, as many at a time as fit, and return the increases of their log-weights."""
         device, n = self._device, states.shape[1]
-        rows = max(1, min(len(states), _CELLS // self._n_cells))
+        rows = max(1, min(len(states), CELLS // self._n_cells))
         require_card_memory(
-            8.0 * (_COPIES * rows * (self._n_cells + n) + 3.0 * sum(group.n_cells for group in self._groups)),
+            8.0 * (COPIES * rows * (self._n_cells + n) + 3.0 * sum(group.n_cells for group in self._summed))
+            + self._system.n_bytes,
             f"annealing {rows:,} walkers of {n:,} variables",
             "use a model with smaller factors, or set `device='cpu'`",
         )
         increases = []
         for part in (slice(first, first + rows) for first in range(0, len(states), rows)):
-            codes, words = device.put(states[part], torch.int64), device.put(chain_words(streams[part]), torch.int64)
+            codes, words = device.put(states[part], torch.int8), device.put(chain_words(streams[part]), torch.int64)
             increases.append(_walked(betas, [codes, words], self.weigh, self.sweep, self._backwards))
             states[part] = codes.cpu().numpy()
         streams[:, 3] += np.uint64(len(betas) - 1)
@@ -200,15 +145,17 @@ class anneal_codes:
     def weigh(self, codes: Any, old: Any, new: Any) -> Any:
         """Return how much likelier the kept codes become from a place to another."""
         places = (codes[:, self._nodes] * self._steps).sum(dim=2) + self._starts
-        slope = self._table[places].sum(dim=1) - sum(group.base_of(codes) for group in self._kept)
-        rises = (new - old) * slope
+        begun = self._base[self._base_starts[self._kept] + codes[:, self._kept]].sum(dim=1)
+        rises = (new - old) * (self._system.table[places].sum(dim=1) - begun)
         for group in self._summed:
-            local = group.local(codes, self._table)
-            rises = rises + group.log_sums(local, new) - group.log_sums(local, old)
+            local = group.local(codes, self._system.table)
+            after, before = (torch.logsumexp(group.at(local, self._heat(beta)), dim=2) for beta in (new, old))
+            rises = rises + (after - before).sum(dim=1)
         return rises
+
+    def _heat(self, beta: Any) -> Heat:
+        return Heat(beta, self._base, self._base_starts)
 
     def sweep(self, codes: Any, words: Any, beta: Any) -> None:
         """Draw group after group at a place."""
-        for group in self._groups:
-            group.draw(codes, self._table, words, beta)
-        words[:, 4] += 1
+        self._system.sweep(codes, words, None, 1, self._heat(beta))

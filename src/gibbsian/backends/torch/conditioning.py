@@ -17,6 +17,7 @@ def eigh(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return eigenvalues and eigenvectors of a symmetric matrix."""
     device = here()
     assert device is not None
+    require_card_memory(40.0 * matrix.size, f"directions of {len(matrix):,} columns", "set `device='cpu'`")
     values, basis = torch.linalg.eigh(device.put(matrix, torch.float64))
     return values.cpu().numpy(), basis.cpu().numpy()
 

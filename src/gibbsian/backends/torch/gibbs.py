@@ -24,7 +24,7 @@ MOST_DENSE = 2**14
 BLOCK, PADDED = 16, 64
 # Positions of a colour that share calls of the generator: word w of a call is for the position ``w * LANES`` further.
 LANES = 128
-_INSTEAD = "run fewer chains, or set `device='cpu'`"
+INSTEAD = "run fewer chains, or set `device='cpu'`"
 
 
 class Heat(NamedTuple):
@@ -70,7 +70,7 @@ def dense_sweeps(
     device, n = there(), states.shape[1]
     width = len(system.biases)
     needed = len(states) * (width * (2.0 if held is not None and len(held) > 1 else 1.0) + 40.0) + 24.0 * width**2
-    require_card_memory(needed, f"{len(states):,} chains of {n:,} variables", _INSTEAD)
+    require_card_memory(needed, f"{len(states):,} chains of {n:,} variables", INSTEAD)
     spins = torch.zeros((len(states), width), dtype=torch.int8, device=device.place)
     spins[:, :n] = device.put(states, torch.int8)
     words = device.put(chain_words(streams), torch.int64)
@@ -182,7 +182,7 @@ def colour_sweeps(
     copies = n_chains + 2.0 * max(16, n_chains) if device.has_triton else 17.0 * len(system.heads) * n_chains
     tables = 8.0 * system.heads.size + 4.0 * system.biases.size
     needed = n * copies * (1.0 if held is None else 2.0) + 120.0 * n_chains + tables
-    require_card_memory(needed, f"{n_chains:,} chains of {n:,} variables", _INSTEAD)
+    require_card_memory(needed, f"{n_chains:,} chains of {n:,} variables", INSTEAD)
     spins = device.put(states, torch.int8)
     words = device.put(chain_words(streams), torch.int64)
     mask = None if held is None else device.put(held, torch.int8)

@@ -42,11 +42,14 @@ _ROWS_AT_ONCE = 4096
 Outcome = tuple[np.ndarray, np.ndarray, Any, np.ndarray, float]
 
 
-def epoch(problem: Any, progress: Any, plan: Any) -> Outcome:
-    """Go through the rows once, as planned; return theta, velocity, memory, missing cells and the mean misfit."""
+def epoch(problem: Any, progress: Any, plan: Any, meanwhile: Callable[[], None]) -> Outcome:
+    """Go through the rows once, as planned; return theta, velocity, memory, missing cells and the mean misfit.
+
+    While the device works, the host does what `meanwhile` does.
+    """
     device = here()
     assert device is not None
-    return fit_of(problem, plan, device)(problem, progress, plan)
+    return fit_of(problem, plan, device)(problem, progress, plan, meanwhile)
 
 
 def fit_of(problem: Any, plan: Any, device: Device) -> Fit:
@@ -125,7 +128,7 @@ class Fit:
         """Put what the rows are clamped with on the device: nothing more."""
 
     # -- in and out ---------------------------------------------------------------------------------------------------
-    def __call__(self, problem: Any, progress: Any, plan: Any) -> Outcome:
+    def __call__(self, problem: Any, progress: Any, plan: Any, meanwhile: Callable[[], None]) -> Outcome:
         """Make the steps of an epoch."""
         given = progress.theta, progress.velocity, progress.memory, progress.filled
         if not self.last or any(mine is not part for mine, part in zip(self.last, given, strict=True)):
@@ -141,6 +144,7 @@ class Fit:
         else:
             for size in np.diff(plan.ends).tolist():
                 self.runs[size](1)
+        meanwhile()
         self.last = self._got(problem, progress)
         return *self.last, float(self.misfit) / len(plan.rates)
 
@@ -171,7 +175,7 @@ class Fit:
             data = problem.rows.data
             states = problem.model.visible.decode(as_numpy(self.rows, np.float64))
             filled = states[data.missing[data.row_of]].astype(filled.dtype)
-        theta, velocity = (model.unfold(as_numpy(part, real)) for part in (self.theta, self.velocity))
+        theta, velocity = (model.unfold(as_numpy(part, real, locked=True)) for part in (self.theta, self.velocity))
         return theta, velocity, memory, filled
 
     # -- steps --------------------------------------------------------------------------------------------------------

@@ -59,3 +59,50 @@ def _put(blocks: Blocks, n_classes: int) -> tuple[Any, Any, Any]:
     places, values = device.put(np.stack([cells.row, cells.col]), torch.int64), device.put(cells.data, torch.float64)
     features = torch.sparse_coo_tensor(places, values, cells.shape, check_invariants=False).coalesce()
     return features, features.T.coalesce(), weights
+
+
+class Partition:
+    """Rows for k-means: each belongs to a class, and energies and moves are sums of differences from its mean.
+
+    Points and means are counted from one middle; `present` is None or says which cells there are, others being zero.
+    """
+
+    def __init__(self, points: np.ndarray, weights: np.ndarray, present: np.ndarray | None, n_classes: int):
+        device, (n_rows, n) = there(), points.shape
+        needed = 8.0 * n_rows * ((3.0 if present is None else 5.0) * n + 3.0 * n_classes + 6.0)
+        require_card_memory(needed, f"sharing {n_rows:,} rows among {n_classes} classes", "set `device='cpu'`")
+        self._points, self._weights = device.put(points, torch.float64), device.put(weights, torch.float64)
+        self._present = None if present is None else device.put(present, torch.float64)
+        self._labels: tuple[Any, Any] = (None, None)
+
+    def _label_tensor(self, labels: np.ndarray) -> Any:
+        known, tensor = self._labels
+        return tensor if labels is known else there().put(labels, torch.int64)
+
+    def _differences(self, means: Any, labels: Any) -> Any:
+        differences = self._points - means[labels]
+        return differences if self._present is None else differences.mul_(self._present)
+
+    def _distances(self, means: Any, labels: Any) -> Any:
+        return self._differences(means, labels).square_().sum(dim=1)
+
+    def settle(self, means: np.ndarray, before: np.ndarray | None) -> tuple[float, np.ndarray]:
+        """Return the energy and the class of each row, which leaves the one before only for a mean truly nearer."""
+        centres = there().put(means, torch.float64)
+        scores, squares = self._points @ centres.T, centres.square().T / 2.0
+        scores -= squares.sum(dim=0) if self._present is None else self._present @ squares
+        labels = scores.argmax(dim=1)
+        distances = self._distances(centres, labels)
+        if before is not None:
+            old = self._label_tensor(before)
+            own = self._distances(centres, old)
+            labels, distances = torch.where(own <= distances, old, labels), torch.minimum(own, distances)
+        self._labels = labels.cpu().numpy(), labels
+        return float(self._weights @ distances), self._labels[0]
+
+    def class_shifts(self, means: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weight of the cells of each class, or of its rows, and the summed differences from its mean."""
+        own, centres = self._label_tensor(labels), there().put(means, torch.float64)
+        shares = (own == torch.arange(len(means), device=own.device)[:, None]) * self._weights
+        mass = shares.sum(dim=1, keepdim=True) if self._present is None else shares @ self._present
+        return mass.cpu().numpy(), (shares @ self._differences(centres, own)).cpu().numpy()

@@ -43,6 +43,14 @@ def chain_words(streams: np.ndarray) -> np.ndarray:
     return np.stack([*halves, streams[:, 3] & np.uint64(_LOW)], axis=1).astype(np.int64)
 
 
+def site_words(words: Any, n: int) -> Any:
+    """Return a word of 32 bits for each of `n` variables of every chain: word ``i % 4`` of the call ``i // 4``."""
+    k0, k1, c2, c3, sweep = words.T.unsqueeze(2)
+    calls = torch.arange(-(-n // 4), device=words.device)
+    drawn = philox((calls, sweep & _LOW, c2, c3), (k0, k1))
+    return torch.stack(drawn, dim=2).reshape(len(words), -1)[:, :n]
+
+
 def uniforms(words: Any) -> Any:
     """Return numbers between 0 and 1 in float32."""
     return (words.to(torch.float32) + 0.5) * 2.0**-32

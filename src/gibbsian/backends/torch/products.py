@@ -56,11 +56,12 @@ class FlipLoss:
         self._height = len(near) if layout.sparse else self._width
         copies = (2.0 if device.has_triton and not layout.one_hot else 5.0) + layout.sparse
         needed = (item if self._rows == n_rows else 1) * cells + copies * item * block
-        needed += 24.0 * self._height * self._width
+        # of couplings and slopes, places among them, twice as many where they are tied
+        needed += 48.0 * self._height * self._width + (0.0 if left_out is None else n_rows * layout.n_columns)
         require_card_memory(needed, f"learning from {n_rows:,} rows of {layout.n_columns:,} columns", _INSTEAD)
         self._shares = device.put(shares)
         self._codes = device.put(layout.codes, torch.int8 if layout.n_values < 128 else torch.int32)
-        self._left_out = None if left_out is None else device.put(left_out, torch.bool)
+        self._left_out = None if left_out is None else device.put(layout.by_value(left_out), torch.bool)
         ends = tuple(device.put(part, torch.int64) for part in places)
         self._places, self._mirrored = ends[:2], ends[2:]
         self._bias_columns = device.put(layout.bias_columns, torch.int64)
@@ -130,7 +131,7 @@ class FlipLoss:
         layout, codes, shares = self._layout, self._codes[rows], self._shares[rows]
         inner = fields[:, : layout.n_columns]
         if layout.one_hot:
-            return self._many_valued(inner, codes, shares)
+            return self._many_valued(inner, codes, shares, rows)
         if self._fused is not None:
             return self._fused(inner, codes, shares, self._scale)
         signs = (2.0 * codes.to(fields.dtype) - 1.0) * self._scale
@@ -141,11 +142,13 @@ class FlipLoss:
         torch.mul(costs, signs, out=inner)
         return answer
 
-    def _many_valued(self, fields: Any, codes: Any, shares: Any) -> Any:
+    def _many_valued(self, fields: Any, codes: Any, shares: Any, rows: slice) -> Any:
         scale, q = 1.0 / self._layout.temperature, self._layout.n_values
         present = codes.long().unsqueeze(2)
         table = fields.unflatten(1, (-1, q))
         costs = ((table.gather(2, present) - table) * scale).masked_fill_(self._absent, torch.inf)
+        if self._left_out is not None:
+            costs[self._left_out[rows].view(costs.shape)] = torch.inf
         answer = self._kernel(costs, shares)
         table.copy_(costs.mul_(-scale)).scatter_add_(2, present, -costs.sum(dim=2, keepdim=True))
         return answer
@@ -195,10 +198,8 @@ class ScreeningLoss(FlipLoss):
         return (top + total.log()).sum(), self._gradient(slopes / total)
 
 
-def bound(layout: FlipLayout, shares: np.ndarray, kernel: Any, left_out: np.ndarray | None = None) -> FlipLoss | None:
-    """Return the function of theta with the loss that a kernel of Numba computes; None where that has no twin."""
+def bound(layout: FlipLayout, shares: np.ndarray, kernel: Any, left_out: np.ndarray | None = None) -> FlipLoss:
+    """Return the function of theta with the loss that a kernel of Numba computes."""
     name = kernel.__name__
-    if not kernel.__module__.startswith("gibbsian.backends") or not hasattr(flip_losses, name):
-        return None
     kind = ScreeningLoss if name == "scaled_half_exponential" else FlipLoss
     return kind(layout, shares, name, left_out)

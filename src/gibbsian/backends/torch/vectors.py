@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from gibbsian.backends.device import here
+from gibbsian.backends.device import here, require_card_memory
+
+# Vectors as long as theta that a change about the mean takes, and a metric beside it: as counted in fits of all pairs.
+_AROUND = 24
+
+
+def require_memory(n_parameters: int, n_vectors: int, changed: bool) -> None:
+    """Refuse vectors that do not fit, those of a change of parameters among them where there is one."""
+    needed = 8.0 * n_parameters * (n_vectors + _AROUND * changed)
+    instead = "set `device='cpu'`, or give the optimiser less `memory`"
+    require_card_memory(needed, f"a step of {n_parameters:,} parameters", instead)
 
 
 class Rows:

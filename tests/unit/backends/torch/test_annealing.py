@@ -97,7 +97,7 @@ def test_a_walker_depends_on_its_own_stream_only(model, device, monkeypatch):
         one = walkers_of(model)
         increases = path.walk(one, places)
         monkeypatch.setattr("gibbsian.samplers.variable_paths.TEMPERATURES_A_CALL", 2)
-        monkeypatch.setattr(annealing, "_CELLS", 1000)  # few walkers of tables at a time
+        monkeypatch.setattr(annealing, "CELLS", 1000)  # few walkers of tables at a time
         codes, streams = walkers_of(model).codes, walkers_of(model).streams
         parts = [Walkers(codes[part], streams[part]) for part in (slice(0, 23), slice(23, 60))]
         again = np.concatenate([path.walk(part, places) for part in parts])

@@ -1,5 +1,6 @@
 """Machines of layers through PyTorch: the same steps as NumPy's, given the same draws, and the same distributions."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,10 @@ from gibbsian.backends.device import here, on_device
 from gibbsian.errors import DeviceWarning, TooExpensiveError
 from gibbsian.expectations import PersistentBlockChains, RestartedBlockChains, TemperedBlockChains
 from gibbsian.learners import Minibatch
+from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_monitors import Watched
+from gibbsian.learners.run import StopRun
 from gibbsian.optimizers import Decay
 from gibbsian.samplers import Annealing, BlockGibbs, layer_path
 from gibbsian.samplers.bridges import TemperedColumns
@@ -94,7 +97,7 @@ def one_epoch_there(learner, state):
             stream.number = int(progress.memory.free.chains.n_steps)
         else:
             Given(rng, fit.machine)
-        return fit(problem, progress, plan)
+        return fit(problem, progress, plan, lambda: None)
 
 
 def arrays_of(part):
@@ -266,15 +269,23 @@ def test_a_resumed_fit_goes_on_to_the_same_bits(phase, dtype, device, tmp_path, 
     rows = planted(rng, 100).astype(float)
     rows[3, 2] = np.nan
 
-    def fit(epochs, resume=False):
-        learner = Minibatch(max_iter=epochs, batch_size=30, free_phase=phase, dtype=dtype, schedule="constant")
-        return gb.RestrictedBoltzmannMachine(
-            2, learner=learner, random_state=0, device=device, checkpoint=Checkpoint(tmp_path / "fit", resume=resume)
-        ).fit(rows)
+    class Stop(Callback):
+        def on_step(self, run):
+            if run.n_steps == 2:
+                raise StopRun("enough")
 
-    whole = fit(4)
-    fit(2)
-    resumed = fit(4, resume=True)
+    def fit(callbacks=(), resume=False):
+        learner = Minibatch(max_iter=4, batch_size=30, free_phase=phase, dtype=dtype)
+        checkpoint = Checkpoint(tmp_path / "fit", resume=resume)
+        settings = {"learner": learner, "random_state": 0, "device": device, "checkpoint": checkpoint}
+        return gb.RestrictedBoltzmannMachine(2, callbacks=callbacks, **settings).fit(rows)
+
+    whole = fit()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gb.errors.ConvergenceWarning)
+        fit([Stop()])
+    resumed = fit(resume=True)
+    assert resumed.result_.provenance["resumed_at_step"] == 2
     np.testing.assert_array_equal(resumed.model_.theta, whole.model_.theta)
 
 

@@ -1,12 +1,13 @@
 """Vectors of an optimiser on a device against those of NumPy."""
 
+import warnings
 from functools import partial
 
 import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.backends.device import on_device
+from gibbsian.backends.device import Device, on_device
 from gibbsian.models.centring import Centring, pair_centring, table_centring
 from gibbsian.optimizers import LBFGS
 
@@ -56,3 +57,36 @@ def test_steps_on_tensors_are_those_on_arrays(l1, device, rng):
         kept = vectors.lowered(there)
         assert kept.moves.shape == host.moves.shape
         np.testing.assert_allclose(np.asarray(kept.changes), host.changes, rtol=0, atol=1e-9)
+
+
+def most_bytes(work):
+    """Return the most that tensors of PyTorch had at a time, with copies of what on the CPU would be shared arrays."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
+        work()
+    events = watched.profiler.kineto_results.events()
+    return np.cumsum([event.nbytes() for event in events if event.name() == "[memory]"]).max()
+
+
+def test_memory_of_steps_is_predicted_and_refused(monkeypatch, rng):
+    """Vectors of L-BFGS, the change about the mean and the metric: what rows take is nothing here."""
+    rows, asked, put = np.where(rng.random((20, 100)) < 0.5, 1, -1), [], Device.put
+    machine = gb.BoltzmannMachine(learner="mple", l2=0.01, max_iter=24, tol=1e-14, device="torch", precision="float32")
+    monkeypatch.setattr(Device, "put", lambda *given: put(*given).clone())
+    monkeypatch.setattr(vectors, "require_card_memory", lambda *given: asked.append(given[0]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        taken = most_bytes(lambda: machine.fit(rows))
+    kept = 32 * 100 * 99 // 2  # places of couplings, which are there before
+    assert taken - kept < asked[0] * 1.02
+    assert asked[0] < 1.1 * (taken - kept)
+
+    def refuse(n_bytes, what, instead):
+        raise gb.errors.TooExpensiveError(f"{what} needs {n_bytes:.3g}", instead)
+
+    monkeypatch.setattr(vectors, "require_card_memory", refuse)
+    with pytest.raises(
+        gb.errors.TooExpensiveError, match=r"a step of 5,050 parameters needs 4.85e\+06: set device='cpu'"
+    ):
+        machine.fit(rows)
