@@ -23,6 +23,8 @@ PATIENCE = 30
 RESTART = "10 minutes"
 # Runs of small fits that each thread gets, so that one that is done early finds another.
 RUNS_A_THREAD = 32
+# What Dask says of tasks that it cancels because the scheduler no longer answers.
+_LOST = "scheduler-connection-lost"
 _ABSENT = "pip install 'gibbsian[cluster]'"
 
 
@@ -209,7 +211,7 @@ def address_of(client: Any) -> str:
 
 @contextmanager
 def guarded(client: Any) -> Iterator[None]:
-    """Say in one sentence that workers keep dying or that the scheduler is gone."""
+    """Say in one sentence that workers keep dying, that tasks were cancelled, or that the scheduler is gone."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
@@ -225,6 +227,18 @@ def guarded(client: Any) -> Iterator[None]:
             "give workers more memory, or cut the rows into more partitions",
         ) from None
     except (ClosedClientError, CommClosedError, CancelledError) as error:
+        reason = _why_cancelled(error)
+        if reason != _LOST:
+            raise ClusterError(
+                f"the scheduler at {address} cancelled what was asked of it ({reason}), so that rows there may be lost",
+                "read them again, and go on from the checkpoint where there is one",
+            ) from error
         raise ClusterError(
             f"the scheduler at {address} is lost", "start it again, and go on from the checkpoint where there is one"
         ) from error
+
+
+def _why_cancelled(error: Any) -> str:
+    """Return why tasks were cancelled, in Dask's words; other errors are those of a lost scheduler."""
+    first = next(iter(getattr(error, "error_groups", ())), error)
+    return str(getattr(first, "reason", _LOST))
