@@ -40,6 +40,15 @@ class Walkers:
     codes: np.ndarray
     streams: np.ndarray
 
+    def cut(self) -> list[Walkers]:
+        """Return them in groups, as kernels move them."""
+        starts = range(0, len(self.codes), kernels.GROUP)
+        return [Walkers(*(array[k : k + kernels.GROUP] for array in (self.codes, self.streams))) for k in starts]
+
+    def take(self, groups: list[Walkers]) -> None:
+        """Go on where such groups have come to."""
+        self.codes, self.streams = (np.concatenate([getattr(g, name) for g in groups]) for name in ("codes", "streams"))
+
 
 @dataclass(frozen=True)
 class VariablePath(Path):
