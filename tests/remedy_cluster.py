@@ -87,6 +87,13 @@ CLUSTER = [
         "its distinct rows",
     ),
     Row(
+        "classes of rows on a cluster",
+        lambda data: gb.HardKMeans(2, normalize=False).fit_predict(data),
+        {"data": Later(lambda: read(coding="real"))},
+        ({"data": Later(lambda: read(coding="real").in_memory())},),
+        "partitions of the frame",
+    ),
+    Row(
         "directions with missing cells",
         lambda files: gb.VonMisesFisherMixture(2).fit(read(files, coding="real")),
         {"files": "holes.parquet"},

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-
 import numpy as np
 import pandas
 import pytest
@@ -16,21 +13,9 @@ from gibbsian.cluster import connection as connections
 from gibbsian.cluster.connection import require_versions
 from gibbsian.cluster.sources import MOST_PARTITIONS, Piece, in_partitions
 from gibbsian.errors import ArgumentError, ClusterError, DataError, TooExpensiveError
-from gibbsian.learners.callbacks import Callback
 
 pytest.importorskip("distributed")
 N, N_PARTS = 6, 5
-
-
-@pytest.fixture(scope="module")
-def client():
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
 
 
 @pytest.fixture(scope="module")
@@ -266,22 +251,8 @@ def test_without_a_cluster_it_is_said_what_to_do(monkeypatch):
         connect("local")
 
 
-# -- a death ----------------------------------------------------------------------------------------------------------
-class KillAt(Callback):
-    """Ends a worker by SIGKILL after a step."""
-
-    def __init__(self, client, step):
-        self.client, self.step = client, step
-
-    def on_step(self, run):
-        if run.n_steps == self.step:
-            victim = next(iter(self.client.run(os.getpid).values()))
-            os.kill(victim, signal.SIGKILL)
-
-
-def test_a_worker_that_dies_changes_no_bit(client, data):
-    """The last test: whether Dask starts another worker in its place is not ours."""
-    settings = {"learner": "mple", "tol": 1e-6}
-    undisturbed = gb.BoltzmannMachine(**settings).fit(data)
-    disturbed = gb.BoltzmannMachine(**settings, callbacks=KillAt(client, 3)).fit(data)
-    np.testing.assert_array_equal(disturbed.model_.theta, undisturbed.model_.theta)
+def test_cancelled_tasks_are_not_a_lost_scheduler(client, folder):
+    data = DistributedDataset.read(f"{folder}/part-*.parquet", client=client)
+    client.cancel(list(data.parts))
+    with pytest.raises(ClusterError, match=r"cancelled what was asked of it \(.*\).*read them again"):
+        data.summed(len)
