@@ -87,6 +87,13 @@ CLUSTER = [
         "its distinct rows",
     ),
     Row(
+        "Gaussian units with missing cells on a cluster",
+        lambda files: gb.RestrictedBoltzmannMachine(2, visible="gaussian").fit(read(files, coding="real")),
+        {"files": "holes.parquet"},
+        ({"files": "bits.parquet"},),
+        "leave the rows out",
+    ),
+    Row(
         "classes of rows on a cluster",
         lambda data: gb.HardKMeans(2, normalize=False).fit_predict(data),
         {"data": Later(lambda: read(coding="real"))},

@@ -103,7 +103,7 @@ def connected(cluster: Any) -> Iterator[Any]:
 
 @contextmanager
 def fits_on(cluster: Any) -> Iterator[None]:
-    """Have the many fits inside the block done by the workers of a cluster; here where it is None.
+    """Have many fits, and walkers of annealing, inside the block done by the workers of a cluster; here where it is None.
 
     What is found depends neither on the number of workers nor on which of them does what.
 
@@ -156,7 +156,9 @@ def _itself(value: Any) -> Any:
 
 
 def _found(items: list[Any], function: Callable[[Any], Any]) -> list[Any]:
-    return [function(item) for item in items]
+    from gibbsian.cluster.packed import on_one_thread
+
+    return on_one_thread(lambda: [function(item) for item in items])
 
 
 def own_versions() -> dict[str, str]:

@@ -21,7 +21,7 @@ from gibbsian.data.minibatches import draw_seed
 from gibbsian.expectations.there import own_generator
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.epochs_there import epoch_of
-from gibbsian.learners.minibatch import MinibatchProgress
+from gibbsian.learners.minibatch import MinibatchProgress, in_own_units
 from gibbsian.learners.run import run
 
 pytest.importorskip("distributed")
@@ -199,28 +199,46 @@ LAYERS = gb.RestrictedBoltzmannMachine(
 )
 
 
-def test_epochs_average_what_partitions_have_learned(data):
+EPOCHS = {
+    "restricted": (LAYERS, "log_pseudolikelihood", 5),
+    "real numbers": (clone(LAYERS).set_params(visible="gaussian"), "reconstruction_error", 5),
+    "deep": (gb.DeepBoltzmannMachine((3, 2), learner=LAYERS.learner, random_state=0), "log_reconstruction", 4),
+    "belief network": (gb.DeepBeliefNetwork((3, 2), learner=LAYERS.learner, random_state=0), "log_reconstruction", 4),
+}
+
+
+@pytest.mark.parametrize("name", EPOCHS)
+def test_epochs_average_what_partitions_have_learned(client, data, name):
     """The rule of docs/cluster.md, followed here partition by partition."""
-    machine = clone(LAYERS).fit(data)
+    machine, figure, n_figures = EPOCHS[name]
+    if name == "real numbers":
+        data = there(client, numbers(), coding="real")
+    elif name == "belief network":  # which needs all cells
+        data = there(client, spins())
+    machine = clone(machine).fit(data)
     assert machine.result_.reason == "trained for 4 epochs"
-    assert len(machine.history_["log_pseudolikelihood"]) == 5
-    learner, rng, parts = LAYERS.learner, np.random.default_rng(0), [*data.partitions()]
-    model = machine.model_.replace(0.0 * machine.model_.theta)
-    model = learner.start(model, data, rng)
-    seed, shares = draw_seed(rng), [part.total_weight / data.total_weight for part in parts]
+    assert {name: len(values) for name, values in machine.history_.items()} == {figure: n_figures}
+    learner, rng = LAYERS.learner, np.random.default_rng(0)
+    model = learner.start(machine.model_.replace(0.0 * machine.model_.theta), data, rng)
+    model, rows, scale = in_own_units(model, data)
+    seed, parts = draw_seed(rng), [*rows.partitions()]
+    shares = [part.total_weight / data.total_weight for part in parts]
     memories = [learner.begin(model, part, own_generator(seed, part)).progress.memory for part in parts]
     progress = MinibatchProgress(model.theta, 0.0 * model.theta, (), np.zeros(0), seed, 0, 0, 4, 0.0, 0.0)
     for epoch in range(4):
         found = [
             epoch_of(learner, model, progress, data.total_weight, *both) for both in zip(parts, memories, strict=True)
         ]
-        theta, velocity = (
+        theta, velocity, value = (
             sum(share * one[k] / part.total_weight for share, one, part in zip(shares, found, parts, strict=True))
-            for k in range(2)
+            for k in range(3)
         )
         memories = [one[-1][0] for one in found]
         progress = replace(progress, theta=theta, velocity=velocity, epoch=epoch + 1)
-    np.testing.assert_allclose(machine.model_.theta, progress.theta, rtol=0, atol=1e-12)
+    learned = model.replace(progress.theta)
+    learned = learned if scale is None else scale.to_data(learned)
+    np.testing.assert_allclose(machine.model_.theta, learned.theta, rtol=0, atol=1e-12)
+    assert abs(machine.history_[figure][-1]) == pytest.approx(abs(value), rel=1e-12)
 
 
 @pytest.mark.long
