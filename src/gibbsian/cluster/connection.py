@@ -103,7 +103,7 @@ def connected(cluster: Any) -> Iterator[Any]:
 
 @contextmanager
 def fits_on(cluster: Any) -> Iterator[None]:
-    """Have many fits, and walkers of annealing, inside the block done by the workers of a cluster; here where it is None.
+    """Have many fits, and walkers of annealing, of a block done by the workers of a cluster; here where it is None.
 
     What is found depends neither on the number of workers nor on which of them does what.
 
