@@ -95,7 +95,7 @@ CLUSTER = [
     ),
     Row(
         "classes of rows on a cluster",
-        lambda data: gb.HardKMeans(2, normalize=False).fit_predict(data),
+        lambda data: gb.HardKMeans(2).fit_predict(data),
         {"data": Later(lambda: read(coding="real"))},
         ({"data": Later(lambda: read(coding="real").in_memory())},),
         "partitions of the frame",
