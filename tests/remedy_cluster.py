@@ -87,6 +87,20 @@ CLUSTER = [
         "its distinct rows",
     ),
     Row(
+        "Gaussian units with missing cells on a cluster",
+        lambda files: gb.RestrictedBoltzmannMachine(2, visible="gaussian").fit(read(files, coding="real")),
+        {"files": "holes.parquet"},
+        ({"files": "bits.parquet"},),
+        "leave the rows out",
+    ),
+    Row(
+        "classes of rows on a cluster",
+        lambda data: gb.HardKMeans(2).fit_predict(data),
+        {"data": Later(lambda: read(coding="real"))},
+        ({"data": Later(lambda: read(coding="real").in_memory())},),
+        "partitions of the frame",
+    ),
+    Row(
         "directions with missing cells",
         lambda files: gb.VonMisesFisherMixture(2).fit(read(files, coding="real")),
         {"files": "holes.parquet"},

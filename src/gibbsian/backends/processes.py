@@ -34,6 +34,11 @@ def dealt_by(deal: Deal) -> Iterator[None]:
         _DEAL.reset(token)
 
 
+def are_dealt() -> bool:
+    """Return whether fits that ask for no number of processes are dealt out here."""
+    return _DEAL.get() is not None
+
+
 def map_fits(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None = None) -> Iterator[Result]:
     """Yield what a function finds for each item, in order, on `n_jobs` processes (see `N_JOBS`).
 

@@ -23,6 +23,8 @@ PATIENCE = 30
 RESTART = "10 minutes"
 # Runs of small fits that each thread gets, so that one that is done early finds another.
 RUNS_A_THREAD = 32
+# What Dask says of tasks that it cancels because the scheduler no longer answers.
+_LOST = "scheduler-connection-lost"
 _ABSENT = "pip install 'gibbsian[cluster]'"
 
 
@@ -101,7 +103,7 @@ def connected(cluster: Any) -> Iterator[Any]:
 
 @contextmanager
 def fits_on(cluster: Any) -> Iterator[None]:
-    """Have the many fits inside the block done by the workers of a cluster; here where it is None.
+    """Have many fits, and walkers of annealing, of a block done by the workers of a cluster; here where it is None.
 
     What is found depends neither on the number of workers nor on which of them does what.
 
@@ -154,7 +156,9 @@ def _itself(value: Any) -> Any:
 
 
 def _found(items: list[Any], function: Callable[[Any], Any]) -> list[Any]:
-    return [function(item) for item in items]
+    from gibbsian.cluster.packed import on_one_thread
+
+    return on_one_thread(lambda: [function(item) for item in items])
 
 
 def own_versions() -> dict[str, str]:
@@ -209,7 +213,7 @@ def address_of(client: Any) -> str:
 
 @contextmanager
 def guarded(client: Any) -> Iterator[None]:
-    """Say in one sentence that workers keep dying or that the scheduler is gone."""
+    """Say in one sentence that workers keep dying, that tasks were cancelled, or that the scheduler is gone."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
@@ -225,6 +229,18 @@ def guarded(client: Any) -> Iterator[None]:
             "give workers more memory, or cut the rows into more partitions",
         ) from None
     except (ClosedClientError, CommClosedError, CancelledError) as error:
+        reason = _why_cancelled(error)
+        if reason != _LOST:
+            raise ClusterError(
+                f"the scheduler at {address} cancelled what was asked of it ({reason}), so that rows there may be lost",
+                "read them again, and go on from the checkpoint where there is one",
+            ) from error
         raise ClusterError(
             f"the scheduler at {address} is lost", "start it again, and go on from the checkpoint where there is one"
         ) from error
+
+
+def _why_cancelled(error: Any) -> str:
+    """Return why tasks were cancelled, in Dask's words; other errors are those of a lost scheduler."""
+    first = next(iter(getattr(error, "error_groups", ())), error)
+    return str(getattr(first, "reason", _LOST))

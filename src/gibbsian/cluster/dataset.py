@@ -17,6 +17,7 @@ from gibbsian.cluster.packed import (
     Packed,
     apply,
     branch,
+    called,
     counted_together,
     draw,
     evaluated,
@@ -234,6 +235,10 @@ class DistributedDataset:
     def summed(self, function: Callable[..., Any], *given: Sequence[Any]) -> Any:
         """Return the sum of a function over the partitions, taken on the workers; `given` has a part for each."""
         return self._total(apply, self.parts, *given, function=function)
+
+    def spread(self, function: Callable[..., Any], *given: Sequence[Any]) -> Any:
+        """Return the sum of a function over other things than rows, taken on the workers along the same tree."""
+        return self._total(called, *given, function=function)
 
     def averaged(self, function: Callable[[Dataset], Any]) -> Any:
         """Return the mean of a function over the partitions by their weights."""

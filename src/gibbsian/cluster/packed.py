@@ -166,7 +166,12 @@ def _keep_freed_memory() -> None:
 
 def apply(part: Packed, *given: Any, function: Callable[..., Any]) -> Any:
     """Return what a function says of a partition, and of what it is given for it."""
-    return on_one_thread(function, part.unpacked(), *given)
+    return called(part.unpacked(), *given, function=function)
+
+
+def called(*given: Any, function: Callable[..., Any]) -> Any:
+    """Return what a function says of things."""
+    return on_one_thread(function, *given)
 
 
 def weighed(part: Packed, function: Callable[[Dataset], Any]) -> Any:

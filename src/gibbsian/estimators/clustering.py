@@ -24,6 +24,7 @@ class MeansEstimator(ClusterMixin, ClassEstimator):
 
     has_density: ClassVar[bool] = False
     _value_name: ClassVar[str] = "energy"
+    fit_predict = ClassEstimator.fit_predict  # which knows of rows on a cluster, before that of scikit-learn
 
     def _unplaced(self, data: Dataset) -> Any:
         return KMeansModel.unplaced(self.n_components, data.n_variables)

@@ -76,7 +76,11 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
     _one_trace = True
 
     _welcome = ("sparse",)
-    _counts_rows = True  # minibatches are drawn here
+    _learns_on_cluster = True
+
+    @property
+    def _counts_rows(self) -> bool:  # type: ignore[override]
+        return self._learner_named(self._asked, epochs=self.max_iter).for_layers().counts_rows
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that Gaussian units need every number."""
@@ -86,10 +90,12 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
 
     def _read(self, X: Any, fitting: bool = False, sample_weight: Any = None) -> Dataset:
         data = super()._read(X, fitting, sample_weight)
-        return self._in_units(data) if data.on_cluster else as_visible(data)
+        return as_visible(self._in_units(data) if data.on_cluster else data)
 
     def _in_units(self, data: Any) -> Any:
         """Return rows on a cluster in the coding that the visible units read."""
+        if data.domain.name == "real":
+            return data
         coding = self._coding_of(data)
         return data if coding == data.coding else data.convert(coding)
 

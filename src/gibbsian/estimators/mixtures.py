@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.data.readers import is_dask
 from gibbsian.errors import (
     ArgumentError,
     DataError,
@@ -153,6 +154,11 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Learn the classes, and return the most probable one of each row."""
+        if getattr(X, "on_cluster", False) or is_dask(X):
+            raise ArgumentError(
+                "the order of rows on a cluster is not kept, and so neither are their classes",
+                "fit, and give `predict` the partitions of the frame, or `data.in_memory()`",
+            )
         return self.fit(X, y, sample_weight=sample_weight).labels_
 
     def _learner_of_fit(self, data: Dataset) -> Learner:

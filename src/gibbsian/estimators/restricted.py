@@ -60,12 +60,6 @@ class RestrictedBoltzmannMachine(LayeredMachine):
 
     n_components: int = positional(kw_only=False, default=whole(256, "Number of hidden units.", least=1))
 
-    _learns_on_cluster = True
-
-    @property
-    def _counts_rows(self) -> bool:  # type: ignore[override]
-        return self.visible == "gaussian"  # whose units follow from all rows
-
     def _sizes(self) -> tuple[int, ...]:
         return (int(self.n_components),)
 

@@ -15,7 +15,7 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.chains import report_on
 from gibbsian.errors import MixingWarning, notify
 from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
-from gibbsian.expectations.there import There, ThereState
+from gibbsian.expectations.there import SpreadState, There, ThereState, moved_there, spread_out
 from gibbsian.models.base import Model
 from gibbsian.resources import require_memory
 from gibbsian.samplers import ChainState, Sampler, as_sampler
@@ -174,19 +174,29 @@ class PersistentChains:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> ChainState:
-        """Start the chains."""
+    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> Any:
+        """Start the chains; where the rows are on a cluster, its workers move them, in blocks."""
+        return spread_out(self, model, data, self.start(model, data, rng), self.n_chains)
+
+    def start(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> ChainState:
+        """Return the chains at their first states."""
         require_chains(self.n_chains, model)
         starts = None
         if data is not None:
             starts = data.drawn(self.n_chains, rng)
         return as_sampler(self.sampler).init(model, self.n_chains, rng, states=starts)
 
-    def __call__(self, model: Model, state: ChainState) -> tuple[Estimate, ChainState]:
+    def __call__(self, model: Model, state: Any) -> tuple[Estimate, Any]:
         """Run the chains on and return the mean statistics over them."""
+        if isinstance(state, SpreadState):
+            return moved_there(self, model, state)
         chains, _ = as_sampler(self.sampler).step(model, state, self.n_steps)
         mean = model.mean_statistics(chains.states)
-        return Estimate(mean, np.sqrt(_most_variance(model, mean) / (self.n_chains - 1))), chains
+        return Estimate(mean, np.sqrt(_most_variance(model, mean) / (len(chains.states) - 1))), chains
+
+    def part(self, state: ChainState, chosen: slice) -> ChainState:
+        """Return the state of some of the chains."""
+        return state.part(chosen)
 
 
 def spread(shares: np.ndarray, n_chains: int) -> tuple[np.ndarray, np.ndarray]:

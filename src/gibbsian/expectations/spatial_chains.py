@@ -16,6 +16,7 @@ from gibbsian.expectations.clamped import CLAMPED
 from gibbsian.expectations.clamped_chains import ChainPlan, ClampedChains
 from gibbsian.expectations.samples import Samples
 from gibbsian.expectations.spatial import REGION, SpatialPlan, plan_regions, spatial_statistics
+from gibbsian.expectations.there import SpreadState, moved_there, spread_out
 from gibbsian.inference.cut_sets import factorised_statistics, to_spins
 from gibbsian.inference.missing import clamp
 from gibbsian.models import Model, PairwiseModel
@@ -29,9 +30,9 @@ MOST_OF_A_CLUSTER = 10_000
 
 
 class SpatialChainsState(NamedTuple):
-    """The regions, the chains, what share each stands for, and whether they still stand at the data."""
+    """The regions (None: chosen in every call), the chains with their shares, and whether they stand at the data."""
 
-    plan: Rebuilt[SpatialPlan]
+    plan: Rebuilt[SpatialPlan | None]
     chains: ChainState
     shares: np.ndarray
     fresh: bool
@@ -66,25 +67,33 @@ class SpatialChains:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> SpatialChainsState:
-        """Choose the regions and start the chains at the data."""
+    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> Any:
+        """Choose the regions and start the chains at the data; workers move those at rows of a cluster, in blocks."""
         n_chains = self.copies * data.n_rows
-        if data.on_cluster:  # as many chains as rows would not run here
+        if data.on_cluster:  # as many chains as rows would not travel
             n_chains = min(n_chains, MOST_OF_A_CLUSTER)
             chains = as_sampler(self.sampler).init(model, n_chains, rng, states=data.drawn(n_chains, rng))
             shares = np.full(n_chains, 1.0 / n_chains)
         else:
             chains, shares = start_at_rows(self.sampler, model, data, n_chains, rng)
-        return SpatialChainsState(Rebuilt(plan_regions(model, self.region)), chains, shares, fresh=True)
+        state = SpatialChainsState(Rebuilt(plan_regions(model, self.region)), chains, shares, fresh=True)
+        return spread_out(self, model, data, state, len(shares))
 
-    def __call__(self, model: Model, state: SpatialChainsState) -> tuple[Estimate, SpatialChainsState]:
+    def __call__(self, model: Model, state: Any) -> tuple[Estimate, Any]:
         """Let the chains follow the model and return the expected statistics over them."""
-        chains = state.chains
+        if isinstance(state, SpreadState):
+            return moved_there(self, model, state)
+        chains, known = state.chains, state.plan.value
         if not state.fresh:
             chains, _ = as_sampler(self.sampler).step(model, chains, self.n_steps)
-        plan = state.plan.value.renewed(model)
+        plan = plan_regions(model, self.region) if known is None else known.renewed(model)
         estimate = spatial_statistics(model, Samples(chains.states, state.shares), plan=plan)
-        return estimate, SpatialChainsState(Rebuilt(plan), chains, state.shares, fresh=False)
+        kept = Rebuilt(None if known is None else plan)
+        return estimate, SpatialChainsState(kept, chains, state.shares, fresh=False)
+
+    def part(self, state: SpatialChainsState, chosen: slice) -> SpatialChainsState:
+        """Return the state of some of the chains, without the regions: to choose them is as quick as to send them."""
+        return SpatialChainsState(Rebuilt(None), state.chains.part(chosen), state.shares[chosen], state.fresh)
 
 
 @CLAMPED.register("spatial")

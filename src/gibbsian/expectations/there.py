@@ -1,7 +1,8 @@
 """Expectations over the rows of a cluster, taken by its workers: each has its own rows, and nothing stays there.
 
-Chains that a worker kept would be lost with it. So they begin anew in every call, from a generator that the seed of the
-fit, the number of the call and the rows decide: the bits depend neither on where a partition is nor on what happened.
+Chains that a worker kept would be lost with it. Those of its rows begin anew in every call, from a generator that the
+seed of the fit, the number of the call and the rows decide; those that go on from call to call are few, so that they
+travel, in blocks. So the bits depend neither on where a partition or a block is nor on what happened.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.data.minibatches import draw_seed, seeded
+from gibbsian.data.minibatches import Cuts, draw_seed, seeded
 from gibbsian.expectations.base import Estimate, Rebuilt
 from gibbsian.models import Model
+
+# Interactions that the chains of a block meet in a call, some milliseconds of work: a task takes two. The most blocks.
+BLOCK_WORK, MOST_BLOCKS = 2**21, 256
 
 
 class ThereState(NamedTuple):
@@ -29,6 +33,14 @@ class ThereState(NamedTuple):
     theta: np.ndarray
     seed: np.ndarray
     calls: int
+
+
+class SpreadState(NamedTuple):
+    """The way to the workers, the states of blocks of chains, which come back after every call, and their shares."""
+
+    data: Rebuilt[Any]
+    blocks: tuple[Any, ...]
+    shares: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,32 @@ class There:
         """Return the rows as a function of the phase, its state and the rows of a partition completes them."""
         model = state.model.value.replace(state.theta)
         return state.data.value.completed(partial(_made, self.phase, model, [*state.seed, state.calls], make))
+
+
+def spread_out(phase: Any, model: Model, data: Any, state: Any, n_chains: int) -> Any:
+    """Return the state of chains that go on, cut into blocks for the workers where the rows are on a cluster.
+
+    The number of blocks depends on the work alone; little work is one block, which stays here.
+    """
+    work = n_chains * phase.n_steps * model.theta.size // BLOCK_WORK
+    n_blocks = min(work, n_chains // 2, MOST_BLOCKS)
+    if data is None or not data.on_cluster or n_blocks < 2:
+        return state
+    cuts = Cuts(n_chains, -(-n_chains // n_blocks))
+    blocks = tuple(phase.part(state, slice(*cuts[k])) for k in range(len(cuts)))
+    return SpreadState(Rebuilt(data), blocks, np.diff(cuts.ends) / n_chains)
+
+
+def moved_there(phase: Any, model: Model, state: SpreadState) -> tuple[Estimate, SpreadState]:
+    """Have the workers let blocks of chains go on; return the mean over all chains, and where they stand."""
+    mean, variance, blocks = state.data.value.spread(partial(_moved, phase, model), state.blocks, state.shares)
+    return Estimate(mean, np.sqrt(variance)), state._replace(blocks=tuple(blocks))
+
+
+def _moved(phase: Any, model: Model, block: Any, share: float) -> tuple[np.ndarray, np.ndarray, list[Any]]:
+    """Return what a block adds to the mean and to its variance, and where its chains stand."""
+    estimate, after = phase(model, block)
+    return share * estimate.mean, (share * estimate.stderr) ** 2, [after]
 
 
 def where_rows_are(phase: Any, data: Any) -> Any:

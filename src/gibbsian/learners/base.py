@@ -54,6 +54,8 @@ class Learner:
 
     # Whether it learns mixtures.
     learns_classes: ClassVar[bool] = False
+    # Whether rows on a cluster are counted there and come here, where they must fit.
+    counts_rows: ClassVar[bool] = False
 
     def refusal(self, model: Any) -> str:
         """Say why the learner cannot learn a kind of model; the empty string where it can."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,13 +22,23 @@ from gibbsian.expectations.there import own_generator
 from gibbsian.learners.around import Around
 from gibbsian.learners.base import LearnerState
 from gibbsian.learners.callbacks import Callback, Monitor
-from gibbsian.learners.minibatch import Minibatch, MinibatchProgress
+from gibbsian.learners.minibatch import Minibatch, MinibatchProgress, in_own_units
+from gibbsian.learners.standard_units import ColumnScale
 from gibbsian.optimizers import StepInfo
 
 # Sweeps over missing cells before the minibatches of an epoch.
 SWEEPS = 5
 # Rows that are filled together.
 TOGETHER = 4096
+
+
+class _Problem(NamedTuple):
+    """Layers and rows in the units of learning, and the names with signs of what is measured first and later."""
+
+    model: Any
+    data: Any
+    scale: ColumnScale | None
+    named: tuple[dict[str, float], dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -44,9 +54,9 @@ class EpochsThere(Around):
 
     def init(self, model: Any, data: Any, rng: np.random.Generator) -> LearnerState:
         """Draw the seed, and start the chains of each partition."""
-        layers, seed = model.layered(), draw_seed(rng)
-        theta = layers.theta.astype(self.learner.dtype)
-        value, memory = data.summed(partial(_begun, self.learner, layers.replace(theta), seed))
+        layers, data, scale = in_own_units(model, data)
+        seed, theta = draw_seed(rng), layers.theta.astype(self.learner.dtype)
+        value, memory, named = data.summed(partial(_begun, self.learner, layers.replace(theta), seed))
         progress = MinibatchProgress(
             theta=theta,
             velocity=np.zeros_like(theta),
@@ -59,11 +69,11 @@ class EpochsThere(Around):
             value=float(value / data.total_weight),
             gradient_norm=np.inf,
         )
-        return LearnerState((layers, data), progress)
+        return LearnerState(_Problem(layers, data, scale, named[0]), progress)
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Have every partition learned from once, and average."""
-        (model, data), before = state.problem, state.progress
+        model, data, before = state.problem.model, state.problem.data, state.progress
         learn = partial(epoch_of, self.learner, model, replace(before, memory=()), data.total_weight)
         *sums, n_batches, memory = data.summed(learn, before.memory)
         theta, velocity, value, norm = (total / data.total_weight for total in sums)
@@ -80,16 +90,18 @@ class EpochsThere(Around):
         return LearnerState(state.problem, after), self.learner.step_info(after, self.learner.learning_rate)
 
     def fitted(self, model: Any, state: LearnerState) -> Any:
-        """Return the model as a state has it."""
-        return model.from_layers(state.problem[0].replace(state.progress.theta))
+        """Return the model as a state has it, in the units of the data."""
+        learned, scale = state.problem.model.replace(state.progress.theta), state.problem.scale
+        return model.from_layers(learned if scale is None else scale.to_data(learned))
 
     def most_steps(self, model: Any, max_iter: int) -> int:
         """Return the number of epochs."""
         return self.learner.max_iter
 
     def figures(self, state: LearnerState) -> dict[str, float]:
-        """Return the mean pseudolikelihood that the partitions have after an epoch."""
-        return {"log_pseudolikelihood": -state.progress.value}
+        """Return the mean of what the partitions measure after an epoch."""
+        now = state.progress
+        return {name: sign * now.value for name, sign in state.problem.named[min(now.epoch, 1)].items()}
 
     def monitors(self, data: Any, held_out: Any) -> list[Callback]:
         """Return what keeps it in the history of a run."""
@@ -110,14 +122,20 @@ def epoch_of(
         epoch=progress.epoch,
         steps=progress.epoch * n_batches,
     )
-    for places in SWEEPS * data.has_missing * np.array_split(np.arange(data.n_rows), 1 + data.n_rows // TOGETHER):
+    for places in (
+        SWEEPS
+        * problem.lessons.fills_missing
+        * data.has_missing
+        * np.array_split(np.arange(data.n_rows), 1 + data.n_rows // TOGETHER)
+    ):
         problem.rows.renew(problem.here(here), places, here.filled, rng)
     after = learner.step(LearnerState(problem, here))[0].progress
     sums = scaled((after.theta, after.velocity, after.value, after.gradient_norm), data.total_weight)
     return (*sums, n_batches, [after.memory])
 
 
-def _begun(learner: Minibatch, model: Any, seed: np.ndarray, data: Dataset) -> tuple[float, list[Any]]:
-    """Return the figure of a partition before the first epoch, times its weight, and its chains."""
-    progress = learner.begin(model, data, own_generator(seed, data)).progress
-    return data.total_weight * progress.value, [progress.memory]
+def _begun(learner: Minibatch, model: Any, seed: np.ndarray, data: Dataset) -> tuple[float, list[Any], list[Any]]:
+    """Return the figure of a partition before the first epoch, times its weight, its chains, and the figure's names."""
+    begun = learner.begin(model, data, own_generator(seed, data))
+    names = [tuple(begun.problem.lessons.figures(1.0, epoch) for epoch in (0, 1))]
+    return data.total_weight * begun.progress.value, [begun.progress.memory], names

@@ -223,10 +223,7 @@ class Minibatch(Learner):
 
     def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Go over to standard units where columns are real numbers, and begin."""
-        model, data = in_layers(model, data)
-        scale = scale_of(model, data)
-        if scale is not None:
-            model, data = scale.from_data(model), scale.standard(data)
+        model, data, scale = in_own_units(model, data)
         return self.begin(model, data, rng, scale)
 
     def begin(
@@ -405,8 +402,7 @@ class Minibatch(Learner):
     # -- results ----------------------------------------------------------------------------------------------------
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the model as a state has it, in the units of the data."""
-        problem = state.problem
-        learned = problem.here(state.progress)
+        problem, learned = state.problem, state.problem.here(state.progress)
         return model.from_layers(learned if problem.scale is None else problem.scale.to_data(learned))
 
     def most_steps(self, model: Any, max_iter: int) -> int:
@@ -460,6 +456,13 @@ def in_layers(model: Any, data: Dataset) -> tuple[Any, Dataset]:
 def scale_of(model: Any, data: Dataset) -> ColumnScale | None:
     """Return the standard units of columns of real numbers; None for discrete ones."""
     return ColumnScale.of(data) if model.visible.kind == "gaussian" else None
+
+
+def in_own_units(model: Any, data: Dataset) -> tuple[Any, Dataset, ColumnScale | None]:
+    """Return a model as one of layers and the data, in the units of learning, with the scale that leads back."""
+    model, data = in_layers(model, data)
+    scale = scale_of(model, data)
+    return (model, data, None) if scale is None else (scale.from_data(model), scale.standard(data), scale)
 
 
 def _runs(mask: np.ndarray) -> list[tuple[slice, bool]]:

@@ -17,7 +17,7 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations import PersistentChains
-from gibbsian.expectations.clamped import CLAMPED, Expectation, present_means, shrunk_means
+from gibbsian.expectations.clamped import CLAMPED, Expectation, mean_statistics, present_means, shrunk_means
 from gibbsian.expectations.compiled_regions import compiled_plan
 from gibbsian.expectations.regions import Neighbourhood
 from gibbsian.expectations.samples import Samples
@@ -237,11 +237,11 @@ class MonteCarloLikelihood(WithPrior):
             posterior = clamped.init(model, data, rng)
             rows = start_of_free_phase(clamped, posterior, data, rng)
         else:
-            statistics = model.mean_statistics(data.states, data.weights)
+            statistics = mean_statistics(model, data)
         error = moment_errors(model, data)
         problem = _Problem(model, statistics, clamped, self._smooth_of(model, data), self._walk(model, data), error)
         n_draws = self._first_draws(model, data)
-        starts, zeros = chains.init(model, rows, rng), np.zeros_like(model.theta)
+        starts, zeros = chains.start(model, rows, rng), np.zeros_like(model.theta)
         theta = self._begin(problem, data, starts, n_draws)
         return LearnerState(
             problem, _Progress(theta, starts, posterior, zeros, theta, starts, NOWHERE, TRUSTED, n_draws, 1, 0, 0, 0.0)
@@ -396,7 +396,7 @@ class MonteCarloLikelihood(WithPrior):
         Return the last one, whose error is that of the fit, and about so many draws for the information.
         """
         chains = PersistentChains(n_chains=self.n_chains, sampler=self.sampler)
-        state = chains.init(model, data, np.random.default_rng(0))
+        state = chains.start(model, data, np.random.default_rng(0))
         error, thin, burn_in = moment_errors(model, data), 1, BURN_IN
         n_draws = self._first_draws(model, data)
         while True:

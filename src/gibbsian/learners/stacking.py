@@ -123,6 +123,8 @@ class Stacking(Learner):
         """The L2 penalty of the last stage."""
         return (self.together or self.alone).l2
 
+    counts_rows = True  # what goes up from a layer is kept
+
     def refusal(self, model: DeepMachine) -> str:
         """Only models of layers in a row can be stacked."""
         return "" if hasattr(model, "n_hidden_layers") else "learns layers one by one, and the model has none in a row"

@@ -21,6 +21,8 @@ SMALLEST_SPREAD = 1e-100
 # Squares of larger real numbers, times others, leave the range of float64.
 LARGEST_NUMBER = 1e100
 DEVIATIONS = ("residual", "plain")
+# Distinct rows of a cluster from which units and deviations are taken.
+ROWS_OF_A_CLUSTER = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,7 @@ class ColumnScale:
     @classmethod
     def of(cls, data: Dataset) -> ColumnScale:
         """Measure the columns of data."""
+        data = _here(data)
         centres, spreads = _centres_and_spreads(data)
         constant = _are_constant(data, spreads)
         scale = cls(np.where(constant, data.states[0], centres), np.where(constant, 1.0, spreads))
@@ -46,6 +49,8 @@ class ColumnScale:
 
     def standard(self, data: Dataset) -> Dataset:
         """Return data in standard units."""
+        if data.on_cluster:
+            return data.mapped(self.standard)  # type: ignore[attr-defined]
         return replace(data, states=(data.states - self.centres) / self.spreads)
 
     def to_data(self, model: Any) -> Any:
@@ -62,6 +67,13 @@ def as_visible(data: Dataset) -> Dataset:
 
     The hidden units are not independent given some of the real numbers of a row: these cannot be integrated out.
     """
+    if data.on_cluster:
+        if data.has_missing and isinstance(data.domain, Reals):
+            raise MissingValuesError(
+                f"{data.n_missing} cells are missing, but Gaussian units need every number",
+                "fill them or leave the rows out",
+            )
+        return data
     if is_sparse(data.states):
         needed = 8 * np.prod(data.states.shape, dtype=float)
         require_memory(needed, f"a dense copy of {data.states.shape}", "give fewer rows at once")
@@ -94,7 +106,7 @@ def gaussian_layer(data: Dataset, deviations: Any, temperature: float) -> Gaussi
 
     The deviations asked for are those of the conditional distribution, which the temperature widens by its root.
     """
-    widths = checked_deviations(deviations, data.n_variables)
+    data, widths = _here(data), checked_deviations(deviations, data.n_variables)
     if widths is None:
         scale = ColumnScale.of(data)
         constant = [name for name, flat in zip(data.names, constant_columns(data), strict=True) if flat]
@@ -154,6 +166,11 @@ def residual_deviations(data: Dataset) -> np.ndarray:
         residual = 1.0 / np.sqrt(np.diagonal(np.linalg.pinv(covariance, hermitian=True)))
         shares[varies] = np.clip(residual, SMALLEST_RESIDUAL, 1.0)
     return shares * scale.spreads
+
+
+def _here(data: Any) -> Dataset:
+    """Return data as they are, and of rows on a cluster some, always the same."""
+    return data.some(ROWS_OF_A_CLUSTER, np.random.default_rng(0)) if data.on_cluster else data
 
 
 def _row_shares(data: Dataset) -> np.ndarray:

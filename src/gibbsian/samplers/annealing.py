@@ -9,12 +9,16 @@ cannot keep up. The same walk the other way, from states of the model, errs on t
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 
+from gibbsian.backends.device import here
+from gibbsian.backends.processes import are_dealt, map_fits
 from gibbsian.errors import ArgumentError
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.progress import counted
@@ -255,6 +259,22 @@ class Annealing:
 
 
 def _walked(path: Any, walkers: Any, places: np.ndarray) -> np.ndarray:
+    """Walk through the places, group by group on other processes where fits are dealt out to them."""
+    groups = walkers.cut() if are_dealt() and here() is None else []
+    if len(groups) < 2:
+        return _in_stretches(path, walkers, places)
+    found = list(counted(map_fits(partial(_moved, path, places), groups), "annealing", len(groups)))
+    walkers.take([group for group, _ in found])
+    return np.concatenate([increases for _, increases in found])
+
+
+def _moved(path: Any, places: np.ndarray, walkers: Any) -> tuple[Any, np.ndarray]:
+    own = deepcopy(walkers)  # what came to a worker may be read only
+    increases = _in_stretches(path, own, places)
+    return own, increases
+
+
+def _in_stretches(path: Any, walkers: Any, places: np.ndarray) -> np.ndarray:
     """Walk through the places in stretches, each of which is reported when it is done."""
     ends = [*range(0, len(places) - 1, STRETCH), len(places) - 1]
     stretches = (places[start : end + 1] for start, end in pairwise(ends))

@@ -47,6 +47,11 @@ class ChainState(NamedTuple):
     clamped: np.ndarray
     n_sweeps: int
 
+    def part(self, chosen: slice) -> ChainState:
+        """Return some of the chains; each goes on as it would beside the others."""
+        clamped = self.clamped if self.clamped.ndim == 1 else self.clamped[chosen]
+        return self._replace(states=self.states[chosen], streams=self.streams[chosen], clamped=clamped)
+
 
 class SweepInfo(NamedTuple):
     """What happened in one call of ``step``.

@@ -26,7 +26,8 @@ MOST_GROUPS, LEAST_WALKERS = 16, 25
 class Path(ABC):
     """Unnormalised distributions ``f_0 .. f_1``, and walkers that move along them.
 
-    Walkers are whatever the path makes them; `walk` moves them in place.
+    Walkers are whatever the path makes them, with `cut` and `take` for groups that owe nothing to each other; `walk`
+    moves them in place.
     """
 
     model: Any
@@ -159,6 +160,14 @@ class Groups:
     values: list[np.ndarray]
     streams: list[np.random.Generator]
     shared: np.random.Generator
+
+    def cut(self) -> list[Groups]:
+        """Return each group by itself."""
+        return [Groups([own], [stream], self.shared) for own, stream in zip(self.values, self.streams, strict=True)]
+
+    def take(self, groups: list[Groups]) -> None:
+        """Go on where such groups have come to."""
+        self.values, self.streams = [group.values[0] for group in groups], [group.streams[0] for group in groups]
 
 
 class SteppedPath(Path):

@@ -5,7 +5,6 @@ Pairwise models of two values go as spins, every other model as its tables of fa
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +40,15 @@ class Walkers:
     codes: np.ndarray
     streams: np.ndarray
 
+    def cut(self) -> list[Walkers]:
+        """Return them in groups, as kernels move them."""
+        starts = range(0, len(self.codes), kernels.GROUP)
+        return [Walkers(*(array[k : k + kernels.GROUP] for array in (self.codes, self.streams))) for k in starts]
+
+    def take(self, groups: list[Walkers]) -> None:
+        """Go on where such groups have come to."""
+        self.codes, self.streams = (np.concatenate([getattr(g, name) for g in groups]) for name in ("codes", "streams"))
+
 
 @dataclass(frozen=True)
 class VariablePath(Path):
@@ -55,8 +63,9 @@ class VariablePath(Path):
         The end.
     base : IndependentVariables
         The beginning, which is normalised.
-    kernel : callable
-        Moves walkers in place and returns the increase of their log-weights.
+    kernel : str
+        Name of what moves walkers in place and returns the increase of their log-weights. (A compiled function would be
+        sent to another process as its source, and compiled there once more.)
     terms : NamedTuple of arrays
         What the kernel knows of the path.
     low, gap : int
@@ -69,7 +78,7 @@ class VariablePath(Path):
 
     model: Any
     base: IndependentVariables
-    kernel: Callable[..., np.ndarray]
+    kernel: str
     terms: Any
     low: int
     gap: int
@@ -119,13 +128,13 @@ class VariablePath(Path):
         if (twins := twin("annealing")) is not None:
             key = (here(), backwards)
             if key not in self._bound:
-                bind = getattr(twins, self.kernel.__name__)
+                bind = getattr(twins, self.kernel)
                 self._bound[key] = bind(self.terms, *self._groups(backwards), backwards)
             return self._bound[key](numbers, streams, places)
-        sites = self._sites(backwards)
+        sites, kernel = self._sites(backwards), getattr(kernels, self.kernel)
 
         def run(part: slice) -> np.ndarray:
-            return self.kernel(numbers[part], streams[part], places, sites, backwards, self.terms)
+            return kernel(numbers[part], streams[part], places, sites, backwards, self.terms)
 
         return np.concatenate(in_slices(run, len(numbers), float(numbers.size) * places.size, grain=kernels.GROUP))
 
@@ -208,7 +217,7 @@ def _table_path(model: Model, base: IndependentVariables, summed: np.ndarray) ->
     factors = model.factors()
     cells = sum(factor.table.size for factor in factors.factors)
     require_memory(8.0 * cells, f"the tables of {len(factors.factors)} factors", "use a model with smaller factors")
-    return VariablePath(model, base, kernels.anneal_codes, _table_terms(factors, base, summed), 0, 1, 0.0, summed)
+    return VariablePath(model, base, "anneal_codes", _table_terms(factors, base, summed), 0, 1, 0.0, summed)
 
 
 def _spin_path(model: PairwiseModel, base: IndependentVariables, summed: np.ndarray) -> VariablePath:
@@ -221,7 +230,7 @@ def _spin_path(model: PairwiseModel, base: IndependentVariables, summed: np.ndar
     graph = (indptr, kept_end, heads[order], spin.natural_couplings[edges[order]])
     terms = kernels.SpinPath(spin.natural_biases, half_log_odds, summed, *graph)
     constant += float(np.logaddexp(half_log_odds, -half_log_odds).sum())
-    return VariablePath(model, base, kernels.anneal_spins, terms, SPIN.low, SPIN.gap, constant, summed)
+    return VariablePath(model, base, "anneal_spins", terms, SPIN.low, SPIN.gap, constant, summed)
 
 
 def _table_terms(factors: FactorGraph, base: IndependentVariables, summed: np.ndarray) -> kernels.TablePath:

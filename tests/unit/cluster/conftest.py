@@ -1,9 +1,9 @@
-"""A real cluster of two worker processes for each module."""
+"""A real cluster of two worker processes for all modules that ask for no other."""
 
 import pytest
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client():
     import dask
     from distributed import Client, LocalCluster

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+from threading import Barrier
 
 import numpy as np
 import pandas
@@ -19,7 +21,8 @@ from gibbsian.data.minibatches import draw_seed
 from gibbsian.expectations.there import own_generator
 from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.epochs_there import epoch_of
-from gibbsian.learners.minibatch import MinibatchProgress
+from gibbsian.learners.minibatch import MinibatchProgress, in_own_units
+from gibbsian.learners.run import run
 
 pytest.importorskip("distributed")
 N = 4
@@ -82,6 +85,29 @@ def test_chains_of_missing_cells_come_near_the_maximum(data, name):
     assert np.abs(chained(data, name).theta - best.model_.theta).max() < 0.1
 
 
+@pytest.mark.parametrize(
+    "expectation",
+    [gb.expectations.PersistentChains(n_chains=90), gb.expectations.SpatialChains("s2", copies=1, n_steps=2)],
+)
+def test_blocks_of_chains_go_where_all_of_them_would(client, monkeypatch, expectation):
+    """Every chain has a stream of its own, so workers move it to the same states; only sums are rounded otherwise."""
+    rows, start = there(client, spins()), gb.PairwiseModel.zeros(gb.graphs.complete(N))
+    both = []
+    for work in (10**9, 300):
+        monkeypatch.setattr("gibbsian.expectations.there.BLOCK_WORK", work)
+        both.append(expectation.init(start, rows, np.random.default_rng(0)))
+    assert len(both[1].blocks) > 2
+    for k in range(3):
+        model = start.replace(0.1 * k * np.arange(start.theta.size))
+        (here, on_workers), both = zip(*(expectation(model, state) for state in both), strict=True)
+        np.testing.assert_allclose(on_workers.mean, here.mean, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(on_workers.stderr, here.stderr, rtol=0.2, atol=0.01)
+    whole, blocks = both[0], both[1].blocks
+    if not hasattr(whole, "states"):
+        whole, blocks = whole.chains, [block.chains for block in blocks]
+    np.testing.assert_array_equal(np.concatenate([block.states for block in blocks]), whole.states)
+
+
 # -- hidden units, other machines -------------------------------------------------------------------------------------
 HIDDEN = gb.HiddenBoltzmannMachine(1, learner="em", l2=0.01, tol=0.02, random_state=0)
 MACHINES = {
@@ -142,6 +168,21 @@ def test_mixtures_add_the_sums_of_their_classes(client, name):
     np.testing.assert_allclose(theta, mixture.fit(frame).model_.theta, rtol=0, atol=1e-12)
 
 
+def test_classes_of_rows_on_a_cluster_come_from_their_frame(client):
+    """Packed rows have no order, which is said before a fit; the frame's partitions have."""
+    frame, mixture = numbers(), clone(MIXTURES["gaussian"])
+    lazy, data = (
+        pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3),
+        there(client, frame, coding="real"),
+    )
+    for rows in (lazy, data):
+        with pytest.raises(gb.errors.ArgumentError, match="partitions of the frame"):
+            mixture.fit_predict(rows)
+    classes = lazy.map_partitions(mixture.fit(data).predict, meta=(None, "int64"))
+    with client.as_current():
+        np.testing.assert_array_equal(classes.compute(), clone(mixture).fit_predict(frame))
+
+
 def test_rows_without_direction_are_left_out(client):
     frame = numbers().copy()
     frame.iloc[[3, 100]] = 0.0
@@ -158,28 +199,46 @@ LAYERS = gb.RestrictedBoltzmannMachine(
 )
 
 
-def test_epochs_average_what_partitions_have_learned(data):
+EPOCHS = {
+    "restricted": (LAYERS, "log_pseudolikelihood", 5),
+    "real numbers": (clone(LAYERS).set_params(visible="gaussian"), "reconstruction_error", 5),
+    "deep": (gb.DeepBoltzmannMachine((3, 2), learner=LAYERS.learner, random_state=0), "log_reconstruction", 4),
+    "belief network": (gb.DeepBeliefNetwork((3, 2), learner=LAYERS.learner, random_state=0), "log_reconstruction", 4),
+}
+
+
+@pytest.mark.parametrize("name", EPOCHS)
+def test_epochs_average_what_partitions_have_learned(client, data, name):
     """The rule of docs/cluster.md, followed here partition by partition."""
-    machine = clone(LAYERS).fit(data)
+    machine, figure, n_figures = EPOCHS[name]
+    if name == "real numbers":
+        data = there(client, numbers(), coding="real")
+    elif name == "belief network":  # which needs all cells
+        data = there(client, spins())
+    machine = clone(machine).fit(data)
     assert machine.result_.reason == "trained for 4 epochs"
-    assert len(machine.history_["log_pseudolikelihood"]) == 5
-    learner, rng, parts = LAYERS.learner, np.random.default_rng(0), [*data.partitions()]
-    model = machine.model_.replace(0.0 * machine.model_.theta)
-    model = learner.start(model, data, rng)
-    seed, shares = draw_seed(rng), [part.total_weight / data.total_weight for part in parts]
+    assert {name: len(values) for name, values in machine.history_.items()} == {figure: n_figures}
+    learner, rng = LAYERS.learner, np.random.default_rng(0)
+    model = learner.start(machine.model_.replace(0.0 * machine.model_.theta), data, rng)
+    model, rows, scale = in_own_units(model, data)
+    seed, parts = draw_seed(rng), [*rows.partitions()]
+    shares = [part.total_weight / data.total_weight for part in parts]
     memories = [learner.begin(model, part, own_generator(seed, part)).progress.memory for part in parts]
     progress = MinibatchProgress(model.theta, 0.0 * model.theta, (), np.zeros(0), seed, 0, 0, 4, 0.0, 0.0)
     for epoch in range(4):
         found = [
             epoch_of(learner, model, progress, data.total_weight, *both) for both in zip(parts, memories, strict=True)
         ]
-        theta, velocity = (
+        theta, velocity, value = (
             sum(share * one[k] / part.total_weight for share, one, part in zip(shares, found, parts, strict=True))
-            for k in range(2)
+            for k in range(3)
         )
         memories = [one[-1][0] for one in found]
         progress = replace(progress, theta=theta, velocity=velocity, epoch=epoch + 1)
-    np.testing.assert_allclose(machine.model_.theta, progress.theta, rtol=0, atol=1e-12)
+    learned = model.replace(progress.theta)
+    learned = learned if scale is None else scale.to_data(learned)
+    np.testing.assert_allclose(machine.model_.theta, learned.theta, rtol=0, atol=1e-12)
+    assert abs(machine.history_[figure][-1]) == pytest.approx(abs(value), rel=1e-12)
 
 
 @pytest.mark.long
@@ -211,16 +270,27 @@ def test_layers_are_learned_by_sums_too(client):
 
 
 # -- deaths -----------------------------------------------------------------------------------------------------------
-class KillAt(Callback):
-    """Ends a worker by SIGKILL after a step."""
+class AtStep(Callback):
+    """Calls a function after a step."""
 
-    def __init__(self, client, step=2):
-        self.client, self.step, self.victim = client, step, 0
+    def __init__(self, step, function):
+        self.step, self.function = step, function
 
     def on_step(self, run):
         if run.n_steps == self.step:
-            self.victim = next(iter(self.client.run(os.getpid).values()))
-            os.kill(self.victim, signal.SIGKILL)
+            self.function()
+
+
+class KillAt(AtStep):
+    """Ends a worker by SIGKILL after two steps."""
+
+    def __init__(self, client):
+        super().__init__(2, self.kill)
+        self.client, self.victim = client, 0
+
+    def kill(self):
+        self.victim = next(iter(self.client.run(os.getpid).values()))
+        os.kill(self.victim, signal.SIGKILL)
 
     def wait_for_another(self):
         """Wait until the scheduler has noticed, which may take longer than the fit, and a worker is in its place."""
@@ -241,14 +311,36 @@ def survived(client, fit):
     return undisturbed, disturbed
 
 
-def test_a_death_changes_no_bit_of_completed_rows(client, data):
-    fit = lambda callbacks: gb.BoltzmannMachine(learner="mple", tol=0.01, callbacks=callbacks).fit(data).model_  # noqa: E731
-    np.testing.assert_array_equal(*survived(client, fit))
+FITS = {
+    "mple": (gb.learners.MPLE(), "complete"),
+    "mple, completions": (gb.learners.MPLE(), "holed"),
+    "mple, chains": (CHAINS["mple, chains"], "holed"),
+    "cd": (gb.learners.CD(), "complete"),
+    "cd, chains": (gb.learners.CD(), "holed"),
+    "pcd": (gb.learners.PCD(n_chains=40), "complete"),
+    "smci-pcd": (gb.learners.SpatialPCD(), "complete"),
+    "minibatches": (LAYERS.learner.on_cluster(), "holed"),
+}
 
 
-def test_a_death_changes_no_bit_of_minibatches(client, data):
-    fit = lambda callbacks: clone(LAYERS).set_params(callbacks=callbacks).fit(data).model_  # noqa: E731
-    np.testing.assert_array_equal(*survived(client, fit))
+def test_a_death_in_the_middle_of_many_fits_changes_no_bit(client, data, monkeypatch):
+    """All begin at once, and a worker is killed when each has made two steps of four."""
+    monkeypatch.setattr("gibbsian.expectations.there.BLOCK_WORK", 1000)  # chains go out in blocks
+    rows, killer = {"complete": there(client, spins()), "holed": data}, KillAt(client)
+    together = Barrier(len(FITS), killer.kill)
+    pairs, layers = gb.PairwiseModel.zeros(gb.graphs.complete(N)), LAYERS.fit(data).model_
+
+    def fitted(name, *callbacks):
+        learner, kind = FITS[name]
+        model = layers if name == "minibatches" else pairs
+        return run(learner, model, rows[kind], 0, max_iter=4, tol=0.0, callbacks=callbacks).model.theta
+
+    undisturbed = {name: fitted(name) for name in FITS}
+    with ThreadPoolExecutor(len(FITS)) as pool:
+        disturbed = list(pool.map(lambda name: fitted(name, AtStep(2, together.wait)), FITS))
+    killer.wait_for_another()
+    for name, theta in zip(FITS, disturbed, strict=True):
+        np.testing.assert_array_equal(theta, undisturbed[name], err_msg=name)
 
 
 @pytest.mark.long

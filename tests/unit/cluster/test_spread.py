@@ -67,17 +67,31 @@ def votes():
 
 def test_many_fits_find_the_same_bits_and_tell_their_progress(client, votes):
     machine = gb.BoltzmannMachine(learner="mple", l2=0.01).fit(votes)
-    seen = []
+    seen, rows, learners = [], votes.states[:, :5], ["mple", "minibatch", "rise"]
     with fits_on(client), reporting(lambda *told: seen.append(told)):
         # what workers that know nothing of the tests can read: a function of this function
         assert set(map_fits(lambda _: os.getpid(), range(3))) == set(client.run(os.getpid).values())  # not here
         there = gb.uncertainty.bootstrap(machine, votes, 6, random_state=0)
         chosen = gb.BoltzmannMachine(learner="mple", l2="cv", random_state=0).fit(votes)
-    assert seen[-1] == ("bootstrap refits", 6, 6)
+        compared = gb.comparison.compare(rows, learners, random_state=0)
+    assert ("bootstrap refits", 6, 6) in seen
     here = gb.uncertainty.bootstrap(machine, votes, 6, random_state=0)
     np.testing.assert_array_equal(here.thetas, there.thetas)
     again = gb.BoltzmannMachine(learner="mple", l2="cv", random_state=0).fit(votes)
     np.testing.assert_array_equal(again.model_.theta, chosen.model_.theta)
+    for one, other in zip(compared, gb.comparison.compare(rows, learners, random_state=0), strict=True):
+        assert (one.failure, one.held_out, one.distance) == (other.failure, other.held_out, other.distance)
+        if not one.failure:
+            np.testing.assert_array_equal(one.machine.model_.theta, other.machine.model_.theta)
+
+
+def test_walkers_find_the_same_bits_on_workers(client):
+    model, walk = gb.PairwiseModel.build(gb.graphs.grid(3, 3), [0.1] * 9, [0.4] * 12), gb.samplers.Annealing(70, 100)
+    with fits_on(client):
+        there = walk.forward(model, rng=0)
+    here = walk.forward(model, rng=0)
+    np.testing.assert_array_equal(there.log_weights, here.log_weights)
+    np.testing.assert_array_equal(there.states, here.states)
 
 
 def test_experiments_run_on_a_cluster(client, tmp_path):

@@ -1,6 +1,8 @@
 """Annealed importance sampling: both kernels against each other and enumeration, ladders, starts, and messages."""
 
 import itertools
+import pickle
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
+from gibbsian.backends.processes import dealt_by
 from gibbsian.diagnostics.partition import LogPartitionInterval, log_partition_interval
 from gibbsian.domain import BINARY, SPIN, AnyDomain, Categories
 from gibbsian.errors import ArgumentError, CodingError, MixingWarning
@@ -144,6 +147,34 @@ def test_weights_are_uniform_when_the_target_is_the_base(marginalise, rng, domai
     assert forward.effective_sample_size == pytest.approx(20)
     assert forward.log_partition_stderr < 1e-12
     assert forward.trouble is None
+
+
+@pytest.mark.parametrize("kind", ["variables", "layers"])
+def test_walkers_that_are_dealt_out_go_the_same_way(kind, rng):
+    if kind == "variables":
+        path = variable_path(random_model(gb.graphs.grid(2, 3), rng))
+    else:
+        layers = gb.models.BinaryLayer(4), gb.models.BinaryLayer(3)
+        machine = gb.models.RestrictedModel.build(*layers, weights=rng.normal(size=(4, 3)))
+        path = gb.samplers.layer_path(machine, summed="visible", rng=rng)
+    sizes = []
+
+    def deal(function, items):
+        for item in items:
+            sent = pickle.loads(pickle.dumps((function, item)))  # what is done elsewhere changes nothing here
+            found, increases = sent[0](sent[1])
+            sizes.append(len(increases))
+            yield found, increases
+
+    walk, ends = Annealing(70, betas=20), []
+    for where in (nullcontext(), dealt_by(deal)):
+        with where:
+            there = walk.forward(path, rng=1)
+            ends.append([there.log_weights, there.states, walk.reverse(path, there.states, rng=2).log_weights])
+    assert sum(sizes) == 140
+    assert len(sizes) > 3
+    for one, other in zip(*ends, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("marginalise", [False, True])
