@@ -47,7 +47,10 @@ COMPARISONS = {
 }
 TURNED = {"maximum": "minimum", "minimum": "maximum", "max": "min", "min": "max", "sum": "mean", "mean": "sum"}
 DROPPED = {"sqrt", "exp", "log", "log1p", "expm1", "abs", "square", "tanh"}
-SYMMETRIC = {"isinstance", "hasattr", "hypot", "maximum", "minimum", "max", "min", "logaddexp"}
+SYMMETRIC = {"isinstance", "hasattr", "hypot", "maximum", "minimum", "max", "min", "logaddexp"} | {
+    "multiply",
+    "array_equal",
+}
 OBJECTS = {"model", "data", "rng", "state", "self.model", "problem", "None"}
 CONTEXT = multiprocessing.get_context("forkserver")
 HEAVY, SHARES = {"contracts", "golden", "statistical"}, 4  # folders whose files are shared out among processes
@@ -57,7 +60,7 @@ WAVES = 10.0, 50.0  # seconds of tests, the nearest first
 NO_END, NO_END_AFTER, NO_END_TIMES = "no end", 30.0, 6.0  # seconds, and times those of the tests without a mutant
 MAP_SHARE = 0.4  # of the time
 MEMORY = 8 * 2**30
-NOT_MATHEMATICAL = {"browser", "cli", "cluster", "papers", "plots", "report", "storage", "walks"} | {
+NOT_MATHEMATICAL = {"browser", "cli", "papers", "plots", "report", "storage", "walks"} | {
     f"test_{page}"
     for page in (
         "capabilities",
@@ -73,12 +76,12 @@ NOT_MATHEMATICAL = {"browser", "cli", "cluster", "papers", "plots", "report", "s
     )
 }
 PLAIN = ast.Name | ast.Attribute | ast.Subscript
-# messages, checks and prices are no mathematics
-PRICES = re.compile(r"price|least|check_cost|needed|.*seconds")
-SILENT = {"notify", "require_memory", "require_seconds", "check", "ArgumentError", "DataError"}
+# messages, checks, files and prices are no mathematics
+PRICES = re.compile(r"_?price|least|needed|.*(seconds|memory|bytes)|_?(check|require|refuse)(_.*)?|to_parts|from_parts")
+SILENT = re.compile(r"notify|_?(check|require|refuse)(_.*)?|.*(Error|Warning)")
 FORM = {"strict", "copy", "slots", "stacklevel"}  # arguments that decide on no number
-# file: before -> after, and why nobody can tell them apart
-EQUIVALENT: dict[str, str] = {}
+# file :: line of text :: before -> after :: why nobody can tell them apart
+EQUIVALENT = {tuple(line.split(" :: ")[:3]) for line in (TESTS / "mutants.txt").read_text().splitlines()}
 
 
 class Mutant(NamedTuple):
@@ -86,6 +89,7 @@ class Mutant(NamedTuple):
 
     path: Path
     line: int
+    column: int
     statement: int
     span: tuple[int, int]
     before: str
@@ -96,12 +100,14 @@ class Mutant(NamedTuple):
         data = self.path.read_bytes()
         return (data[: self.span[0]] + self.after.encode() + data[self.span[1] :]).decode()
 
-    def name(self) -> str:
-        """Return what it is without its line, as lines move."""
-        return f"{self.path.relative_to(SOURCE / 'gibbsian')}: {self.before} -> {self.after}"
+    def name(self) -> tuple[str, str, str]:
+        """Return what it is without the line's number, as lines move."""
+        text = self.path.read_text().splitlines()[self.line - 1].strip()
+        return str(self.path.relative_to(SOURCE / "gibbsian")), text, f"{self.before} -> {self.after}"
 
     def __str__(self) -> str:
-        return f"{self.path.relative_to(SOURCE / 'gibbsian')}:{self.line}: {self.before} -> {self.after}"
+        place = self.path.relative_to(SOURCE / "gibbsian")
+        return f"{place}:{self.line}:{self.column}: {self.before} -> {self.after}"
 
 
 # -- what can be wrong ------------------------------------------------------------------------------------------------
@@ -198,7 +204,7 @@ class _Sites(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        if name not in SILENT and not name.endswith("Warning"):
+        if not SILENT.fullmatch(name):
             self.generic_visit(node)
 
     def generic_visit(self, node: ast.AST) -> None:
@@ -221,7 +227,7 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
                 continue
             span = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
             before, after = text.encode()[slice(*span)].decode(), f"({ast.unparse(changed)})"
-            yield Mutant(path, node.lineno, statement, span, " ".join(before.split()), after)
+            yield Mutant(path, node.lineno, node.col_offset, statement, span, " ".join(before.split()), after)
 
 
 # -- which tests run which statements ---------------------------------------------------------------------------------
@@ -324,7 +330,7 @@ def mapped(files: list[Path], rooms: list[str], jobs: int, end: float, kept: Pat
             for n_shares in [SHARES if file.parent.name in HEAVY else 1]
             for share in range(n_shares)
         ]
-        for done in [pool.submit(_in_child, _map, end - time.monotonic(), rooms, *part) for part in parts]:
+        for done in [pool.submit(_in_child, _map, end, rooms, *part) for part in parts]:
             done.result()
         records = [json.loads(line) for part in parts for line in _whole_lines(Path(part[1]))]
     seconds = {record["test"]: record["seconds"] for record in records}
@@ -472,8 +478,9 @@ def _answer(connection: Any, work: Callable[..., str], *parts: Any) -> None:
     os._exit(0)
 
 
-def _in_child(work: Callable[..., str], seconds: float, *parts: Any) -> str:
-    """Do work in a process of its own; return its answer, or how it ended without one."""
+def _in_child(work: Callable[..., str], end: float, *parts: Any) -> str:
+    """Do work in a process of its own until its time is up; return its answer, or how it ended without one."""
+    seconds = end - time.monotonic()
     if seconds <= 0:
         return NO_END
     here, there = CONTEXT.Pipe(duplex=False)
@@ -488,6 +495,7 @@ def _in_child(work: Callable[..., str], seconds: float, *parts: Any) -> str:
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.kill()  # it may not yet lead a group
         process.join()
 
 
@@ -496,10 +504,9 @@ def judged(mutant: Mutant, tests: Tests, end: float) -> dict[str, Any] | None:
     began, found = time.monotonic(), ""
     able = tests.for_mutant(mutant)
     for wave in _waves(able, tests.seconds):
-        limit = NO_END_AFTER + NO_END_TIMES * sum(tests.seconds[test] for test in wave)
-        left = end - time.monotonic()
-        found = _in_child(_try, min(limit, left), mutant, wave)
-        if found.startswith(NO_END) and left < limit:
+        limit = time.monotonic() + NO_END_AFTER + NO_END_TIMES * sum(tests.seconds[test] for test in wave)
+        found = _in_child(_try, min(limit, end), mutant, wave)
+        if found.startswith(NO_END) and end < limit:
             return None
         if found:
             break
@@ -548,7 +555,7 @@ def main() -> None:
     every = [mutant for path in paths for mutant in mutants_of(path) if mutant.name() not in EQUIVALENT]
     chosen = random.Random(asked.seed).sample(every, min(asked.number, len(every)))
     if asked.only:
-        chosen = [mutant for mutant in every if str(mutant).split(": ")[0] in asked.only]
+        chosen = [mutant for mutant in every if str(mutant).startswith(tuple(f"{place}:" for place in asked.only))]
     files = [*(path.resolve() for path in asked.tests or test_files()), *examples]
     tests = mapped(files, asked.rooms, asked.jobs, began + MAP_SHARE * asked.seconds, asked.map)
     print(f"{len(every)} mutants, seed {asked.seed}; {len(tests.seconds)} tests run {len(tests.running)} statements")

@@ -135,3 +135,12 @@ def test_kinds_are_known_by_name():
     ]
     with pytest.raises(ArgumentError, match="positive numbers"):
         GaussianLayer(2, (1.0, -1.0))
+
+
+@pytest.mark.parametrize("layer", [BinaryLayer(2), SpinLayer(2)], ids=lambda layer: layer.kind)
+def test_fields_of_means_at_either_end_are_finite(layer):
+    ends = layer.enumerate(0, 4)[[0, 3]].astype(float)
+    fields = layer.fields_of(ends)
+    assert np.isfinite(fields).all()
+    np.testing.assert_allclose(fields[0], -fields[1], rtol=1e-3)
+    np.testing.assert_allclose(layer.means(fields), ends, atol=1e-3)

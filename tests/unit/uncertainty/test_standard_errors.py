@@ -15,6 +15,7 @@ from gibbsian.objectives import OBJECTIVES, Likelihood, Pseudolikelihood, value_
 from gibbsian.progress import reporting
 from gibbsian.uncertainty import bootstrap, confidence_intervals, standard_errors
 from gibbsian.uncertainty.standard_errors import fitted_learner
+from gibbsian.uncertainty.tables import ConfidenceIntervals
 from systems import all_states, exact_law, random_model, sampled_data
 
 FLIP_COST_LEARNERS = {"mple": "pseudolikelihood", "rm": "ratio-matching", "mpf": "probability-flow"}
@@ -379,3 +380,9 @@ def test_penalty_of_the_fit_decides_the_errors(x):
     machine = gb.BoltzmannMachine(learner="mle", l2=0.05).fit(x)
     before = gb.uncertainty.standard_errors(machine, x).theta_se
     np.testing.assert_array_equal(gb.uncertainty.standard_errors(machine.set_params(l2=5.0), x).theta_se, before)
+
+
+def test_an_interval_that_ends_at_zero_holds_zero():
+    model = random_model(gb.graphs.complete(2), np.random.default_rng(0))
+    low, high = np.array([0.0, 0.1, -1.0]), np.array([1.0, 1.0, 0.0])
+    assert ConfidenceIntervals(low, high, 0.95, model, ("a", "b"))._facts()["without zero"] == 1
