@@ -58,7 +58,7 @@ NEAREST = 4  # files whose tests are tried first
 KEPT = 120  # tests of a statement that are kept
 WAVES = 10.0, 50.0  # seconds of tests, the nearest first
 NO_END, NO_END_AFTER, NO_END_TIMES = "no end", 30.0, 6.0  # seconds, and times those of the tests without a mutant
-MAP_SHARE = 0.4  # of the time
+MAP_SHARE = 0.5  # of the time
 MEMORY = 8 * 2**30
 NOT_MATHEMATICAL = {"browser", "cli", "papers", "plots", "report", "storage", "walks"} | {
     f"test_{page}"
