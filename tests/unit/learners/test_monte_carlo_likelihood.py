@@ -138,6 +138,9 @@ def test_independent_draws_are_worth_one_each_and_repeated_ones_a_share(rng):
     assert draws.repeats == pytest.approx(1.0, abs=0.15)
     five = Draws.of(model, np.repeat(draws.states, 5, axis=1))
     assert five.repeats == pytest.approx(5 * draws.repeats, rel=0.05)
+    one = gb.PairwiseModel(gb.graphs.grid(1, 1), np.zeros(1))
+    apart = np.array([[0.5], [-0.5]])  # variance 1 / 4 of their mean for 1 / 8 of eight independent draws
+    assert Draws(one, np.ones((2, 4, 1)), apart, apart).repeats == 2.0
     same = np.ones((2, model.theta.size))
     assert Draws(model, draws.states[:2], same, same).repeats == 1.0
 

@@ -61,5 +61,6 @@ def test_the_first_column_that_others_determine_is_named():
     matrix = np.array([[1.0, near, 0.5], [near, 1.0, -0.5], [0.5, -0.5, 1.0]])  # all but equal, then impossible
     assert inverted(matrix)[1] == 1
     assert inverted(matrix[::2, ::2])[1] == -1
+    assert inverted(np.array([[1.0, 1.0 - 1e-8], [1.0 - 1e-8, 1.0]]))[1] == -1
     np.testing.assert_allclose(inverted(np.array([[1, far], [far, 1]]))[0], np.linalg.inv([[1, far], [far, 1]]))
     assert inverted(np.array([[1.0, 1.1], [1.1, 1.0]]))[1] == 1
