@@ -15,7 +15,7 @@ from gibbsian.objectives import OBJECTIVES, Likelihood, Pseudolikelihood, value_
 from gibbsian.progress import reporting
 from gibbsian.uncertainty import bootstrap, confidence_intervals, standard_errors
 from gibbsian.uncertainty.bootstrap import BootstrapResult
-from gibbsian.uncertainty.standard_errors import fitted_learner
+from gibbsian.uncertainty.standard_errors import _LEAST_INFORMATION, _inverse, fitted_learner
 from gibbsian.uncertainty.tables import ConfidenceIntervals
 from systems import all_states, exact_law, random_model, sampled_data
 
@@ -403,3 +403,17 @@ def test_tables_of_refits_by_hand(rng):
     assert shown["estimate"] == 0.3
     assert shown["share"] == (thetas[:, 2] > 0).mean()
     np.testing.assert_allclose([shown["low"], shown["high"]], [ranks[1], ranks[39]])  # of the middle 95 percent
+
+
+def test_information_is_inverted_in_any_units_and_refused_where_singular(rng):
+    root = rng.normal(size=(4, 4))
+    units = np.diag([1e-6, 1.0, 1e3, 1e6])
+    for matrix in (root @ root.T + np.eye(4), np.eye(4) + 0.1 * root):  # symmetric, and not
+        exact = np.linalg.inv(units) @ np.linalg.inv(matrix) @ np.linalg.inv(units)
+        np.testing.assert_allclose(_inverse(units @ matrix @ units), exact, rtol=1e-9)
+    for twist in (0.0, 1e-14):
+        near = np.sqrt(1 - _LEAST_INFORMATION / 10)
+        with pytest.raises(DataError, match="singular"):
+            _inverse(np.array([[1.0, near], [near + twist, 1.0]]))
+    enough = np.sqrt(1 - 100 * _LEAST_INFORMATION)
+    assert np.isfinite(_inverse(np.array([[1.0, enough], [enough, 1.0]]))).all()
