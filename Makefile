@@ -70,8 +70,8 @@ claims: $(READY)  ## every claim of the papers that docs/reproduce.md has as hol
 	$(BIN)/gibbsian reproduce all --out results --quiet
 	$(BIN)/python tests/claims.py results
 
-mutants: $(READY)  ## plant errors in the mathematics and see whether a test notices (hours; see tests/mutants.py --help)
-	nice -n 10 $(BIN)/python tests/mutants.py --number 150
+mutants: $(READY)  ## plant errors in the mathematics and see whether a test notices (20 minutes of tests, then seconds each: SECONDS=7200)
+	nice -n 10 $(BIN)/python tests/mutants.py --number 500 --seconds $(or $(SECONDS),7200) --out mutants.jsonl
 
 bench: $(READY)  ## speed, as ratios within one run
 	$(BIN)/python benchmarks/run.py

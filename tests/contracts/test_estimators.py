@@ -75,6 +75,7 @@ def test_weights_count_rows(name):
         np.testing.assert_allclose(twice.score(rows), machine.score(rows), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_missing_cells(name):
     """Rows with holes are learned from, scored and filled, or refused with a reason."""

@@ -16,7 +16,7 @@ from gibbsian.cli.compare import compare
 from gibbsian.cli.completion import completion
 from gibbsian.cli.demo import demo
 from gibbsian.cli.fit import fit
-from gibbsian.cli.guard import INTERRUPTED, say
+from gibbsian.cli.guard import INTERRUPTED, manners, say
 from gibbsian.cli.mode import mode
 from gibbsian.cli.query import divergence, query
 from gibbsian.cli.questions import expect, impute, predict, sample, score, transform, unusual
@@ -72,10 +72,17 @@ class App(click.Group):
             where = "gibbsian" if context is None else context.command_path
             say(f"error: {error.format_message().rstrip('.')} (see {where} --help)")
             code = error.exit_code
-        except click.Abort:
-            say("interrupted")
-            code = INTERRUPTED
         sys.exit(code)
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read what stands before the command."""
+        with manners():  # click has an empty line for an interrupt
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Find the command and run it."""
+        with manners():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of use."""
@@ -107,14 +114,22 @@ def run() -> NoReturn:
     An orderly end once aborted 7 times in 40, when kernels had threads of Numba's own. Those of the library's pool
     are gone by the end of a call, and no end has aborted since; docs/architecture.md has the counts.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does: in order, with nothing left behind
     for name in ("stdout", "stderr"):  # Python has None for one that was closed
         setattr(sys, name, getattr(sys, name) or open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - to the end
     gc.set_threshold(100_000)  # a tenth of the start went into looking for cycles among what imports leave for good
     try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does: in order, nothing left behind
         app.main()
     except SystemExit as end:
         code = int(end.code or 0)
+    except (KeyboardInterrupt, click.Abort):  # before or after a command
+        say("interrupted")
+        code = INTERRUPTED
+    for late in (signal.SIGINT, signal.SIGTERM):  # all is done and said
+        signal.signal(late, signal.SIG_IGN)
+    # Python remembers an interrupt that went through text it executed (a dataclass is made so), though it was caught,
+    # and would end by SIGINT instead of this code: other text makes it forget
+    exec("")
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -36,16 +36,16 @@ def check_cliques(found: Findings, cliques: Sequence[Clique], known: Sequence[Cl
         found.notes.append("there are too many cliques to look at: the smallest were")
     free: list[str] = []
     held: list[str] = []
-    for clique, reason in _unbounded(found, cliques[:affordable], set(known)):
+    for clique, reason in _unbounded(found, cliques[:affordable], _with_all_parts(known)):
         (held if found.l2 > 0 or (found.l1 > 0 and len(clique) > 1) else free).append(reason)
     found.judge_empty(free, True, "clique", "leave such cliques out, or drop or merge columns")
     found.judge_empty(held, False, "clique", "")
 
 
-def _unbounded(found: Findings, cliques: Sequence[Clique], known: set[Clique]) -> Iterator[tuple[Clique, str]]:
+def _unbounded(found: Findings, cliques: Sequence[Clique], whole: set[Clique]) -> Iterator[tuple[Clique, str]]:
     """Cliques whose parameters have no finite best, each with a clause that says why.
 
-    A clique with missing cells proves nothing and is passed over.
+    A clique with missing cells proves nothing and is passed over; `whole` are those with all parts.
     """
     data = found.data
     levels = data.domain.levels(data.n_variables)
@@ -53,7 +53,7 @@ def _unbounded(found: Findings, cliques: Sequence[Clique], known: set[Clique]) -
     for clique, table in zip(cliques, tables, strict=True):
         if holes[list(clique)].any():
             continue
-        if all(len(levels[i]) == 2 for i in clique) and _has_all_parts(clique, known):
+        if clique in whole and all(len(levels[i]) == 2 for i in clique):
             reason = _empty_combination(found, clique, table)
         else:
             reason = _end_of_range(data.names, clique, table, levels)
@@ -74,9 +74,13 @@ def _combinations(cliques: Sequence[Clique], data: Dataset) -> tuple[np.ndarray,
     return (holes, *tables)
 
 
-def _has_all_parts(clique: Clique, known: set[Clique]) -> bool:
-    """Whether every part of a clique is a clique too."""
-    return all(part in known for size in range(1, len(clique)) for part in itertools.combinations(clique, size))
+def _with_all_parts(known: Sequence[Clique]) -> set[Clique]:
+    """Return the cliques of which every part is a clique too; smaller ones come first."""
+    whole: set[Clique] = set()
+    for clique in known:
+        if len(clique) == 1 or all(part in whole for part in itertools.combinations(clique, len(clique) - 1)):
+            whole.add(clique)
+    return whole
 
 
 def _empty_combination(found: Findings, clique: Clique, table: np.ndarray) -> str | None:

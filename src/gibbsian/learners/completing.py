@@ -229,6 +229,8 @@ class Rounds:
 
         def along(theta: np.ndarray) -> tuple[float, np.ndarray]:
             values[theta.tobytes()], gradient = self._minimised(theta).function(theta)
+            if values[theta.tobytes()] == np.inf:  # no model there, as a precision matrix must be positive: no slopes
+                return np.inf, gradient
             return base + float((theta - before.theta) @ (before.gradient + gradient)) / 2, gradient
 
         here = self._minimised(before.theta)

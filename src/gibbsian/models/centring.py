@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from gibbsian.backends.numba.cliques import shift_products
 from gibbsian.backends.numba.pairwise import gather_couplings, spread_biases
 from gibbsian.graphs import Graph
 
@@ -131,24 +131,36 @@ def table_centring(pairs: np.ndarray, frequencies: np.ndarray, scales: np.ndarra
     return Centring(scales, _TableShift(pairs, frequencies), _TableShift(pairs, -frequencies))
 
 
+@dataclass(frozen=True, eq=False)
+class _ProductShift:
+    """The matrix that adds to a part of a product what the mean of the rest makes of the product, or its transpose.
+
+    `steps` have a variable, a product that holds it, and the one that is left without it, in the variables' order.
+    """
+
+    steps: np.ndarray
+    origin: np.ndarray
+    transposed: bool = False
+
+    @property
+    def T(self) -> _ProductShift:
+        """The transpose."""
+        return _ProductShift(self.steps, self.origin, not self.transposed)
+
+    def __matmul__(self, vector: np.ndarray) -> np.ndarray:
+        return shift_products(vector, self.steps, self.origin, self.transposed)
+
+
 def product_centring(products: Sequence[tuple[int, ...]], origin: np.ndarray, scales: np.ndarray) -> Centring | None:
     """Return the change for products of any size; None unless every part of a product is a product too."""
-    known = set(products)
-    if any(part not in known for product in products for part in combinations(product, len(product) - 1) if part):
-        return None
-    return Centring(scales, _expansion(products, origin), _expansion(products, -origin))
-
-
-def _expansion(products: Sequence[tuple[int, ...]], origin: np.ndarray) -> Any:
-    """Rows are parts, columns whole products: the product of the origin over what the part leaves out."""
-    from scipy.sparse import csr_array
-
     place = {product: number for number, product in enumerate(products)}
-    rows, columns, values = [], [], []
-    for number, product in enumerate(products):
-        for size in range(1, len(product) + 1):
-            for part in combinations(product, size):
-                rows.append(place[part])
-                columns.append(number)
-                values.append(float(np.prod([origin[i] for i in product if i not in part])))
-    return csr_array((values, (rows, columns)), shape=(len(products), len(products)))
+    steps = [
+        (variable, number, place.get(product[:k] + product[k + 1 :], -1))
+        for product, number in place.items()
+        for k, variable in enumerate(product)
+        if len(product) > 1
+    ]
+    moves = np.array(sorted(steps), dtype=np.int64).reshape(-1, 3)
+    if moves[:, 2].min(initial=0) < 0:
+        return None
+    return Centring(scales, _ProductShift(moves, origin), _ProductShift(moves, -origin))

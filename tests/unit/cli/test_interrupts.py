@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -66,3 +69,18 @@ def test_the_handler_goes_away_with_the_fit(fit_arguments):
     assert signal.getsignal(signal.SIGINT) is before
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("where", ["demo.callback", "App.main"])
+def test_an_interrupt_in_text_that_python_executes_is_exit_130_too(where, tmp_path):
+    # Python would end by SIGINT, as it remembers such an interrupt; a dataclass or a named tuple is such a text
+    text = f"from gibbsian.cli.main import *\n{where} = lambda *_, **__: exec('raise KeyboardInterrupt')\nrun()"
+    (tmp_path / "stopped.py").write_text(text)
+    paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    ended = subprocess.run(
+        [sys.executable, "-m", "stopped", "demo"],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    assert (ended.returncode, ended.stderr) == (130, "interrupted\n")

@@ -119,6 +119,12 @@ class TestGraphicalLasso:
         expected = gb.GaussianMachine(learner="graphical-lasso", l1=GraphicalLassoCV().fit(standard).alpha_).fit(rows)
         np.testing.assert_allclose(machine.model_.theta, expected.model_.theta, atol=1e-9)
 
+    def test_with_missing_cells_it_goes_on_until_no_parameter_moves(self, rows, rng):
+        holed = np.where(rng.random(rows.shape) < 0.2, np.nan, rows)
+        machine = gb.GaussianMachine(learner="graphical-lasso", l1=0.2).fit(holed)
+        assert machine.result_.converged
+        assert machine.result_.trace.column("gradient_norm")[-1] < machine.result_.trace.column("gradient_norm")[0]
+
     def test_takes_no_graph(self, rows):
         with pytest.raises(GibbsianError, match="chooses the graph"):
             gb.GaussianMachine(learner="graphical-lasso", l1=0.1, graph=RING).fit(rows)

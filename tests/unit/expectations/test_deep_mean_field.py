@@ -6,11 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.expectations import DeepMeanField
-from gibbsian.expectations.deep_mean_field import log_weight_bound
+from gibbsian.expectations.deep_mean_field import log_weight_bound, upward_means
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
 
@@ -102,3 +102,14 @@ def test_mistakes_are_named():
         DeepMeanField(max_iter=0)
     with pytest.raises(ArgumentError, match="tol=-1 must be at least 0"):
         DeepMeanField(tol=-1)
+
+
+def test_the_first_pass_hears_from_below_twice_but_at_the_top(rng):
+    layers = (BinaryLayer(3), BinaryLayer(2), SpinLayer(2))
+    template = DeepModel.build(layers)
+    model = DeepModel(layers, rng.normal(size=template.theta.size), 1.4)
+    v = layers[0].enumerate(0, 8).astype(float)
+    first = expit((2 * v @ model.weights[0] + model.biases[1]) / 1.4)
+    top = np.tanh((first @ model.weights[1] + model.biases[2]) / 1.4)
+    for found, expected in zip(upward_means(model, v), (v, first, top), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)

@@ -52,3 +52,18 @@ def test_what_cannot_be_summed_is_refused_by_the_users_row():
     real = RestrictedModel.build(GaussianLayer(2), BinaryLayer(2))
     with pytest.raises(MissingValuesError, match="Gaussian"):
         log_evidence(real, rows_of(real.visible, np.zeros((1, 2)), np.array([[True, False]])))
+
+
+def test_rows_beyond_reach_are_sampled_some_at_a_time(monkeypatch):
+    rng = np.random.default_rng(0)
+    model = RestrictedModel.build(BinaryLayer(4), BinaryLayer(3), *(rng.normal(size=s) for s in (4, 3, (4, 3))))
+    missing = rng.random((5, 4)) < 0.5
+    missing[:, 0] = True
+    rows = rows_of(model.visible, rng.integers(0, 2, (5, 4)), missing)
+    exact = expected_layers(model, rows, rng)
+    monkeypatch.setattr("gibbsian.expectations.layers.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("gibbsian.inference.layer_missing.LayerRowSums.in_reach", lambda self, missing: False)
+    sampled = expected_layers(model, rows, rng)
+    assert (sampled[0][missing] > 0).all()
+    for found, expected in zip(sampled, exact, strict=True):
+        np.testing.assert_allclose(found, expected, atol=4 / np.sqrt(N_STEPS / 20))

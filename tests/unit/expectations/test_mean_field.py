@@ -115,3 +115,11 @@ def test_a_model_without_edges_is_exact():
         found = estimate(expectation, model)
         np.testing.assert_allclose(found.mean, np.tanh([0.3, -0.2, 0.0]), atol=1e-12)
         assert found.log_partition == pytest.approx(np.log(2 * np.cosh([0.3, -0.2, 0.0])).sum())
+
+
+def test_a_damped_message_goes_part_of_the_way(rng):
+    model = random_model(gb.graphs.complete(2), rng, bias=False)
+    size = FactorMessages.size(model)
+    whole, part = (FactorMessages(model.factors(), np.zeros(size)) for _ in range(2))
+    whole.settle(1, 0.0, 0.0), part.settle(1, 0.0, 0.4)
+    np.testing.assert_allclose(part.messages, 0.6 * whole.messages, atol=1e-14)

@@ -186,3 +186,14 @@ def test_refusals_name_the_cost():
         long.marginal(range(20))
     with pytest.raises(TooExpensiveError, match=r"treewidth 35 or more"):
         Elimination(random_model(gb.graphs.complete(60))).log_partition()
+
+
+def test_held_spins_outweigh_couplings_of_either_sign():
+    star = gb.graphs.from_edges([(0, i) for i in range(1, 6)], 6)
+    for sign in (-1.0, 1.0):
+        model = gb.PairwiseModel.build(star, np.array([5.0, 0, 0, 0, 0, 0]), np.full(5, 300.0 * sign))
+        expected = np.array([[0.0, 0.0], [0.0, 0.0]])
+        up = 1 / (1 + np.exp(-10.0))  # the centre's own odds: all others follow it
+        expected[0, int(sign < 0)], expected[1, int(sign > 0)] = 1 - up, up
+        np.testing.assert_allclose(Elimination(model).marginal([0, 3]), expected, atol=1e-12)
+        np.testing.assert_allclose(Elimination(model).marginal([3, 0]), expected.T, atol=1e-12)

@@ -129,3 +129,14 @@ def test_bad_questions_are_refused(monkeypatch):
         engine.sample(1_000_000, np.random.default_rng(0))
     with pytest.raises(TooExpensiveError, match="joint marginal of 18 variables needs"):
         Enumeration(random_model(gb.graphs.complete(18))).marginal(range(18))
+
+
+def test_samples_of_more_variables_than_a_row_of_the_table_has():
+    model = random_model(gb.graphs.complete(13), scale=0.3)
+    engine = Enumeration(model)
+    drawn = engine.sample(4000, np.random.default_rng(0)).astype(float)
+    means = engine.moments().statistics[:13]
+    np.testing.assert_allclose(drawn.mean(axis=0), means, atol=5 / np.sqrt(4000))
+    seconds = engine.moments().statistics[13:]
+    pairs = np.array([drawn[:, i] @ drawn[:, j] / 4000 for i, j in model.graph.edges])
+    np.testing.assert_allclose(pairs, seconds, atol=5 / np.sqrt(4000))

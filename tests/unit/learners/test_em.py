@@ -128,3 +128,13 @@ def test_what_cannot_be_is_refused(rng):
         EM(m_steps=0)
     with pytest.raises(ArgumentError, match="clamped='nothing' is not known: use one of chains, exact"):
         EM("nothing")
+
+
+def test_the_function_of_an_m_step_has_its_own_slopes():
+    start, data = problem("pairwise", gb.domain.SPIN, 1)
+    assert start.temperature != 1
+    state = EM().init(start, data, np.random.default_rng(0))
+    function = state.problem._complete_data(state.progress.clamped)
+    steps = 1e-5 * np.eye(start.theta.size)
+    slopes = [(function(start.theta + h)[0] - function(start.theta - h)[0]) / 2e-5 for h in steps]
+    np.testing.assert_allclose(function(start.theta)[1], slopes, atol=1e-8)

@@ -5,7 +5,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.learners.monte_carlo_likelihood import Draws, Reweighted, _edge, _within
+from gibbsian.learners.monte_carlo_likelihood import Draws, Reweighted, _covariance, _edge, _within
 from gibbsian.learners.run import run
 from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.uncertainty import standard_errors
@@ -129,3 +129,24 @@ def test_likelihood_is_exact_where_that_is_quick():
     assert "draws" in result.trace.details
     with pytest.raises(TooExpensiveError, match="max_seconds"):
         learner.equations(many, data, 1e-9)
+
+
+def test_independent_draws_are_worth_one_each_and_repeated_ones_a_share(rng):
+    model = random_model(gb.graphs.complete(4), rng)
+    model = model.replace(model.theta + 1.0)  # lopsided: both ends of the range count
+    draws = drawn(model, rng, n_groups=400, n_draws=50)
+    assert draws.repeats == pytest.approx(1.0, abs=0.15)
+    five = Draws.of(model, np.repeat(draws.states, 5, axis=1))
+    assert five.repeats == pytest.approx(5 * draws.repeats, rel=0.05)
+    one = gb.PairwiseModel(gb.graphs.grid(1, 1), np.zeros(1))
+    apart = np.array([[0.5], [-0.5]])  # variance 1 / 4 of their mean for 1 / 8 of eight independent draws
+    assert Draws(one, np.ones((2, 4, 1)), apart, apart).repeats == 2.0
+    same = np.ones((2, model.theta.size))
+    assert Draws(model, draws.states[:2], same, same).repeats == 1.0
+
+
+def test_the_covariance_of_draws_is_that_of_their_statistics(rng, monkeypatch):
+    monkeypatch.setattr("gibbsian.learners.monte_carlo_likelihood.STATES_AT_ONCE", 7)
+    model = random_model(gb.graphs.complete(3), rng)
+    rows = gb.inference.exact(model).sample(20, rng)
+    np.testing.assert_allclose(_covariance(model, rows), np.cov(model.statistics(rows).T), atol=1e-14)

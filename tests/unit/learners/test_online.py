@@ -1,5 +1,7 @@
 """Online learning: near the full fit from memory, from disk and from chunks; rates, averages, penalties, resume."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import gibbsian as gb
 from gibbsian.data.stream import DataStream
 from gibbsian.errors import ArgumentError, CodingError, DataError
 from gibbsian.learners import LearnerState, as_learner, run
-from gibbsian.learners.online import Online
+from gibbsian.learners.online import Online, _ratio_to_noise
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.optimizers import Adam, Ascent, Decay
 from gibbsian.storage import Checkpoint, pack, unpack
@@ -204,3 +206,12 @@ def test_unusable_settings_and_data_are_refused(rng):
         Online().update(None, start, gb.Dataset.read([[0, 1, 0], [1, 1, 1]]), rng)
     with pytest.raises(DataError, match="takes a Dataset or a DataStream, not list"):
         Online().init(start, [[0, 1]], rng)
+
+
+def test_the_averaged_gradient_is_measured_by_the_error_of_a_mean_over_all_rows(rng):
+    gradient, spread = rng.normal(size=5), rng.uniform(0.5, 2.0, 5)
+    progress = SimpleNamespace(
+        mean_gradient=gradient, mean_square=gradient**2 + spread**2, steps=10**6, zeros=np.zeros(5), average=np.ones(5)
+    )
+    expected = np.sqrt(np.mean(gradient**2 / (spread**2 / 30)))
+    assert _ratio_to_noise(progress, 30, np.zeros(5)) == pytest.approx(expected, rel=1e-12)

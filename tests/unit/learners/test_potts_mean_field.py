@@ -6,6 +6,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.learners import as_learner, run
+from gibbsian.learners.potts_mean_field import inverted
 from systems import random_model, sampled_data
 
 
@@ -53,3 +54,13 @@ def test_other_formulas_and_models_are_refused(rng):
         solve(gb.models.PottsModel.zeros(gb.graphs.complete(2), data.domain), data, rng, "tap")
     with pytest.raises(ArgumentError, match="no formula for a HigherOrderModel"):
         solve(gb.models.HigherOrderModel.of_order(2, 2, data.domain), data, rng)
+
+
+def test_the_first_column_that_others_determine_is_named():
+    near, far = 1.0 - 1e-12, 0.9
+    matrix = np.array([[1.0, near, 0.5], [near, 1.0, -0.5], [0.5, -0.5, 1.0]])  # all but equal, then impossible
+    assert inverted(matrix)[1] == 1
+    assert inverted(matrix[::2, ::2])[1] == -1
+    assert inverted(np.array([[1.0, 1.0 - 1e-8], [1.0 - 1e-8, 1.0]]))[1] == -1
+    np.testing.assert_allclose(inverted(np.array([[1, far], [far, 1]]))[0], np.linalg.inv([[1, far], [far, 1]]))
+    assert inverted(np.array([[1.0, 1.1], [1.1, 1.0]]))[1] == 1

@@ -172,3 +172,11 @@ def test_penalties_of_a_belief_network_are_on_its_weights_alone():
     assert network.penalised.sum() == 2 * (3 * 2 + 2 * 4) + 4 * 2
     assert all(pair.downward_weights.all() and pair.upward_weights.all() for pair in pairs)
     assert not top[: 4 + 2].any()
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_a_start_has_the_means_of_its_visible_units(name):
+    model = random_deep(STACKS[name], temperature=1.7)
+    means = model.visible.means(np.random.default_rng(0).normal(size=(1, model.visible.width)))[0]
+    started = model.started(means, np.random.default_rng(0), scale=0.0)
+    np.testing.assert_allclose(started.tempered[0].means(started.biases[0][None] / 1.7)[0], means, atol=1e-12)

@@ -129,3 +129,9 @@ def test_samples_follow_the_law_and_what_is_given(model, law, rng):
     np.testing.assert_allclose(drawn[:, 1:3].mean(axis=0), mean[0], atol=5 * np.sqrt(np.diag(covariance).max() / 4e4))
     widths = model.scale[1:3]
     np.testing.assert_allclose(np.cov((drawn[:, 1:3] / widths).T), covariance / np.outer(widths, widths), atol=0.02)
+
+
+def test_moments_have_the_covariance_of_weighted_rows(rng):
+    rows, weights = rng.normal(1.0, 2.0, size=(30, 3)), rng.uniform(size=30)
+    moments = Moments.of(rows, weights)
+    np.testing.assert_allclose(moments.covariance, np.cov(rows.T, aweights=weights, ddof=0), atol=1e-12)

@@ -1,5 +1,7 @@
 """The higher-order machine: products over cliques of any size, and its conversions."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -183,3 +185,35 @@ def test_a_learned_third_order_term_is_the_planted_one(rng):
     for name in ("mple", "rm", "mpf", "mle"):
         result = gb.learners.run(gb.learners.LEARNERS.create(name), model, data, rng, tol=1e-10)
         np.testing.assert_allclose(result.model.theta, planted.theta, atol=1e-7)
+
+
+def test_parameters_about_a_mean_are_the_same_energy(domain, rng):
+    model = gb.models.HigherOrderModel.of_order(4, 3, domain, temperature=1.6)
+    model = model.replace(rng.normal(size=model.theta.size))
+    origin = rng.normal(size=4)
+    change = model.centred(origin)
+    centred = change.inwards(model.theta)
+    states = all_states(4, domain)
+    units = 2 * (states - origin) / domain.gap
+    products = np.array([[np.prod(row[list(clique)]) for clique in model.cliques] for row in units])
+    energies = products @ centred
+    np.testing.assert_allclose(
+        energies - energies[0], np.diff(model.log_weights(states[[0, *range(16)]]), 1).cumsum(), atol=1e-12
+    )
+    np.testing.assert_allclose(change.outwards(centred), model.theta, atol=1e-12)
+    slopes = rng.normal(size=model.theta.size)
+    assert change.gradient(slopes) @ centred == pytest.approx(slopes @ model.theta)
+    np.testing.assert_allclose(change.gradient_outwards(change.gradient(slopes)), slopes, atol=1e-12)
+
+
+def test_parts_that_are_no_products_leave_parameters_as_they_are(rng):
+    model = gb.models.HigherOrderModel.build({(0, 1, 2): 1.0, (0,): 0.5, (0, 1): 0.2, (1, 2): 0.1}, 3)
+    np.testing.assert_array_equal(model.centred(rng.normal(size=3)).inwards(model.theta), model.theta)
+
+
+def test_all_products_of_many_columns_are_centred_in_no_time():
+    model = gb.models.HigherOrderModel.of_order(14, 14)
+    began = time.process_time()
+    change = model.centred(np.full(14, 0.1))
+    assert change.inwards(np.ones(model.theta.size))[0] == pytest.approx(1.1**13)
+    assert time.process_time() - began < 8  # all parts of all products took half a minute

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import logsumexp
 
 from gibbsian.errors import ArgumentError
-from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer, as_layer
-from layered_systems import all_values
+from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer, as_layer, mean_values
+from layered_systems import all_values, rows_of
 
 LAYERS = {
     "binary": BinaryLayer(4),
@@ -135,3 +135,24 @@ def test_kinds_are_known_by_name():
     ]
     with pytest.raises(ArgumentError, match="positive numbers"):
         GaussianLayer(2, (1.0, -1.0))
+
+
+@pytest.mark.parametrize("layer", [BinaryLayer(2), SpinLayer(2)], ids=lambda layer: layer.kind)
+def test_fields_of_means_at_either_end_are_finite(layer):
+    ends = layer.enumerate(0, 4)[[0, 3]].astype(float)
+    fields = layer.fields_of(ends)
+    assert np.isfinite(fields).all()
+    np.testing.assert_allclose(fields[0], -fields[1], rtol=1e-3)
+    np.testing.assert_allclose(layer.means(fields), ends, atol=1e-3)
+
+
+@pytest.mark.parametrize("layer", [BinaryLayer(3), SpinLayer(3)], ids=lambda layer: layer.kind)
+def test_means_of_rows_with_holes_are_those_of_what_they_show(layer, rng):
+    states = layer.enumerate(0, 8).astype(np.int8)[rng.integers(0, 8, 40)]
+    missing = rng.random(states.shape) < 0.3
+    missing[:, 2] = True
+    rows = rows_of(layer, states, missing)
+    found = mean_values(layer, rows)
+    shown = [states[~missing[:, i], i].mean() for i in range(2)]
+    np.testing.assert_allclose(found[:2], shown, atol=1e-12)
+    assert found[2] == layer.means(np.zeros((1, 3)))[0, 2]  # never seen: as likely as not

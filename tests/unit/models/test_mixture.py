@@ -15,6 +15,7 @@ from gibbsian.learners import EM, run
 from gibbsian.models import MODELS
 from gibbsian.models.class_shares import log_joint, posterior
 from gibbsian.models.independent_columns import IndependentColumnsMixture
+from gibbsian.models.machine_mixture import MachineMixtureModel
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel, KMeansModel
 from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, unit_rows
 from systems import all_states
@@ -212,3 +213,47 @@ def test_parameters_of_spherical_gaussians_are_counted_as_they_can_move(rng, var
     model = gb.GaussianMixture(2, variance=variance, random_state=0).fit(rng.normal(size=(60, 3))).model_
     expected = 2 * 3 + {"free": 2, "tied": 1}[variance] + 1
     assert model.n_parameters == model.free_directions().shape[1] == expected
+
+
+def test_the_energy_of_a_row_is_minus_its_log_density(rng):
+    rows = rng.normal(size=(20, 2))
+    model = gb.GaussianMixture(n_components=2, random_state=0).fit(rows).model_
+    np.testing.assert_allclose(model.energy(rows), -logsumexp(model.log_joint(rows), axis=1), atol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (2, 3)])
+def test_interactions_of_classes_are_changes_of_probability(sizes, rng):
+    probabilities = [rng.dirichlet(np.ones(size), 3) for size in sizes]
+    weights = rng.dirichlet(np.ones(3))
+    domain = SPIN if set(sizes) == {2} else Categories(sizes)
+    model = IndependentColumnsMixture(weights, np.hstack(probabilities), domain)
+    for i, own in enumerate(probabilities):
+        change = own - weights @ own
+        expected = change[:, 1] if set(sizes) == {2} else np.abs(change).sum(axis=1) / 2
+        found = model.interactions()
+        strengths = dict(zip(found.scopes, found.strengths.tolist(), strict=True))
+        of_column = [strength for scope, strength in strengths.items() if i in scope]
+        np.testing.assert_allclose(sorted(of_column), sorted(expected), atol=1e-12)
+
+
+def test_a_row_with_holes_moves_to_a_nearer_mean_only(rng):
+    rows = np.array([[0.0, np.nan], [5.0, 5.0], [np.nan, 5.0], [0.0, 0.0]])
+    data = gb.Dataset.read(rows, coding="real")
+    steps = KMeansModel.unplaced(2, 2).em_steps(data)
+    placed = steps.from_means(np.array([[0.0, 0.0], [5.0, 5.0]]))
+    energy, labels = steps.expect(placed)
+    again, moved = steps.expect(placed, before=1 - labels)
+    np.testing.assert_array_equal(moved, labels)
+    assert again == energy
+    even = steps.from_means(np.array([[1.0, 1.0], [1.0, 1.0]]))
+    np.testing.assert_array_equal(steps.expect(even, before=labels)[1], labels)  # no nearer: stays
+
+
+def test_interactions_of_machines_are_means_over_the_classes():
+    rows = np.random.default_rng(0).integers(0, 2, (40, 3)) * 2 - 1
+    machines = [gb.BoltzmannMachine(l2=0.1).fit(part) for part in (rows[:20], rows[20:])]
+    model = MachineMixtureModel(np.array([0.3, 0.7]), tuple(machines), machines[0], machines[0].coding_, 3)
+    found = model.interactions()
+    first, second = (machine.model_.interactions().strengths for machine in machines)
+    assert found.scopes == machines[0].model_.interactions().scopes
+    np.testing.assert_allclose(found.strengths, 0.3 * first + 0.7 * second, atol=1e-14)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import gibbsian as gb
 from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError
+from gibbsian.models.base import ExponentialFamily
 from systems import all_states, random_model
 
 graphs = {
@@ -131,3 +132,9 @@ def test_log_odds_are_what_one_parameter_alone_can_change(domain, rng):
     alone = [spin.replace(np.where(np.arange(6) == k, spin.theta, 0.0)) for k in range(6)]
     expected = [np.ptp(each.log_weights(all_states(3))) for each in alone]
     np.testing.assert_allclose(model.log_odds(), expected, rtol=1e-12)
+
+
+def test_scores_of_flip_costs_row_by_row_are_those_of_all_rows(domain, rng):
+    model = random_model(gb.graphs.complete(4), rng, domain)
+    states, slopes = all_states(4, domain), rng.normal(size=(16, 4))
+    np.testing.assert_allclose(ExponentialFamily.flip_scores(model, states, slopes), model.flip_scores(states, slopes))

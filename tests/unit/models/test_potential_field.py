@@ -306,3 +306,21 @@ def test_other_questions_are_refused_in_words(rng):
         PotentialField.build(["table"], gb.graphs.complete(2), BOX)
     with pytest.raises(CodingError, match="no support"):
         Continuum("interval", 1.0, 0.0)
+
+
+def test_ranges_of_functions_are_within_the_box_or_four_deviations():
+    for domain, low, high in ((BOX, -1.0, 2.0), (LINE, 0.5 - 4 * 1.3, 0.5 + 4 * 1.3)):
+        field = PotentialField.build(["bias", "square"], empty(1), domain, theta=[1.0, -0.5])
+        least, most, widest = field.structure.ranges
+        np.testing.assert_allclose([least[0], most[0], widest[0]], [low, high, high - low])
+        assert most[1] == pytest.approx(max(low**2, high**2))
+
+
+def test_what_is_left_of_a_field_keeps_its_functions_in_a_file(rng):
+    domain = Categories.of_values((-1.0, 0.0, 2.0), 3)
+    field = PotentialField.build(["bias", "product"], gb.graphs.complete(3), domain)
+    field = field.replace(rng.normal(size=field.theta.size))
+    rest, _ = field.condition([1], [2.0])
+    again = type(rest).from_parts(*rest.to_parts(), rest.domain)
+    states = all_states(2, rest.domain)
+    np.testing.assert_allclose(again.log_weights(states), rest.log_weights(states), atol=1e-12)

@@ -14,7 +14,9 @@ from gibbsian.errors import (
 from gibbsian.objectives import OBJECTIVES, Likelihood, Pseudolikelihood, value_and_gradient
 from gibbsian.progress import reporting
 from gibbsian.uncertainty import bootstrap, confidence_intervals, standard_errors
-from gibbsian.uncertainty.standard_errors import fitted_learner
+from gibbsian.uncertainty.bootstrap import BootstrapResult
+from gibbsian.uncertainty.standard_errors import _LEAST_INFORMATION, _inverse, fitted_learner
+from gibbsian.uncertainty.tables import ConfidenceIntervals
 from systems import all_states, exact_law, random_model, sampled_data
 
 FLIP_COST_LEARNERS = {"mple": "pseudolikelihood", "rm": "ratio-matching", "mpf": "probability-flow"}
@@ -379,3 +381,39 @@ def test_penalty_of_the_fit_decides_the_errors(x):
     machine = gb.BoltzmannMachine(learner="mle", l2=0.05).fit(x)
     before = gb.uncertainty.standard_errors(machine, x).theta_se
     np.testing.assert_array_equal(gb.uncertainty.standard_errors(machine.set_params(l2=5.0), x).theta_se, before)
+
+
+def test_an_interval_that_ends_at_zero_holds_zero():
+    model = random_model(gb.graphs.complete(2), np.random.default_rng(0))
+    low, high = np.array([0.0, 0.1, -1.0]), np.array([1.0, 1.0, 0.0])
+    assert ConfidenceIntervals(low, high, 0.95, model, ("a", "b"))._facts()["without zero"] == 1
+
+
+def test_tables_of_refits_by_hand(rng):
+    model = random_model(gb.graphs.complete(2), rng).replace(np.array([0.1, -0.2, 0.3]))
+    thetas = rng.normal(0.2, 0.4, (41, 3))
+    result = BootstrapResult(thetas, model, ("a", "b"), 41)
+    np.testing.assert_allclose(result.theta_se, np.sqrt(((thetas - thetas.mean(axis=0)) ** 2).sum(axis=0) / 40))
+    low, high = np.sort(thetas, axis=0)[[4, 36]]  # ranks of the middle 80 percent among 41
+    percentile, basic = (result.intervals(0.8, kind) for kind in ("percentile", "basic"))
+    np.testing.assert_allclose([percentile.low, percentile.high], [low, high])
+    np.testing.assert_allclose([basic.low, basic.high], [2 * model.theta - high, 2 * model.theta - low])
+    shown = result.stability.loc["a*b"]
+    ranks = np.sort(thetas[:, 2])
+    assert shown["estimate"] == 0.3
+    assert shown["share"] == (thetas[:, 2] > 0).mean()
+    np.testing.assert_allclose([shown["low"], shown["high"]], [ranks[1], ranks[39]])  # of the middle 95 percent
+
+
+def test_information_is_inverted_in_any_units_and_refused_where_singular(rng):
+    root = rng.normal(size=(4, 4))
+    units = np.diag([1e-6, 1.0, 1e3, 1e6])
+    for matrix in (root @ root.T + np.eye(4), np.eye(4) + 0.1 * root):  # symmetric, and not
+        exact = np.linalg.inv(units) @ np.linalg.inv(matrix) @ np.linalg.inv(units)
+        np.testing.assert_allclose(_inverse(units @ matrix @ units), exact, rtol=1e-9)
+    for twist in (0.0, 1e-14):
+        near = np.sqrt(1 - _LEAST_INFORMATION / 10)
+        with pytest.raises(DataError, match="singular"):
+            _inverse(np.array([[1.0, near], [near + twist, 1.0]]))
+    enough = np.sqrt(1 - 100 * _LEAST_INFORMATION)
+    assert np.isfinite(_inverse(np.array([[1.0, enough], [enough, 1.0]]))).all()

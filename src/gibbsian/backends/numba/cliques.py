@@ -29,6 +29,22 @@ def _load(codes, levels, start, x):
     return count
 
 
+@njit(cache=True, nogil=True)
+def shift_products(vector, steps, origin, transposed):
+    """Add to products without a variable the origin times those with it, one variable after the other; return a copy.
+
+    `steps` have a variable, the product with it and the one without, by variable.
+    """
+    moved = vector.copy()
+    for s in range(len(steps)):
+        i, holding, without = steps[s]
+        if transposed:
+            moved[holding] += origin[i] * moved[without]
+        else:
+            moved[without] += origin[i] * moved[holding]
+    return moved
+
+
 # Rows of the strips are named by their number, so that no view is made for each clique.
 @njit(cache=True)
 def _multiply(product, x, i):
