@@ -40,7 +40,7 @@ def rows_of(model: gb.PairwiseModel, n_rows: int, seed: int) -> gb.Dataset:
 
 
 class Landed(NamedTuple):
-    """Whether a run is within its stated error, the share of parameters that are, the distance, seconds, and the end."""
+    """Whether a run is within its stated error, the share of parameters that are, distance, seconds, and its end."""
 
     inside: bool
     covered: float
