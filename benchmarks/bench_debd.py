@@ -26,7 +26,7 @@ from gibbsian.special import logsumexp, softmax
 
 FOLDER = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared/data")) / "debd"
 # Walkers and temperatures of annealing where log Z is not exact: more for what comes first, whose intervals matter.
-ANNEALING = {"restricted": (200, 6_000)}
+ANNEALING = {"restricted": (200, 6_000), "restricted, large": (500, 10_000)}
 OTHERS = 100, 2_000
 AVERAGE = "average of all"
 
@@ -45,9 +45,10 @@ def pairwise(learner: str, l2: float) -> gb.BoltzmannMachine:
     return gb.BoltzmannMachine(learner=learner, l2=l2, random_state=0)
 
 
-def classes(n: int, seed: int = 0) -> gb.MachineMixture:
+def classes(n: int, seed: int = 0, smoothing: float = 0.3, steps: int = 200) -> gb.MachineMixture:
     """Independent columns in each of some classes."""
-    return gb.MachineMixture(n, machine="bernoulli", smoothing=0.3, n_init=1, max_iter=200, random_state=seed)
+    settings: Any = {"machine": "bernoulli", "n_init": 1, "smoothing": smoothing, "max_iter": steps}
+    return gb.MachineMixture(n, random_state=seed, **settings)
 
 
 def restricted(n: int, epochs: int, l2: float, *, rate: float = 0.2, seed: int = 0, **settings: Any) -> Any:
@@ -55,6 +56,11 @@ def restricted(n: int, epochs: int, l2: float, *, rate: float = 0.2, seed: int =
     settings = {"batch_size": 100, "n_chains": 300, "dtype": "float32", **settings}
     learner = Minibatch(max_iter=epochs, learning_rate=rate, l2=l2, **settings)
     return gb.RestrictedBoltzmannMachine(n, learner=learner, random_state=seed)
+
+
+def exact(n: int, steps: int, l2: float, seed: int = 0) -> Any:
+    """A machine of so many hidden units by its exact likelihood, for few columns; few steps keep it from the noise."""
+    return gb.RestrictedBoltzmannMachine(n, learner=gb.learners.MLE(l2=l2), max_iter=steps, random_state=seed)
 
 
 def two(l2: float) -> list[Any]:
@@ -70,6 +76,7 @@ SMALL: dict[str, list[Any]] = {
 # What is tried on each data set, by family.
 CANDIDATES: dict[str, dict[str, list[Any]]] = {
     "nltcs": {
+        "restricted, exact": [exact(15, 200, 1e-4), exact(30, 200, 3e-5), exact(60, 200, 1e-4)],
         **SMALL,
         "full span, selected": [selected(1.0), selected(0.3)],
         "full span, hidden": [gb.FullSpan("span-newton", tol=1e-6, n_components=4, max_iter=100, random_state=0)],
@@ -78,9 +85,13 @@ CANDIDATES: dict[str, dict[str, list[Any]]] = {
     },
     "msnbc": {
         **SMALL,
-        "mixture": [classes(n) for n in (20, 60, 200, 500)],
-        "full span, selected": [selected(0.5), selected(0.2)],
+        "restricted, exact": [exact(40, 120, 1e-5)],
+        "mixture": [
+            *(classes(n) for n in (20, 60, 200, 500)),
+            *(classes(n, seed, 1.0, 60) for seed, n in enumerate((500, 500, 500, 1000, 1000), 1)),
+        ],
         "full span, all": [dense(1.5e-3, 2.5), dense(3e-3, 2.5), dense(1e-3, 3.0)],
+        "full span, selected": [selected(0.5), selected(0.2)],
         "restricted": [restricted(20, 20, 0.0, batch_size=400)],
     },
     "kdd": {
@@ -108,6 +119,18 @@ CANDIDATES: dict[str, dict[str, list[Any]]] = {
         "mixture": [classes(40)],
         "restricted": two(2e-3),
     },
+}
+
+# What only a card does in time.
+ON_CARD: dict[str, dict[str, list[Any]]] = {
+    "jester": {
+        "restricted, large": [
+            restricted(500, 200, 1e-3, n_chains=1000),
+            restricted(500, 200, 2e-3, n_chains=1000, seed=1),
+            restricted(1000, 200, 2e-3, n_chains=1000, seed=2),
+            restricted(500, 400, 1.5e-3, n_chains=1000, seed=3),
+        ]
+    }
 }
 
 
@@ -150,9 +173,10 @@ def kept(path: Path | None, *asked: Any) -> Scores:
 
 def shares_of(valid: np.ndarray) -> np.ndarray:
     """Shares of a mixture of fixed models (columns) that make rows most likely, by EM: the likelihood is concave."""
-    shares = np.full(valid.shape[1], 1.0 / valid.shape[1])
-    for _ in range(500):
-        shares = softmax(valid + np.log(np.maximum(shares, 1e-300)), axis=1).mean(axis=0)
+    distinct, counts = np.unique(valid, axis=0, return_counts=True)
+    likely, shares = softmax(distinct, axis=1), np.full(valid.shape[1], 1.0 / valid.shape[1])
+    for _ in range(5000):
+        shares = shares * (likely.T @ (counts / (likely @ shares))) / len(valid)
     return shares
 
 
@@ -164,14 +188,18 @@ def published(name: str) -> tuple[str, float]:
     return best[1], float(best[2])
 
 
-def run(name: str, device: str, keep: Path | None) -> str:
-    """Fit all candidates of a data set; return its row of the table."""
+def run(name: str, device: str, keep: Path | None, until: float) -> str:
+    """Fit all candidates of a data set, or those that are begun in time; return its row of the table."""
     splits = load(name)
     print(f"\n{name}: {len(splits['train'])} rows, {splits['train'].shape[1]} columns", flush=True)
     best: dict[str, tuple[float, Scores]] = {}
     members = []
-    for family, machines in CANDIDATES[name].items():
+    families = CANDIDATES[name] | (ON_CARD.get(name, {}) if device != "cpu" else {})
+    for family, machines in families.items():
         for place, machine in enumerate(machines):
+            if time.monotonic() > until:
+                print(f"  no time left for {family}: {machine}", flush=True)
+                continue
             began = time.process_time()
             machine.set_params(device=device)
             path = None if keep is None else keep / f"{name}-{family.replace(' ', '-')}-{place}.npz"
@@ -205,14 +233,17 @@ def run(name: str, device: str, keep: Path | None) -> str:
     )
 
 
-def main(names: list[str] | None = None, device: str = "cpu", keep: Path | None = None) -> None:
+def main(
+    names: list[str] | None = None, device: str = "cpu", keep: Path | None = None, seconds: float = float("inf")
+) -> None:
     if not FOLDER.exists():
         print(f"no data at {FOLDER}: set GIBBSIAN_SHARED_DATA to the folder that holds debd/")
         return
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")  # what they say of log Z is in the intervals
-    table = [run(name, device, keep) for name in names or CANDIDATES]
+    until = time.monotonic() + seconds
+    table = [run(name, device, keep, until) for name in names or CANDIDATES]
     print("\n| data | best family, test | chosen, test | best published | |\n| --- | --- | --- | --- | --- |")
     print("\n".join(table))
 
@@ -222,5 +253,6 @@ if __name__ == "__main__":
     parser.add_argument("names", nargs="*")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--keep", type=Path, help="a folder for the scores of candidates, to go on after a stop")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no further candidate after so many")
     asked = parser.parse_args()
-    main(asked.names, asked.device, asked.keep)
+    main(asked.names, asked.device, asked.keep, asked.seconds)

@@ -1,6 +1,6 @@
 """Monte Carlo likelihood against exact likelihood, and the moments of large machines beside persistent chains.
 
-    python benchmarks/bench_mcmle.py complete20 --runs 30     # also grid4x5, grid16x16
+    python benchmarks/bench_mcmle.py complete20 --runs 30     # also grid4x5, grid16x16; --jobs 14 --first 1000
     python benchmarks/bench_mcmle.py simulated100             # n = 100, N = 20,000: moments, time, pcd at equal time
     python benchmarks/bench_mcmle.py spikes.npz               # the same of a table of spikes, the array `x` of a file
 
@@ -14,6 +14,8 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,29 +39,46 @@ def rows_of(model: gb.PairwiseModel, n_rows: int, seed: int) -> gb.Dataset:
     return gb.Dataset.read(draws.reshape(-1, model.n_variables)[:n_rows], coding="spin")
 
 
-def against_exact(name: str, runs: int) -> None:
-    """Fit both ways, again and again."""
+class Landed(NamedTuple):
+    """Whether a run is within its stated error, the share of parameters that are, distance, seconds, and its end."""
+
+    inside: bool
+    covered: float
+    distance: float
+    seconds: float
+    reason: str
+
+
+def one_run(name: str, seed: int) -> Landed:
+    """Fit both ways to rows of a new machine."""
     graph, spread, n_rows = SYSTEMS[name]
-    inside, covered, sizes, seconds = [], [], [], []
-    for run in range(runs):
-        model = machine_of(graph, spread, np.random.default_rng(run))
-        data = rows_of(model, n_rows, run)
-        exact = gb.BoltzmannMachine(graph=graph, learner=gb.learners.MLE(max_seconds=60.0)).fit(data)
-        began = time.process_time()
-        sampled = gb.BoltzmannMachine(graph=graph, learner="mcmle", random_state=run).fit(data)
-        seconds.append(time.process_time() - began)
-        equations = gb.learners.as_learner("mcmle").equations(sampled.model_, data)
-        moves = np.linalg.solve(equations.jacobian, equations.noise.T)
-        away = sampled.model_.theta - exact.model_.theta
-        shares = np.linalg.eigvalsh(equations.noise @ moves)
-        chances = np.random.default_rng(0).chisquare(1, (20_000, shares.size)) @ np.maximum(shares, 0.0)
-        inside.append(away @ equations.jacobian @ away <= np.quantile(chances, 0.95))
-        covered.append(np.mean(np.abs(away) <= 1.96 * np.sqrt(np.square(moves).sum(axis=1))))
-        sizes.append(np.sqrt(n_rows * (away @ equations.jacobian @ away) / away.size))
-        print(f"  {run}: {sampled.result_.reason}, distance {sizes[-1]:.3f}, {seconds[-1]:.1f} s", flush=True)
+    data = rows_of(machine_of(graph, spread, np.random.default_rng(seed)), n_rows, seed)
+    exact = gb.BoltzmannMachine(graph=graph, learner=gb.learners.MLE(max_seconds=60.0)).fit(data)
+    began = time.process_time()
+    sampled = gb.BoltzmannMachine(graph=graph, learner="mcmle", random_state=seed).fit(data)
+    seconds = time.process_time() - began
+    equations = gb.learners.as_learner("mcmle").equations(sampled.model_, data)
+    moves = np.linalg.solve(equations.jacobian, equations.noise.T)
+    away = sampled.model_.theta - exact.model_.theta
+    square = away @ equations.jacobian @ away
+    shares = np.linalg.eigvalsh(equations.noise @ moves)
+    chances = np.random.default_rng(0).chisquare(1, (20_000, shares.size)) @ np.maximum(shares, 0.0)
+    covered = np.mean(np.abs(away) <= 1.96 * np.sqrt(np.square(moves).sum(axis=1)))
+    distance = np.sqrt(n_rows * square / away.size)
+    return Landed(square <= np.quantile(chances, 0.95), covered, distance, seconds, sampled.result_.reason)
+
+
+def against_exact(name: str, runs: int, first: int, jobs: int) -> None:
+    """Fit both ways, again and again, with seeds from the first on."""
+    with ProcessPoolExecutor(jobs) as pool:
+        found = []
+        for seed, landed in enumerate(pool.map(one_run, [name] * runs, range(first, first + runs)), first):
+            print(f"  {seed}: {landed.reason}, distance {landed.distance:.3f}, {landed.seconds:.1f} s", flush=True)
+            found.append(landed)
+    inside, covered, sizes, seconds, _ = zip(*found, strict=True)
     print(
-        f"{name}, N = {n_rows}: {sum(inside)} of {runs} runs within the stated error; parameters within 1.96 Monte "
-        f"Carlo errors {np.mean(covered):.3f}; distance {np.mean(sizes):.3f} of the data's error; "
+        f"{name}, N = {SYSTEMS[name][2]}: {sum(inside)} of {runs} runs within the stated error; parameters within 1.96 "
+        f"Monte Carlo errors {np.mean(covered):.3f}; distance {np.mean(sizes):.3f} of the data's error; "
         f"{np.mean(seconds):.1f} s a fit"
     )
 
@@ -98,9 +117,11 @@ def main(given: Sequence[str] = ("grid4x5", "--runs", "5")) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("system", help=f"{', '.join(SYSTEMS)}, simulated100, or a file with an array x")
     parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first run")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     asked = parser.parse_args(given)
     if asked.system in SYSTEMS:
-        against_exact(asked.system, asked.runs)
+        against_exact(asked.system, asked.runs, asked.first, asked.jobs)
     elif asked.system == "simulated100":
         model = machine_of(gb.graphs.complete(100), 0.08, np.random.default_rng(0))
         moments(asked.system, rows_of(model, 20_000, 1))

@@ -156,6 +156,7 @@ def main() -> None:
         "--families", default="", help="only those whose name contains this, or one of some parts, a comma between"
     )
     parser.add_argument("--expectations", action="store_true", help="ask for means instead of log Z")
+    parser.add_argument("--methods", default=",".join(METHODS), help="how means are taken, a comma between")
     given = parser.parse_args()
     wanted = given.families.split(",")
     chosen = [name for name in FAMILIES if any(part in name for part in wanted) and _has_data(name)]
@@ -165,7 +166,7 @@ def main() -> None:
             if not given.expectations:
                 missed += report(pool, name, log_partition, given.machines, given.betas)
             else:
-                for method in METHODS:
+                for method in given.methods.split(","):
                     missed += report(pool, name, expectation, given.machines, method)
     if missed:
         sys.exit(f"\nneither held nor flagged often enough: {'; '.join(missed)}")

@@ -141,7 +141,7 @@ class NoisySteps:
         """Average the iterates; what the penalty holds at zero now is zero in the answer."""
         weight = self._weight(walk.evaluations)
         mean = (1 - weight) * walk.theta + weight * iterate
-        return np.where((self.l1 > 0) & (iterate == 0), 0.0, mean)
+        return np.where((self.l1 > 0) & (iterate == 0), 0.0, mean) if self.l1.any() else mean
 
 
 # -- the rate that suits a model ---------------------------------------------------------------------------------------

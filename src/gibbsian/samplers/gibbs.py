@@ -18,13 +18,14 @@ import numpy as np
 
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba import gibbs as kernels
-from gibbsian.backends.numba.spin_lanes import LANES, LOG2_SCALE, MARGIN
+from gibbsian.backends.numba.spin_lanes import LANES, MARGIN
 from gibbsian.backends.parallel import in_slices, kept_threads
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import Model
 from gibbsian.models.pairwise import PairwiseModel
+from gibbsian.models.parameters import change_of_domain
 from gibbsian.samplers.base import SAMPLERS, ChainState, SweepInfo, start_chains
 
 # From this many chains on, running them side by side beats keeping the fields of each: on sparse graphs, on dense ones.
@@ -50,22 +51,18 @@ def once_a_model(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _SpinForm(NamedTuple):
-    """A pairwise model as the kernels want it: spin parameters over T whose sums are exact, and the largest field."""
+    """A pairwise model in spins: parameters over T with exact sums, those of couplings by site, and the largest field."""
 
     graph: Graph
     biases: np.ndarray
     couplings: np.ndarray
+    sums: np.ndarray
     reach: float
 
-    def rounded(self, weights: np.ndarray, biases: np.ndarray, sums: np.ndarray) -> kernels.Rounded:
-        """Return whole numbers of 30 bits for couplings and biases in some order, and the sums of couplings by site."""
-        unit = np.ldexp(1.0, np.frexp(self.reach)[1] - 28)
-        # every term is off by half a unit at most, and float32 has 24 bits
-        error = unit * (self.graph.degrees.max(initial=0) + 1) / 2.0 + self.reach * 2.0**-22
-        whole = (np.round((biases - sums) / unit), np.round(2.0 * weights / unit))
-        return kernels.Rounded(
-            whole[0].astype(np.int32), whole[1].astype(np.int32), LOG2_SCALE * unit, MARGIN + 2.0 * error
-        )
+    def rounded(self, weights: np.ndarray, order: np.ndarray | slice = slice(None)) -> kernels.Rounded:
+        """Return whole numbers of 30 bits for couplings along some graph, and for biases in some order."""
+        most = int(self.graph.degrees.max(initial=0))
+        return kernels.whole_numbers(self.biases[order] - self.sums[order], weights, self.reach, most, MARGIN)
 
 
 class _Sweeps(NamedTuple):
@@ -246,12 +243,12 @@ def sweeps_of(model: Any) -> Callable[..., tuple[ChainState, SweepInfo]]:
 def spin_sweeps(model: PairwiseModel, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
     """Run a Gibbs sampler on a pairwise model, as spins."""
     common = state.clamped.ndim == 1
-    low, scale = np.int8(model.domain.low), np.int8(SPIN.gap // model.domain.gap)
-    spins = (state.states - low) * scale + np.int8(SPIN.low)
+    low, gap = np.int8(model.domain.low), np.int8(model.domain.gap)
+    spins = (state.states > low) * np.int8(SPIN.gap) + np.int8(SPIN.low)
     sites = np.flatnonzero(~state.clamped) if common else np.arange(model.n_variables)
     sweeps = _Sweeps(spins, state.streams.copy(), sites, None if common else state.clamped, n_sweeps)
     flips = sampler._run(model, sweeps)
-    values = (spins - np.int8(SPIN.low)) // scale + low
+    values = (spins > 0) * gap + low
     n_free = sites.size * len(spins) if common else np.count_nonzero(~state.clamped)
     info = SweepInfo(int(flips) / max(1, int(n_free) * n_sweeps), n_sweeps)
     return ChainState(values, sweeps.streams, state.clamped, state.n_sweeps + n_sweeps), info
@@ -265,17 +262,9 @@ def _spin_form(model: PairwiseModel) -> _SpinForm:
     is one number in whatever order it is summed or updated, and never drifts. The rounding is of the size of the errors
     that the sums would have made.
     """
-    spin, _ = model.to_domain(SPIN)
-    biases, couplings = spin.natural_biases, spin.natural_couplings
-    reach = float((np.abs(biases) + _sums_by_site(model.graph, np.abs(couplings))).max(initial=0.0))
-    unit = np.ldexp(1.0, np.frexp(reach)[1] - 52)
-    return _SpinForm(model.graph, np.round(biases / unit) * unit, np.round(couplings / unit) * unit, reach)
-
-
-def _sums_by_site(graph: Graph, values: np.ndarray) -> np.ndarray:
-    """Sums over the edges of each site."""
-    first, second = (np.bincount(ends, values, minlength=graph.n_nodes) for ends in graph.edges.T)
-    return first + second
+    _, scale, shift = change_of_domain(model.domain, SPIN)
+    given = (model.biases, model.couplings, float(model.temperature), scale, shift)
+    return _SpinForm(model.graph, *kernels.spin_form(*given, model.graph.edges))
 
 
 @once_a_model
@@ -284,8 +273,7 @@ def _grouped_system(model: PairwiseModel) -> tuple[Any, ...]:
     form = _spin_form(model)
     indptr, heads, edges = form.graph.csr
     weights = form.couplings[edges]
-    rounded = form.rounded(weights, form.biases, _sums_by_site(form.graph, form.couplings))
-    return form.biases, indptr, heads, weights, rounded
+    return form.biases, indptr, heads, weights, form.rounded(weights)
 
 
 @once_a_model
@@ -432,7 +420,7 @@ def _stencil_system(model: PairwiseModel, plan: _ColourPlan) -> tuple[Any, kerne
     """Exact parameters along the CSR graph, and rounded ones along the stencil with a vector more at the end."""
     form = _spin_form(model)
     exact = (form.biases[plan.order], plan.indptr, plan.heads, form.couplings[plan.edges])
-    rounded = form.rounded(exact[3], exact[0], _sums_by_site(form.graph, form.couplings)[plan.order])
+    rounded = form.rounded(exact[3], plan.order)
     assert plan.stencil is not None
     weights = np.zeros(plan.stencil.n_weights + LANES, np.int32)
     weights[plan.slots] = rounded.weights

@@ -10,6 +10,7 @@ that rule what these cannot tell (`spin_lanes`).
 `states` and `streams` in place and return the number of flips.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from gibbsian.backends.numba.random import (
     spin_threshold,
     substream_word,
 )
-from gibbsian.backends.numba.spin_lanes import LANES, fill_lanes, update_chains, update_sites
+from gibbsian.backends.numba.spin_lanes import LANES, LOG2_SCALE, fill_lanes, update_chains, update_sites
 
 # Chains that share one pass over the graph, in the lanes of vectors.
 GROUP = LANES
@@ -56,6 +57,44 @@ class Stencil(NamedTuple):
     offsets: np.ndarray
     starts: np.ndarray
     n_weights: int
+
+
+@njit(cache=True)
+def _sums_by_site(values, edges, n):
+    """Sums over the edges of each site."""
+    sums = np.zeros(n)
+    for k in range(values.size):
+        sums[edges[k, 0]] += values[k]
+        sums[edges[k, 1]] += values[k]
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def spin_form(biases, couplings, temperature, scale, shift, edges):
+    """Return the parameters over T for spins y in ``x = scale * y + shift``, rounded so that sums of fields are exact.
+
+    After biases and couplings come the sums of couplings by site, and the largest field there may be, which sets the
+    power of two whose multiples they are.
+    """
+    n = biases.size
+    biases = scale * (biases + shift * _sums_by_site(couplings, edges, n)) / temperature
+    couplings = scale**2 * couplings / temperature
+    reach = 0.0
+    for field in np.abs(biases) + _sums_by_site(np.abs(couplings), edges, n):
+        reach = max(reach, field)
+    unit = math.ldexp(1.0, math.frexp(reach)[1] - 52)
+    biases, couplings = np.rint(biases / unit) * unit, np.rint(couplings / unit) * unit
+    return biases, couplings, _sums_by_site(couplings, edges, n), reach
+
+
+@njit(cache=True, nogil=True)
+def whole_numbers(biases, weights, reach, most_neighbours, margin):
+    """Return biases less the sums of couplings, and couplings, in whole numbers of 30 bits."""
+    unit = math.ldexp(1.0, math.frexp(reach)[1] - 28)
+    # every term is off by half a unit at most, and float32 has 24 bits
+    error = unit * (most_neighbours + 1) / 2.0 + reach * 2.0**-22
+    whole = (np.rint(biases / unit).astype(np.int32), np.rint(2.0 * weights / unit).astype(np.int32))
+    return Rounded(whole[0], whole[1], LOG2_SCALE * unit, margin + 2.0 * error)
 
 
 @njit(cache=True)
