@@ -24,7 +24,7 @@ def problem(kind, domain, seed):
     return break_symmetry(truth.replace(0 * truth.theta), data, rng, scale=0.5), data
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))  # which graph, which penalty
 @pytest.mark.parametrize(("kind", "domain"), models_with_domains(5), ids=lambda part: getattr(part, "name", part))
 def test_exact_likelihood_never_falls(kind, domain, seed):
     start, data = problem(kind, domain, seed)
@@ -67,7 +67,7 @@ def test_extrapolation_saves_most_steps_and_never_goes_up(clamped, seed):
 def test_mean_field_bound_never_rises_and_bounds_the_likelihood(kind, domain, seed):
     start, data = problem(kind, domain, seed)
     few = dataclasses.replace(gb.expectations.ClampedMeanField(), max_iter=1 + seed)
-    result = run(EM(few), start, data, np.random.default_rng(0), max_iter=6)
+    result = run(EM(few), start, data, np.random.default_rng(0), max_iter=4)
     values = result.trace.column("value")
     assert np.diff(values).max(initial=0.0) <= 1e-10
     assert values[-1] >= Likelihood().bind(start, data)(result.model.theta)[0] - 1e-10
