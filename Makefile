@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Files in the order of tests/conftest.py; with bytecode on disk, whatever the shell says: tests start many processes.
+PARALLEL := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-long test-gpu fuzz crash lint docs dist bench bench-gpu memory bench-peers capabilities papers reproduce format clean setup claims coverage mutants
 
@@ -18,10 +20,10 @@ demo: $(READY)  ## fit the embedded house votes with both learners
 	$(BIN)/gibbsian demo --out-dir demo-output
 
 test: $(READY)  ## every test, doctests included
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PARALLEL)
 
 test-long: $(READY)  ## what takes many seconds each: coverage of intervals, figures of papers, a protein family
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m long
+	$(PARALLEL) -m long
 
 test-gpu: $(READY)  ## what needs a card, on one
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gpu]'

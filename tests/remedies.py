@@ -212,7 +212,7 @@ def sites() -> dict[str, list[tuple[range, str]]]:
     kinds = {kind.__name__ for kind in _all_kinds(Message)}
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.Call) or ast.unparse(node.func).rpartition(".")[-1] not in kinds:
+            if not isinstance(node, ast.Call) or getattr(node.func, "attr", getattr(node.func, "id", "")) not in kinds:
                 continue
             if len(node.args) > 1 or any(part.arg == "remedy" for part in node.keywords):
                 lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)

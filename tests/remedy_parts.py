@@ -118,7 +118,7 @@ def results(content=None):
 @cache
 def mixture_of(kind):
     if kind == "own":
-        return gb.MachineMixture(2, machine=gb.BoltzmannMachine(l2=0.1), random_state=0).fit(BITS)
+        return machines_in_a_mixture()
     return gb.MachineMixture(2, machine=kernel_density(), random_state=0).fit(NUMBERS)
 
 
@@ -1374,7 +1374,7 @@ COSTS = [
         "mean field of continuous values",
         ask,
         {"kind": "field", "question": "expect", "method": "mean-field"},
-        ({"method": "exact"}, {"method": Later(lambda: gb.expectations.MonteCarlo(n_steps=2000, n_chains=20))}),
+        ({"method": "exact"}, {"method": Later(lambda: gb.expectations.MonteCarlo(n_steps=200, n_chains=20))}),
         "'exact' or 'monte-carlo'",
     ),
     Row(
@@ -1417,7 +1417,7 @@ COSTS = [
     Row(
         "a score beside many hidden units",
         ask,
-        {"kind": "wide-rbm", "question": "score", "X": WIDE_GAPS},
+        {"kind": "wide-rbm", "question": "score", "X": WIDE_GAPS.head(2)},
         ({"question": "score_interval", "X": WIDE, "n_samples": 10, "betas": 20},),
         "score_interval",
     ),
@@ -1536,7 +1536,7 @@ OTHERS = [
     Row(
         "errors of classes at the edge",
         lambda how=gb.uncertainty.standard_errors: errors_in(
-            60.0, how, gb.MachineMixture(3, random_state=0).fit(IMPLIED), IMPLIED
+            60.0, how, gb.MachineMixture(3, random_state=0, n_init=1).fit(IMPLIED), IMPLIED
         ),
         {},
         ({"how": gb.uncertainty.bootstrap},),
@@ -1640,7 +1640,7 @@ OTHERS = [
     Row(
         "a class that cannot be fitted",
         lambda machine, **how: gb.MachineMixture(
-            **{"n_components": 2, "machine": machine, "random_state": 0, **how}
+            **{"n_components": 2, "machine": machine, "random_state": 0, "n_init": 1, **how}
         ).fit(BITS),
         {"machine": Later(lambda: gb.BoltzmannMachine(l2=0.0)), "assignment": "hard"},
         ({"machine": Later(lambda: gb.BoltzmannMachine(l2=0.1))},),

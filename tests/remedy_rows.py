@@ -81,7 +81,7 @@ def fitted(kind="pairwise"):
         "chain": lambda: gb.BoltzmannMachine("chain", learner="mple", l2=0.01, random_state=0).fit(
             np.random.default_rng(1).integers(0, 2, (80, 30))
         ),
-        "dense": lambda: gb.BoltzmannMachine(learner="mple", l2=0.01, max_iter=3, random_state=0).fit(
+        "dense": lambda: gb.BoltzmannMachine(learner="mple", **QUICK).fit(
             np.random.default_rng(1).integers(0, 2, (80, 60))
         ),
         "potts": potts,
@@ -863,332 +863,185 @@ def command(args, more=()):
         warnings.warn(Warned(text, text.partition(": ")[2]), stacklevel=1)
 
 
+def typed(name, line, *then, says=""):
+    """A row about a line: what is typed instead, or flags after it."""
+    ways = ({"more": tuple(way.split("|"))} if way.startswith("-") else {"args": way} for way in then)
+    return Command(name, command, {"args": line}, tuple(ways), says)
+
+
 FIT = "--out|new.gibbs"
 COMMANDS = [
-    Command("fit: a constant column", command, {"args": f"fit|constant.csv|{FIT}|--l2|0"}),
-    Command(
-        "fit: a constant column, dropped",
-        command,
-        {"args": f"fit|constant.csv|{FIT}|--l2|0"},
-        ({"more": ("--drop", "c")},),
-        "drop it",
-    ),
-    Command("fit: twins", command, {"args": f"fit|twins.csv|{FIT}|--l2|0"}),
-    Command(
-        "structure: too exact",
-        command,
-        {"args": "structure|bits.csv|--tol|1e-30"},
-        ({"more": ("--tol", "1e-6")},),
-        "--tol 1e-30",
-    ),
-    Command(
-        "structure: a constant column",
-        command,
-        {"args": "structure|constant.csv"},
-        ({"more": ("--drop", "c")},),
-        "drop",
-    ),
-    Command(
-        "compare: twins",
-        command,
-        {"args": "compare|twins.csv|--quiet|--l2|0"},
-        ({"more": ("--l2", "0.01")},),
-        says="see the reasons above",
-    ),
-    Command(
-        "fit: text",
-        command,
-        {"args": f"fit|named.csv|{FIT}"},
-        ({"more": ("--drop", "name")},),
-        "--column name=categorical",
-    ),
-    Command(
-        "fit: no header",
-        command,
-        {"args": f"fit|headless.csv|{FIT}"},
-        ({"args": f"fit|bits.csv|{FIT}"},),
-        "a row of column names",
-    ),
-    Command(
-        "fit: a header only",
-        command,
-        {"args": f"fit|header.csv|{FIT}"},
-        ({"args": f"fit|bits.csv|{FIT}"},),
-        "1 row or more",
-    ),
-    Command("fit: no UTF-8", command, {"args": f"fit|latin.csv|{FIT}"}, ({"args": f"fit|bits.csv|{FIT}"},), "UTF-8"),
-    Command("fit: ragged", command, {"args": f"fit|ragged.csv|{FIT}"}, ({"args": f"fit|bits.csv|{FIT}"},), "3 fields"),
-    Command(
-        "fit: an unknown extension",
-        command,
-        {"args": f"fit|two.ods|{FIT}"},
-        ({"args": f"fit|bits.csv|{FIT}"},),
-        says="check the path",
-    ),
-    Command(
-        "fit: two arrays", command, {"args": f"fit|two.npz|{FIT}"}, ({"args": f"fit|two.npz:one|{FIT}"},), "two.npz:one"
-    ),
-    Command(
-        "fit: no such array",
-        command,
-        {"args": f"fit|two.npz:third|{FIT}"},
-        ({"args": f"fit|two.npz:one|{FIT}"},),
-        "one of them",
-    ),
-    Command(
-        "fit: an unknown model",
-        command,
-        {"args": f"fit|bits.csv|{FIT}|--model|ising"},
-        ({"more": ("--model", "pairwise")},),
-        "pairwise",
-    ),
-    Command(
-        "fit: an unknown learner",
-        command,
-        {"args": f"fit|bits.csv|{FIT}|--learner|magic"},
-        ({"more": ("--learner", "mple")},),
-        "mple",
-    ),
-    Command(
+    typed("fit: a constant column", f"fit|constant.csv|{FIT}|--l2|0"),
+    typed("fit: a constant column, dropped", f"fit|constant.csv|{FIT}|--l2|0", "--drop|c", says="drop it"),
+    typed("fit: twins", f"fit|twins.csv|{FIT}|--l2|0"),
+    typed("structure: too exact", "structure|bits.csv|--tol|1e-30", "--tol|1e-6", says="--tol 1e-30"),
+    typed("structure: a constant column", "structure|constant.csv", "--drop|c", says="drop"),
+    typed("compare: twins", "compare|twins.csv|--quiet|--l2|0", "--l2|0.01", says="see the reasons above"),
+    typed("fit: text", f"fit|named.csv|{FIT}", "--drop|name", says="--column name=categorical"),
+    typed("fit: no header", f"fit|headless.csv|{FIT}", f"fit|bits.csv|{FIT}", says="a row of column names"),
+    typed("fit: a header only", f"fit|header.csv|{FIT}", f"fit|bits.csv|{FIT}", says="1 row or more"),
+    typed("fit: no UTF-8", f"fit|latin.csv|{FIT}", f"fit|bits.csv|{FIT}", says="UTF-8"),
+    typed("fit: ragged", f"fit|ragged.csv|{FIT}", f"fit|bits.csv|{FIT}", says="3 fields"),
+    typed("fit: an unknown extension", f"fit|two.ods|{FIT}", f"fit|bits.csv|{FIT}", says="check the path"),
+    typed("fit: two arrays", f"fit|two.npz|{FIT}", f"fit|two.npz:one|{FIT}", says="two.npz:one"),
+    typed("fit: no such array", f"fit|two.npz:third|{FIT}", f"fit|two.npz:one|{FIT}", says="one of them"),
+    typed("fit: an unknown model", f"fit|bits.csv|{FIT}|--model|ising", "--model|pairwise", says="pairwise"),
+    typed("fit: an unknown learner", f"fit|bits.csv|{FIT}|--learner|magic", "--learner|mple", says="mple"),
+    typed(
         "fit: too few steps",
-        command,
-        {"args": f"fit|bits.csv|{FIT}|--learner|mple|--max-iter|1|--json"},
-        ({"more": ("--max-iter", "1000")},),
-        "--max-iter",
+        f"fit|bits.csv|{FIT}|--learner|mple|--max-iter|1|--json",
+        "--max-iter|1000",
+        says="--max-iter",
     ),
-    Command(
-        "fit: out is the data",
-        command,
-        {"args": "fit|bits.csv|--out|bits.csv"},
-        ({"args": f"fit|bits.csv|{FIT}"},),
-        "another name",
-    ),
-    Command(
-        "fit: out is a folder",
-        command,
-        {"args": "fit|bits.csv|--out|sub"},
-        ({"args": "fit|bits.csv|--out|sub/m.gibbs"},),
-        "a file in it",
-    ),
-    Command(
+    typed("fit: out is the data", "fit|bits.csv|--out|bits.csv", f"fit|bits.csv|{FIT}", says="another name"),
+    typed("fit: out is a folder", "fit|bits.csv|--out|sub", "fit|bits.csv|--out|sub/m.gibbs", says="a file in it"),
+    typed(
         "fit: out is nowhere",
-        command,
-        {"args": "fit|bits.csv|--out|void/m.gibbs"},
-        ({"args": "fit|bits.csv|--out|sub/m.gibbs"},),
-        "create it first",
+        "fit|bits.csv|--out|void/m.gibbs",
+        "fit|bits.csv|--out|sub/m.gibbs",
+        says="create it first",
     ),
-    Command(
-        "fit: out is stdout",
-        command,
-        {"args": "fit|bits.csv|--out|-"},
-        ({"args": f"fit|bits.csv|{FIT}"},),
-        "name of a file",
-    ),
-    Command(
+    typed("fit: out is stdout", "fit|bits.csv|--out|-", f"fit|bits.csv|{FIT}", says="name of a file"),
+    typed(
         "fit: a checkpoint over a model",
-        command,
-        {"args": f"fit|bits.csv|{FIT}|--checkpoint|m.gibbs"},
-        ({"more": ("--checkpoint", "new.ck")},),
-        "another name",
+        f"fit|bits.csv|{FIT}|--checkpoint|m.gibbs",
+        "--checkpoint|new.ck",
+        says="another name",
     ),
-    Command("fit: no edges", command, {"args": f"fit|bits.csv|{FIT}|--graph|none.txt"}),
-    Command(
-        "fit: a loop",
-        command,
-        {"args": f"fit|bits.csv|{FIT}|--graph|loop.txt"},
-        ({"more": ("--graph", "edges.txt")},),
-        "leave it out",
-    ),
-    Command(
+    typed("fit: no edges", f"fit|bits.csv|{FIT}|--graph|none.txt"),
+    typed("fit: a loop", f"fit|bits.csv|{FIT}|--graph|loop.txt", "--graph|edges.txt", says="leave it out"),
+    typed(
         "fit: no cliques",
-        command,
-        {"args": f"fit|bits.csv|{FIT}|--model|higher-order|--cliques|none.txt"},
-        ({"more": ("--cliques", "edges.txt")},),
-        "one a line",
+        f"fit|bits.csv|{FIT}|--model|higher-order|--cliques|none.txt",
+        "--cliques|edges.txt",
+        says="one a line",
     ),
-    Command(
+    typed(
         "fit: a coding of its own",
-        command,
-        {"args": f"fit|numbers.csv|{FIT}|--model|gaussian|--coding|spin"},
-        ({"args": f"fit|numbers.csv|{FIT}|--model|gaussian"},),
-        "--coding, --binarize",
+        f"fit|numbers.csv|{FIT}|--model|gaussian|--coding|spin",
+        f"fit|numbers.csv|{FIT}|--model|gaussian",
+        says="--coding, --binarize",
     ),
-    Command(
+    typed(
         "fit: from the disk with weights",
-        command,
-        {"args": f"fit|bits.npy|{FIT}|--memory|50MB|--max-iter|2|--weights|w"},
-        ({"args": f"fit|bits.npy|{FIT}|--memory|50MB|--max-iter|2"},),
-        "leave them out",
+        f"fit|bits.npy|{FIT}|--memory|50MB|--max-iter|2|--weights|w",
+        f"fit|bits.npy|{FIT}|--memory|50MB|--max-iter|2",
+        says="leave them out",
     ),
-    Command(
+    typed(
         "fit: from the disk, a CSV file",
-        command,
-        {"args": f"fit|bits.csv|{FIT}|--memory|50MB|--max-iter|2"},
-        ({"args": f"fit|bits.npy|{FIT}|--memory|50MB|--max-iter|2"},),
-        ".npy",
+        f"fit|bits.csv|{FIT}|--memory|50MB|--max-iter|2",
+        f"fit|bits.npy|{FIT}|--memory|50MB|--max-iter|2",
+        says=".npy",
     ),
-    Command("score: another coding", command, {"args": "score|m.gibbs|spins.csv"}, says="--convert"),
-    Command(
+    typed("score: another coding", "score|m.gibbs|spins.csv", says="--convert"),
+    typed(
         "score: per row of a pseudolikelihood",
-        command,
-        {"args": "score|m.gibbs|bits.csv|--per-row|--pseudo"},
-        ({"args": "score|m.gibbs|bits.csv|--per-row"},),
-        "leave --pseudo out",
+        "score|m.gibbs|bits.csv|--per-row|--pseudo",
+        "score|m.gibbs|bits.csv|--per-row",
+        says="leave --pseudo out",
     ),
-    Command(
+    typed(
         "score: an unknown method",
-        command,
-        {"args": "score|m.gibbs|bits.csv|--method|guess"},
-        ({"more": ("--method", "exact")}, {"more": ("--method", "ais", "-n", "10", "--betas", "10")}),
-        "exact, ais",
+        "score|m.gibbs|bits.csv|--method|guess",
+        "--method|exact",
+        "--method|ais|-n|10|--betas|10",
+        says="exact, ais",
     ),
-    Command(
+    typed(
         "score: a pseudolikelihood with a method",
-        command,
-        {"args": "score|m.gibbs|bits.csv|--pseudo|--method|exact"},
-        ({"args": "score|m.gibbs|bits.csv|--pseudo"},),
-        "leave --method out",
+        "score|m.gibbs|bits.csv|--pseudo|--method|exact",
+        "score|m.gibbs|bits.csv|--pseudo",
+        says="leave --method out",
     ),
-    Command(
+    typed(
         "score: samples without a method",
-        command,
-        {"args": "score|m.gibbs|bits.csv|-n|5"},
-        ({"args": "score|m.gibbs|bits.csv"},),
-        "leave them out",
+        "score|m.gibbs|bits.csv|-n|5",
+        "score|m.gibbs|bits.csv",
+        says="leave them out",
     ),
-    Command("score: out without rows", command, {"args": "score|m.gibbs|bits.csv|--out|s.csv"}),
-    Command(
+    typed("score: out without rows", "score|m.gibbs|bits.csv|--out|s.csv"),
+    typed(
         "score: exact and out of reach",
-        command,
-        {"args": "score|dense.gibbs|dense.csv|--method|exact"},
-        ({"more": ("--method", "ais", "-n", "10", "--betas", "10")},),
-        "--method ais",
+        "score|dense.gibbs|dense.csv|--method|exact",
+        "--method|ais|-n|10|--betas|10",
+        says="--method ais",
     ),
-    Command(
+    typed(
         "impute: probabilities of numbers",
-        command,
-        {"args": "impute|gaussian.gibbs|numbers.csv|--probabilities"},
-        ({"args": "impute|gaussian.gibbs|numbers.csv"},),
-        "leave it out",
+        "impute|gaussian.gibbs|numbers.csv|--probabilities",
+        "impute|gaussian.gibbs|numbers.csv",
+        says="leave it out",
     ),
-    Command(
+    typed(
         "predict: losses and probabilities",
-        command,
-        {"args": "predict|m.gibbs|bits.csv|--columns|a|--losses|0,1;1,0|--joint"},
-        ({"args": "predict|m.gibbs|bits.csv|--columns|a|--losses|0,1;1,0"},),
-        "leave --probabilities and --joint out",
+        "predict|m.gibbs|bits.csv|--columns|a|--losses|0,1;1,0|--joint",
+        "predict|m.gibbs|bits.csv|--columns|a|--losses|0,1;1,0",
+        says="leave --probabilities and --joint out",
     ),
-    Command(
-        "transform: no hidden units",
-        command,
-        {"args": "transform|m.gibbs|bits.csv"},
-        ({"args": "transform|rbm.gibbs|bits.csv"},),
-        "one that has",
+    typed(
+        "transform: no hidden units", "transform|m.gibbs|bits.csv", "transform|rbm.gibbs|bits.csv", says="one that has"
     ),
-    Command(
-        "mode: no cell",
-        command,
-        {"args": "mode|m.gibbs|--given|a"},
-        ({"args": "mode|m.gibbs|--given|a=1"},),
-        "--given party=democrat",
+    typed("mode: no cell", "mode|m.gibbs|--given|a", "mode|m.gibbs|--given|a=1", says="--given party=democrat"),
+    typed(
+        "show: a drawing without a picture", "show|m.gibbs|--draw|couplings", "--picture|p.png", says="--picture FILE"
     ),
-    Command(
-        "show: a drawing without a picture",
-        command,
-        {"args": "show|m.gibbs|--draw|couplings"},
-        ({"more": ("--picture", "p.png")},),
-        "--picture FILE",
+    typed(
+        "show: an unknown drawing", "show|m.gibbs|--picture|p.png|--draw|filters", "--draw|couplings", says="couplings"
     ),
-    Command(
-        "show: an unknown drawing",
-        command,
-        {"args": "show|m.gibbs|--picture|p.png|--draw|filters"},
-        ({"more": ("--draw", "couplings")},),
-        "couplings",
-    ),
-    Command(
+    typed(
         "show: a layout of couplings",
-        command,
-        {"args": "show|m.gibbs|--picture|p.png|--draw|couplings|--layout|circle"},
-        ({"args": "show|m.gibbs|--picture|p.png|--draw|couplings"}, {"more": ("--draw", "network")}),
-        "leave it out, or use --draw network",
+        "show|m.gibbs|--picture|p.png|--draw|couplings|--layout|circle",
+        "show|m.gibbs|--picture|p.png|--draw|couplings",
+        "--draw|network",
+        says="leave it out, or use --draw network",
     ),
-    Command(
-        "fit: a graph that is no UTF-8",
-        command,
-        {"args": f"fit|bits.csv|{FIT}|--graph|latin.csv"},
-        ({"more": ("--graph", "edges.txt")},),
-        "utf-8",
-    ),
-    Command(
+    typed("fit: a graph that is no UTF-8", f"fit|bits.csv|{FIT}|--graph|latin.csv", "--graph|edges.txt", says="utf-8"),
+    typed(
         "fit: a column and all of them",
-        command,
-        {"args": f"fit|bits.csv|{FIT}|--column|a=binary|--coding|binary"},
-        ({"args": f"fit|bits.csv|{FIT}|--coding|binary"}, {"args": f"fit|bits.csv|{FIT}|--column|a=binary"}),
-        "leave out what is said of all, or --column",
+        f"fit|bits.csv|{FIT}|--column|a=binary|--coding|binary",
+        f"fit|bits.csv|{FIT}|--coding|binary",
+        f"fit|bits.csv|{FIT}|--column|a=binary",
+        says="leave out what is said of all, or --column",
     ),
-    Command(
+    typed(
         "report: settings of a model that is fitted",
-        command,
-        {"args": "report|m.gibbs|--out|r.html|--l2|0.1"},
-        ({"args": "report|m.gibbs|--out|r.html"},),
-        "leave it out",
+        "report|m.gibbs|--out|r.html|--l2|0.1",
+        "report|m.gibbs|--out|r.html",
+        says="leave it out",
     ),
-    Command(
-        "intervals: other rows",
-        command,
-        {"args": "intervals|m.gibbs|twins.csv"},
-        ({"args": "intervals|m.gibbs|bits.csv"},),
-        "the same rows",
-    ),
-    Command(
-        "compare: no learner",
-        command,
-        {"args": "compare|bits.csv|--quiet|--learners|,"},
-        ({"more": ("--learners", "mle")},),
-        "at least one",
-    ),
-    Command(
+    typed("intervals: other rows", "intervals|m.gibbs|twins.csv", "intervals|m.gibbs|bits.csv", says="the same rows"),
+    typed("compare: no learner", "compare|bits.csv|--quiet|--learners|,", "--learners|mle", says="at least one"),
+    typed(
         "compare: a model without learners",
-        command,
-        {"args": "compare|numbers.csv|--quiet|--model|k-means"},
-        ({"args": "compare|numbers.csv|--quiet|--model|gaussian"},),
-        "use another",
+        "compare|numbers.csv|--quiet|--model|k-means",
+        "compare|numbers.csv|--quiet|--model|gaussian",
+        says="use another",
     ),
-    Command(
-        "reproduce: nothing",
-        command,
-        {"args": "reproduce"},
-        ({"args": "reproduce|--list"},),
-        "gibbsian reproduce --list",
-    ),
-    Command(
+    typed("reproduce: nothing", "reproduce", "reproduce|--list", says="gibbsian reproduce --list"),
+    typed(
         "reproduce: an unknown experiment",
-        command,
-        {"args": "reproduce|h06-figure-99"},
-        ({"args": "reproduce|--list"},),
-        "gibbsian reproduce --list",
+        "reproduce|h06-figure-99",
+        "reproduce|--list",
+        says="gibbsian reproduce --list",
     ),
-    Command(
+    typed(
         "reproduce: out is a file",
-        command,
-        {"args": "reproduce|y18-fig2a|--out|bits.csv"},
-        ({"args": "reproduce|--list|--out|sub"},),
-        "the name of a directory",
+        "reproduce|y18-fig2a|--out|bits.csv",
+        "reproduce|--list|--out|sub",
+        says="the name of a directory",
     ),
-    Command(
+    typed(
         "fit: a flag of another model",
-        command,
-        {"args": f"fit|numbers.csv|{FIT}|--no-bias"},
-        ({"args": f"fit|numbers.csv|{FIT}"},),
-        "leave it out",
+        f"fit|numbers.csv|{FIT}|--no-bias",
+        f"fit|numbers.csv|{FIT}",
+        says="leave it out",
     ),
-    Command(
+    typed(
         "report: rows beside a table",
-        command,
-        {"args": "report|bits.csv|--out|r.html|--quiet|--data|spins.csv"},
-        ({"args": "report|bits.csv|--out|r.html|--quiet"},),
-        "leave --data out",
+        "report|bits.csv|--out|r.html|--quiet|--data|spins.csv",
+        "report|bits.csv|--out|r.html|--quiet",
+        says="leave --data out",
     ),
 ]
 
@@ -1227,7 +1080,7 @@ def mixture(rows=NUMBERS, **settings):
 
 
 def machines(rows=BITS, **settings):
-    return gb.MachineMixture(**{"n_components": 2, "random_state": 0, **settings}).fit(rows)
+    return gb.MachineMixture(**{"n_components": 2, "random_state": 0, "n_init": 1, "tol": 0.01, **settings}).fit(rows)
 
 
 def hidden(rows=BITS, **settings):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +21,12 @@ def typed(*arguments: object) -> str:
     assert result.exit_code == 0, result.stderr
     assert all(line.startswith(FINE) for line in result.stderr.splitlines()), result.stderr
     return result.stdout
+
+
+def typed_in(folder: Path, line: str) -> str:
+    """Run a line that begins with ``gibbsian`` in a folder, in this process."""
+    with contextlib.chdir(folder):
+        return typed(*shlex.split(line)[1:])
 
 
 def in_a_shell(folder: Path, line: str) -> str:

@@ -43,23 +43,11 @@ def documentation(thing):
     return [inspect.getdoc(each) or "" for each in (thing, *filter(callable, parts))]
 
 
-EXAMPLES = sorted(name for name, thing in ALL.items() if not is_contract(thing) and not is_sentence(thing))
-DECLARED = sorted(
-    name for name, thing in CLASSES.items() if settings_of(thing) and "__dataclass_fields__" in vars(thing)
-)
-
-
-def test_the_lists_are_not_empty():
+def test_every_name_has_a_docstring_of_its_own():
     assert len(ALL) > 150
-    assert len(EXAMPLES) > 0.7 * len(ALL)
-    assert len(DECLARED) > 50
-
-
-@pytest.mark.parametrize("name", sorted(ALL))
-def test_has_a_docstring_of_its_own(name):
-    text = ALL[name].__doc__
-    assert text
-    assert not text.startswith(f"{ALL[name].__name__}("), "written by dataclass, not by hand"
+    assert not [name for name, thing in ALL.items() if not thing.__doc__]
+    by_dataclass = [name for name, thing in ALL.items() if thing.__doc__.startswith(f"{thing.__name__}(")]
+    assert not by_dataclass, "written by dataclass, not by hand"
 
 
 def examples(thing):
@@ -67,24 +55,26 @@ def examples(thing):
     return [line for text in documentation(thing) for line in doctest.DocTestParser().get_examples(text)]
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_has_an_example(name):
-    assert examples(ALL[name])
+def test_every_name_has_an_example_that_runs():
+    """Examples run as doctests of their modules, where none is left out."""
+    shown = {name: examples(thing) for name, thing in ALL.items()}
+    needed = [name for name, thing in ALL.items() if not is_sentence(thing) and not is_contract(thing)]
+    assert len(needed) > 0.7 * len(ALL)
+    assert not [name for name in needed if not shown[name]]
+    assert not [line.source for lines in shown.values() for line in lines if line.options.get(doctest.SKIP)]
 
 
-@pytest.mark.parametrize("name", sorted(ALL))
-def test_examples_run(name):
-    """They run as doctests of their modules, where none is left out."""
-    assert not [line.source for line in examples(ALL[name]) if line.options.get(doctest.SKIP)]
-
-
-@pytest.mark.parametrize("name", DECLARED)
-def test_settings_are_documented_with_their_defaults(name):
-    thing, text = CLASSES[name], inspect.getdoc(CLASSES[name])
-    defaults = {setting: parameter.default for setting, parameter in inspect.signature(thing).parameters.items()}
-    for setting in settings_of(thing):
-        line = rf"^{setting} : .*default={re.escape(repr(defaults[setting]))}$"
-        assert re.search(line, text, re.MULTILINE), setting
+def test_settings_are_documented_with_their_defaults():
+    declared = {
+        name: thing for name, thing in CLASSES.items() if settings_of(thing) and "__dataclass_fields__" in vars(thing)
+    }
+    assert len(declared) > 50
+    for name, thing in declared.items():
+        text = inspect.getdoc(thing)
+        defaults = {setting: parameter.default for setting, parameter in inspect.signature(thing).parameters.items()}
+        for setting in settings_of(thing):
+            line = rf"^{setting} : .*default={re.escape(repr(defaults[setting]))}$"
+            assert re.search(line, text, re.MULTILINE), (name, setting)
 
 
 def test_every_name_that_is_listed_is_there():

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from walk_steps import in_a_shell
+from walk_steps import in_a_shell, typed_in
 
 N_ROWS = 20_000
 
@@ -48,17 +48,17 @@ def test_orders_are_described_filled_and_searched(tmp_path, rng):
     piped = in_a_shell(tmp_path, "gibbsian fit orders.parquet --out parquet.gibbs --json | cat")
     assert json.loads(piped)["converged"]
 
-    in_a_shell(tmp_path, "gibbsian report parquet.gibbs --data orders.parquet --out report.html")
+    typed_in(tmp_path, "gibbsian report parquet.gibbs --data orders.parquet --out report.html")
     assert "product" in (tmp_path / "report.html").read_text()
 
-    in_a_shell(tmp_path, "gibbsian impute parquet.gibbs orders.parquet --out filled.parquet")
+    typed_in(tmp_path, "gibbsian impute parquet.gibbs orders.parquet --out filled.parquet")
     filled = pd.read_parquet(tmp_path / "filled.parquet")
     assert filled.dtypes.to_dict() == table.dtypes.to_dict()
     assert not filled.isna().any().any()
     assert (filled["order"] == table["order"]).all()
     assert (filled["region"][table["region"].notna()] == table["region"].dropna()).all()
 
-    in_a_shell(tmp_path, "gibbsian unusual orders.gibbs orders.csv.gz --top 7 --out unusual.csv")
+    typed_in(tmp_path, "gibbsian unusual orders.gibbs orders.csv.gz --top 7 --out unusual.csv")
     unusual = pd.read_csv(tmp_path / "unusual.csv")
     assert (table["order"][unusual["row"]].to_numpy() == unusual["order"]).all()
     listed = json.loads(in_a_shell(tmp_path, "gibbsian unusual orders.gibbs orders.csv.gz --top 7 --json | cat"))

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from walk_steps import in_a_shell, is_picture
+from walk_steps import in_a_shell, is_picture, typed_in
 
 YES_NO = (
     "Has felt sad or empty most of the day, nearly every day",
@@ -43,22 +43,22 @@ def test_a_symptom_checklist_becomes_a_network_with_intervals_and_a_report(tmp_p
     assert "left out:    id" in said
     assert "the moments of the model agree with those of the data" in said
     assert "model written to symptoms.gibbs" in said
-    assert "2 to 5 values" in in_a_shell(tmp_path, "gibbsian show symptoms.gibbs --picture network.png")
+    assert "2 to 5 values" in typed_in(tmp_path, "gibbsian show symptoms.gibbs --picture network.png")
     assert is_picture(tmp_path / "network.png")
 
-    intervals = in_a_shell(tmp_path, "gibbsian intervals symptoms.gibbs symptoms.csv --picture forest.svg")
+    intervals = typed_in(tmp_path, "gibbsian intervals symptoms.gibbs symptoms.csv --picture forest.svg")
     pair = next(line for line in intervals.splitlines() if LEVELS[0] in line and LEVELS[1] in line)
     assert float(pair.split()[-2]) > 0  # the two that share more than the trait, by the lower end of their interval
     assert len(re.findall("…", (tmp_path / "forest.svg").read_text())) > 10  # names by beginning and end
 
-    in_a_shell(tmp_path, "gibbsian report symptoms.gibbs --data symptoms.csv --out report.html")
+    typed_in(tmp_path, "gibbsian report symptoms.gibbs --data symptoms.csv --out report.html")
     page = (tmp_path / "report.html").read_text()
     assert all(name in page for name in (*YES_NO, *LEVELS))
 
-    in_a_shell(tmp_path, "gibbsian unusual symptoms.gibbs symptoms.csv --top 5 --out unusual.csv")
+    typed_in(tmp_path, "gibbsian unusual symptoms.gibbs symptoms.csv --top 5 --out unusual.csv")
     assert pd.read_csv(tmp_path / "unusual.csv")["id"].isin(table["id"]).sum() == 5
 
-    in_a_shell(tmp_path, "gibbsian impute symptoms.gibbs symptoms.csv --out filled.csv")
+    typed_in(tmp_path, "gibbsian impute symptoms.gibbs symptoms.csv --out filled.csv")
     filled = pd.read_csv(tmp_path / "filled.csv", dtype=dict.fromkeys(LEVELS, "Int64"))
     assert list(filled) == list(table)
     assert not filled.isna().any().any()

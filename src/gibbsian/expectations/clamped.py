@@ -104,7 +104,7 @@ class ClampedRows:
         )
         pointers = np.concatenate([[0], np.cumsum(missing.sum(axis=1))])
         n_rows = int(np.isin(data.row_of, holed).sum())
-        return cls(part, shares[holed], constant, pointers, np.nonzero(missing)[1], n_rows)
+        return cls(part, shares[holed], constant, pointers, np.nonzero(missing)[1].copy(), n_rows)
 
     @property
     def share(self) -> float:

@@ -177,7 +177,7 @@ def mean_field_evidence(
     """Return for each state a lower bound on its log-weight summed over the missing cells, minus YK15's free energy."""
     if data.missing is None:
         return model.log_weights(data.states)
-    cells = np.nonzero(data.missing)[1]
+    cells = np.nonzero(data.missing)[1].copy()
     pointers = np.concatenate([[0], np.cumsum(data.missing.sum(axis=1))])
     # a field for each variable, the same in every row, so that equal rows have equal bounds
     fields = START_SCALE * as_generator(rng).standard_normal(model.n_variables)[cells]

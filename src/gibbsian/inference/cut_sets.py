@@ -116,7 +116,7 @@ def split_by_cut(model: PairwiseModel, data: Dataset) -> tuple[CutSets, np.ndarr
         raise ArgumentError(f"the data has {data.n_variables} variables but the model has {model.n_variables}")
     missing = np.zeros(data.states.shape, bool) if data.missing is None else data.missing
     n_missing = missing.sum(axis=1)
-    pointers, cells = np.concatenate([[0], np.cumsum(n_missing)]), np.nonzero(missing)[1]
+    pointers, cells = np.concatenate([[0], np.cumsum(n_missing)]), np.nonzero(missing)[1].copy()
     indptr, heads, _ = model.graph.csr
     n_cut = kernels.cut_rows(pointers, cells, indptr, heads, LARGEST_CUT)
     light = n_cut >= 0

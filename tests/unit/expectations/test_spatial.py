@@ -1,6 +1,7 @@
 """Spatial Monte Carlo integration against explicit sums over the region, in float and in 60 digits."""
 
 import itertools
+import math
 from decimal import Decimal, localcontext
 
 import networkx
@@ -110,12 +111,12 @@ def exact_in_decimals(cliques, theta, domain, sample, region, clique):
         for assignment in itertools.product([domain.low, domain.high], repeat=len(region)):
             state = dict(enumerate(sample.tolist())) | dict(zip(region, assignment, strict=True))
             exponent = sum(
-                (Decimal(float(w)) * int(np.prod([state[i] for i in c])) for c, w in zip(cliques, theta, strict=True)),
+                (Decimal(w) * math.prod(state[i] for i in c) for c, w in zip(cliques, theta.tolist(), strict=True)),
                 Decimal(0),
             )
             weight = exponent.exp()
             bottom += weight
-            top += weight * int(np.prod([state[i] for i in clique]))
+            top += weight * math.prod(state[i] for i in clique)
         return float(top / bottom)
 
 

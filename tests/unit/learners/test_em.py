@@ -20,11 +20,11 @@ def problem(kind, domain, seed):
     """A start and data in which variable 0 is hidden and a fifth of the other cells missing."""
     rng = np.random.default_rng(seed)
     truth = random_model_of(kind, GRAPHS[seed % 3], rng, domain, temperature=rng.uniform(0.5, 2.0))
-    data = holed(sampled_data(truth, 40, rng), rng, 0.2, hidden=[0])
+    data = holed(sampled_data(truth, 15, rng), rng, 0.2, hidden=[0])
     return break_symmetry(truth.replace(0 * truth.theta), data, rng, scale=0.5), data
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))  # which graph, which penalty
 @pytest.mark.parametrize(("kind", "domain"), models_with_domains(5), ids=lambda part: getattr(part, "name", part))
 def test_exact_likelihood_never_falls(kind, domain, seed):
     start, data = problem(kind, domain, seed)
@@ -40,7 +40,7 @@ def test_exact_likelihood_never_falls(kind, domain, seed):
     assert values[-1] < Likelihood().bind(start, data)(start.theta)[0]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("clamped", ["exact", "mean-field"])
 def test_extrapolation_saves_most_steps_and_never_goes_up(clamped, seed):
     """Three columns, each nearly the exclusive or of the others, and a hidden unit: plain EM creeps."""
@@ -67,7 +67,7 @@ def test_extrapolation_saves_most_steps_and_never_goes_up(clamped, seed):
 def test_mean_field_bound_never_rises_and_bounds_the_likelihood(kind, domain, seed):
     start, data = problem(kind, domain, seed)
     few = dataclasses.replace(gb.expectations.ClampedMeanField(), max_iter=1 + seed)
-    result = run(EM(few), start, data, np.random.default_rng(0), max_iter=6)
+    result = run(EM(few), start, data, np.random.default_rng(0), max_iter=4)
     values = result.trace.column("value")
     assert np.diff(values).max(initial=0.0) <= 1e-10
     assert values[-1] >= Likelihood().bind(start, data)(result.model.theta)[0] - 1e-10

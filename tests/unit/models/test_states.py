@@ -52,28 +52,22 @@ def call(request):
     return request.param
 
 
-@pytest.mark.parametrize("value", [7, 127, -2, -128, 0.5, 257, 1e9, np.inf])
-def test_numbers_that_are_no_values_are_refused(model, call, value):
-    with pytest.raises(CodingError, match="holds"):
-        call(model, spoiled(model, value))
+def test_numbers_that_are_no_values_are_refused(model, call):
+    for value in (7, 127, -2, -128, 0.5, 257, 1e9, np.inf):
+        with pytest.raises(CodingError, match="holds"):
+            call(model, spoiled(model, value))
+    with pytest.raises(MissingValuesError, match="missing cells"):
+        call(model, spoiled(model, np.nan))
     call(model, good(model))
 
 
-def test_missing_cells_are_refused(model, call):
-    with pytest.raises(MissingValuesError, match="missing cells"):
-        call(model, spoiled(model, np.nan))
-
-
-@pytest.mark.parametrize("width", [N - 1, N + 1])
-def test_rows_of_another_width_are_refused(model, call, width):
-    with pytest.raises(ArgumentError, match=f"{width} variables but the model has {N}"):
-        call(model, np.full((2, width), model.domain.from_codes(1), np.int8))
-
-
-@pytest.mark.parametrize("name", [name for name in CALLS if name != "init"])  # chains may all start at one row
-def test_one_row_must_be_a_table_of_one(model, name):
-    with pytest.raises(ArgumentError, match="shape"):
-        CALLS[name](model, good(model)[0])
+def test_rows_of_another_shape_are_refused(model, call):
+    for width in (N - 1, N + 1):
+        with pytest.raises(ArgumentError, match=f"{width} variables but the model has {N}"):
+            call(model, np.full((2, width), model.domain.from_codes(1), np.int8))
+    if call is not CALLS["init"]:  # chains may all start at one row
+        with pytest.raises(ArgumentError, match="shape"):
+            call(model, good(model)[0])
 
 
 def test_zero_is_no_spin(call):
@@ -122,10 +116,10 @@ def test_ragged_rows_are_refused():
         checked_states(gb.PairwiseModel.zeros(gb.graphs.complete(2)), [[1, 1], [1]])
 
 
-@pytest.mark.parametrize("weights", [np.ones(1), np.ones(3), np.ones((2, 1))])
-def test_weights_must_be_one_for_each_state(model, weights):
-    with pytest.raises(ArgumentError, match="weights has shape"):
-        model.mean_statistics(good(model), weights)
+def test_weights_must_be_one_for_each_state(model):
+    for weights in (np.ones(1), np.ones(3), np.ones((2, 1))):
+        with pytest.raises(ArgumentError, match="weights has shape"):
+            model.mean_statistics(good(model), weights)
 
 
 def test_a_mean_needs_a_state(model):

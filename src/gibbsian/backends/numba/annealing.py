@@ -175,7 +175,7 @@ def anneal_spins(states, streams, betas, sites, backwards, path):
         x, words = np.ones((n, GROUP), np.int8), np.zeros((4, GROUP), np.uint64)
         load_group(states, first, x)
         load_group(streams, first, words)
-        increases[g] = _anneal_group(x, words.ravel(), betas, sites, backwards, path)
+        copy_to(increases[g], _anneal_group(x, words.ravel(), betas, sites, backwards, path))
         store_group(x, first, states)
         store_group(words, first, streams)
     return increases.ravel()[:n_walkers].copy()

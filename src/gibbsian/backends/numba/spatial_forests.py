@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 from gibbsian.backends.numba.spatial import (
     FOLD_AFTER,
     accumulate,
@@ -92,12 +92,12 @@ def _cavity_fields(beta, own_fields, t, w, regions, system):
     targets, start = regions.targets, regions.starts[t]
     size, count = targets.shape[1], regions.starts[t + 1] - start
     for which in range(size):
-        own_fields[which] = fields[targets[t, which]]
+        copy_to(own_fields[which], fields[targets[t, which]])
     if size == 2:
         subtract(own_fields[0], spins[targets[t, 1]], w)
         subtract(own_fields[1], spins[targets[t, 0]], w)
     for f in range(count):
-        beta[f] = fields[regions.members[start + f]]
+        copy_to(beta[f], fields[regions.members[start + f]])
     for f in range(count):
         place = start + f
         k, above = regions.members[place], regions.parents[place]

@@ -251,7 +251,7 @@ def learning_curve(method, data_moments, spins, streams, moving, rate, n_steps, 
     a, b, values, fields = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples), np.empty((n, n_samples))
     exchanges = np.empty((heads.size if method == SEMI_SECOND else 0, n_samples))
     bits, codes = np.empty((n, n_samples), np.int32), np.empty(n_samples, np.int32)
-    table = np.empty(2 ** np.diff(indptr).max())
+    table = np.empty(2 ** (indptr[1:] - indptr[:-1]).max())
     shares, pointers, singles = np.full(n_samples, 1.0 / n_samples), 2 * np.arange(len(edges) + 1), np.arange(n)
     nodes = singles.reshape(-1, 1)
     starts, members, _ = choices.independent_sets(indptr, heads, np.zeros(heads.size), False, pointers, edges.ravel())
