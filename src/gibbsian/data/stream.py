@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from gibbsian.backends.numba.random import shuffle_in_parts
 from gibbsian.data.columns import columns_in, without_identifiers
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.encoding import Cells, encode
@@ -35,8 +36,10 @@ from gibbsian.rng import RandomState, as_generator
 
 # The window takes this share of the memory; the rest is for pieces on their way into it and for minibatches.
 WINDOW_SHARE = 0.75
-# A row of the window takes its states, its place in the shuffled order, and that place again while it is drawn.
+# A row of the window takes its states, its place in the shuffled order, and what that is drawn with (a part's number).
 BYTES_PER_PLACE = 8
+# From so many rows on a window is shuffled in parts: of one of a gigabyte, each is within the second-level cache.
+MANY_ROWS, N_PARTS = 2**17, 256
 # A window has at least so many pieces of an .npy file, so that it mixes.
 PIECES_PER_WINDOW = 8
 # Rows that are put together stand in memory as they were, side by side, and as distinct ones.
@@ -357,9 +360,19 @@ class WindowPass:
             return
         self.states = self.places = np.empty(0, np.int8)  # free the last window before the next is made
         self.states = self.source.load(self.windows[window])
-        rng = seeded(self.seed, self.epoch, window)
-        self.places = rng.permutation(np.arange(len(self.states), dtype=np.int32))
+        self.places = random_order(len(self.states), seeded(self.seed, self.epoch, window))
         self.loaded = window
+
+
+def random_order(n_rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the numbers of rows in random order; a plain shuffle of many would wait for memory at every row."""
+    if n_rows < MANY_ROWS:
+        return rng.permutation(np.arange(n_rows, dtype=np.int32))
+    part_of = rng.integers(0, N_PARTS, n_rows, dtype=np.uint8)
+    ends = np.append(0, np.cumsum(np.bincount(part_of, minlength=N_PARTS)))
+    places = np.empty(n_rows, np.int32)
+    shuffle_in_parts(part_of, ends, rng.integers(0, 2**64, 4, dtype=np.uint64), places)
+    return places
 
 
 # -- a part of a table ------------------------------------------------------------------------------------------------

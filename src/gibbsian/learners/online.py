@@ -245,7 +245,7 @@ class Online(WithPrior):
         objective = for_model(self.objective, model)
         if batch.has_missing and not getattr(objective, "takes_missing", False):
             batch = completed(model.replace(here), batch, seeded(progress.seed, progress.steps))
-        smooth, slope = objective.bind(model, batch)(here)
+        smooth, slope = getattr(objective, "sampled", objective.bind)(model, batch)(here)
         more, more_slope = problem.smooth(here)
         gradient = slope + more_slope
         value = smooth + more + penalty(here, l1)

@@ -112,7 +112,8 @@ def over_blocks(kernel: Callable[..., Result], rows: np.ndarray, *by_row: np.nda
     def some(blocks: list[slice]) -> list[Result]:
         return [kernel(*(array[block] for array in (rows, *by_row))) for block in blocks]
 
-    return [one for part in _in_threads(some, _cuts(rows), PRODUCTS_A_CELL * rows.size) for one in part]
+    blocks = list(row_blocks(len(rows), max(rows.shape[1], LEAST_WIDTH)))
+    return [one for part in _in_threads(some, blocks, PRODUCTS_A_CELL * rows.size) for one in part]
 
 
 def posterior(scores: np.ndarray) -> np.ndarray:

@@ -8,14 +8,14 @@ the classes what its present cells tell.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from gibbsian.backends.device import twin
-from gibbsian.backends.numba.mixtures import class_shifts, settle
+from gibbsian.backends.numba.mixtures import class_shifts, to_nearest
 from gibbsian.domain import REALS
 from gibbsian.errors import DataError
 from gibbsian.models.base import MODELS
@@ -46,6 +46,9 @@ from gibbsian.models.mixture import (
 VARIANCE_OF_EQUAL_ROWS = 1e-12  # any would do
 # With this variance and hard assignments the free energy is the energy of k-means and a constant.
 K_MEANS_VARIANCE = 0.5
+ROUNDED_UP = 1.0 + 1e-9
+# Up to so many means the distances of the rows that may change are less work than products with all rows.
+FEW_MEANS = 16
 
 
 @MODELS.register("gaussian-mixture", classes=True)
@@ -318,34 +321,58 @@ class KMeansModel(GaussianMixtureModel):
         return nearest(points, self.means - middle, None if missing is None else ~missing)
 
 
+class Nearest(NamedTuple):
+    """The class of each row, how far away all other means are at least, and the means that were looked at."""
+
+    labels: np.ndarray
+    others: np.ndarray
+    means: np.ndarray
+
+
 @dataclass(frozen=True)
 class KMeansSteps:
     """The same two steps in the limit of hard assignments, by kernels that add up differences (YK15 eq. 1).
 
-    ``E(V, m) = sum_ia V_ia |x_i - m_a|^2``, over present cells, falls in both halves of a step. The nearest mean comes
-    from one matrix product, in which digits cancel; energy and new means come from the differences themselves. A class
-    that loses all its rows is given the row farthest from its mean, which lowers the energy too.
+    ``E(V, m) = sum_ia V_ia |x_i - m_a|^2``, over present cells, falls in both halves of a step. Distances, energy and
+    new means come from differences, in which no digits cancel; which of many means is nearest comes from a matrix
+    product, as with missing cells. A class that loses all its rows is given the row farthest from its mean, which
+    lowers the energy too.
     """
 
     model: KMeansModel
     data: Any
-    rows: Rows = field(init=False, repr=False)
-    present: np.ndarray | None = field(init=False, repr=False)
-    middle: np.ndarray = field(init=False, repr=False)
-    points: np.ndarray = field(init=False, repr=False)
-    there: Any = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        rows, twins = Rows.of(self.data), twin("mixtures")
-        present = None if rows.missing is None else ~rows.missing
-        states = np.ascontiguousarray(rows.states if present is None else np.where(present, rows.states, 0.0))
-        middle = mean_of_columns(rows._replace(weights=rows.weights / rows.weights.max()))
-        points = states - middle if present is None else np.where(present, states - middle, 0.0)
-        there = None if twins is None else twins.Partition(points, rows.weights, present, self.model.n_components)
-        parts = {"rows": rows._replace(states=states), "present": present, "middle": middle, "points": points}
-        parts["there"] = there
-        for name, value in parts.items():
-            object.__setattr__(self, name, value)
+    @cached_property
+    def present(self) -> np.ndarray | None:
+        """Which cells of the rows are."""
+        missing = Rows.of(self.data).missing
+        return None if missing is None else ~missing
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows, with zeros for missing cells."""
+        rows = Rows.of(self.data)
+        states = rows.states if self.present is None else np.where(self.present, rows.states, 0.0)
+        return rows._replace(states=np.ascontiguousarray(states))
+
+    @cached_property
+    def middle(self) -> np.ndarray:
+        """The mean of the rows."""
+        return mean_of_columns(self.rows._replace(weights=self.rows.weights / self.rows.weights.max()))
+
+    @cached_property
+    def points(self) -> np.ndarray:
+        """The rows from their middle: products of large numbers would lose digits."""
+        points = self.rows.states - self.middle
+        return points if self.present is None else np.where(self.present, points, 0.0)
+
+    @cached_property
+    def there(self) -> Any:
+        """The points on a device, None where that is the CPU."""
+        twins = twin("mixtures")
+        if twins is None:
+            return None
+        return twins.Partition(self.points, self.rows.weights, self.present, self.model.n_components)
 
     @property
     def total_weight(self) -> float:
@@ -358,7 +385,7 @@ class KMeansSteps:
         require_distinct(self.rows.weights, k, self.data.n_rows)
         if placing == PARTITION:
             labels = random_partition(len(self.rows.weights), k, rng)
-            return self.maximise(labels, self.from_means(np.tile(self.middle, (k, 1))))
+            return self._moved(labels, self.from_means(np.tile(self.middle, (k, 1))))
         states = self.rows.states if self.present is None else self.points + self.middle
         return self.from_means(self.model.starting_means(states, self.rows.weights, rng))
 
@@ -370,47 +397,62 @@ class KMeansSteps:
         """Return other means; differences need no centre."""
         return replace(self.model, centre=np.zeros(self.model.n_variables)).at(np.array(means, dtype=np.float64))
 
-    def expect(self, model: KMeansModel, before: np.ndarray | None = None) -> tuple[float, np.ndarray]:
+    def expect(self, model: KMeansModel, before: Nearest | None = None) -> tuple[float, Nearest]:
         """Return the energy and the class of each row; one that had a class moves only to a mean that is nearer."""
         means, weights = model.shifts, self.rows.weights
         if self.there is not None:
-            return self.there.settle(means - self.middle, before)
-        labels = nearest(self.points, means - self.middle, self.present)
-        before = labels.copy() if before is None else before
-        if self.present is None:
-            energies = over_blocks(partial(settle, means), self.rows.states, weights, before, labels)
-            return float(sum(energies)), labels
-        new, old = self._distances(means, labels), self._distances(means, before)
-        return float(weights @ np.minimum(old, new)), np.where(old <= new, before, labels)
+            energy, labels = self.there.settle(means - self.middle, None if before is None else before.labels)
+            return energy, Nearest(labels, np.empty(0), means)
+        if self.present is not None:
+            labels = nearest(self.points, means - self.middle, self.present)
+            old_labels = labels if before is None else before.labels
+            new, old = self._distances(means, labels), self._distances(means, old_labels)
+            found = Nearest(np.where(old <= new, old_labels, labels), np.empty(0), means)
+            return float(weights @ np.minimum(old, new)), found
+        unknown = Nearest(np.zeros(len(weights), np.int64), np.full(len(weights), -1.0), means)
+        labels, others, last = unknown if before is None else before
+        found = Nearest(labels.copy(), others.copy(), means)
+        drift = ROUNDED_UP * float(np.sqrt(np.square(means - last).sum(axis=1).max()))
+        many = len(means) > FEW_MEANS
+        near = nearest(self.points, means - self.middle) if many else np.empty(0, np.int64)
+        energies = over_blocks(partial(to_nearest, means, drift), self.rows.states, weights, *found[:2], near)
+        return float(sum(energies)), found
 
-    def maximise(self, expected: np.ndarray, model: KMeansModel) -> KMeansModel:
+    def maximise(self, expected: Nearest, model: KMeansModel) -> KMeansModel:
         """Move each mean to the middle of its rows."""
-        means, labels, weights = model.shifts, expected, self.rows.weights
+        return self._moved(expected.labels, model)
+
+    def _moved(self, labels: np.ndarray, model: KMeansModel) -> KMeansModel:
+        means, weights = model.shifts, self.rows.weights
         if not np.bincount(labels, minlength=len(means)).all():
             labels = self._refilled(means, labels)
         if self.there is not None:
             counts, moves = self.there.class_shifts(means - self.middle, labels)
             return replace(model, shifts=means + moves / np.where(counts > 0, counts, 1.0))
         if self.present is None:
-            parts = over_blocks(partial(class_shifts, means), self.rows.states, weights, labels)
-            mass, moves = map(total, zip(*parts, strict=True))
+            mass, moves = self._shifts(means, labels)
             return replace(model, shifts=means + moves / mass[:, None])
         of_class = (labels == np.arange(len(means))[:, None]) * weights
         counts = of_class @ self.present
         moves = of_class @ (self.present * (self.rows.states - means[labels]))
         return replace(model, shifts=means + moves / np.where(counts > 0, counts, 1.0))
 
-    def additive(self, expected: np.ndarray) -> ClassSums:
+    def _shifts(self, means: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weight of each class and the summed differences of its rows from its mean."""
+        parts = over_blocks(partial(class_shifts, means), self.rows.states, self.rows.weights, labels)
+        mass, moves = map(total, zip(*parts, strict=True))
+        return mass, moves
+
+    def additive(self, expected: Nearest) -> ClassSums:
         """Return the sums of each class, from the origin as the means."""
-        states, weights, missing = self.rows
+        (states, weights, missing), k = self.rows, self.model.n_components
+        if missing is not None:
+            return sums_of_labels([(self.model.features(states, missing), weights)], expected.labels, k)
+        mass, sums = self._shifts(np.zeros((k, states.shape[1])), expected.labels)
+        squares = np.bincount(expected.labels, weights * np.einsum("ij,ij->i", states, states), k)
+        return self.model.additive(ClassSums(mass, np.column_stack([sums, squares])))
 
-        def some(states: np.ndarray, missing: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> ClassSums:
-            return sums_of_labels([(self.model.features(states, missing), weights)], labels, self.model.n_components)
-
-        holes = np.zeros(states.shape, dtype=bool) if missing is None else missing
-        return ClassSums(*map(total, zip(*over_blocks(some, states, holes, weights, expected), strict=True)))
-
-    def judged(self, model: KMeansModel, expected: np.ndarray) -> KMeansModel:
+    def judged(self, model: KMeansModel, expected: Nearest) -> KMeansModel:
         """Return the means: no class is ever empty."""
         return model
 

@@ -12,6 +12,7 @@ they are faster: ``flip_loss(x, shares, kernel)`` joins the two around the kerne
 has laid out once for all evaluations, ``local_states(n_states)`` with
 ``local_flip_loss(local, kernel)`` go through distinct neighbourhoods instead of rows (see `PairwiseModel`), and
 ``whole_flip_loss(x, shares, kernel)`` takes all rows at once and deals its work out to threads (see `PottsModel`).
+``sampled_flip_loss(x, shares, kernel)`` is for large minibatches of dense models, in single precision.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ from gibbsian.objectives.curvature import STEP, state_blocks, symmetric_differen
 Kernel = Callable[[np.ndarray, np.ndarray], float]
 GroupedKernel = Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 AnyKernel = Kernel | GroupedKernel
+
+# From so many cells on a minibatch is worth single precision; of fewer the time is not spent on them.
+MANY_CELLS = 2**14
 
 
 class FlipCostObjective:
@@ -67,6 +71,7 @@ class FlipCostObjective:
     kernel: ClassVar[Any]
     grouped: ClassVar[Any] = None
     takes_missing: ClassVar[bool] = False
+    bounded: ClassVar[bool] = False  # whether the derivative of the loss is, so that single precision holds it
     takes_densities: ClassVar[bool] = False  # whether a column may stand for a node of an integral
 
     def left_out(self, data: Dataset) -> np.ndarray | None:
@@ -77,6 +82,15 @@ class FlipCostObjective:
         """Return the function of theta."""
         data.require_complete(self.name)
         return data.bound(partial(self._over, model, self._kernel_for(model)))
+
+    def sampled(self, model: Any, data: Dataset) -> Function:
+        """Return the function of theta for a sample of rows, to an accuracy well below the sample's own."""
+        offered = hasattr(model, "sampled_flip_loss") and model.is_dense and data.states.size >= MANY_CELLS
+        if not (self.bounded and offered and self.left_out(data) is None and twin("products") is None):
+            return self.bind(model, data)
+        data.require_complete(self.name)
+        kernel, shares = self._kernel_for(model), data.weights / data.total_weight
+        return lambda theta: model.replace(theta).sampled_flip_loss(data.states, shares, kernel)
 
     def _over(self, model: Any, kernel: AnyKernel, data: Dataset) -> Function:
         """Return the function of theta for rows in memory."""

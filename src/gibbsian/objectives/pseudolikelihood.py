@@ -30,6 +30,7 @@ class Pseudolikelihood(FlipCostObjective):
     name = "pseudolikelihood"
     kernel = staticmethod(logistic)
     grouped = staticmethod(softmax)
+    bounded = True
     takes_densities = True
 
     def with_hidden(self) -> HiddenPseudolikelihood:

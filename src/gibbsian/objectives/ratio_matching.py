@@ -33,3 +33,4 @@ class RatioMatching(FlipCostObjective):
     name = "ratio matching"
     kernel = staticmethod(squared_sigmoid)
     grouped = staticmethod(squared_distance)
+    bounded = True

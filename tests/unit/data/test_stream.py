@@ -8,7 +8,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.data.minibatches import Cuts, draw_seed
 from gibbsian.data.pairs import count_pairs
-from gibbsian.data.stream import DataStream, as_bytes
+from gibbsian.data.stream import DataStream, as_bytes, random_order
 from gibbsian.errors import (
     ArgumentError,
     CodingError,
@@ -69,6 +69,18 @@ def test_a_window_mixes_rows_from_all_over_the_file(numbered):
     batch = numbers_of(next(numbered.batches(200, random_state=0)).states)
     assert np.ptp(batch) > 1000  # not one contiguous stretch
     assert (np.diff(batch) == 1).mean() < 0.1
+
+
+def test_every_order_of_a_window_is_as_likely(rng, monkeypatch):
+    monkeypatch.setattr("gibbsian.data.stream.MANY_ROWS", 1)
+    monkeypatch.setattr("gibbsian.data.stream.N_PARTS", 2)
+    orders = np.array([random_order(4, rng) @ [64, 16, 4, 1] for _ in range(4800)])
+    counts = np.unique(orders, return_counts=True)[1]
+    assert len(counts) == 24
+    assert ((counts - 200) ** 2 / 200).sum() < 56  # 23 degrees of freedom: once in ten thousand
+    many = random_order(100_000, rng)  # in parts of hundreds
+    assert np.array_equal(np.sort(many), np.arange(100_000))
+    assert abs(np.corrcoef(many, np.arange(100_000))[0, 1]) < 0.015
 
 
 def test_any_batch_is_to_be_had_without_those_before_it(numbered):

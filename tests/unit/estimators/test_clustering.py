@@ -37,6 +37,20 @@ class TestKMeans:
         assert energies[-1] == 0.5
         assert (np.diff(energies) <= 0).all()
 
+    @pytest.mark.parametrize("k", [1, 2, 7, 20])
+    def test_rows_that_are_not_looked_at_again_are_where_all_distances_lead(self, k, rng):
+        rows, weights = rng.normal(size=(400, 3)), rng.integers(1, 4, 400)
+        means, energies = rows[:k].copy(), []
+        for _ in range(30):
+            distances = np.square(rows[:, None] - means).sum(axis=2)
+            energies.append(weights @ distances.min(axis=1))
+            shares = (distances.argmin(axis=1) == np.arange(k)[:, None]) * weights
+            means = shares @ rows / shares.sum(axis=1, keepdims=True)
+        fit = gb.HardKMeans(k, start=rows[:k], max_iter=30).fit(rows, sample_weight=weights)
+        n_steps = len(fit.free_energies_)
+        assert n_steps > (10 if k > 1 else 1)
+        np.testing.assert_allclose(fit.free_energies_, energies[:n_steps], rtol=1e-12)
+
     def test_energies_never_rise_among_means_that_are_all_but_equally_near(self):
         """Products of such rows lose every digit of the distances within the clumps."""
         rng = np.random.default_rng(0)

@@ -72,6 +72,18 @@ class TestKernels:
         assert kernel(costs, shares) == pytest.approx(value, rel=1e-13)
         np.testing.assert_allclose(costs, expected, rtol=1e-13)
 
+    @pytest.mark.parametrize("n", [1, 5, 250])
+    def test_single_precision(self, kernel, n, rng):
+        costs, shares = rng.normal(scale=8, size=(9, n)).astype(np.float32), rng.random(9)
+        phi, derivative = (function(costs.astype(float)) for function in FORMULAS[kernel])
+        assert kernel(costs, shares) == pytest.approx((phi * shares[:, None]).sum(), rel=1e-6)
+        np.testing.assert_allclose(costs, derivative * shares[:, None], rtol=2e-6)
+
+    def test_extreme_costs_in_single_precision(self):
+        costs = np.array([[-1e5, -150.0], [150.0, 1e5]], np.float32)
+        assert logistic(costs, np.array([0.5, 0.5])) == pytest.approx(50_075.0)
+        np.testing.assert_allclose(costs, [[-0.5, -0.5], [0.0, 0.0]], atol=1e-30)
+
     @pytest.mark.parametrize("order", ["C", "F"])
     def test_extreme_costs_stay_finite(self, kernel, order):
         costs = np.array([[-1e5, -1500.0, -50.0], [0.0, 50.0, 1e5]], order=order)
@@ -228,6 +240,21 @@ GRAPHS = {
 
 
 class TestRoads:
+    @pytest.mark.parametrize("bias", [True, False])
+    @pytest.mark.parametrize("road", ["dense", "sparse"])
+    def test_a_sample_of_rows_is_as_good_as_single_precision(
+        self, objective, domain, road, bias, rng, take, monkeypatch
+    ):
+        take(road)
+        monkeypatch.setattr("gibbsian.objectives.flip_costs.MANY_CELLS", 1)
+        monkeypatch.setattr("gibbsian.models.pairwise.SAMPLED_CELLS", 256)
+        model = random_model(GRAPHS["grid"], rng, domain, temperature=1.3, bias=bias)
+        data = sampled_data(model, 300, rng)
+        value, gradient = objective.bind(model, data)(model.theta)
+        sampled, slope = objective.sampled(model, data)(model.theta)
+        assert sampled == pytest.approx(value, rel=1e-6)
+        np.testing.assert_allclose(slope, gradient, atol=1e-6)
+
     @pytest.mark.parametrize("bias", [True, False])
     @pytest.mark.parametrize("cells", [1, 60, 2**16])
     @pytest.mark.parametrize("graph", list(GRAPHS))

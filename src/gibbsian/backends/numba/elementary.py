@@ -22,6 +22,11 @@ _LN2_LOW = 1.90821492927058770002e-10
 # adding and subtracting 1.5 * 2^52 rounds to the nearest integer without a branch
 _ROUNDER = 6755399441055744.0
 _LOWEST = -708.0  # exp of less is subnormal: return exp(_LOWEST), about 3e-308
+# the same for powers of two in single precision: interpolated at Chebyshev nodes of [-1/2, 1/2], to 2e-7
+_SINGLE_ROUNDER, _LOWEST_POWER = np.float32(12582912.0), np.float32(-126.0)
+_EXPONENT_BIAS, _MANTISSA_BITS = np.int32(127), np.int32(23)
+_NODES = np.polynomial.chebyshev.chebpts1(6) / 2.0
+_P0, _P1, _P2, _P3, _P4, _P5 = map(np.float32, np.polynomial.polynomial.polyfit(_NODES, np.exp2(_NODES), 5))
 
 
 @intrinsic
@@ -32,6 +37,16 @@ def _double_from_bits(typingctx, bits):
         return builder.bitcast(args[0], ir.DoubleType())
 
     return types.float64(types.int64), generate
+
+
+@intrinsic
+def _float_from_bits(typingctx, bits):
+    """Reinterpret an int32 as a float32."""
+
+    def generate(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.FloatType())
+
+    return types.float32(types.int32), generate
 
 
 @njit(cache=True, nogil=True)
@@ -63,3 +78,17 @@ def fast_exp(x):
     p = p * r + 1.0
     p = p * r + 1.0
     return p * _double_from_bits((np.int64(k) + 1023) << 52)  # type: ignore[call-arg]
+
+
+@njit(cache=True, inline="always")
+def fast_exp2(x):
+    """Power of two of a float32 up to 127, to a few units in the last place; arguments below -126 count as -126."""
+    x = max(x, _LOWEST_POWER)
+    k = (x + _SINGLE_ROUNDER) - _SINGLE_ROUNDER
+    r = x - k
+    p = _P5 * r + _P4
+    p = p * r + _P3
+    p = p * r + _P2
+    p = p * r + _P1
+    p = p * r + _P0
+    return p * _float_from_bits((np.int32(k) + _EXPONENT_BIAS) << _MANTISSA_BITS)  # type: ignore[call-arg]

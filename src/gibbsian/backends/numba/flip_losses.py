@@ -11,17 +11,19 @@ from collections.abc import Callable
 import numpy as np
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp, fast_exp2
 
 # A product of this many factors in (1, 2] stays below the largest double, so one logarithm serves them all.
 _FACTORS = 1000
+_FEWER_FACTORS = 100  # and this many below the largest float
+_ZERO, _ONE, _MINUS_LOG2_E = np.float32(0.0), np.float32(1.0), np.float32(-1.4426950408889634)
 # Where exp(-d/2) would pass exp(300) it goes on as a straight line: squares and sums of what it gives stay finite.
 _LARGEST_EXPONENT = 300.0
 
 
 @njit(cache=True, fastmath=True)
 def _product(values):
-    total = 1.0
+    total = values.dtype.type(1.0)
     for i in range(values.size):
         total *= values[i]
     return total
@@ -29,7 +31,7 @@ def _product(values):
 
 @njit(cache=True, fastmath=True)
 def _total(values):
-    total = 0.0
+    total = values.dtype.type(0.0)
     for i in range(values.size):
         total += values[i]
     return total
@@ -57,6 +59,31 @@ def _logistic_by_state(costs, shares):
         logarithms = 0.0
         for start in range(0, n, _FACTORS):
             logarithms += math.log(_product(factors[start : start + _FACTORS]))
+        value += shares[m] * (logarithms + _total(excess))
+    return value
+
+
+@njit(cache=True, fastmath=VECTOR_MATH, error_model="numpy")
+def _single_row(costs, share, factors, excess):
+    """The same in single precision."""
+    for i in range(costs.size):
+        d = costs[i]
+        e = fast_exp2(_MINUS_LOG2_E * abs(d))
+        factors[i] = _ONE + e
+        excess[i] = max(-d, _ZERO)
+        costs[i] = -share * (e if d > _ZERO else _ONE) / (_ONE + e)
+
+
+@njit(cache=True, nogil=True)
+def _single_by_state(costs, shares):
+    n_states, n = costs.shape
+    factors, excess = np.empty_like(costs[0]), np.empty_like(costs[0])
+    value = 0.0
+    for m in range(n_states):
+        _single_row(costs[m], np.float32(shares[m]), factors, excess)
+        logarithms = 0.0
+        for start in range(0, n, _FEWER_FACTORS):
+            logarithms += math.log(_product(factors[start : start + _FEWER_FACTORS]))
         value += shares[m] * (logarithms + _total(excess))
     return value
 
@@ -96,7 +123,7 @@ def _lies_by_state(costs: np.ndarray) -> bool:
 def logistic(costs: np.ndarray, shares: np.ndarray) -> float:
     """Pseudolikelihood: ``phi(d) = log(1 + exp(-d))`` (H06 eq. 7, Y18 eq. 7)."""
     if _lies_by_state(costs):
-        return _logistic_by_state(costs, shares)
+        return (_single_by_state if costs.dtype == np.float32 else _logistic_by_state)(costs, shares)
     return _logistic_by_variable(costs.T, shares)
 
 

@@ -13,6 +13,7 @@ from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 
 _CHUNK = 512  # rows at a time: all their scores stay in the first-level cache
+_CERTAIN = 1.0 - 1e-9  # a distance as far as rounding leaves it certain
 
 
 @njit(cache=True, fastmath=VECTOR_MATH)
@@ -147,20 +148,28 @@ def _distance(row, mean):
 
 
 @njit(cache=True, nogil=True)
-def settle(means, rows, weights, before, labels):
-    """Return the energy of a partition; a row moves from its class `before` only to a mean that is truly nearer.
+def to_nearest(means, drift, rows, weights, labels, others, near):
+    """Move rows to means that are truly nearer than their own, in place, and return the energy.
 
-    The labels come from products, which round; this keeps the energy from rising when two means are all but equally
-    near. The labels are corrected in place.
+    Before no mean had moved by more than `drift`, all means but its own were `others` away from a row at least: most
+    rows need no look at them (Hamerly 2010). Where products with many means say which is `near`, only that is compared.
     """
     energy = 0.0
     for i in range(labels.size):
-        distance = _distance(rows[i], means[labels[i]])
-        if labels[i] != before[i]:
-            old = _distance(rows[i], means[before[i]])
-            if old <= distance:
-                labels[i], distance = before[i], old
-        energy += weights[i] * distance
+        others[i] -= drift
+        best, least = labels[i], _distance(rows[i], means[labels[i]])
+        if others[i] <= 0.0 or least >= others[i] * others[i]:
+            first, last = (near[i], near[i] + 1) if near.size else (0, len(means))
+            second = np.inf
+            for a in range(first, last):
+                if a != labels[i]:
+                    distance = _distance(rows[i], means[a])
+                    if distance < least:
+                        best, least, second = a, distance, least
+                    else:
+                        second = min(second, distance)
+            labels[i], others[i] = best, 0.0 if near.size else _CERTAIN * math.sqrt(second)
+        energy += weights[i] * least
     return energy
 
 

@@ -6,8 +6,6 @@ Kernels that say "by variable" hold a block of states with one row per variable,
 the states: what a node needs of its neighbours are whole rows, and every loop becomes vector code on any graph.
 """
 
-import math
-
 import numpy as np
 
 from gibbsian.backends.numba import njit
@@ -79,7 +77,7 @@ def _shift(moved, edges, mean, transposed):
 @njit(cache=True, inline="always")
 def _signed(scale, x):
     """`scale` at the upper value and ``-scale`` at the lower, whether that is 0 or -1."""
-    return math.copysign(scale, x - 0.5)
+    return scale if x > 0 else -scale
 
 
 @njit(cache=True, nogil=True)

@@ -166,3 +166,22 @@ def mix(word):
 def substream_word(word, number):
     """One word of the substream called `number`, from the same word of its parent stream."""
     return mix(word + _GOLDEN * np.uint64(number + 1))
+
+
+@njit(cache=True, nogil=True)
+def shuffle_in_parts(part_of, ends, stream, places):
+    """Fill `places` with a random order: rows dealt out to parts at random, each shuffled within the cache.
+
+    Every order is as likely as another (Rao, Sandelius). Part p stands from ``ends[p]`` to ``ends[p + 1]``.
+    """
+    next_place = ends.copy()
+    for row in range(part_of.size):
+        places[next_place[part_of[row]]] = row
+        next_place[part_of[row]] += 1
+    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
+    for p in range(ends.size - 1):
+        part = places[ends[p] : ends[p + 1]]
+        for k in range(part.size - 1, 0, -1):
+            word, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
+            other = below(word, k + 1)
+            part[k], part[other] = part[other], part[k]
