@@ -341,9 +341,9 @@ class KMeansSteps:
         states = np.ascontiguousarray(rows.states if present is None else np.where(present, rows.states, 0.0))
         middle = mean_of_columns(rows._replace(weights=rows.weights / rows.weights.max()))
         points = states - middle if present is None else np.where(present, states - middle, 0.0)
-        there = None if twins is None else twins.Partition(points, rows.weights, present, self.model.n_components)
         parts = {"rows": rows._replace(states=states), "present": present, "middle": middle, "points": points}
-        parts["there"] = there
+        shared = (points, rows.weights, present, self.model.n_components)
+        parts["there"] = None if twins is None else twins.Partition(*shared)
         for name, value in parts.items():
             object.__setattr__(self, name, value)
 
