@@ -116,8 +116,8 @@ class FlipCostObjective:
             return None
         layout = model.flip_layout(states)
         kernel = self.grouped if layout.one_hot else self.kernel
-        if not kernel.__module__.startswith("gibbsian.backends"):
-            return None
+        if not getattr(kernel, "__module__", "").startswith("gibbsian.backends"):
+            return None  # a loss of somebody else's, or none for tables
         if layout.sparse and left_out is None and hasattr(model, "local_states") and model.local_states(len(states)):
             return None  # a pass over the rows counts their neighbourhoods, and nothing there is left to share out
         return twin("products").bound(layout, shares, kernel, left_out)

@@ -21,11 +21,7 @@ def clique_sweeps(
     cliques = (entries, model.theta[held] / model.temperature, pointers, model.clique_csr[1][places])
     values = (model.level_table, model.domain.cardinalities(model.n_variables))
     done = plan.run_there(
-        "clique_gibbs",
-        lambda twins, *groups: twins.ordered_sweeps(*cliques, *values, *groups),
-        model,
-        state,
-        n_sweeps,
+        "clique_gibbs", lambda twins, *by: twins.ordered_sweeps(*cliques, *values, *by), model, state, n_sweeps
     )
     if done is not None:
         return done

@@ -68,16 +68,16 @@ class Partition:
     """
 
     def __init__(self, points: np.ndarray, weights: np.ndarray, present: np.ndarray | None, n_classes: int):
-        device, (n_rows, n) = there(), points.shape
+        self._device, (n_rows, n) = there(), points.shape
         needed = 8.0 * n_rows * ((3.0 if present is None else 5.0) * n + 3.0 * n_classes + 6.0)
         require_card_memory(needed, f"sharing {n_rows:,} rows among {n_classes} classes", "set `device='cpu'`")
-        self._points, self._weights = device.put(points, torch.float64), device.put(weights, torch.float64)
-        self._present = None if present is None else device.put(present, torch.float64)
+        self._points, self._weights = (self._device.put(part, torch.float64) for part in (points, weights))
+        self._present = None if present is None else self._device.put(present, torch.float64)
         self._labels: tuple[Any, Any] = (None, None)
 
     def _label_tensor(self, labels: np.ndarray) -> Any:
         known, tensor = self._labels
-        return tensor if labels is known else there().put(labels, torch.int64)
+        return tensor if labels is known else self._device.put(labels, torch.int64)
 
     def _differences(self, means: Any, labels: Any) -> Any:
         differences = self._points - means[labels]
@@ -88,7 +88,7 @@ class Partition:
 
     def settle(self, means: np.ndarray, before: np.ndarray | None) -> tuple[float, np.ndarray]:
         """Return the energy and the class of each row, which leaves the one before only for a mean truly nearer."""
-        centres = there().put(means, torch.float64)
+        centres = self._device.put(means, torch.float64)
         scores, squares = self._points @ centres.T, centres.square().T / 2.0
         scores -= squares.sum(dim=0) if self._present is None else self._present @ squares
         labels = scores.argmax(dim=1)
@@ -102,7 +102,7 @@ class Partition:
 
     def class_shifts(self, means: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the weight of the cells of each class, or of its rows, and the summed differences from its mean."""
-        own, centres = self._label_tensor(labels), there().put(means, torch.float64)
+        own, centres = self._label_tensor(labels), self._device.put(means, torch.float64)
         shares = (own == torch.arange(len(means), device=own.device)[:, None]) * self._weights
         mass = shares.sum(dim=1, keepdim=True) if self._present is None else shares @ self._present
         return mass.cpu().numpy(), (shares @ self._differences(centres, own)).cpu().numpy()

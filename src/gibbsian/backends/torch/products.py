@@ -56,7 +56,7 @@ class FlipLoss:
         self._height = len(near) if layout.sparse else self._width
         copies = (2.0 if device.has_triton and not layout.one_hot else 5.0) + layout.sparse
         needed = (item if self._rows == n_rows else 1) * cells + copies * item * block
-        # of couplings and slopes, places among them, twice as many where they are tied
+        # couplings, slopes and their sums, as matrices, and four whole numbers of each coupling
         needed += 48.0 * self._height * self._width + (0.0 if left_out is None else n_rows * layout.n_columns)
         require_card_memory(needed, f"learning from {n_rows:,} rows of {layout.n_columns:,} columns", _INSTEAD)
         self._shares = device.put(shares)
