@@ -56,9 +56,9 @@ class MixtureAnswers:
 
     def log_pseudolikelihood(self, data: Dataset) -> float:
         """Return the mean of ``sum_i log P(x_i | the other columns)`` over the present cells."""
-        here, total = self.log_evidence(data), np.zeros(data.n_states)
+        here, total, holes = self.log_evidence(data), np.zeros(data.n_states), data.holes
         for i in range(data.n_variables):
-            without = data.holes.copy()
+            without = holes.copy()
             without[:, i] = True
             total += here - self.log_evidence(replace(data, missing=without))
         return float(np.average(total, weights=data.weights))

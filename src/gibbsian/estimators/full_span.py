@@ -226,8 +226,9 @@ class FullSpan(SpanQuestions):
             reason = "learns the parameters of given functions, and a full-span model begins without any"
             raise ArgumentError(reason, argument="learner", value=self.learner)
         fits.require_memory(model.basis, self.checkpoint is not None, data.has_missing)
+        present = ~data.holes
         for j, name in enumerate(data.names):
-            seen = np.unique(data.states[~data.holes[:, j], j])
+            seen = np.unique(data.states[present[:, j], j])
             if seen.size == 0:
                 raise DataError(f"column {name!r} has no observed cell", f"drop the column (`drop=[{name!r}]`)")
             if seen.size == 1 and model.cardinalities[j] > 1 and data.total_weight > 1.0:
