@@ -230,7 +230,7 @@ def guarded(client: Any) -> Iterator[None]:
         ) from None
     except (ClosedClientError, CommClosedError, CancelledError) as error:
         reason = _why_cancelled(error)
-        if reason != _LOST:
+        if reason != _LOST and client.status == "running":
             raise ClusterError(
                 f"the scheduler at {address} cancelled what was asked of it ({reason}), so that rows there may be lost",
                 "read them again, and go on from the checkpoint where there is one",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -156,6 +157,10 @@ def largest_penalties(problem: Problem) -> np.ndarray:
 
 def node_losses(directed: DirectedModel, data: Dataset, theta: np.ndarray) -> np.ndarray:
     """Return minus the mean conditional log-likelihood of each variable."""
+    return data.averaged(partial(_losses_in, directed, theta))
+
+
+def _losses_in(directed: DirectedModel, theta: np.ndarray, data: Dataset) -> np.ndarray:
     shares, losses = data.weights / data.total_weight, np.zeros(data.n_variables)
     for block in row_blocks(*data.states.shape):
         costs = directed.flip_costs(data.states[block].astype(np.float64), theta)

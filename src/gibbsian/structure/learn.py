@@ -28,8 +28,8 @@ def learn_structure(X: Any, method: str = "l1-ebic", **settings: Any) -> Structu
 
     Parameters
     ----------
-    X : array, frame, path or Dataset
-        Complete rows of two-valued variables.
+    X : array, frame, path, Dataset or dask.dataframe
+        Complete rows of two-valued variables; those on a cluster are learned from there.
     method : str
         ``"l1-ebic"`` (a path of L1-penalised regressions per variable), ``"l1-ebic-joint"`` (one path with symmetric
         couplings), ``"rise"``, ``"logrise"``, ``"rple"`` (theoretical penalty and threshold) or ``"decimation"``.

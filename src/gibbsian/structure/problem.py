@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from gibbsian.data import Dataset, preflight
+from gibbsian.data.readers import is_dask
 from gibbsian.display import Shown
 from gibbsian.domain import SPIN
 from gibbsian.errors import (
@@ -20,6 +22,7 @@ from gibbsian.errors import (
     notify,
 )
 from gibbsian.estimators import BoltzmannMachine
+from gibbsian.expectations.clamped import mean_statistics
 from gibbsian.graphs import Graph, as_graph
 from gibbsian.learners import Learner
 from gibbsian.models import PairwiseModel
@@ -92,7 +95,13 @@ class Problem:
         l2: float = 0.0,
     ) -> Self:
         """Read the data and refuse what no method can use; the options are those of `learn_structure`."""
-        data = Dataset.read(X, coding=coding, sample_weight=sample_weight)
+        away = getattr(X, "on_cluster", False) or is_dask(X)
+        read = (
+            partial(BoltzmannMachine(coding=coding)._read, fitting=True)
+            if away
+            else partial(Dataset.read, coding=coding)
+        )
+        data = read(X, sample_weight=sample_weight)
         data.require_complete("structure learning", instead="")
         candidates = as_graph(graph, data.names)
         if candidates.n_edges == 0:
@@ -130,13 +139,11 @@ class Problem:
     @property
     def means(self) -> np.ndarray:
         """Mean of each spin."""
-        return self.spins.weights @ self.spins.states / self.spins.total_weight
+        return self.spins.averaged(lambda part: part.weights @ part.states / part.total_weight)
 
     def covariances(self) -> np.ndarray:
         """Return ``E[s_i s_j] - E[s_i] E[s_j]`` over the candidates (without the means where there are no biases)."""
-        products = PairwiseModel.zeros(self.candidates, bias=False).mean_statistics(
-            self.spins.states, self.spins.weights
-        )
+        products = mean_statistics(PairwiseModel.zeros(self.candidates, bias=False), self.spins)
         i, j = self.candidates.edges.T
         return products - self.means[i] * self.means[j] if self.bias else products
 

@@ -246,3 +246,14 @@ def test_cancelled_tasks_are_not_a_lost_scheduler(client, folder):
     client.cancel(list(data.parts))
     with pytest.raises(ClusterError, match=r"cancelled what was asked of it \(.*\).*read them again"):
         data.summed(len)
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["logrise", *(pytest.param(name, marks=pytest.mark.long) for name in ("l1-ebic", "l1-ebic-joint", "decimation"))],
+)
+def test_structure_is_learned_where_the_rows_are(data, whole, method):
+    settings = {"n_penalties": 2, "ratio": 0.3, "tol": 1e-3} if "ebic" in method else {}
+    there, here = (gb.structure.learn_structure(rows, method, **settings) for rows in (data, whole))
+    assert there.graph == here.graph
+    np.testing.assert_allclose(there.machine.model_.theta, here.machine.model_.theta, rtol=0, atol=1e-6)
