@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+import gibbsian as gb
 import layered_systems as exact_sums
 from gibbsian.answers import answers_about
+from gibbsian.diagnostics.evidence import MinusLogLikelihood
 from gibbsian.diagnostics.likelihood import LogLikelihood, LogLikelihoodBound
 from gibbsian.diagnostics.partition import LogPartitionInterval
 from gibbsian.errors import ArgumentError, MixingWarning, TooExpensiveError
@@ -12,6 +14,7 @@ from gibbsian.models.layers import BinaryLayer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.samplers.annealing import AnnealedRun
 from layered_systems import all_values, random_machine, rows_of
+from systems import exact_law, random_model, sampled_data
 
 
 @pytest.fixture
@@ -103,3 +106,12 @@ def test_what_is_known_is_said_in_words():
     bound = LogLikelihoodBound(np.array([1.0, 3.0]), np.array([0.5, 0.5]), 4.0, "mean field")
     assert (bound.exact, bound.lower, bound.upper) == (False, -2.0, np.inf)
     assert "at least -2.00 nats a row, a lower bound by mean field with exact log Z (2 rows" in bound.describe()
+
+
+def test_the_loss_of_a_model_is_minus_its_mean_log_likelihood(rng):
+    model = random_model(gb.graphs.complete(4), rng)
+    data = sampled_data(model, 50, rng)
+    states, probabilities, _ = exact_law(model)
+    of_state = dict(zip(map(tuple, states.tolist()), np.log(probabilities), strict=True))
+    expected = -sum(w * of_state[tuple(row)] for row, w in zip(data.states.tolist(), data.weights, strict=True)) / 50
+    assert MinusLogLikelihood()(model, data, rng) == pytest.approx(expected, rel=1e-12)

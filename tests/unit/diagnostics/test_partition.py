@@ -27,3 +27,18 @@ def test_estimates_are_weighted_by_their_errors():
     both, smaller = LogPartitionInterval(there, back, "", tempered=tempered).combined()
     assert both == pytest.approx((alone / error**2 + 3.0 / 0.1**2) / (error**-2 + 0.1**-2))
     assert smaller == pytest.approx((error**-2 + 0.1**-2) ** -0.5)
+
+
+def test_the_error_of_both_runs_is_that_of_their_repetitions():
+    """Work that is normal in both directions, as Crooks' theorem has it, about a log Z far from zero."""
+    rng, log_z, spread = np.random.default_rng(2), 7.0, 1.2
+    found = []
+    for _ in range(300):
+        there, back = (
+            SimpleNamespace(log_weights=rng.normal(sign * log_z - spread**2 / 2, spread, n))
+            for sign, n in ((1, 150), (-1, 300))
+        )
+        found.append(LogPartitionInterval(there, back, "").combined())
+    estimates, errors = np.transpose(found)
+    assert estimates.mean() == pytest.approx(log_z, abs=4 * errors.mean() / np.sqrt(300))
+    assert errors.mean() == pytest.approx(estimates.std(), rel=0.15)  # which 300 repetitions know to 4%

@@ -11,6 +11,8 @@ import gibbsian as gb
 from gibbsian.domain import CategoryCoding
 from gibbsian.errors import ArgumentError, CodingError, MissingValuesError, MixingWarning
 from gibbsian.expectations import GivenRegions, Samples, expect_of, plan_regions, spatial_statistics
+from gibbsian.expectations.chains import never_blind, spread
+from gibbsian.expectations.convergence import sweep
 from gibbsian.expectations.table_regions import combine
 from systems import random_model
 
@@ -182,3 +184,23 @@ def test_functions_without_a_signature_are_called():
 def test_several_regions_of_a_function_must_be_named():
     with pytest.raises(ArgumentError, match="region is an empty list"):
         expect_of(gb.PairwiseModel.zeros(gb.graphs.grid(1, 4)), lambda x: x, 0, np.ones((3, 4)), [])
+
+
+def test_chains_are_dealt_out_by_shares():
+    rows, shares = spread(np.array([0.5, 0.25, 0.25]), 4)
+    assert rows.tolist() == [0, 0, 1, 2]
+    np.testing.assert_allclose(shares, 0.25)
+    rows, shares = spread(np.array([6.0, 1.0]), 3)
+    assert rows.tolist() == [0, 0, 0, 1]
+    np.testing.assert_allclose(shares, [2.0, 2.0, 2.0, 1.0])
+
+
+def test_errors_hold_what_draws_cannot_exclude():
+    np.testing.assert_allclose(never_blind(np.array([0.0, 0.4]), np.array([2.0, 0.2]), 10), [0.3, np.hypot(0.4, 0.03)])
+
+
+def test_sweeps_end_when_nothing_changes_or_their_number_is_reached():
+    sizes = iter(2.0**-k for k in range(100))
+    assert sweep(lambda piece: next(sizes), "a", 50, 0.2) == (4, 0.125)
+    assert sweep(lambda piece: 1.0, "ab", 7, 0.2) == (7, 1.0)
+    assert sweep(lambda piece: 1.0, "", 7, 0.2) == (1, 0.0)

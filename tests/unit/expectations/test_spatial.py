@@ -14,6 +14,7 @@ from gibbsian.errors import ArgumentError, CodingError, MissingValuesError, TooE
 from gibbsian.expectations import Samples, compiled_regions, expect_of, plan_regions, spatial_statistics
 from gibbsian.expectations.compiled_regions import CliquePlan, PairwisePlan
 from gibbsian.expectations.regions import as_rule
+from gibbsian.expectations.spatial import _OnCluster
 from gibbsian.expectations.table_regions import TablePlan, contraction_of, least_squares_coefficients
 from gibbsian.models import HigherOrderModel, MarkovRandomField, PottsModel
 from systems import random_model, sampled_data
@@ -368,3 +369,13 @@ def test_singular_covariances_do_no_harm():
     assert least_squares_coefficients(np.ones((3, 3)), 100) == pytest.approx([1 / 3] * 3)
     assert least_squares_coefficients(np.diag([2.0, 1.0]), 5).tolist() == [0.0, 1.0]  # too few samples
     assert least_squares_coefficients(np.full((2, 2), np.nan), 1).tolist() == [1.0, 0.0]
+
+
+def test_rows_of_workers_have_the_errors_of_the_same_rows_here(rng):
+    model = random_model(gb.graphs.complete(4), rng)
+    data = sampled_data(model, 60, rng)
+    plan = plan_regions(model, gb.expectations.Neighbourhood(1))
+    here = spatial_statistics(model, samples=Samples.of(data), plan=plan)
+    there = _OnCluster(data, model, plan).statistics(model, plan)
+    np.testing.assert_allclose(there.mean, here.mean, atol=1e-12)
+    np.testing.assert_allclose(there.stderr, here.stderr, rtol=1e-9)

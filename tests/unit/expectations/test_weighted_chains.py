@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import gibbsian as gb
 from gibbsian.expectations import WeightedBlockChains
+from gibbsian.expectations.block_chains import _gibbs
 from gibbsian.inference import exact
 from gibbsian.learners import Minibatch
 from gibbsian.learners.callbacks import Monitor
@@ -43,3 +47,25 @@ def test_a_fit_knows_its_likelihood_along_the_run():
 
 def _likelihood(model: RestrictedModel) -> float:
     return float(model.log_weights(ROWS.astype(np.int8)).mean() - exact(model).log_partition())
+
+
+def test_chains_begin_at_units_that_do_not_interact_at_any_temperature():
+    rng = np.random.default_rng(3)
+    biases = rng.normal(size=5), rng.normal(size=3)
+    model = RestrictedModel.build(BinaryLayer(5), BinaryLayer(3), *biases, rng.normal(size=(5, 3)), temperature=1.7)
+    started = WeightedBlockChains(n_chains=5000).init(model, None, rng)
+    expected = np.logaddexp(0.0, np.concatenate(biases) / 1.7).sum()
+    assert started.teaching.log_partition == pytest.approx(expected, rel=1e-12)
+    found = np.concatenate([part.values for part in started]).mean(axis=0)
+    np.testing.assert_allclose(found, expit(biases[0] / 1.7), atol=5 * 0.5 / np.sqrt(10_000))
+
+
+def test_as_many_steps_are_taken_as_are_asked_for():
+    drawn = []
+    model = SimpleNamespace(
+        draw_visible=lambda hidden, rng: drawn.append("v") or hidden,
+        draw_hidden=lambda values, rng: drawn.append("h") or values,
+        hidden_fields=lambda values: values,
+    )
+    _gibbs(model, np.zeros(1), 3, None)
+    assert drawn == list("vhvhv")

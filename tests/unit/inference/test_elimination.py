@@ -35,6 +35,7 @@ GRAPHS = {
     "sparse": gb.graphs.random(14, 0.2, random_state=2),
     "dense": gb.graphs.random(10, 0.7, random_state=3),
     "no edges": gb.graphs.from_edges([], 5),
+    "one edge": gb.graphs.from_edges([(1, 3)], 5),
     "two parts": gb.graphs.from_edges([(0, 3), (3, 4), (1, 2), (2, 5), (1, 5)], 7),
 }
 

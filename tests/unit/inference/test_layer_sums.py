@@ -142,3 +142,14 @@ def test_sizes_beyond_the_limit_are_refused_before_anything_is_allocated(monkeyp
     monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.1")
     with pytest.raises(TooExpensiveError, match="MiB"):
         exact(RestrictedModel.build(BinaryLayer(64), BinaryLayer(25)))
+
+
+def test_products_of_many_strong_units_do_not_overflow():
+    rng = np.random.default_rng(0)
+    biases, weights = rng.normal(20.0, 3.0, 300), rng.normal(size=(3, 300))
+    model = RestrictedModel.build(BinaryLayer(3), BinaryLayer(300), rng.normal(size=3), biases, weights)
+    states = BinaryLayer(3).enumerate(0, 8)
+    expected = np.logaddexp.reduce(
+        states @ model.visible_biases + np.logaddexp(0.0, states @ weights + biases).sum(axis=1)
+    )
+    assert LayerSums(model).log_partition() == pytest.approx(expected, rel=1e-13)
