@@ -52,9 +52,7 @@ def noisy_truth():
 def repeated(name, coding="spin", temperature=1.5, l2=0.0):
     """Return the mean parameters of spins over the seeds and their standard error, one number for all of them."""
     data = noisy_truth()[1].convert(coding)
-    fits = [
-        fit(name, data, random_state=seed, max_iter=120, temperature=temperature, l2=l2) for seed in range(SEEDS)
-    ]
+    fits = [fit(name, data, random_state=seed, max_iter=120, temperature=temperature, l2=l2) for seed in range(SEEDS)]
     thetas = [machine.model_.to_domain(gb.domain.SPIN)[0].theta for machine in fits]
     return np.mean(thetas, axis=0), np.sqrt(np.var(thetas, axis=0, ddof=1).mean() / SEEDS)
 
