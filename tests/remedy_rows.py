@@ -81,7 +81,7 @@ def fitted(kind="pairwise"):
         "chain": lambda: gb.BoltzmannMachine("chain", learner="mple", l2=0.01, random_state=0).fit(
             np.random.default_rng(1).integers(0, 2, (80, 30))
         ),
-        "dense": lambda: gb.BoltzmannMachine(learner="mple", **QUICK).fit(
+        "dense": lambda: gb.BoltzmannMachine(learner="mple", l2=0.01, max_iter=3, random_state=0).fit(
             np.random.default_rng(1).integers(0, 2, (80, 60))
         ),
         "potts": potts,

@@ -8,6 +8,7 @@ at ``offsets[i] + r`` of a table. Each kernel works on one thread and leaves the
 import numpy as np
 
 from gibbsian.backends.numba import njit
+from gibbsian.backends.numba.elementary import copy_to
 
 # so many states at a time: long enough for vector code, and their bits stay in the second-level cache
 _ROWS = 256
@@ -41,7 +42,7 @@ def count(x, shares, columns, own, neighbours, indptr, offsets, table):
         rows, weights = x[start : start + _ROWS], shares[start : start + _ROWS]
         _fill_bits(rows, columns, bits)
         for v in range(own.size):
-            numbers[:] = bits[own[v]]
+            copy_to(numbers, bits[own[v]])
             for position in range(indptr[v], indptr[v + 1]):
                 _append_bit(numbers, bits[neighbours[position]])
             part = table[offsets[v] : offsets[v + 1]]

@@ -208,18 +208,17 @@ def _product_expectation(dual, first, second, cardinalities, strides):
     for i in range(first.size):
         q = cardinalities[i]
         n_split += first[i] > 0 and second[i] > 0 and first[i] != second[i] and q & (q - 1) != 0
-    offsets = np.zeros(3**n_split, np.int64)
-    n_terms = 1
+    offsets, n_terms, total = np.zeros(3**n_split, np.int64), 1, 0.0
     for i in range(first.size):
         a, b, q = first[i], second[i], cardinalities[i]
         if a == 0 or b == 0 or q & (q - 1) == 0:
-            offsets[:n_terms] += (a ^ b) * strides[i]
+            for t in range(n_terms):
+                offsets[t] += (a ^ b) * strides[i]
         elif a != b:
             for t in range(n_terms):
                 offsets[n_terms + t] = offsets[t] + a * strides[i]
                 offsets[2 * n_terms + t] = offsets[t] + b * strides[i]
             n_terms *= 3
-    total = 0.0
     for t in range(n_terms):
         total += dual[offsets[t]]
     return -total if n_split % 2 else total
