@@ -190,7 +190,10 @@ class SpanProblem:
     # -- the cost -----------------------------------------------------------------------------------------------------
     def penalties(self, indices: np.ndarray) -> np.ndarray:
         """Return ``r_y`` of functions."""
-        return self.penalty(self.basis, indices)
+        if not (self._by_xor and self.data_dual.dtype == np.float64):
+            return self.penalty(self.basis, indices)
+        low, high = self._halves
+        return low[indices % low.size] + high[indices // low.size]
 
     def targets(self, indices: np.ndarray) -> np.ndarray:
         """Return the means that parameters of functions are led to."""

@@ -389,7 +389,8 @@ class PairwiseModel(ExponentialFamily):
         >>> round(value, 6), gradient.tolist()
         (1.386294, [-1.0, 0.0, 0.0])
         """
-        states, n, scale = checked_states(self, x), self.n_variables, np.float32(self.domain.gap / self.temperature)
+        # not checked again: rows of a data set were when they were read, and nothing is indexed by them
+        states, n, scale = np.asarray(x), self.n_variables, np.float32(self.domain.gap / self.temperature)
         matrix, biases = self.coupling_matrix.astype(np.float32), self.biases.astype(np.float32)
 
         def sums(block: slice) -> np.ndarray:

@@ -32,6 +32,7 @@ Metric = Callable[[np.ndarray], np.ndarray]
 _DECREASE = 1e-4  # sufficient decrease (Armijo)
 _CURVATURE = 0.9  # weak Wolfe condition
 _MOST_TRIALS = 40
+_SHORT = 2**18  # numbers that past moves may take in any case: of few parameters they cost nothing
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class LBFGS:
     """Quasi-Newton steps with a weak Wolfe line search; orthant-wise (OWL-QN) where there is an L1 penalty.
 
     A function may bring a ``metric``, an approximate inverse Hessian (see `gibbsian.models.conditioning`), in place of
-    the multiple of one that the recursion starts from.
+    the multiple of one that the recursion starts from; of few parameters all steps are then remembered.
 
     Examples
     --------
@@ -101,7 +102,8 @@ class LBFGS:
         if found.failed:
             norm = gradient_norm(state.theta, state.gradient, l1)
             return state, StepInfo(state.value, norm, 0.0, evaluations, stalled=True)
-        moves, changes = self._remember(state, found, len(moves))
+        most = self.memory if metric is None else max(self.memory, _SHORT // len(state.theta))
+        moves, changes = _remember(state, found, len(moves), most)
         new = LBFGSState(found.theta, found.gradient, found.value, evaluations, moves, changes)
         norm = gradient_norm(new.theta, new.gradient, l1)
         # within the noise of the value steps may still flatten the gradient, until they drown in the rounding of theta
@@ -118,14 +120,15 @@ class LBFGS:
             yield moves[:0], metric
         yield moves[:0], None
 
-    def _remember(self, state: LBFGSState, found: _Trial, kept: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the moves and changes of gradient so far, of which the first `kept` were of use, with the last."""
-        move, change = found.theta - state.theta, found.gradient - state.gradient
-        if move @ change <= 1e-10 * ((move @ move) * (change @ change)) ** 0.5:
-            return state.moves[:kept], state.changes[:kept]  # no positive curvature seen: it would spoil the model
-        joined = library_of(move).concatenate
-        moves = joined([state.moves[:kept], move[None]])[-self.memory :]
-        return moves, joined([state.changes[:kept], change[None]])[-self.memory :]
+
+def _remember(state: LBFGSState, found: _Trial, kept: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the moves and changes of gradient so far, of which the first `kept` were of use, with the last."""
+    move, change = found.theta - state.theta, found.gradient - state.gradient
+    if move @ change <= 1e-10 * ((move @ move) * (change @ change)) ** 0.5:
+        return state.moves[:kept], state.changes[:kept]  # no positive curvature seen: it would spoil the model
+    joined = library_of(move).concatenate
+    moves = joined([state.moves[:kept], move[None]])[-most:]
+    return moves, joined([state.changes[:kept], change[None]])[-most:]
 
 
 def _quasi_newton(steepest: np.ndarray, moves: np.ndarray, changes: np.ndarray, metric: Metric | None) -> np.ndarray:

@@ -7,6 +7,7 @@ from scipy.optimize import minimize
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
 from gibbsian.learners import LEARNERS
+from gibbsian.learners.objective import WithMetric
 from gibbsian.optimizers import LBFGS, Ascent, Newton
 from gibbsian.optimizers.base import subgradient
 from systems import random_model, sampled_data
@@ -143,3 +144,25 @@ class TestNewton:
             gb.BoltzmannMachine(learner=LEARNERS.create("mple", optimizer="newton", l1=0.1)).fit(data)
         with pytest.raises(ArgumentError, match="needs an objective with a Hessian"):
             Newton().init(lambda theta: (0.0, theta), np.zeros(2), np.zeros(2))
+
+
+def test_few_parameters_with_a_metric_remember_every_step(rng):
+    turned = np.linalg.qr(rng.normal(size=(40, 40)))[0]
+    hessian = turned @ np.diag(np.geomspace(1.0, 1e4, 40)) @ turned.T
+
+    def bowl(theta):
+        return float(theta @ hessian @ theta) / 2, hessian @ theta
+
+    def steps_and_memory(function):
+        optimizer, l1 = LBFGS(memory=3), np.zeros(40)
+        state, norm, steps = optimizer.init(function, np.ones(40), l1), np.inf, 0
+        while norm > 1e-6:
+            state, info = optimizer.step(function, state, l1)
+            norm, steps = info.gradient_norm, steps + 1
+        return steps, len(state.moves)
+
+    with_metric, remembered = steps_and_memory(WithMetric(bowl, lambda gradient: gradient / np.diag(hessian)))
+    without, few = steps_and_memory(bowl)
+    assert few == 3
+    assert remembered == with_metric
+    assert with_metric < without / 2

@@ -169,19 +169,24 @@ def substream_word(word, number):
 
 
 @njit(cache=True, nogil=True)
-def shuffle_in_parts(part_of, ends, stream, places):
+def shuffle_in_parts(part_of, n_parts, stream, places):
     """Fill `places` with a random order: rows dealt out to parts at random, each shuffled within the cache.
 
-    Every order is as likely as another (Rao, Sandelius). Part p stands from ``ends[p]`` to ``ends[p + 1]``.
+    Every order is as likely as another (Rao, Sandelius).
     """
+    ends = np.zeros(n_parts + 1, np.int64)
+    for part in part_of:
+        ends[part + 1] += 1
+    for p in range(n_parts):
+        ends[p + 1] += ends[p]
     next_place = ends.copy()
     for row in range(part_of.size):
         places[next_place[part_of[row]]] = row
         next_place[part_of[row]] += 1
     s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
-    for p in range(ends.size - 1):
-        part = places[ends[p] : ends[p + 1]]
-        for k in range(part.size - 1, 0, -1):
+    for p in range(n_parts):
+        own = places[ends[p] : ends[p + 1]]
+        for k in range(own.size - 1, 0, -1):
             word, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
             other = below(word, k + 1)
-            part[k], part[other] = part[other], part[k]
+            own[k], own[other] = own[other], own[k]
