@@ -21,8 +21,9 @@ from gibbsian.data.minibatches import Cuts, draw_seed, seeded
 from gibbsian.expectations.base import Estimate, Rebuilt
 from gibbsian.models import Model
 
-# Interactions that the chains of a block meet in a call, some milliseconds of work: a task takes two. The most blocks.
-BLOCK_WORK, MOST_BLOCKS = 2**21, 256
+# Interactions that the chains of a block meet in a call, 1 to 20 milliseconds of work where a task costs 3 to 5; and
+# the most blocks, of which each costs the client 1 to 2 milliseconds.
+BLOCK_WORK, MOST_BLOCKS = 2**22, 32
 
 
 class ThereState(NamedTuple):
