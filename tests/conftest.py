@@ -64,6 +64,11 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def pytest_sessionfinish():
+    """Let them go at the end: some packages count what is left."""
+    gc.unfreeze()
+
+
 def _has_card() -> bool:
     try:
         import torch

@@ -15,8 +15,9 @@ from holes import holed
 from systems import all_states, models_with_domains, random_model_of, sampled_data
 
 # Standard errors of the means are 0.0005 to 0.018 of the range of a statistic, where 0.025 is asked.
-MANY = {"chains": {"copies": 40, "burn_in": 60}, "spatial": {"copies": 8, "burn_in": 20}}
-FEW = {"chains": {"copies": 10, "burn_in": 20}, "spatial": {"copies": 3, "burn_in": 5}}
+MANY = {"chains": {"copies": 40, "burn_in": 60}, "spatial": {"copies": 20, "burn_in": 20}}
+ROWS = {"spatial": 12}  # regions of most models are summed row by row
+FEW = {"chains": {"copies": 10, "burn_in": 20}, "spatial": {"copies": 5, "burn_in": 10}}
 
 
 @pytest.fixture(params=CLAMPED.names())
@@ -67,6 +68,7 @@ def test_keeps_the_contract(name):
 
 def test_mean_is_within_its_error_of_the_sum_over_completions(name, system):
     model, data = system
+    data = only(data, np.arange(ROWS.get(name, data.n_states)))
     truth, evidence = by_enumeration(model, data)
     estimate, _ = phase(CLAMPED.create(name, **MANY.get(name, {})), model, data)
     assert estimate.mean.shape == estimate.stderr.shape == model.theta.shape
@@ -92,6 +94,7 @@ def test_complete_rows_are_their_own_statistics(name, system):
 
 def test_rows_of_no_weight_count_for_nothing(name, system):
     model, data = system
+    data = only(data, np.arange(ROWS.get(name, data.n_states)))
     weights = np.where(np.arange(data.n_states) % 3 == 0, 0.0, data.weights)
     with_zeros, without = dataclasses.replace(data, weights=weights), only(data, np.flatnonzero(weights > 0))
     expectation = CLAMPED.create(name, **FEW.get(name, {}))
