@@ -158,3 +158,8 @@ def test_shares_that_sum_to_one_make_a_whole_epoch(rng):
     states, weights = rng.integers(0, 2, (40, 3)), rng.random(40)
     state, _ = Minibatch(batch_size=10).update(None, machine, data_rows(states, weights / weights.sum()), rng)
     assert state.progress.steps == 4
+
+
+def test_offsets_follow_the_means_by_a_hundredth():
+    moved = Offsets(np.array([1.0]), np.array([2.0])).towards(Offsets(np.array([3.0]), np.array([-2.0])))
+    np.testing.assert_allclose(np.concatenate(moved), [1.02, 1.96])

@@ -5,10 +5,11 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.diagnostics import data_moments
+from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import Estimate
 from gibbsian.learners import trained
-from gibbsian.learners.trained import training_report
+from gibbsian.learners.trained import penalty_pull, training_report
 from systems import exact_law, random_model, sampled_data
 
 
@@ -182,3 +183,21 @@ def test_a_penalty_is_blamed_where_it_pulls_as_hard_as_moments_differ(rng):
     assert "another one" in missed.describe()
     assert held.n_far
     assert "the penalty holds them there" in held.describe()
+
+
+def test_what_samples_never_show_varies_as_what_lies_halfway_to_the_data(rng, monkeypatch):
+    model = gb.PairwiseModel(gb.graphs.grid(1, 1), np.zeros(1))
+    monkeypatch.setattr(trained, "_expect", lambda model, rng: Estimate(np.ones(1), np.zeros(1)))
+    report = training_report(model, DataMoments(np.array([0.2]), np.array([50.0])), 0.0, rng)
+    halfway = 0.6
+    assert report.z_scores[0] == pytest.approx((0.2 - 1.0) / np.sqrt((1 - halfway) * (1 + halfway) / 50))
+    assert report.worst == 0
+
+
+@pytest.mark.parametrize(("theta", "expected"), [(0.5, (0.0, 0.39)), (-0.5, (-0.39, 0.0)), (0.0, (-0.26, 0.26))])
+def test_a_penalty_pulls_towards_zero(theta, expected):
+    """By T (l1 + l2 |theta|) at most, and to either side of a coupling that it holds at zero."""
+    model = gb.PairwiseModel(gb.graphs.complete(2), np.array([0.0, 0.0, theta]), temperature=1.3)
+    low, high = penalty_pull(model, 0.2, 0.2, None, 100.0)
+    np.testing.assert_allclose((low[2], high[2]), expected)
+    assert low[0] == high[0] == 0.0
