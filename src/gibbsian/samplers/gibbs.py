@@ -51,7 +51,7 @@ def _once_a_model(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _SpinForm(NamedTuple):
-    """A pairwise model in spins: parameters over T with exact sums, those of couplings by site, and the largest field."""
+    """A pairwise model in spins: parameters over T with exact sums, couplings summed by site, and the largest field."""
 
     graph: Graph
     biases: np.ndarray
