@@ -36,7 +36,7 @@ BLOCKWISE_FROM = 2**18
 MOST_WEIGHTS_AN_END = 4
 
 
-def _once_a_model(function: Callable[..., Any]) -> Callable[..., Any]:
+def once_a_model(function: Callable[..., Any]) -> Callable[..., Any]:
     """Keep what a function makes of a model as long as the model: chains often move one sweep at a time."""
     kept: WeakKeyDictionary[Any, dict[tuple, Any]] = WeakKeyDictionary()
 
@@ -254,7 +254,7 @@ def spin_sweeps(model: PairwiseModel, sampler: Gibbs, state: ChainState, n_sweep
     return ChainState(values, sweeps.streams, state.clamped, state.n_sweeps + n_sweeps), info
 
 
-@_once_a_model
+@once_a_model
 def _spin_form(model: PairwiseModel) -> _SpinForm:
     """Parameters in spin form over T, rounded to multiples of a power of two that make all field sums exact.
 
@@ -267,7 +267,7 @@ def _spin_form(model: PairwiseModel) -> _SpinForm:
     return _SpinForm(model.graph, *kernels.spin_form(*given, model.graph.edges))
 
 
-@_once_a_model
+@once_a_model
 def _grouped_system(model: PairwiseModel) -> tuple[Any, ...]:
     """Exact parameters and rounded ones along the CSR graph."""
     form = _spin_form(model)
@@ -276,7 +276,7 @@ def _grouped_system(model: PairwiseModel) -> tuple[Any, ...]:
     return form.biases, indptr, heads, weights, form.rounded(weights)
 
 
-@_once_a_model
+@once_a_model
 def _doubled(model: PairwiseModel) -> np.ndarray:
     """The full matrix of couplings, twice."""
     form = _spin_form(model)
@@ -397,7 +397,7 @@ def _dense_twin(model: PairwiseModel, sweeps: _Sweeps, twins: Any) -> int:
     return twins.dense_sweeps(sweeps.states, sweeps.streams, _dense_system(model), held, sweeps.n_sweeps)
 
 
-@_once_a_model
+@once_a_model
 def _dense_system(model: PairwiseModel) -> Any:
     return twin("gibbs").dense_system(_doubled(model) / 2.0, _spin_form(model).biases)
 
@@ -408,14 +408,14 @@ def _colour_twin(model: PairwiseModel, plan: _ColourPlan, sweeps: _Sweeps) -> in
     return twin("gibbs").colour_sweeps(sweeps.states, sweeps.streams, system, sweeps.held, sweeps.n_sweeps)
 
 
-@_once_a_model
+@once_a_model
 def _colour_system(model: PairwiseModel, plan: _ColourPlan) -> Any:
     form = _spin_form(model)
     graph = (plan.blocks[plan.colours], plan.indptr, plan.heads, form.couplings[plan.edges])
     return twin("gibbs").colour_system(*graph, form.biases[plan.order], form.reach)
 
 
-@_once_a_model
+@once_a_model
 def _stencil_system(model: PairwiseModel, plan: _ColourPlan) -> tuple[Any, kernels.Rounded]:
     """Exact parameters along the CSR graph, and rounded ones along the stencil with a vector more at the end."""
     form = _spin_form(model)
