@@ -233,16 +233,16 @@ def _sample_one_minus_cosine(kappa: float, dimension: int, n_samples: int, rng: 
     """
     freedom = dimension - 1.0
     b = freedom / (2.0 * kappa + np.hypot(2.0 * kappa, freedom))
-    cosine_at_mode = (1.0 - b) / (1.0 + b)
+    excess_at_mode = 2.0 * b / (1.0 + b)
     log_rest_at_mode = np.log(4.0 * b) - 2.0 * np.log1p(b)  # log(1 - cosine_at_mode^2)
     drawn = np.empty(n_samples)
     waiting = np.arange(n_samples)
     while len(waiting):
         z = rng.beta(freedom / 2.0, freedom / 2.0, size=len(waiting))
         excess = 2.0 * b * z / (1.0 - (1.0 - b) * z)
-        tilt = kappa * ((1.0 - cosine_at_mode) - excess)
-        # 1 - cosine_at_mode (1 - excess), and its value at the mode, as logarithms
-        envelope = freedom * (np.log1p(-cosine_at_mode * (1.0 - excess)) - log_rest_at_mode)
+        tilt = kappa * (excess_at_mode - excess)
+        # 1 - cosine at the mode times cosine, and its value at the mode, as logarithms
+        envelope = freedom * (np.log(excess_at_mode + excess * (1.0 - excess_at_mode)) - log_rest_at_mode)
         accepted = tilt + envelope >= np.log1p(-rng.random(len(waiting)))
         drawn[waiting[accepted]] = excess[accepted]
         waiting = waiting[~accepted]

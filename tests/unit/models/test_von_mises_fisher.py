@@ -80,6 +80,13 @@ def test_heights_on_the_sphere_have_their_distribution():
     assert kstest(excess, lambda e: np.expm1(-4.0 * e) / np.expm1(-8.0)).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("kappa", [1e12, 1e30, 1e300])
+def test_directions_far_nearer_than_rounding_are_drawn_around_the_mean(kappa):
+    """There the square of the distance from the mean, times kappa / 2, is an exponential variable."""
+    rows = draw_directions(np.array([0.0, 0.0, 1.0]), kappa, 5000, np.random.default_rng(4))
+    assert kstest(np.square(rows[:, :2] * np.sqrt(kappa / 2.0)).sum(axis=1), "expon").pvalue > 1e-3
+
+
 def test_parameters_of_a_mixture_are_recovered():
     rng = np.random.default_rng(3)
     rows, means = directions(rng, 3000, 5)
