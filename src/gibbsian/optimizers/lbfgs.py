@@ -75,7 +75,10 @@ class LBFGS:
 
     @property
     def n_vectors(self) -> int:
-        """Vectors as long as theta that a step has at a time: moves and changes before and after it, and its own."""
+        """Vectors as long as theta that a step has at a time: moves and changes before and after it, and its own.
+
+        Short ones may be more, by some megabytes in all.
+        """
         return 4 * (self.memory + 1) + 12
 
     def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> LBFGSState:
