@@ -16,7 +16,7 @@ from gibbsian.settings import settings_of
 HAND_WRITTEN = {option.name for option in fit.params}
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", list(ESTIMATORS))
 def test_every_setting_of_every_model_is_a_flag(name):
     text = run("fit", "--model", name, "--help").stdout
     declared = settings_of(ESTIMATORS.factory(name))
@@ -25,7 +25,7 @@ def test_every_setting_of_every_model_is_a_flag(name):
     assert [setting for setting in flags if f"--{setting.replace('_', '-')}" not in text] == []
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", list(ESTIMATORS))
 def test_flags_that_a_model_does_not_have_are_refused(name, tmp_path):
     command = ("fit", tmp_path / "absent.csv", "--out", tmp_path / "m.gibbs", "--model", name, "--magic", "1")
     sentence = refused(*command, code=2)
@@ -71,7 +71,7 @@ def test_the_help_names_a_learner_s_own_settings():
     assert "Settings of --learner pcd" in printed("fit", "--model", "pairwise", "--learner", "pcd", "--help")
 
 
-@pytest.mark.parametrize("name", gb.learners.LEARNERS)
+@pytest.mark.parametrize("name", list(gb.learners.LEARNERS))
 def test_every_learner_can_be_named(name):
     assert run("fit", "--model", "pairwise", "--learner", name, "--help").exit_code == 0
 
