@@ -11,6 +11,7 @@ from gibbsian.expectations import ClampedChains, ClampedExact, as_clamped
 from gibbsian.expectations.clamped import present_means
 from gibbsian.inference.missing import is_quick
 from gibbsian.learners import MomentMatching, as_learner, break_symmetry, run
+from gibbsian.learners.hidden import scattered
 from gibbsian.objectives import Likelihood
 from gibbsian.storage import Checkpoint
 from holes import holed, rows_with_holes
@@ -198,3 +199,13 @@ def test_beside_a_sampled_free_phase_slow_exact_sums_give_way_to_chains(rng):
     model = gb.PairwiseModel.zeros(gb.graphs.complete(60))
     assert isinstance(as_learner("pcd").init(model, data, rng).problem.clamped, ClampedChains)
     assert isinstance(as_learner("pcd").init(model, data.take(np.arange(50)), rng).problem.clamped, ClampedExact)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("domain", [gb.domain.SPIN, gb.domain.BINARY])
+def test_hidden_units_start_as_strongly_coupled_with_biases_as_without(domain, bias):
+    """The couplings of spins have a spread of one over the root of their number, products of 0/1 four times that."""
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(40), domain, bias=bias)
+    start = scattered(dataclasses.replace(model, n_hidden=20), np.random.default_rng(0)).couplings
+    spread = np.sqrt(np.mean(np.square(start[start != 0])))
+    assert spread == pytest.approx((2 / domain.gap) ** 2 / np.sqrt(39), rel=0.1)

@@ -71,6 +71,15 @@ def slopes(rows, mixture, step=1e-5):
     return np.array([(at(theta + step * e) - at(theta - step * e)) / (2 * step) for e in np.eye(theta.size)])
 
 
+def test_a_constant_rate_moves_the_statistics_by_its_share():
+    """Of two rows the second moves the mean of the first by the rate, whichever comes first."""
+    learner = OnlineEM(batch_size=1, learning_rate=0.25, power=0.0, wait=0, average=False)
+    mixture = gb.GaussianMixture(1, learner=learner, random_state=0, max_iter=1)
+    with pytest.warns(gb.errors.ConvergenceWarning):
+        mean = mixture.fit([[0.0], [1.0]]).means_.item()
+    assert abs(mean - 0.5) == pytest.approx(0.25, abs=1e-12)
+
+
 def test_many_passes_end_at_a_zero_of_the_likelihoods_gradient(overlapping):
     settings = {"learner": OnlineEM(batch_size=10), "start": overlapping[:3], "random_state": 0}
     mixture = gb.GaussianMixture(3, max_iter=150, tol=1e-12, **settings)

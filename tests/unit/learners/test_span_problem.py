@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from gibbsian.backends.numba.span import shrunk_parameter
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.span_base import refreshed
-from gibbsian.learners.span_newton import refit
+from gibbsian.learners.span_newton import refit, worthless
 from gibbsian.learners.span_problem import DescriptionLength, Shrinkage
 from gibbsian.models import SpanBasis
 from span_fits import fit, learner_of, problem_of, start_of
@@ -265,3 +265,27 @@ def test_description_lengths_are_those_of_the_paper():
 def test_shrinkage_of_parameters():
     shrinkage = Shrinkage(l1=0.1, l2=0.2, l2_growth=3.0)
     np.testing.assert_allclose(shrinkage(SpanBasis((2, 2)), np.array([1, 3]), np.array([1.0, -1.0])), [0.2, 0.4])
+
+
+def test_candidates_come_by_what_they_gain(rng):
+    """What the scan says of each alone, the others taken: the best first, none below the floor, none left out."""
+    states, counts = random_rows((2,) * 5, rng)
+    problem = problem_of(states, counts, (2,) * 5)
+    dual, floor = problem.uniform_dual(), 1e-3
+    found = problem.candidates(dual, np.empty(0, np.int64), floor).tolist()
+    alone = [problem.scan(dual, np.array([y for y in range(1, 32) if y != own])) for own in range(1, 32)]
+    expected = sorted(((-gain, y) for gain, y in alone if y >= 0 and gain >= floor))
+    assert len(expected) > 5
+    assert found == [y for _, y in expected]
+
+
+def test_a_single_function_that_does_not_pay_is_named(rng):
+    """Its parameter is small beside what the function costs."""
+    states, counts = random_rows((2,) * 4, rng)
+    problem = problem_of(states, counts, (2,) * 4)
+    point = refreshed(problem, problem.uniform_dual(), np.array([5]), np.array([1e-3]))
+    named, theta = worthless(problem, point)
+    assert named == [0]
+    assert theta[0] == pytest.approx(0.0, abs=1e-15)
+    paying = refreshed(problem, problem.uniform_dual(), np.array([5]), np.array([2.0]))
+    assert worthless(problem, paying)[0] == []
