@@ -34,6 +34,18 @@ def test_weak_couplings_are_found_for_mixed_cardinalities(rng):
     assert np.abs(found.theta - truth.theta).max() < 0.05
 
 
+def test_rows_that_hide_a_column_count_for_the_others_only(rng):
+    """All rows once more without the first column: no frequency of a pair that is shown changes, and so no answer."""
+    codes = rng.integers(0, (2, 3, 4), (300, 3))
+    rows = np.vstack([codes, codes]).astype(float)
+    rows[300:, 0] = np.nan
+    coding = gb.domain.CategoryCoding.of_labels([range(q) for q in (2, 3, 4)])
+    whole, twice = (gb.Dataset.read(table, coding=coding) for table in (codes, rows))
+    zeros = gb.models.PottsModel.zeros(gb.graphs.complete(3), whole.domain)
+    assert twice.has_missing
+    np.testing.assert_allclose(solve(zeros, twice, rng).theta, solve(zeros, whole, rng).theta, atol=1e-10)
+
+
 def test_unseen_value_is_named(rng):
     data = gb.Dataset.read([[0, 0], [0, 1], [1, 1]], coding=gb.data.Labels([0, 1, 2]))
     zeros = gb.models.PottsModel.zeros(gb.graphs.complete(2), data.domain)
