@@ -16,7 +16,7 @@ from gibbsian.models import MODELS
 from gibbsian.models.class_shares import log_joint, posterior
 from gibbsian.models.independent_columns import IndependentColumnsMixture
 from gibbsian.models.machine_mixture import MachineMixtureModel
-from gibbsian.models.spherical_gaussians import GaussianMixtureModel, KMeansModel
+from gibbsian.models.spherical_gaussians import GaussianMixtureModel, KMeansModel, variance_schedule
 from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, unit_rows
 from systems import all_states
 
@@ -257,3 +257,15 @@ def test_interactions_of_machines_are_means_over_the_classes():
     first, second = (machine.model_.interactions().strengths for machine in machines)
     assert found.scopes == machines[0].model_.interactions().scopes
     np.testing.assert_allclose(found.strengths, 0.3 * first + 0.7 * second, atol=1e-14)
+
+
+@pytest.mark.parametrize("variance", [0.01, 0.5])
+def test_variances_fall_geometrically_from_the_first_phase_transition(rng, variance):
+    """That is the largest eigenvalue of the weighted covariance; no step falls by more than the ratio."""
+    points, weights = rng.normal(size=(50, 3)) * (3.0, 1.0, 0.5), rng.uniform(1, 2, 50)
+    schedule = variance_schedule(points, weights, variance, 0.5)
+    top = np.linalg.eigvalsh(np.cov(points.T, aweights=weights, ddof=0))[-1]
+    np.testing.assert_allclose(schedule[[0, -1]], [top, variance], rtol=1e-10)
+    steps = schedule[1:] / schedule[:-1]
+    np.testing.assert_allclose(steps, steps[0], rtol=1e-10)
+    assert 0.5 - 1e-9 <= steps[0] < 0.75
