@@ -6,6 +6,7 @@ from scipy.signal import lfilter
 
 import gibbsian as gb
 from gibbsian.diagnostics import chain_report, effective_sample_size, r_hat
+from gibbsian.diagnostics.chains import report_on
 from gibbsian.errors import ArgumentError
 
 
@@ -79,3 +80,8 @@ def test_report_names_the_worst(rng):
     assert bad.r_hat > good.r_hat
     assert bad.effective_sample_size < good.effective_sample_size
     assert f"R-hat {bad.r_hat:.3f}" in bad.describe()
+
+
+def test_a_report_says_how_many_chains_and_draws_it_judged(rng):
+    report = report_on(rng.normal(size=(6, 50, 2)))
+    assert (report.n_chains, report.n_draws) == (6, 50)
