@@ -146,7 +146,6 @@ def write_table(path: Path | None, names: Sequence[str], values: np.ndarray) -> 
 
 
 def _table_bytes(path: Path, names: Sequence[str], values: np.ndarray) -> bytes:
-
     from gibbsian.data.files import format_of, needed, packed
 
     kind, packing = format_of(path)

@@ -161,7 +161,6 @@ class GaussianMachine(NumberTables, Estimator):
         return self._matrix(self.model_.partial_correlations)
 
     def _matrix(self, values: np.ndarray) -> Any:
-
         return pandas.DataFrame(values, index=list(self.names_), columns=list(self.names_))
 
     def figures(self) -> dict[str, Any]:

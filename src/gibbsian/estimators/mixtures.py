@@ -234,7 +234,6 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         return tables if "means" not in found else {**tables, "largest means": self._largest_means(n)}
 
     def _largest_means(self, n: int) -> Any:
-
         order = np.argsort(-np.abs(self.means_), axis=1, kind="stable")[:, :n]
         columns = np.array(self.names_, dtype=object)[order.ravel()]
         classes = np.repeat(np.arange(self.n_components), order.shape[1])

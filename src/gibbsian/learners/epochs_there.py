@@ -122,13 +122,9 @@ def epoch_of(
         epoch=progress.epoch,
         steps=progress.epoch * n_batches,
     )
-    for places in (
-        SWEEPS
-        * problem.lessons.fills_missing
-        * data.has_missing
-        * np.array_split(np.arange(data.n_rows), 1 + data.n_rows // TOGETHER)
-    ):
-        problem.rows.renew(problem.here(here), places, here.filled, rng)
+    if problem.lessons.fills_missing and data.has_missing:
+        for places in SWEEPS * np.array_split(np.arange(data.n_rows), 1 + data.n_rows // TOGETHER):
+            problem.rows.renew(problem.here(here), places, here.filled, rng)
     after = learner.step(LearnerState(problem, here))[0].progress
     sums = scaled((after.theta, after.velocity, after.value, after.gradient_norm), data.total_weight)
     return (*sums, n_batches, [after.memory])

@@ -78,7 +78,6 @@ def _restrict(model: PairwiseModel, left: np.ndarray) -> PairwiseModel:
 
 
 def _table(rounds, n_candidates):
-
     n_edges = np.array([kept.size for kept, _ in rounds])
     scores = np.array([score for _, score in rounds])
     share = n_edges / n_candidates

@@ -137,7 +137,6 @@ def joint_l1_ebic(
         steps.append((scale * largest, present.sum(), criterion, present))
     penalties, n_edges, criteria, present = (np.array(column) for column in zip(*steps, strict=True))
     best = int(criteria.argmin())
-
     path = pandas.DataFrame({"l1": penalties, "n_edges": n_edges, "ebic": criteria})
     path["chosen"] = path.index == best
     return problem.answer(present[best], path, "l1-ebic-joint")
