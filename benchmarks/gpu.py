@@ -166,13 +166,13 @@ def dense_gibbs(device: Device) -> Iterator[Figure]:
 def evaluation(device: Device, n: int, n_rows: int) -> tuple[float, float, float]:
     """Seconds of an evaluation on the card, of one with theta going up and the gradient down, and of its products."""
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 2, (n_rows, n), np.int8)
+    states = rng.integers(0, 2, (n_rows, n), np.int8) * 2 - 1
     i, j = np.triu_indices(n, 1)
-    layout = FlipLayout(codes, 2, False, np.full(n, 2), -1.0, 2.0, 1.0, np.arange(n), i, j, True)
+    layout = FlipLayout(states, 2, False, np.full(n, 2), 2.0, 1.0, np.arange(n), i, j, True)
     function = products.FlipLoss(layout, np.full(n_rows, 1.0 / n_rows), "logistic")
     theta = rng.normal(0, 0.3 / n**0.5, n + i.size)
     rows = min(n_rows, function._rows)
-    x = function._as_numbers(function._codes[:rows])[:, :n].contiguous()
+    x = function._as_numbers(function._states[:rows])[:, :n].contiguous()
     matrix, fields = torch.randn(n, n, device=device.place), torch.empty_like(x)
 
     def plain() -> None:
@@ -205,7 +205,7 @@ def pseudolikelihood(device: Device) -> Iterator[Figure]:
     result = run(as_learner("mple"), start, data, tol=1e-5)
     yield Figure(
         f"the same: a fit to 1e-5, {result.n_steps} steps",
-        wall(lambda: run(as_learner("mple"), start, data, tol=1e-5)),
+        wall(lambda: run(as_learner("mple"), start, data, tol=1e-5), 10),
         "s",
         0.1,
     )

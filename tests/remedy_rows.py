@@ -51,8 +51,7 @@ def on_fake_card(device, n_cards, has_torch=True, n_bytes=1.0, fills=False):
         is_available=lambda: bool(n_cards),
         device_count=lambda: n_cards,
         mem_get_info=lambda place: (2**30, 2**30),
-        memory_reserved=lambda place: 0,
-        memory_allocated=lambda place: 0,
+        memory_stats=lambda place: {},
     )
     backends = SimpleNamespace(cuda=SimpleNamespace(matmul=SimpleNamespace(allow_tf32=False)))
     torch = SimpleNamespace(

@@ -69,7 +69,7 @@ class Domain:
         >>> SPIN.to_codes(np.array([[-1, 1]])).tolist()
         [[0, 1]]
         """
-        return (np.asarray(states) == self.high).astype(np.int8)
+        return (np.asarray(states) == self.high).view(np.int8)
 
     def from_codes(self, codes: np.ndarray) -> np.ndarray:
         """Return the states whose values have these numbers."""

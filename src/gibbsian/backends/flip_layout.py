@@ -12,17 +12,17 @@ class FlipLayout(NamedTuple):
 
     Parameters
     ----------
-    codes : ndarray of shape (n_states, n_variables)
-        The states by codes from 0.
+    states : ndarray of shape (n_states, n_variables)
+        The states: by codes from 0 where they are `one_hot`, else by their two numbers, of which one is positive.
     n_values : int
-        The most values that a variable has. Two are one column of numbers, `low` and ``low + gap``, unless they are
-        `one_hot`; more are a column each.
+        The most values that a variable has. Two are one column of numbers, unless they are `one_hot`; more are a column
+        each.
     one_hot : bool
         Whether every value has a column.
     cardinalities : ndarray
         How many values each variable has: columns beyond have an infinite cost.
-    low, gap, temperature : float
-        The numbers, and what fields are divided by.
+    gap, temperature : float
+        How far the two numbers are apart, and what fields are divided by.
     bias_columns : ndarray
         The column of each bias; biases stand first among the parameters.
     sources, targets : ndarray
@@ -33,11 +33,10 @@ class FlipLayout(NamedTuple):
         Whether few entries of the matrix are couplings.
     """
 
-    codes: np.ndarray
+    states: np.ndarray
     n_values: int
     one_hot: bool
     cardinalities: np.ndarray
-    low: float
     gap: float
     temperature: float
     bias_columns: np.ndarray
@@ -49,7 +48,7 @@ class FlipLayout(NamedTuple):
     @property
     def n_columns(self) -> int:
         """Columns of the numbers and of the fields."""
-        return self.codes.shape[1] * (self.n_values if self.one_hot else 1)
+        return self.states.shape[1] * (self.n_values if self.one_hot else 1)
 
     def by_value(self, flips: np.ndarray) -> np.ndarray:
         """Return what is said of flips, a column for each of two-valued variables or for each value, by our columns."""
@@ -57,7 +56,7 @@ class FlipLayout(NamedTuple):
             return flips
         wide = np.zeros((len(flips), self.n_columns), bool)
         wide[:, self.bias_columns] = flips.repeat(self.bias_columns.size // flips.shape[1], axis=1)
-        np.put_along_axis(wide.reshape(*self.codes.shape, -1), self.codes[:, :, None].astype(np.intp), False, axis=2)
+        np.put_along_axis(wide.reshape(*self.states.shape, -1), self.states[:, :, None].astype(np.intp), False, axis=2)
         return wide
 
     @property

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.backends.device import twin
 from gibbsian.data import Dataset
 from gibbsian.data.minibatches import draw_seed
 from gibbsian.domain import SPIN, AnyDomain, Categories, Continuum
@@ -189,7 +190,10 @@ def present_means(data: Dataset) -> np.ndarray:
 
 def _column_means(data: Dataset) -> np.ndarray:
     """The means of complete rows."""
-    return np.einsum("m,mi->i", data.weights / data.total_weight, data.states)
+    shares, twins = data.weights / data.total_weight, twin("conditioning")
+    if twins is not None and data.states.dtype == np.int8:
+        return twins.column_means(data.states, shares)
+    return np.einsum("m,mi->i", shares, data.states)
 
 
 def _present_sums(data: Dataset) -> tuple[np.ndarray, np.ndarray]:

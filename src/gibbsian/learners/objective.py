@@ -206,23 +206,23 @@ class Minimisation:
 
     def step(self, progress: Any) -> tuple[Any, StepInfo]:
         """Take one step of the optimiser, with its vectors on a device where all that it needs is there."""
-        there, vectors = self._there, twin("vectors")
-        if there is None:
+        if self._there is None:
             return self._step(progress)
-        inside = vectors.lifted(progress)
+        there, lift = self._there
+        inside = lift.up(progress)
         after, info = there._step(inside)
-        return progress if after is inside else vectors.lowered(after), info
+        return progress if after is inside else lift.down(after), info
 
     @cached_property
-    def _there(self) -> Minimisation | None:
-        """The same for tensors, where the function and the optimiser take them."""
+    def _there(self) -> tuple[Minimisation, Any] | None:
+        """The same for tensors, where function and optimiser take them, and what takes states up and down."""
         twins = twin("vectors")
         if twins is None or not all(getattr(part, "takes_tensors", False) for part in (self.function, self.optimizer)):
             return None
         twins.require_memory(self.l1.size, self.optimizer.n_vectors, getattr(self.centring, "inner", None) is not None)
         parts: list[Any] = [self.centring, self.metric]
         centring, metric = (None if part is None else part.on_device(twins) for part in parts)
-        return replace(self, l1=twins.put(self.l1), centring=centring, metric=metric)
+        return replace(self, l1=twins.put(self.l1), centring=centring, metric=metric), twins.Lift()
 
     def _step(self, progress: Any) -> tuple[Any, StepInfo]:
         if self.centring is None:

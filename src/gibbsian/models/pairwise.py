@@ -436,10 +436,9 @@ class PairwiseModel(ExponentialFamily):
 
     def flip_layout(self, x: np.ndarray) -> FlipLayout:
         """Return flip costs as a product with the matrix of couplings."""
-        codes = self.domain.to_codes(checked_states(self, x))
-        low, gap, sizes = float(self.domain.low), float(self.domain.gap), np.full(self.n_variables, 2)
+        states, gap, sizes = checked_states(self, x), float(self.domain.gap), np.full(self.n_variables, 2)
         places = (np.arange(self.n_biases), self.graph.edges[:, 0], self.graph.edges[:, 1])
-        return FlipLayout(codes, 2, False, sizes, low, gap, self.temperature, *places, True, not self.is_dense)
+        return FlipLayout(states, 2, False, sizes, gap, self.temperature, *places, True, not self.is_dense)
 
     def local_states(self, n_states: int) -> LocalStates | None:
         """Return an empty table of local states, or None where `n_states` states are too few to gain by it.

@@ -277,7 +277,7 @@ class PottsModel(TableModel):
         biases = column[np.arange(q) < sizes[:, None]]
         sources, targets = biases[self._pairs_of_values]
         places, sparse = (biases, sources, targets), self.graph.density <= DENSE_ABOVE
-        return FlipLayout(self._codes(x), q, True, sizes, 0.0, 1.0, self.temperature, *places, True, sparse)
+        return FlipLayout(self._codes(x), q, True, sizes, 1.0, self.temperature, *places, True, sparse)
 
     has_pair_tables: ClassVar[bool] = True
 

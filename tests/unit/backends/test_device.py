@@ -48,8 +48,8 @@ def test_memory_of_a_card_is_predicted_and_refused_with_the_number(monkeypatch):
     torch = pytest.importorskip("torch")
     card = Device("cuda:0", "float32")
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda place: (2**30, 2**31))
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda place: 2**30)
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda place: 0)
+    taken = {"reserved_bytes.all.current": 2**30 + 7, "allocated_bytes.all.current": 7}
+    monkeypatch.setattr(torch.cuda, "memory_stats", lambda place: taken)
     token = devices._HERE.set(card)
     try:
         require_card_memory(1.8 * 2**30, "a table", "take less")

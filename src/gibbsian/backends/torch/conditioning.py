@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gibbsian.backends.device import here, require_card_memory
+from gibbsian.backends.device import require_card_memory, there
 
 # Numbers of a block of rows.
 _BLOCK_CELLS = 2**27
@@ -15,8 +15,7 @@ _BLOCK_CELLS = 2**27
 
 def eigh(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return eigenvalues and eigenvectors of a symmetric matrix."""
-    device = here()
-    assert device is not None
+    device = there()
     require_card_memory(40.0 * matrix.size, f"directions of {len(matrix):,} columns", "set `device='cpu'`")
     values, basis = torch.linalg.eigh(device.put(matrix, torch.float64))
     return values.cpu().numpy(), basis.cpu().numpy()
@@ -26,14 +25,14 @@ class PairMetric:
     """`models.conditioning.PairMetric` with its arrays on the device."""
 
     def __init__(self, metric: Any):
-        device = here()
-        assert device is not None
+        device = there()
         self._device = device
-        self._lean, self._bias_inverse, self._roots, self._basis, self._divisors = (
+        self._lean, self._bias_inverse, roots, self._basis, self._divisors = (
             device.put(part, torch.float64)
             for part in (metric.lean, metric.bias_inverse, metric.roots, metric.basis, metric.divisors)
         )
         self._ends = tuple(device.put(end, torch.int64) for end in metric.graph.edges.T)
+        self._both = roots[:, None] * roots
 
     def on_device(self, twins: Any) -> PairMetric:
         """Return the metric itself, which takes tensors too."""
@@ -49,19 +48,28 @@ class PairMetric:
         slopes[self._ends] = gradient[n_biases:]
         if n_biases:
             slopes += biases[:, None] * self._lean
-        both = self._roots[:, None] * self._roots
-        inside = self._basis.T @ (both * (slopes + slopes.T)) @ self._basis
-        couplings = (both * (self._basis @ (inside / self._divisors) @ self._basis.T)).fill_diagonal_(0.0)
+        inside = self._basis.T @ (self._both * (slopes + slopes.T)) @ self._basis
+        couplings = (self._both * (self._basis @ (inside / self._divisors) @ self._basis.T)).fill_diagonal_(0.0)
         if not n_biases:
             return couplings[self._ends]
         own = self._bias_inverse @ biases if self._bias_inverse.ndim == 2 else self._bias_inverse * biases
         return torch.cat([own + (self._lean * couplings).sum(dim=1), couplings[self._ends]])
 
 
+def column_means(states: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return the weighted means of the columns of complete rows."""
+    device = there()
+    n_rows, n = states.shape
+    rows = max(1, min(n_rows, _BLOCK_CELLS // n))
+    require_card_memory(n_rows * float(n) + 8.0 * rows * n, f"means of {n:,} columns", "set `device='cpu'`")
+    cells, weights = device.put(states, torch.int8), device.put(shares, torch.float64)
+    spans = (slice(start, start + rows) for start in range(0, n_rows, rows))
+    return sum(weights[span] @ cells[span].double() for span in spans).cpu().numpy()
+
+
 def mean_products(states: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the weighted means of the numbers of states and of the products of all pairs, in float64."""
-    device = here()
-    assert device is not None
+    device = there()
     n_rows, n = states.shape
     rows = max(1, min(n_rows, _BLOCK_CELLS // n))
     require_card_memory(

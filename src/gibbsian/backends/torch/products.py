@@ -44,7 +44,7 @@ class FlipLoss:
         self._device, self._layout, self._kernel = device, layout, getattr(flip_losses, kernel)
         # the last column is one everywhere: its row of the matrix holds the biases, its column no field
         self._width = -(-(layout.n_columns + 1) // ALIGNED) * ALIGNED
-        n_rows = len(layout.codes)
+        n_rows = len(layout.states)
         self._rows = max(1, min(n_rows, BLOCK_CELLS // self._width))
         item, cells = device.dtype.itemsize, float(n_rows) * self._width
         block = float(self._rows) * self._width
@@ -60,14 +60,14 @@ class FlipLoss:
         needed += 48.0 * self._height * self._width + (0.0 if left_out is None else n_rows * layout.n_columns)
         require_card_memory(needed, f"learning from {n_rows:,} rows of {layout.n_columns:,} columns", _INSTEAD)
         self._shares = device.put(shares)
-        self._codes = device.put(layout.codes, torch.int8 if layout.n_values < 128 else torch.int32)
+        self._states = device.put(layout.states, torch.int8)
         self._left_out = None if left_out is None else device.put(layout.by_value(left_out), torch.bool)
         ends = tuple(device.put(part, torch.int64) for part in places)
         self._places, self._mirrored = ends[:2], ends[2:]
         self._bias_columns = device.put(layout.bias_columns, torch.int64)
         counts = torch.arange(layout.n_values, device=device.place)
         self._absent = counts >= device.put(layout.cardinalities, torch.int64).unsqueeze(1)
-        self._numbers = self._as_numbers(self._codes) if self._rows == n_rows else None
+        self._numbers = self._as_numbers(self._states) if self._rows == n_rows else None
         self._scale = device.put(layout.gap / layout.temperature)
         self._fused = None
         if device.has_triton and left_out is None and not layout.one_hot:
@@ -75,14 +75,14 @@ class FlipLoss:
 
             self._fused = triton_losses.FUSED.get(kernel)
 
-    def _as_numbers(self, codes: Any) -> Any:
+    def _as_numbers(self, states: Any) -> Any:
         layout = self._layout
-        numbers = torch.zeros((len(codes), self._width), dtype=self._device.dtype, device=self._device.place)
+        numbers = torch.zeros((len(states), self._width), dtype=self._device.dtype, device=self._device.place)
         if layout.one_hot:
-            first = torch.arange(codes.shape[1], device=self._device.place) * layout.n_values
-            numbers.scatter_(1, codes.long() + first, 1.0)
+            first = torch.arange(states.shape[1], device=self._device.place) * layout.n_values
+            numbers.scatter_(1, states.long() + first, 1.0)
         else:
-            torch.add(codes.to(numbers.dtype) * layout.gap, layout.low, out=numbers[:, : codes.shape[1]])
+            numbers[:, : states.shape[1]] = states
         numbers[:, -1] = 1.0
         return numbers
 
@@ -105,9 +105,9 @@ class FlipLoss:
     def _blocks(self, theta: Any) -> Any:
         """Yield what the loss says of each block of rows, and the products of its slopes with the numbers."""
         matrix = self.matrix(theta)
-        for start in range(0, len(self._codes), self._rows):
+        for start in range(0, len(self._states), self._rows):
             rows = slice(start, start + self._rows)
-            numbers = self._as_numbers(self._codes[rows]) if self._numbers is None else self._numbers
+            numbers = self._as_numbers(self._states[rows]) if self._numbers is None else self._numbers
             fields = self._fields(numbers, matrix)
             answer = self._loss(fields, rows)
             yield answer, self._slopes(numbers, fields)
@@ -128,13 +128,13 @@ class FlipLoss:
 
     def _loss(self, fields: Any, rows: slice) -> Any:
         """Return the loss of some fields and overwrite them with its slopes."""
-        layout, codes, shares = self._layout, self._codes[rows], self._shares[rows]
+        layout, states, shares = self._layout, self._states[rows], self._shares[rows]
         inner = fields[:, : layout.n_columns]
         if layout.one_hot:
-            return self._many_valued(inner, codes, shares, rows)
+            return self._many_valued(inner, states, shares, rows)
         if self._fused is not None:
-            return self._fused(inner, codes, shares, self._scale)
-        signs = (2.0 * codes.to(fields.dtype) - 1.0) * self._scale
+            return self._fused(inner, states, shares, self._scale)
+        signs = torch.where(states > 0, self._scale, -self._scale)
         costs = inner * signs
         if self._left_out is not None:
             costs[self._left_out[rows]] = torch.inf

@@ -13,17 +13,17 @@ _ROWS, _COLUMNS = 16, 128
 
 @triton.jit
 def _fused(
-    fields, codes, shares, values, n_rows, n_columns, stride, scale,
+    fields, states, shares, values, n_rows, n_columns, stride, scale,
     LOSS: tl.constexpr, LARGEST: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)[None, :]
     inside = (row < n_rows) & (column < n_columns)
     field = tl.load(fields + row * stride + column, mask=inside, other=0.0)
-    code = tl.load(codes + row * n_columns + column, mask=inside, other=0)
+    state = tl.load(states + row * n_columns + column, mask=inside, other=0)
     share = tl.load(shares + row, mask=row < n_rows, other=0.0)
     size = tl.load(scale)  # a number given as such would be float32
-    sign = tl.where(code > 0, size, -size)
+    sign = tl.where(state > 0, size, -size)
     d = field * sign
     if LOSS == 2:
         exponent = -0.5 * d
@@ -47,14 +47,14 @@ def _fused(
 
 
 def _bound(number: int) -> Any:
-    def loss(fields: Any, codes: Any, shares: Any, scale: Any) -> Any:
+    def loss(fields: Any, states: Any, shares: Any, scale: Any) -> Any:
         """Return the loss of the flip costs of these fields, and overwrite them with its slopes."""
-        n_rows, n_columns = codes.shape
+        n_rows, n_columns = states.shape
         grid = (triton.cdiv(n_rows, _ROWS), triton.cdiv(n_columns, _COLUMNS))
         values = torch.empty(grid[0] * grid[1], dtype=torch.float64, device=fields.device)
         largest = 300.0 if fields.dtype == torch.float64 else 40.0
         _fused[grid](
-            fields, codes, shares, values, n_rows, n_columns, fields.stride(0), scale,
+            fields, states, shares, values, n_rows, n_columns, fields.stride(0), scale,
             LOSS=number, LARGEST=largest, ROWS=_ROWS, COLUMNS=_COLUMNS,
         )  # fmt: skip
         return values.sum()

@@ -39,18 +39,27 @@ def put(array: Any) -> Any:
     return array.values if isinstance(array, Rows) else device.put(array, torch.float64)
 
 
-def lifted(state: Any) -> Any:
-    """Return the state of an optimiser with its arrays as tensors."""
-    arrays = {part.name: getattr(state, part.name) for part in fields(state)}
-    return replace(state, **{name: put(array) for name, array in arrays.items() if hasattr(array, "shape")})
+class Lift:
+    """Takes states of an optimiser up and down; the one that came down last is still there when it goes up again."""
 
+    def __init__(self) -> None:
+        self._last: tuple[Any, Any] = (None, None)
 
-def lowered(state: Any) -> Any:
-    """Return the state with vectors as arrays again."""
-    tensors = {part.name: getattr(state, part.name) for part in fields(state)}
-    got = {name: Rows(part) if part.ndim > 1 else part.cpu().numpy() for name, part in tensors.items()
-           if torch.is_tensor(part)}  # fmt: skip
-    return replace(state, **got)
+    def up(self, state: Any) -> Any:
+        """Return the state with its arrays as tensors."""
+        below, above = self._last
+        if state is below:
+            return above
+        arrays = {part.name: getattr(state, part.name) for part in fields(state)}
+        return replace(state, **{name: put(array) for name, array in arrays.items() if hasattr(array, "shape")})
+
+    def down(self, state: Any) -> Any:
+        """Return the state with vectors as arrays again."""
+        tensors = {part.name: getattr(state, part.name) for part in fields(state)}
+        got = {name: Rows(part) if part.ndim > 1 else part.cpu().numpy() for name, part in tensors.items()
+               if torch.is_tensor(part)}  # fmt: skip
+        self._last = replace(state, **got), state
+        return self._last[0]
 
 
 class Shift:
@@ -59,15 +68,16 @@ class Shift:
     def __init__(self, pairs: np.ndarray, mean: np.ndarray, transposed: bool = False):
         device = here()
         assert device is not None
-        self.pairs, self.mean, self.transposed = device.put(pairs, torch.int64), put(mean), transposed
-        flat, n_pairs = self.pairs.ravel(), pairs.shape[1]
+        ends, self.mean, self.transposed = device.put(pairs, torch.int64), put(mean), transposed
+        self.ends = tuple(ends)
+        flat, n_pairs = ends.ravel(), pairs.shape[1]
         order, counts = torch.argsort(flat, stable=True), torch.bincount(flat, minlength=len(mean))
         own = flat[order]
         column = torch.arange(2 * n_pairs, device=own.device) - (counts.cumsum(0) - counts)[own]
         self.numbers = flat.new_zeros(len(mean), int(counts.max()))
         self.means = self.mean.new_zeros(self.numbers.shape)
         self.numbers[own, column] = order % n_pairs
-        self.means[own, column] = self.mean[self.pairs.flip(0).ravel()[order]]
+        self.means[own, column] = self.mean[ends.flip(0).ravel()[order]]
 
     @property
     def T(self) -> Shift:
@@ -77,7 +87,7 @@ class Shift:
         return turned
 
     def __matmul__(self, vector: Any) -> Any:
-        (i, j), mean = self.pairs, self.mean
+        (i, j), mean = self.ends, self.mean
         biases, couplings = vector[: len(mean)], vector[len(mean) :]
         if self.transposed:
             return torch.cat([biases, couplings + biases[i] * mean[j] + biases[j] * mean[i]])

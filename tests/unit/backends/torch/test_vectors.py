@@ -8,6 +8,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.backends.device import Device, on_device
+from gibbsian.expectations.clamped import present_means
 from gibbsian.models.centring import Centring, pair_centring, table_centring
 from gibbsian.optimizers import LBFGS
 
@@ -47,14 +48,17 @@ def test_steps_on_tensors_are_those_on_arrays(l1, device, rng):
 
     host = LBFGS().init(valley, np.zeros(30), penalties)
     with on_device(device, "float64"):
-        there = vectors.lifted(host)
+        lift = vectors.Lift()
+        there = lift.up(host)
         for _ in range(6):
             host, info = LBFGS().step(valley, host, penalties)
             there, other = LBFGS().step(partial(valley, scale=vectors.put(scale)), there, vectors.put(penalties))
-            there = vectors.lifted(vectors.lowered(there))  # as between two steps of a fit
+            below = lift.down(there)  # as between two steps of a fit
+            assert lift.up(below) is there
+            there = vectors.Lift().up(below)  # and after a checkpoint
             assert other.evaluations == info.evaluations
             np.testing.assert_allclose(there.theta.cpu().numpy(), host.theta, rtol=0, atol=1e-10)
-        kept = vectors.lowered(there)
+        kept = lift.down(there)
         assert kept.moves.shape == host.moves.shape
         np.testing.assert_allclose(np.asarray(kept.changes), host.changes, rtol=0, atol=1e-9)
 
@@ -93,3 +97,12 @@ def test_memory_of_steps_is_predicted_and_refused(monkeypatch, rng):
         gb.errors.TooExpensiveError, match=r"a step of 14,535 parameters needs 1.4e\+07: set device='cpu'"
     ):
         machine.fit(rows)
+
+
+@pytest.mark.parametrize("block_cells", [2**27, 20])
+def test_means_of_columns_are_those_of_numpy(block_cells, device, rng, monkeypatch):
+    monkeypatch.setattr("gibbsian.backends.torch.conditioning._BLOCK_CELLS", block_cells)
+    data = gb.Dataset.read(rng.choice([-1, 1], (30, 5)), sample_weight=rng.uniform(1, 2, 30))
+    with on_device(device, "float32"):
+        found = present_means(data)
+    np.testing.assert_allclose(found, present_means(data), rtol=0, atol=1e-14)
