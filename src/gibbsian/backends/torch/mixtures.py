@@ -57,7 +57,8 @@ def _put(blocks: Blocks, n_classes: int) -> tuple[Any, Any, Any]:
         return features, features.T, weights
     cells = sparse.vstack(parts).tocoo()
     places, values = device.put(np.stack([cells.row, cells.col]), torch.int64), device.put(cells.data, torch.float64)
-    features = torch.sparse_coo_tensor(places, values, cells.shape, check_invariants=False).coalesce()
+    with torch.sparse.check_sparse_tensor_invariants(enable=False):  # said aloud: some versions warn otherwise
+        features = torch.sparse_coo_tensor(places, values, cells.shape).coalesce()
     return features, features.T.coalesce(), weights
 
 
