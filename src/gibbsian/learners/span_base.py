@@ -26,9 +26,9 @@ from gibbsian.resources import require_memory
 from gibbsian.settings import check, choice, declared, number
 
 # What a step did, by its number in a trace: nothing; one function appended, adjusted or removed (TA22 section 2.2); all
-# re-fitted by Newton's method; several removed; a second path begun from nothing; the better path kept; cells filled;
-# several appended.
-KINDS = ("stop", "append", "adjust", "remove", "refit", "prune", "restart", "keep", "fill", "pool")
+# re-fitted by Newton's method; several removed; a second path begun from nothing; its end kept; cells filled; several
+# appended; two paths put together.
+KINDS = ("stop", "append", "adjust", "remove", "refit", "prune", "restart", "keep", "fill", "pool", "merge")
 # Gains below these are lost in the rounding errors of the tables.
 LEAST_TOL = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-6}
 

@@ -132,7 +132,7 @@ class SpreadRows:
             return self._fill(learner, inner)
         after, change = learner.advance(self.problem, inner.inner)
         if change.kind != "stop":
-            changes = inner.n_changes + (change.kind in ("append", "remove", "prune"))
+            changes = inner.n_changes + np.setxor1d(after.point.indices, inner.point.indices).size
             settled = inner.settled and abs(change.gain) < learner.tol
             return self, replace(inner, inner=after, n_changes=changes, settled=settled), change
         if inner.settled:

@@ -113,8 +113,7 @@ def apply_move(problem: SpanProblem, point: SpanPoint, move: Move) -> SpanPoint:
     # Z grows by cosh(delta) + dual sinh(delta), which is the ratio of the standard deviations of Phi_z
     growth = 0.5 * (np.log1p(now) + np.log1p(-now) - np.log1p(target) - np.log1p(-target))
     log_partition = point.log_partition + float(growth)
-    cost = problem.cost(indices, theta, log_partition)
-    return SpanPoint(indices, theta, dual, log_partition, cost, gain, index, point.n_moves + 1)
+    return SpanPoint(indices, theta, dual, log_partition, point.cost - move.gain, gain, index, point.n_moves + 1)
 
 
 def _changed(point: SpanPoint, move: Move, delta: float) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ function is worth once all others are re-fitted, and so which of them do not pay
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -23,67 +23,72 @@ from gibbsian.settings import declared
 
 # Newton's method squares its error: a step that promises no more than this is the last one.
 LAST_STEP = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
-# A re-fit on the way, of parameters that will move again, ends at a step that promises this share of the next gain.
-_SHARE_ON_THE_WAY = 0.1
 # To what the minimised value, log Z - theta . targets, is known.
 _ROUNDING = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-6}
 _MOST_STEPS = 50
 _MOST_HALVINGS = 30
 # Functions appended at once: those that gain this share of the best, at most so many or this share of the active set.
-_GAIN_SHARE, _LEAST_POOL, _POOL_SHARE = 0.5, 4, 0.5
+_GAIN_SHARE, _LEAST_POOL, _POOL_SHARE = 0.3, 4, 0.5
 
 # What a fit does next.
-POOL, MOVES, REFIT, PRUNE, DONE = range(5)
+POOL, MOVE, REFIT, PRUNE, GREEDY, DONE = range(6)
 
 
 # -- one re-fit -------------------------------------------------------------------------------------------------------
-def refit(problem: SpanProblem, point: SpanPoint, last_step: float = 0.0) -> SpanPoint:
+def refit(problem: SpanProblem, point: SpanPoint) -> SpanPoint:
     """Lead all active means to their targets at once; give the start back where that does not lower the cost.
 
-    Parameters
-    ----------
-    problem, point
-        The fit as it is; the dual table is changed in place.
-    last_step : float
-        Stop after a step that promises no more; never below what the tables resolve.
+    The dual table is changed in place.
     """
     if point.indices.size == 0:
         return point
-    theta, log_partition = _newton(problem, point, max(last_step, LAST_STEP[point.dual.dtype]))
+    theta, log_partition = _newton(problem, point)
     after = rescanned(problem, point.dual, point.indices, theta, log_partition)
     if after.cost < point.cost:
         return after
     return refreshed(problem, point.dual, point.indices, point.theta)
 
 
-def _newton(problem: SpanProblem, point: SpanPoint, last_step: float) -> tuple[np.ndarray, float]:
+def _newton(problem: SpanProblem, point: SpanPoint) -> tuple[np.ndarray, float]:
     """Minimise ``log Z - theta . targets`` and the shrinkage by damped Newton steps; return theta and log Z."""
     dual, indices, theta, log_partition = point.dual, point.indices, point.theta, point.log_partition
-    targets, l1, l2 = problem.targets(indices), problem.shrinkage.l1, problem.l2_of(indices)
+    targets = problem.targets(indices)
 
     def value(theta: np.ndarray, log_partition: float) -> float:
         return log_partition - float(theta @ targets) + problem.shrinks(indices, theta)
 
     for _ in range(_MOST_STEPS):
-        gradient = dual[indices].astype(np.float64) - targets + l2 * theta
-        signs, gradient = _with_l1(theta, gradient, l1)
-        direction = _solve(hessian(problem, dual, indices) + np.diag(l2), gradient, signs != 0)
-        slope = float(gradient @ direction)
+        direction, signs, slope = _step(problem, dual, indices, theta)
         highest = value(theta, log_partition) + _ROUNDING[dual.dtype]
         for halving in range(_MOST_HALVINGS):
             share = 0.5**halving
-            trial = theta - share * direction
-            if l1 > 0:
-                trial[trial * signs < 0] = 0.0
+            trial = _moved(problem, theta, share * direction, signs)
             trial_partition = problem.refresh(dual, indices, trial)
             if value(trial, trial_partition) <= highest - 1e-4 * share * slope:
                 theta, log_partition = trial, trial_partition
                 break
         else:  # rounding allows no lower value
             return theta, problem.refresh(dual, indices, theta)
-        if slope <= last_step:
+        if slope <= LAST_STEP[dual.dtype]:
             break
     return theta, log_partition
+
+
+def _step(problem: SpanProblem, dual: np.ndarray, indices: np.ndarray, theta: np.ndarray) -> tuple:
+    """Return Newton's direction, the signs that L1 allows parameters to have, and what the step promises."""
+    l2 = problem.l2_of(indices)
+    gradient = dual[indices].astype(np.float64) - problem.targets(indices) + l2 * theta
+    signs, gradient = _with_l1(theta, gradient, problem.shrinkage.l1)
+    direction = _solve(hessian(problem, dual, indices) + np.diag(l2), gradient, signs != 0)
+    return direction, signs, float(gradient @ direction)
+
+
+def _moved(problem: SpanProblem, theta: np.ndarray, change: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Return the parameters after a step; those that would change their sign under L1 stop at zero."""
+    after = theta - change
+    if problem.shrinkage.l1 > 0:
+        after[after * signs < 0] = 0.0
+    return after
 
 
 def _with_l1(theta: np.ndarray, gradient: np.ndarray, l1: float) -> tuple[np.ndarray, np.ndarray]:
@@ -176,18 +181,13 @@ def worthless(problem: SpanProblem, point: SpanPoint) -> tuple[list[int], np.nda
 
 
 # -- functions that are appended together -----------------------------------------------------------------------------
-def pooled(problem: SpanProblem, point: SpanPoint, tol: float) -> SpanPoint:
-    """Append all functions that gain nearly as much as the best, re-fit, and drop those that do not pay together."""
-    floor = max(tol, _GAIN_SHARE * point.append_gain)
-    most = max(_LEAST_POOL, int(_POOL_SHARE * point.indices.size))
-    chosen = problem.candidates(point.dual, point.indices, floor)[:most]
+def pooled(problem: SpanProblem, point: SpanPoint, chosen: np.ndarray) -> SpanPoint:
+    """Append functions, take a Newton step of all parameters, and drop those that do not pay, with one fresh dual."""
     indices, theta = np.append(point.indices, chosen), np.append(point.theta, np.zeros(chosen.size))
-    cost = problem.cost(indices, theta, point.log_partition)
-    after = refit(problem, replace(point, indices=indices, theta=theta, cost=cost), _SHARE_ON_THE_WAY * floor)
-    named, theta = worthless(problem, after)
-    if not named:
-        return after
-    return refreshed(problem, after.dual, np.delete(after.indices, named), np.delete(theta, named))
+    direction, signs, _ = _step(problem, point.dual, indices, theta)
+    theta = _moved(problem, theta, direction, signs)
+    named, theta = worthless(problem, replace(point, indices=indices, theta=theta))
+    return refreshed(problem, point.dual, np.delete(indices, named), np.delete(theta, named))
 
 
 # -- the algorithm ----------------------------------------------------------------------------------------------------
@@ -202,25 +202,20 @@ class NewtonProgress:
     task : int
         What comes next.
     path : int
-        0: functions are pooled; 1: greedy moves from nothing; 2: the better of both is in `point`.
-    n_changes : int
-        Changes since the last re-fit.
+        0: functions are pooled; 1: greedy moves from nothing, and what follows them.
+    changed : bool
+        Whether functions changed since the last re-fit.
     best_indices, best_theta, best_cost
-        The end of the first path.
+        The end of the first path, until both are merged.
     """
 
     point: SpanPoint
     task: int
     path: int
-    n_changes: int
-    best_indices: np.ndarray
-    best_theta: np.ndarray
-    best_cost: float
-
-    @classmethod
-    def at(cls, point: SpanPoint, task: int, path: int) -> Self:
-        """Return the progress that begins at a point."""
-        return cls(point, task, path, 0, np.empty(0, np.int64), np.empty(0), np.inf)
+    changed: bool = True
+    best_indices: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    best_theta: np.ndarray = field(default_factory=lambda: np.empty(0))
+    best_cost: float = np.inf
 
     def best(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the functions and parameters of lowest cost so far: the first path may have ended lower."""
@@ -239,12 +234,13 @@ Task = tuple[Change | None, NewtonProgress]
 @LEARNERS.register("span-newton", models=("full-span",))
 @declared(frozen=True)
 class SpanNewton(SelectingLearner):
-    """Two paths with Newton re-fits, and the better of their ends: never a higher cost than `SpanGreedy`.
+    """Two paths with Newton steps, merged where the lower one ends: never a higher cost than `SpanGreedy`.
 
-    Each round of the first appends all functions that gain nearly as much as the best of them, re-fits all parameters,
-    and removes functions that do not pay; then come greedy moves and re-fits until nothing gains. Functions are so
-    judged when the parameters of the others are right, which usually ends lower than one move at a time, but not
-    always: so the second path takes greedy moves from nothing to their end, with re-fits after them.
+    Each round of the first appends all functions that gain nearly as much as the best of them, takes a Newton step of
+    all parameters, and removes functions that do not pay. Functions are so judged when the parameters of the others are
+    nearly right, which usually ends lower than one move at a time, but not always: so the second path takes greedy
+    moves from nothing to their end. The lower of both is given the functions of the other, and goes on with rounds,
+    re-fits and moves until nothing gains.
 
     Examples
     --------
@@ -257,11 +253,11 @@ class SpanNewton(SelectingLearner):
 
     def fresh(self, problem: SpanProblem, point: SpanPoint) -> NewtonProgress:
         """Return the progress that starts from nothing, with functions appended together."""
-        return NewtonProgress.at(point, POOL, 0)
+        return NewtonProgress(point, POOL, 0)
 
     def begin(self, problem: SpanProblem, point: SpanPoint, once: bool = False) -> NewtonProgress:
         """Return the progress that starts at a point, with a re-fit."""
-        return NewtonProgress.at(point, REFIT, int(once))
+        return NewtonProgress(point, REFIT, int(once))
 
     def is_done(self, problem: SpanProblem, inner: NewtonProgress) -> bool:
         """Whether both paths have ended."""
@@ -280,46 +276,65 @@ class SpanNewton(SelectingLearner):
         """Take greedy moves while there are some, and re-fit all parameters."""
         return refit(problem, greedy_moves(problem, point, self.tol))
 
+    def _pool(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
+        """Append functions together while that gains more than the best of them alone."""
+        point = inner.point
+        if point.append_index >= 0 and point.append_gain >= self.tol:
+            floor = max(self.tol, _GAIN_SHARE * point.append_gain)
+            most = max(_LEAST_POOL, int(_POOL_SHARE * point.indices.size))
+            after = pooled(problem, point, problem.candidates(point.dual, point.indices, floor)[:most])
+            if point.cost - after.cost >= point.append_gain:
+                return Change("pool"), replace(inner, point=after, changed=True)
+            inner = replace(inner, point=refreshed(problem, point.dual, point.indices, point.theta))
+        elif inner.path == 0:
+            return _second_path(problem, inner)
+        return None, replace(inner, task=REFIT if inner.changed else MOVE)
+
     def _move(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
-        """Take a greedy move; when there is none, re-fit, or end the path if nothing changed since the last re-fit."""
+        """Take one greedy move, where rounds find nothing; without any, the path has ended."""
         point, change = greedy_step(problem, inner.point, self.tol)
         if change.kind != "stop":
-            return change, replace(inner, point=point, n_changes=inner.n_changes + 1)
-        if inner.n_changes:
-            return None, replace(inner, task=REFIT)
-        return _next_path(problem, inner)
-
-    def _pool(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
-        """Append functions together while that lowers the cost; then go over to greedy moves."""
-        point = inner.point
-        indices, theta, cost = point.indices, point.theta, point.cost
-        if point.append_index < 0 or point.append_gain < self.tol:
-            return None, replace(inner, task=REFIT)
-        after = pooled(problem, point, self.tol)
-        if after.cost < cost:
-            return Change("pool"), replace(inner, point=after)
-        return None, replace(inner, point=refreshed(problem, after.dual, indices, theta), task=MOVES, n_changes=1)
+            return change, replace(inner, point=point, task=POOL, changed=True)
+        return _second_path(problem, inner) if inner.path == 0 else (Change("keep"), replace(inner, task=DONE))
 
     def _refit(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
         after = refit(problem, inner.point)
         change = Change("refit") if after.cost < inner.point.cost else None
-        return change, replace(inner, point=after, task=PRUNE, n_changes=0)
+        return change, replace(inner, point=after, task=PRUNE, changed=False)
 
     def _prune(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
         after = prune(problem, inner.point)
         change = Change("prune") if after.indices.size < inner.point.indices.size else None
-        return change, replace(inner, point=after, task=MOVES)
+        return change, replace(inner, point=after, task=POOL)
+
+    def _greedy(self, problem: SpanProblem, inner: NewtonProgress) -> Task:
+        """Take greedy moves to their end; then go on where the cost is lower, with the functions of the other path."""
+        point, change = greedy_step(problem, inner.point, self.tol)
+        if change.kind != "stop":
+            return change, replace(inner, point=point)
+        others, end = inner.best_indices, point.cost
+        if inner.best_cost < end:
+            others = point.indices
+            point = refreshed(problem, point.dual, inner.best_indices, inner.best_theta)
+        others = np.setdiff1d(others, point.indices)
+        if others.size:
+            after = pooled(problem, point, others)
+            lower = after.cost < point.cost
+            point = after if lower else refreshed(problem, point.dual, point.indices, point.theta)
+        return Change("merge") if point.cost < end else None, NewtonProgress(point, POOL, 1)
 
 
-_TASKS = {POOL: SpanNewton._pool, MOVES: SpanNewton._move, REFIT: SpanNewton._refit, PRUNE: SpanNewton._prune}
+_TASKS = {
+    POOL: SpanNewton._pool,
+    MOVE: SpanNewton._move,
+    REFIT: SpanNewton._refit,
+    PRUNE: SpanNewton._prune,
+    GREEDY: SpanNewton._greedy,
+}
 
 
-def _next_path(problem: SpanProblem, inner: NewtonProgress) -> Task:
-    """Remember the end of the first path and start the second; after the second keep the better end."""
+def _second_path(problem: SpanProblem, inner: NewtonProgress) -> Task:
+    """Remember the end of the first path and start the second."""
     point = inner.point
-    if inner.path == 0:
-        again = refreshed(problem, point.dual, np.empty(0, np.int64), np.empty(0))
-        return Change("restart"), NewtonProgress(again, MOVES, 1, 0, point.indices, point.theta, point.cost)
-    if inner.best_cost <= point.cost:
-        point = refreshed(problem, point.dual, inner.best_indices, inner.best_theta)
-    return Change("keep"), replace(inner, point=point, task=DONE, path=2)
+    again = refreshed(problem, point.dual, np.empty(0, np.int64), np.empty(0))
+    return Change("restart"), NewtonProgress(again, GREEDY, 1, True, point.indices, point.theta, point.cost)

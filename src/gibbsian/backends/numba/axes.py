@@ -126,14 +126,6 @@ def _spread(x, kind, radix, stride, first, last):
 
 
 # -- from log-weights to weights --------------------------------------------------------------------------------------
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc"})
-def _largest(x):
-    best = x[0]
-    for j in range(x.size):
-        best = max(best, x[j])
-    return best
-
-
 @njit(cache=True, nogil=True, fastmath=VECTOR_MATH)
 def _exponentiate(x, reference):
     for j in range(x.size):
@@ -149,7 +141,7 @@ def _scale(x, factor):
 def exponentiate(table: np.ndarray) -> float:
     """Turn log-weights into weights whose largest is 1, in place, and return the log-weight of that one."""
     size = table.size
-    reference = float(max(in_pieces(size, size, _GRAIN, lambda first, last: _largest(table[first:last]))))
+    reference = float(max(in_pieces(size, size, _GRAIN, lambda first, last: table[first:last].max())))
     in_pieces(size, size, _GRAIN, lambda first, last: _exponentiate(table[first:last], reference))
     return reference
 

@@ -28,6 +28,10 @@ class Lanes:
         mask = ir.Constant(ir.VectorType(ir.IntType(32), self.count), [0] * self.count)
         return self.builder.shuffle_vector(one, one, mask)
 
+    def zeros(self):
+        """Return a vector of zeros."""
+        return ir.Constant(self.type, [self.element(0.0)] * self.count)
+
     def permute(self, vector, bits):
         """Return the vector whose lane k is lane ``k ^ bits``."""
         if bits == 0:

@@ -5,37 +5,40 @@ In the Walsh basis ``Phi_y Phi_z = Phi_{y xor z}``, so moving ``dual[z]`` from t
     dual[y] <- keep * dual[y] + mix * dual[y xor z]   with  keep = (1 - g t) / (1 - t^2),  mix = (g - t) / (1 - t^2),
 
 which is ``(dual[y] cosh(a) + dual[y xor z] sinh(a)) / (cosh(a) + t sinh(a))`` for a parameter that grows by
-a; in place, pair by pair. The same pass asks of every new entry whether appending it could lower the cost by
+a; in place, pair by pair. The same pass asks of the new entries whether appending one could lower the cost by
 more than the best move known so far, with two bounds on the gain written without division:
 
     (dual - data)^2 > (best + r_y) (1 - dual^2)                        TA22 eq. 2.19
     (dual - data)^2 > 2 (best + r_y) (1 - max(dual^2, data^2)).
 
 The second follows from ``KL = integral of (data - u) / (1 - u^2) du`` from dual to data; where both are close
-it is half the first, and nearly the gain itself. Only where one of a block of entries passes is the gain
-itself, with its logarithms, computed. L1 and L2 shrinkage only lowers a gain, so the bounds hold with it.
+it is half the first, and nearly the gain itself. They are asked of a block of entries at once, of its largest
+``(dual - data)^2`` and ``dual^2`` and its least r_y: two numbers for the pass to keep, which is bound by arithmetic.
+Only where a block passes are its entries asked, and only of those that pass is the gain itself, with its
+logarithms, computed. L1 and L2 shrinkage only lowers a gain, so the bounds hold with it.
 
 The pairs are walked as whole vectors of 64 bytes. The low bits of z permute the lanes inside a vector, and
 compilers do not turn an index ``j ^ z`` into a permutation, hence explicit vector code: one loop for each
 value of these bits.
 
-Entry y has the penalty ``low[y % low.size] + high[y // low.size]``.
+Entry y has the penalty ``low[y % low.size] + high[y // low.size]``, which grows with the variables it depends on.
 """
 
 import math
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from gibbsian.backends.numba import njit
-from gibbsian.backends.numba.lanes import MAY_FUSE, VECTOR_BYTES, Lanes
+from gibbsian.backends.numba.lanes import VECTOR_BYTES, Lanes
 from gibbsian.backends.numba.walsh import in_pieces
 
 # Pairs of vectors between two looks at whether a candidate passed the bound.
 _GRAIN = 32
+# Entries that `passing` counts together.
+_BLOCK = 256
 # A dual this close to +-1 is there by rounding: keep logarithms finite.
 LARGEST_DUAL = 1.0 - 1e-15
 # L1, L2 and its growth with the order; the axes that tell the order, which nobody asks without shrinkage.
@@ -136,15 +139,20 @@ def append_gain(y, now, data, penalty, limit, shrinkage, axes):
 @njit(cache=True, nogil=True)
 def passing(dual, data, threshold):
     """Return the functions, but for the constant, whose divergence may fall by more than `threshold`, by the bounds."""
-    count = 0
-    for y in range(1, dual.size):
-        count += may_gain(np.float64(dual[y]), np.float64(data[y]), threshold)
-    found, n_found = np.empty(count, np.int64), 0
-    for y in range(1, dual.size):
-        if n_found < count and may_gain(np.float64(dual[y]), np.float64(data[y]), threshold):
-            found[n_found] = y
-            n_found += 1
-    return found
+    counts = np.zeros((dual.size + _BLOCK - 1) // _BLOCK, np.int64)
+    for block in range(counts.size):
+        now, target = dual[block * _BLOCK :][:_BLOCK], data[block * _BLOCK :][:_BLOCK]
+        count = 0
+        for j in range(now.size):
+            count += may_gain(np.float64(now[j]), np.float64(target[j]), threshold)
+        counts[block] = count
+    found, n_found = np.empty(counts.sum(), np.int64), 0
+    for block in range(counts.size):
+        for y in range(max(block * _BLOCK, 1), min((block + 1) * _BLOCK, dual.size) if counts[block] else 0):
+            if may_gain(np.float64(dual[y]), np.float64(data[y]), threshold):
+                found[n_found] = y
+                n_found += 1
+    return found[:n_found]
 
 
 @njit(cache=True, nogil=True)
@@ -172,45 +180,28 @@ def consider(y, now, data, penalty, limit, shrinkage, axes, taken, best, best_y)
 class _Pass:
     """The operands of one pass, and the code for one pair of vectors."""
 
-    def __init__(self, lanes, tables, low_vectors, keep, mix, best):
+    def __init__(self, lanes, tables, keep, mix):
         self.lanes = lanes
-        self.builder = lanes.builder
-        self.dual, self.data, self.low, self.high = tables
-        self.low_vectors = low_vectors  # how many vectors the low penalties fill: a power of two
+        self.dual, self.data = tables
         self.keep, self.mix = lanes.spread(keep), lanes.spread(mix)
-        self.low_bits = self.builder.cttz(low_vectors, ir.IntType(1)(0))
-        self.best = best
-        self.one = lanes.spread(ir.Constant(ir.DoubleType(), 1.0))
+        # the largest squares so far: of the distance to the data, and of the dual
+        self.distance, self.square = (cgutils.alloca_once_value(lanes.builder, lanes.zeros()) for _ in range(2))
 
-    def margin(self, dual, index):
-        """By how much the bound of each lane passes the best move: positive where it does."""
-        builder, lanes = self.builder, self.lanes
-        data = lanes.load(lanes.place(self.data, index))
-        difference = builder.fsub(dual, data)
-        remainder = builder.and_(index, builder.sub(self.low_vectors, index.type(1)))
-        block = builder.lshr(index, self.low_bits)
-        low = lanes.load(lanes.place(self.low, remainder))
-        high = builder.fadd(builder.load(builder.gep(self.high, [block])), self.best)
-        threshold = builder.fadd(low, lanes.spread(high))
-        square, data_square = builder.fmul(dual, dual, flags=MAY_FUSE), builder.fmul(data, data, flags=MAY_FUSE)
-        first = builder.fsub(self.one, square, flags=MAY_FUSE)
-        second = builder.fsub(self.one, lanes.larger(square, data_square), flags=MAY_FUSE)
-        spread = lanes.larger(first, builder.fadd(second, second, flags=MAY_FUSE))
-        bound = builder.fmul(difference, difference, flags=MAY_FUSE)
-        return builder.fsub(bound, builder.fmul(threshold, spread, flags=MAY_FUSE), flags=MAY_FUSE)
+    def put(self, dual, index):
+        """Write a new vector of the dual, and keep its largest squares."""
+        lanes, builder = self.lanes, self.lanes.builder
+        lanes.store(dual, lanes.place(self.dual, index))
+        difference = builder.fsub(dual, lanes.load(lanes.place(self.data, index)))
+        for number, largest in ((difference, self.distance), (dual, self.square)):
+            builder.store(lanes.larger(builder.fmul(number, number), builder.load(largest)), largest)
 
-    def pair(self, first, second, bits, alone, best_margin):
-        """Update vectors `first` and `second` with each other, or `alone` each with itself; return the margin."""
+    def pair(self, first, second, bits, alone):
+        """Update vectors `first` and `second` with each other, or `alone` each with itself."""
         lanes = self.lanes
-        a_at, b_at = lanes.place(self.dual, first), lanes.place(self.dual, second)
-        a, b = lanes.load(a_at), lanes.load(b_at)
+        a, b = lanes.load(lanes.place(self.dual, first)), lanes.load(lanes.place(self.dual, second))
         a_other, b_other = (a, b) if alone else (b, a)
-        a_new = lanes.combine(self.keep, a, self.mix, lanes.permute(a_other, bits))
-        b_new = lanes.combine(self.keep, b, self.mix, lanes.permute(b_other, bits))
-        lanes.store(a_new, a_at)
-        lanes.store(b_new, b_at)
-        margin = lanes.larger(self.margin(a_new, first), self.margin(b_new, second))
-        return lanes.larger(margin, best_margin)
+        self.put(lanes.combine(self.keep, a, self.mix, lanes.permute(a_other, bits)), first)
+        self.put(lanes.combine(self.keep, b, self.mix, lanes.permute(b_other, bits)), second)
 
 
 def _pair_of(builder, number, top, shift):
@@ -223,36 +214,26 @@ def _pair_of(builder, number, top, shift):
 
 
 @intrinsic
-def _update_pairs(typingctx, dual, data, low, high, z, top, keep, mix, best, start, stop):
-    """Update pairs `start` to `stop` of vectors in place and return the largest margin among them.
+def _update_pairs(typingctx, dual, data, z, top, keep, mix, start, stop):
+    """Update pairs `start` to `stop` of vectors in place; return the largest ``(dual - data)^2`` and ``dual^2`` there.
 
     `top` is the highest bit of z above the lanes; z within the lanes pairs neighbours 2k, 2k + 1 for company
     only.
     """
     index, real = types.int64, types.float64
-    signature = real(dual, data, low, high, index, index, real, real, real, index, index)
+    signature = types.UniTuple(real, 2)(dual, data, index, index, real, real, index, index)
 
     def generate(context, builder, sig, args):
-        arrays = [
-            context.make_array(kind)(context, builder, value)
-            for kind, value in zip(sig.args[:4], args[:4], strict=True)
+        tables = [
+            context.make_array(kind)(context, builder, value).data
+            for kind, value in zip(sig.args[:2], args[:2], strict=True)
         ]
-        z, top, keep, mix, best, start, stop = args[4:]
+        z, top, keep, mix, start, stop = args[2:]
         lanes = Lanes(builder, sig.args[0].dtype)
-        low_size = cgutils.unpack_tuple(builder, arrays[2].shape, 1)[0]
         int64 = z.type
-        work = _Pass(
-            lanes,
-            [array.data for array in arrays],
-            builder.udiv(low_size, int64(lanes.count)),
-            keep,
-            mix,
-            best,
-        )
+        work = _Pass(lanes, tables, keep, mix)
         shift = builder.lshr(z, int64(lanes.count.bit_length() - 1))
         bits = builder.and_(z, int64(lanes.count - 1))
-        result = cgutils.alloca_once(builder, lanes.type)
-        builder.store(ir.Constant(lanes.type, [lanes.element(-1.0)] * lanes.count), result)
 
         def loop(lane_bits, alone):
             with cgutils.for_range_slice(builder, start, stop, int64(1), intp=int64) as (number, _):
@@ -261,7 +242,7 @@ def _update_pairs(typingctx, dual, data, low, high, z, top, keep, mix, best, sta
                     second = builder.or_(first, int64(1))
                 else:
                     first, second = _pair_of(builder, number, top, shift)
-                builder.store(work.pair(first, second, lane_bits, alone, builder.load(result)), result)
+                work.pair(first, second, lane_bits, alone)
 
         with builder.if_else(builder.icmp_signed("==", shift, int64(0))) as (inside, across):
             for branch, alone in ((inside, True), (across, False)):
@@ -269,7 +250,8 @@ def _update_pairs(typingctx, dual, data, low, high, z, top, keep, mix, best, sta
                     for lane_bits in range(lanes.count):
                         with builder.if_then(builder.icmp_signed("==", bits, int64(lane_bits))):
                             loop(lane_bits, alone)
-        return lanes.largest(builder.load(result))
+        largest = [lanes.largest(builder.load(place)) for place in (work.distance, work.square)]
+        return context.make_tuple(builder, sig.return_type, largest)
 
     return signature, generate
 
@@ -295,10 +277,17 @@ def _look_closer(dual, data, low, high, z, top, limit, shrinkage, axes, taken, b
 def _pass_over(dual, data, low, high, z, top, keep, mix, limit, shrinkage, axes, taken, best, first, last):
     """Update and scan pairs `first` to `last` of vectors."""
     best_y = np.int64(-1)  # a literal would compile what it is handed to twice
+    count = VECTOR_BYTES // dual.itemsize
     for start in range(first, last, _GRAIN):
         stop = min(start + _GRAIN, last)
-        margin = _update_pairs(dual, data, low, high, z, top, keep, mix, best, start, stop)  # type: ignore
-        if margin > 0.0:
+        distance, square = _update_pairs(dual, data, z, top, keep, mix, start, stop)  # type: ignore
+        # where the low bits of an index are zero, its penalty is the least of the block
+        vector = ((start >> top) << (top + 1)) | (start & ((1 << top) - 1))
+        y, partner = vector * count, ((vector ^ (z // count)) & -_GRAIN) * count
+        penalty = min(low[y % low.size] + high[y // low.size], low[partner % low.size] + high[partner // low.size])
+        # what squares of the data are at most, from |data| <= |dual| + |dual - data|
+        data_square = square + distance + 2.0 * math.sqrt(square * distance)
+        if distance > (best + penalty) * max(1.0 - square, 2.0 - 2.0 * data_square):
             best, best_y = _look_closer(
                 dual, data, low, high, z, top, limit, shrinkage, axes, taken, best, best_y, start, stop
             )
@@ -328,7 +317,8 @@ def update_and_scan(
     dual, data : (2^n,), float64 or float32
         The dual of the model, changed in place, and that of the data.
     penalties : tuple of ndarray
-        ``low`` (a power of two of entries, at least one vector, of the tables' type) and ``high`` (float64).
+        ``low`` (a power of two of entries, at least one vector, of the tables' type) and ``high`` (float64). Clearing
+        the low bits of an index may not raise its penalty.
     move : tuple
         z, keep and mix; ``(1, 1.0, 0.0)`` changes nothing and only scans.
     limit : float
