@@ -241,7 +241,7 @@ class MonteCarloLikelihood(WithPrior):
         error = moment_errors(model, data)
         problem = _Problem(model, statistics, clamped, self._smooth_of(model, data), self._walk(model, data), error)
         n_draws = self._first_draws(model, data)
-        starts, zeros = chains.start(model, rows, rng), np.zeros((1, model.theta.size))
+        starts, zeros = chains.start(model, rows, rng), np.zeros((2 * (self.n_chains // self._group), model.theta.size))
         theta = self._begin(problem, data, starts, n_draws)
         return LearnerState(
             problem, _Progress(theta, starts, posterior, zeros, theta, starts, NOWHERE, TRUSTED, n_draws, 1, 0, 0, 0.0)
@@ -356,12 +356,16 @@ class MonteCarloLikelihood(WithPrior):
         """Return how many draws each chain makes, for so many in all."""
         return max(1, int(min(np.ceil(n_samples / self.n_chains), self.max_draws // self.n_chains)))
 
+    @property
+    def _group(self) -> int:
+        """Chains of a group."""
+        return -(-self.n_chains // MOST_GROUPS)
+
     def _draw(
         self, model: Model, chains: ChainState, n_draws: int, thin: int, burn_in: int
     ) -> tuple[Draws, ChainState]:
         """Run the chains on and keep a draw after every `thin` sweeps, with the draws of some chains as one group."""
         n_chains, n = chains.states.shape
-        size = -(-n_chains // MOST_GROUPS)
         require_memory(
             n_chains * n_draws * (n + 24.0) + 8.0 * MOST_GROUPS * model.theta.size,
             f"keeping {n_chains * n_draws} draws of {n} variables",
@@ -372,7 +376,7 @@ class MonteCarloLikelihood(WithPrior):
         for t in range(n_draws):
             chains, _ = moves.step(model, chains, thin + (burn_in if t == 0 else 0))
             kept[:, t] = chains.states
-        groups = kept[: n_chains // size * size].reshape(-1, size * n_draws, n)
+        groups = kept[: n_chains // self._group * self._group].reshape(-1, self._group * n_draws, n)
         return Draws.of(model, groups), chains
 
     # -- errors -------------------------------------------------------------------------------------------------------
