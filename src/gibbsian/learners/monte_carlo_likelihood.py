@@ -59,11 +59,13 @@ FURTHER, BACK, NOWHERE = 3.0, 0.25, float(np.finfo(np.float64).max)
 START_STEPS = 200
 # Draws a parameter that the information is taken from: its inverse is then right to a twentieth.
 DRAWS_A_PARAMETER = 20
+# Rounds at a fitted model after which its error is what it is.
+LAST_ROUNDS = 50
 
 
 @dataclass(frozen=True)
 class _Progress:
-    """The answer so far, the chains, how long they run, the Monte Carlo error of the round before, and where it was.
+    """The answer so far, the chains, how long they run, the Monte Carlo error of the answer, and where a round began.
 
     `mismatch` is that of the moments where the round before began, in standard errors of the data.
     """
@@ -71,7 +73,7 @@ class _Progress:
     theta: np.ndarray
     chains: ChainState
     posterior: Any
-    stderr: np.ndarray
+    deviations: np.ndarray
     before: np.ndarray
     chains_before: ChainState
     mismatch: float
@@ -133,16 +135,14 @@ class Draws:
         """The mean statistics."""
         return self.groups.mean(axis=0)
 
-    @property
-    def deviations(self) -> np.ndarray:
-        """Rows whose products with themselves add up to the Monte Carlo covariance of the mean."""
-        n = len(self.groups)
-        return (self.groups - self.mean) / np.sqrt(n * (n - 1.0))
+    def deviations(self, away: float = 0.0) -> np.ndarray:
+        """Return rows whose products with themselves add up to the Monte Carlo covariance of the mean.
 
-    @property
-    def stderr(self) -> np.ndarray:
-        """The Monte Carlo error of the mean."""
-        return np.sqrt(np.square(self.deviations).sum(axis=0))
+        A walk that went from the model of the draws by d, to where the logarithms of their weights have the variance
+        ``away = d.Jd``, had the covariance of n draws for the information J. That is wrong along d by an error with the
+        covariance ``(d.Jd J + Jd (Jd)') / n``: but for a single direction, `away` times that of the plain mean.
+        """
+        return np.concatenate([_deviations(self.groups), np.sqrt(away) * _deviations(self.plain)])
 
     @property
     def repeats(self) -> float:
@@ -241,7 +241,7 @@ class MonteCarloLikelihood(WithPrior):
         error = moment_errors(model, data)
         problem = _Problem(model, statistics, clamped, self._smooth_of(model, data), self._walk(model, data), error)
         n_draws = self._first_draws(model, data)
-        starts, zeros = chains.start(model, rows, rng), np.zeros_like(model.theta)
+        starts, zeros = chains.start(model, rows, rng), np.zeros((2 * (self.n_chains // self._group), model.theta.size))
         theta = self._begin(problem, data, starts, n_draws)
         return LearnerState(
             problem, _Progress(theta, starts, posterior, zeros, theta, starts, NOWHERE, TRUSTED, n_draws, 1, 0, 0, 0.0)
@@ -289,7 +289,11 @@ class MonteCarloLikelihood(WithPrior):
         data, data_noise, posterior = _clamped_phase(problem, model, now.posterior)
         burn_in = BURN_IN_AGAIN + now.n_draws * now.thin // 10 if now.round else BURN_IN
         draws, chains = self._draw(model, now.chains, now.n_draws, now.thin, burn_in)
-        stderr = np.hypot(draws.stderr, data_noise)
+
+        def error(deviations: np.ndarray) -> np.ndarray:
+            return np.sqrt(np.square(deviations).sum(axis=0) + data_noise**2)
+
+        stderr = error(draws.deviations())
         function = Reweighted(draws, data, problem.smooth)
         gradient = subgradient(now.theta, function(now.theta)[1], problem.walk.l1)
         norm, evaluations = float(np.abs(gradient).max(initial=0.0)), now.evaluations + 1
@@ -301,16 +305,18 @@ class MonteCarloLikelihood(WithPrior):
         if mismatch > FURTHER * max(now.mismatch, coarse):
             back = self._turned_back(now, evaluations)
             return LearnerState(problem, back), StepInfo(np.nan, norm, BACK, evaluations, details=figures)
+        theta, figures["worth"], extra = _walked(problem.walk, function, now, stderr / temperature)
+        deviations = draws.deviations(1.0 / function.worth(theta) - 1.0)
+        figures["error"] = coarse = _coarse(model, error(deviations), problem.data_error)
         noise = 0.0
         if coarse <= ENOUGH * self.precision or now.n_draws >= self._n_draws(np.inf):
-            noise = _within(np.abs(gradient), np.hypot(stderr, now.stderr) / temperature)
-        theta, figures["worth"], extra = _walked(problem.walk, function, now, stderr / temperature)
+            noise = _within(np.abs(gradient), np.hypot(stderr, error(now.deviations)) / temperature)
         n_draws, thin = self._next(draws, now.n_draws, now.thin, coarse)
         new = _Progress(
             theta=theta,
             chains=chains,
             posterior=posterior,
-            stderr=stderr,
+            deviations=deviations,
             before=now.theta,
             chains_before=chains,
             mismatch=mismatch,
@@ -350,12 +356,16 @@ class MonteCarloLikelihood(WithPrior):
         """Return how many draws each chain makes, for so many in all."""
         return max(1, int(min(np.ceil(n_samples / self.n_chains), self.max_draws // self.n_chains)))
 
+    @property
+    def _group(self) -> int:
+        """Chains of a group."""
+        return -(-self.n_chains // MOST_GROUPS)
+
     def _draw(
         self, model: Model, chains: ChainState, n_draws: int, thin: int, burn_in: int
     ) -> tuple[Draws, ChainState]:
         """Run the chains on and keep a draw after every `thin` sweeps, with the draws of some chains as one group."""
         n_chains, n = chains.states.shape
-        size = -(-n_chains // MOST_GROUPS)
         require_memory(
             n_chains * n_draws * (n + 24.0) + 8.0 * MOST_GROUPS * model.theta.size,
             f"keeping {n_chains * n_draws} draws of {n} variables",
@@ -366,12 +376,12 @@ class MonteCarloLikelihood(WithPrior):
         for t in range(n_draws):
             chains, _ = moves.step(model, chains, thin + (burn_in if t == 0 else 0))
             kept[:, t] = chains.states
-        groups = kept[: n_chains // size * size].reshape(-1, size * n_draws, n)
+        groups = kept[: n_chains // self._group * self._group].reshape(-1, self._group * n_draws, n)
         return Draws.of(model, groups), chains
 
     # -- errors -------------------------------------------------------------------------------------------------------
     def equations(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Equations:
-        """Return the likelihood equations, their derivatives by draws, with the Monte Carlo error of a last round."""
+        """Return the likelihood equations, their derivatives by draws, with the Monte Carlo error of further rounds."""
         if data.has_missing or model.n_hidden or self.log_prior is not None:
             what = "a prior" if self.log_prior is not None else "missing cells or hidden units"
             raise ArgumentError(
@@ -385,28 +395,28 @@ class MonteCarloLikelihood(WithPrior):
                 f"`max_seconds={max_seconds:g}`",
                 "raise `max_seconds`, or use `gibbsian.uncertainty.bootstrap`",
             )
-        draws, rows = self._last_rounds(model, data, max(DRAWS_A_PARAMETER * size, 10_000))
-        jacobian = _covariance(model, rows) / model.temperature**2
-        noise = draws.deviations / model.temperature
+        state = self.init(model, data, np.random.default_rng(0))
+        for _ in range(LAST_ROUNDS):
+            state, info = self.step(state)
+            if info.noise:
+                break
+        last, n_draws = state.progress, self._n_draws(max(DRAWS_A_PARAMETER * size, 10_000))
+        draws, _ = self._draw(model, last.chains, n_draws, last.thin, BURN_IN_AGAIN)
+        jacobian = _covariance(model, draws.flat) / model.temperature**2
+        # the fit's own last round may have had any error that is enough
+        most = max(1.0, ENOUGH * self.precision / max(info.details["error"], np.finfo(float).tiny))
+        noise = most * last.deviations / model.temperature
         return Equations(jacobian, Likelihood().scores(model, data, max_seconds), noise=noise)
 
-    def _last_rounds(self, model: Model, data: Dataset, n_rows: int) -> tuple[Draws, np.ndarray]:
-        """Draw at a fitted model in rounds that grow like those of a fit until their error is small enough.
 
-        Return the last one, whose error is that of the fit, and about so many draws for the information.
-        """
-        chains = PersistentChains(n_chains=self.n_chains, sampler=self.sampler)
-        state = chains.start(model, data, np.random.default_rng(0))
-        error, thin, burn_in = moment_errors(model, data), 1, BURN_IN
-        n_draws = self._first_draws(model, data)
-        while True:
-            draws, state = self._draw(model, state, n_draws, thin, burn_in)
-            coarse, burn_in = _coarse(model, draws.stderr, error), BURN_IN_AGAIN
-            if coarse <= ENOUGH * self.precision or n_draws >= self._n_draws(np.inf):
-                break
-            n_draws, thin = self._next(draws, n_draws, thin, coarse)
-        more = draws if len(draws.flat) >= n_rows else self._draw(model, state, self._n_draws(n_rows), thin, 0)[0]
-        return draws, more.flat[:: max(1, len(more.flat) // n_rows)]
+def _deviations(groups: np.ndarray) -> np.ndarray:
+    """Return rows whose products with themselves add up to the covariance of the mean of n independent groups.
+
+    The covariance of the groups is itself a sample, so that the mean is off as in Student's distribution, whose
+    variance is ``(n - 1) / (n - 3)`` of the groups'.
+    """
+    n = len(groups)
+    return (groups - groups.mean(axis=0)) / np.sqrt(n * (n - 3.0))
 
 
 def _clamped_phase(problem: _Problem, model: Model, posterior: Any) -> tuple[np.ndarray, np.ndarray, Any]:

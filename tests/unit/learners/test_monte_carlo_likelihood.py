@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
+from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.learners.monte_carlo_likelihood import Draws, Reweighted, _covariance, _edge, _within
+from gibbsian.learners.monte_carlo_likelihood import Draws, Reweighted, _coarse, _covariance, _edge, _within
 from gibbsian.learners.run import run
 from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.uncertainty import standard_errors
@@ -44,9 +45,32 @@ def test_the_error_of_draws_is_that_of_independent_groups(rng):
     assert draws.repeats == pytest.approx(1.0, rel=0.35)
     # sums over the variables of a statistic leave less to chance, and have the same mean
     truth = gb.inference.exact(model).moments().statistics
-    assert np.median(draws.stderr / spread) < 0.8
-    assert np.abs((draws.mean - truth) / draws.stderr).max() < 4.5
-    np.testing.assert_allclose(np.diag(draws.deviations.T @ draws.deviations), draws.stderr**2)
+    stderr = np.sqrt(np.square(draws.deviations()).sum(axis=0))
+    student = (20 - 1) / (20 - 3)  # the variance of its distribution, of 20 groups
+    np.testing.assert_allclose(stderr**2, student * draws.groups.var(axis=0, ddof=1) / 20)
+    assert np.median(stderr / spread) < 0.8
+    assert np.abs((draws.mean - truth) / stderr).max() < 4.5
+
+
+def test_moments_away_from_the_draws_have_the_error_that_is_said(rng):
+    """What draws say of the change of moments is noise as well, much more of it than sums over variables leave."""
+    model = random_model(gb.graphs.complete(4), rng, scale=0.3)
+    theta = model.theta + 0.2 * rng.normal(size=model.theta.size)
+    truth, off, said = gb.inference.exact(model.replace(theta)).moments().statistics, [], []
+    for _ in range(100):
+        draws = drawn(model, rng, n_groups=20, n_draws=50)
+        function = Reweighted(draws, np.zeros_like(theta), SmoothPenalty(0.0))
+        off.append(function(theta)[1] - truth)
+        said.append([np.square(draws.deviations(a)).sum() for a in (1 / function.worth(theta) - 1, 0.0)])
+    away, near = np.square(off).sum(axis=1).mean() / np.mean(said, axis=0)
+    assert 0.7 < away < 1.3 < 1.6 < near
+
+
+def test_the_error_of_a_fit_is_the_most_that_it_may_end_with(rng):
+    data = sampled_data(random_model(gb.graphs.complete(5), rng, scale=0.3), 500, rng)
+    model = gb.BoltzmannMachine(learner="mcmle", random_state=0).fit(data).model_
+    stderr = np.sqrt(np.square(gb.learners.as_learner("mcmle").equations(model, data).noise).sum(axis=0))
+    assert _coarse(model, stderr, moment_errors(model, data)) == pytest.approx(1.05 * 0.25)
 
 
 def test_a_walk_stops_where_draws_are_worth_too_little(rng):
@@ -79,8 +103,8 @@ def test_rounds_end_within_their_stated_error_of_the_exact_maximum(rng):
         exact = gb.BoltzmannMachine(learner="mle").fit(data)
         errors, exact_errors = standard_errors(sampled, data), standard_errors(exact, data)
         assert errors.kind == "fisher"
-        # the two errors together, a quarter of the data's being the draws'
-        np.testing.assert_allclose(errors.theta_se / exact_errors.theta_se, 1.03, atol=0.06)
+        # the two errors together; the information of ten thousand draws is right to some hundredths
+        np.testing.assert_allclose(errors.theta_se, np.hypot(exact_errors.theta_se, errors.monte_carlo), rtol=0.07)
         far.append((sampled.model_.theta - exact.model_.theta) / errors.monte_carlo)
     assert 0.7 < np.sqrt(np.mean(np.square(far))) < 1.35
 
