@@ -28,7 +28,7 @@ from gibbsian.special import logsumexp, softmax
 
 FOLDER = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared/data")) / "debd"
 # Walkers and temperatures of annealing where log Z is not exact: more for what comes first, whose intervals matter.
-ANNEALING = {"restricted": (200, 6_000), "restricted, large": (500, 10_000)}
+ANNEALING = {"restricted": (200, 6_000), "restricted, large": (2_000, 15_000)}
 OTHERS = 100, 2_000
 AVERAGE, PRODUCT = "average of all", "product of all"
 # Columns whose states are all scored.
