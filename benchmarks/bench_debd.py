@@ -100,7 +100,7 @@ CANDIDATES: dict[str, dict[str, list[Any]]] = {
                 for seed, n, l2 in ((3, 60, 3e-7), (2, 120, 1e-6), (5, 120, 2e-6), (4, 150, 1e-6))
             ),
             *(exact(n, 4000, 1e-6, seed) for seed, n in ((7, 100), (8, 100), (9, 80))),
-            *(exact(n, 4000, 2e-6, seed) for seed, n in ((10, 100), (11, 120), (12, 150))),
+            *(exact(n, 3000, 3e-7, seed) for seed, n in ((10, 100), (11, 80), (12, 120))),
         ],
         "mixture": [
             *(classes(n) for n in (20, 60, 200, 500)),
