@@ -9,6 +9,7 @@ its `log_partition`, where known, that of the log-evidence ``log sum_h exp(theta
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -56,6 +57,12 @@ def as_clamped(
             f"must be None, one of {', '.join(CLAMPED)}, or an expectation", argument="clamped", value=clamped
         )
     return clamped
+
+
+def own_clamped(model: Any, max_seconds: float) -> Any:
+    """Return the exact clamped phase that a model names as its own."""
+    module, _, name = model.clamped_sums.partition(":")
+    return getattr(importlib.import_module(module), name)(max_seconds=max_seconds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -177,6 +177,10 @@ class Engine(ABC):
         assert cost is not None  # the engine was built for a model that it serves
         return cost
 
+    def likelihood_of(self, data: Any) -> Any:
+        """Return minus the mean log-likelihood of rows as a function of theta, where rows are listed; else None."""
+        return None
+
     def at(self, model: Any) -> Self:
         """Return the engine for the same structure with other parameters; nothing is chosen or planned again."""
         other = type(self)(model, self.max_seconds)

@@ -182,24 +182,47 @@ class LayerSums(Engine):
         """Return log Z with the expected values of all layers and of their products, in the layout of theta."""
         return Moments(self._log_partition, self.model.unfold(np.concatenate(self._sums)))
 
+    def likelihood_of(self, data: Any) -> Any:
+        """Return minus the mean log-likelihood of complete rows where their layer is listed: both phases are one sum.
+
+        Its states have the shares of the model less those of the data. Columns of hidden units may follow.
+        """
+        model: Any = self.model
+        n, listed = model.visible.n_units, self.side == "visible" and model is model.folded()
+        if not listed or self._compiled is None or data.on_cluster or data.has_shares or data.holes[:, :n].any():
+            return None
+        places = model.domain.to_codes(data.states[:, :n]).astype(np.int64) @ (1 << np.arange(n))
+        shares = np.bincount(places, data.weights / data.total_weight, 2**n)
+
+        def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            here: Any = self.at(model.replace(theta))
+            statistics = np.concatenate(here._sums_with(here._shares() - shares))
+            return here.log_partition() - float(shares @ here.log_weights), statistics / model.temperature
+
+        return function
+
     @cached_property
     def _sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """``E[v]``, ``E[h]`` and ``E[v h^T]`` (flat) of the folded machine."""
+        return self._sums_with(self._shares())
+
+    def _sums_with(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the same with given shares of the enumerated states."""
         if self._compiled is not None:
-            visible, hidden, products = self._compiled.moments(self._shares())
+            visible, hidden, products = self._compiled.moments(shares)
         else:
-            visible, hidden, products = self._sums_by_blocks()
+            visible, hidden, products = self._sums_by_blocks(shares)
         if self.side == "visible":
             visible, hidden, products = hidden, visible, products.T
         return visible, hidden, products.ravel()
 
-    def _sums_by_blocks(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _sums_by_blocks(self, all_shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         oriented = self._oriented
         width = oriented.visible.width, oriented.hidden.width
         visible, hidden, products = np.zeros(width[0]), np.zeros(width[1]), np.zeros(width)
         for block in row_blocks(self.log_weights.size, width[0]):
             h = oriented.hidden.enumerate(block.start, block.stop)
-            shares = self._shares(block)
+            shares = all_shares[block]
             weighted = oriented.visible_means(h) * shares[:, None]
             visible += weighted.sum(axis=0)
             hidden += shares @ h

@@ -150,10 +150,10 @@ class TwoValuedTable:
     def moments(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the means of the other layer, of the enumerated one, and of their products (other by enumerated).
 
-        `shares` are the probabilities of the states.
+        `shares` are the probabilities of the states, or differences of probabilities.
         """
         if (twins := twin("layer_sums")) is not None:
-            return self._in_values(*twins.moments(shares, self.fields, self.field_slopes))
+            return self._in_values(float(shares.sum()), *twins.moments(shares, self.fields, self.field_slopes))
         shares = shares.reshape(self._shape)
         bits_high, bits_low = self._bits
         calm, wild = self._split()
@@ -182,17 +182,17 @@ class TwoValuedTable:
             products += piece
             means += part
         bits = np.concatenate([bits_low.T @ shares.sum(axis=0), bits_high.T @ shares.sum(axis=1)])
-        return self._in_values(means, bits, products)
+        return self._in_values(float(shares.sum()), means, bits, products)
 
     def _in_values(
-        self, other: np.ndarray, bits: np.ndarray, products: np.ndarray
+        self, total: float, other: np.ndarray, bits: np.ndarray, products: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Bring moments of bits to the values of the layers."""
         products = products.T
         if self.other.kind == "spin":
-            products, other = 2.0 * products - bits, 2.0 * other - 1.0
+            products, other = 2.0 * products - bits, 2.0 * other - total
         if self.enumerated.kind == "spin":
-            products, bits = 2.0 * products - other[:, None], 2.0 * bits - 1.0
+            products, bits = 2.0 * products - other[:, None], 2.0 * bits - total
         return other, bits, products
 
 

@@ -68,6 +68,9 @@ class Model(Protocol):
         def canonical(self) -> Self:
             """Return the same distribution in a gauge of its own."""
 
+        def in_layers(self) -> Any:
+            """Return the same distribution as dense layers where it is one of them."""
+
         def touches(self, variables: np.ndarray) -> np.ndarray:
             """Return which parameters belong to terms of these variables."""
 
@@ -209,6 +212,10 @@ class ExponentialFamily:
     def at_temperature(self: Any, temperature: float) -> Any:
         """Return the same energies at another temperature: ``P(x) = exp(theta . S(x) / temperature) / Z``."""
         return dataclasses.replace(self, temperature=temperature)
+
+    def in_layers(self) -> Any:
+        """Return the same distribution, theta in the same layout, as dense layers where it is one of them."""
+        return self
 
     # What a file holds of it besides its fields, or else than their annotations say; see `file_parts`.
     parts_in_file: ClassVar[dict[str, Any]] = {"n_variables": SIZE}

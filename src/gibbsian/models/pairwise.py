@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -115,7 +115,7 @@ class PairwiseModel(ExponentialFamily):
         parts = ([] if biases is None else [np.asarray(biases, float)]) + [np.asarray(couplings, float)]
         return cls(graph, np.concatenate(parts), domain, temperature, bias=biases is not None)
 
-    def layered(self) -> RestrictedModel:
+    def in_layers(self) -> Self | RestrictedModel:
         """Return the same distribution as two dense layers, where every column couples to every hidden unit alone."""
         from gibbsian.models.layers import as_layer
         from gibbsian.models.restricted import RestrictedModel
@@ -124,6 +124,13 @@ class PairwiseModel(ExponentialFamily):
         layers = as_layer(self.domain.name, n_visible), as_layer(self.domain.name, self.n_hidden)
         if self.n_hidden and self.bias and self.graph == RestrictedModel.build(*layers).joint().graph:
             return RestrictedModel(*layers, self.theta, self.temperature)
+        return self
+
+    def layered(self) -> RestrictedModel:
+        """Return the same distribution as two dense layers, or refuse."""
+        found: Any = self.in_layers()
+        if found is not self:
+            return found
         raise ArgumentError(
             "learning by layers needs biases, and every column to couple to every hidden unit and to nothing else",
             "set `graph='restricted'`, or learn otherwise" if self.n_hidden else "use `learner='online'`",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ import numpy as np
 from gibbsian.backends.numba.flip_losses import logistic
 from gibbsian.backends.numba.grouped_losses import softmax
 from gibbsian.data import Dataset
+from gibbsian.expectations.clamped import own_clamped
 from gibbsian.inference.completions import value_indicators
 from gibbsian.models import Model
 from gibbsian.objectives.base import OBJECTIVES, Function
@@ -70,8 +70,7 @@ class ConditionalLikelihood:
 
     def _over(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta for rows in memory."""
-        module, _, name = model.clamped_sums.partition(":")
-        clamped = getattr(importlib.import_module(module), name)(max_seconds=self.max_seconds)
+        clamped = own_clamped(model, self.max_seconds)
         unseen = data.hide(target_places(self.targets, data))
         with_y, without_y = (clamped.init(model, rows, np.random.default_rng(0)) for rows in (data, unseen))
 

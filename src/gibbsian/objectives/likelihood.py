@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.data.hidden_columns import without_hidden
 from gibbsian.errors import TooExpensiveError
-from gibbsian.expectations.clamped import ClampedRows, mean_statistics
-from gibbsian.expectations.exact import ClampedExact
-from gibbsian.inference import ExactInference, exact, plan_exact
+from gibbsian.expectations.clamped import ClampedRows, mean_statistics, own_clamped
+from gibbsian.inference import exact, plan_exact
 from gibbsian.inference.missing import clamped_moments
 from gibbsian.models import Model
 from gibbsian.models.conditioning import Metric
@@ -59,12 +58,15 @@ class Likelihood:
         return MomentObjective("likelihood")
 
     def bind(self, model: Model, data: Dataset) -> Function:
-        """Return the function of theta."""
-        plan = self._plan(model, data)
+        """Return the function of theta; sums over one of two layers take a tenth of those over all variables."""
+        model = model.in_layers()
+        engine = self._engine(model, data)
+        if (both_phases := engine.likelihood_of(data)) is not None:
+            return both_phases
         evidence = data.bound(partial(self._evidence, model)) if data.has_missing else self._linear(model, data)
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            moments, (log_evidence, expected) = plan(model.replace(theta)).moments(), evidence(theta)
+            moments, (log_evidence, expected) = engine.at(model.replace(theta)).moments(), evidence(theta)
             return moments.log_partition - log_evidence, (moments.statistics - expected) / model.temperature
 
         return function
@@ -76,7 +78,8 @@ class Likelihood:
 
     def _evidence(self, model: Model, data: Dataset) -> Function:
         """Return the mean log-evidence of rows with missing cells, and the statistics that they lead to expect."""
-        clamped = ClampedExact(max_seconds=self.max_seconds)
+        clamped = own_clamped(model, self.max_seconds)
+        data = without_hidden(data, data.n_variables - model.n_variables)  # hidden layers are no columns
         rows = clamped.init(model, data, np.random.default_rng())
 
         def evidence(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -86,10 +89,10 @@ class Likelihood:
 
         return evidence
 
-    def _plan(self, model: Model, data: Dataset) -> Callable[[Model], ExactInference]:
+    def _engine(self, model: Any, data: Dataset) -> Any:
         """Choose the engine, or refuse before anything is built."""
         try:
-            return plan_exact(model, self.max_seconds)
+            return exact(model, max_seconds=self.max_seconds)
         except TooExpensiveError as error:
             remedy = "use `learner='mple'` or 'pcd', or a sparser graph"
             if data.has_missing:

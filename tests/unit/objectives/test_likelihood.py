@@ -7,7 +7,11 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.backends.parallel import limited_threads
+from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.errors import MissingValuesError, TooExpensiveError
+from gibbsian.inference.layer_sums import LayerSums
+from gibbsian.models.layers import as_layer
+from gibbsian.models.restricted import RestrictedModel
 from gibbsian.objectives import Likelihood, Pseudolikelihood, value_and_gradient
 from systems import all_states, exact_law, random_model, sampled_data
 
@@ -34,6 +38,9 @@ def test_likelihood_is_the_mean_log_probability(domain, rng):
     assert -value_and_gradient(Likelihood(), model, data)[0] == pytest.approx(expected, abs=1e-12)
 
 
+moments = LayerSums.moments
+
+
 def with_holes(data, share, rng):
     x = data.decode(data.states)[data.row_of].astype(float)
     x[rng.random(x.shape) < share] = np.nan
@@ -54,6 +61,28 @@ def test_likelihood_with_missing_cells_sums_over_them(domain, rng):
     for k, unit in enumerate(np.eye(model.theta.size)):
         slope = (function(model.theta + h * unit)[0] - function(model.theta - h * unit)[0]) / (2 * h)
         assert gradient[k] == pytest.approx(slope, abs=1e-8)
+
+
+@pytest.mark.parametrize(("n_visible", "n_hidden", "share"), [(3, 5, 0.0), (5, 3, 0.0), (3, 4, 0.3), (7, 8, 0.0)])
+def test_two_layers_are_summed_over_one_of_them(n_visible, n_hidden, share, domain, rng, monkeypatch):
+    """Rows listed with all states, rows that are not, and rows that lack cells, against the joint form.
+
+    The last column is never high, where a model excludes that it is low: none of these states has a share in the model.
+    """
+    layers = [as_layer(domain.name, n) for n in (n_visible, n_hidden)]
+    theta = rng.normal(size=RestrictedModel.build(*layers).theta.size)
+    theta[n_visible - 1] += 90.0 * (n_visible == 7)
+    model = RestrictedModel(*layers, theta, temperature=1.3).joint()
+    codes = rng.integers(2, size=(40, n_visible)) * (np.arange(n_visible) < 6)
+    data, _ = with_holes(gb.Dataset.read(domain.from_codes(codes), coding=domain.name), share, rng)
+    rows, calls = with_hidden(data, n_hidden), []
+    monkeypatch.setattr(LayerSums, "moments", lambda engine: calls.append(engine) or moments(engine))
+    value, gradient = value_and_gradient(Likelihood(), model, rows)
+    assert len(calls) == (n_visible > n_hidden or share > 0)  # else both phases are one sum
+    monkeypatch.setattr(type(model), "in_layers", lambda self: self)
+    expected = value_and_gradient(Likelihood(), model, rows)
+    assert value == pytest.approx(expected[0], abs=1e-12)
+    np.testing.assert_allclose(gradient, expected[1], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("graph", "bias"), [("complete", True), ("complete", False), ("chain", True)])

@@ -128,7 +128,7 @@ def mean_sums_of_products(high, low, shares, least, rows, columns):
     """
     parts = np.empty(shares.shape[1])
     for a in range(shares.shape[0]):
-        if shares[a].max() < least:
+        if np.abs(shares[a]).max() < least:
             continue
         for i in range(rows.shape[1]):
             _shares_of_products(high[a, i], low[i], shares[a], parts, columns[i])
@@ -140,7 +140,7 @@ def mean_sums_of_fields(high, low, shares, least, rows, columns):
     """Do what `mean_sums_of_products` does with p = ``sigmoid(high + low)``, for fields of any size."""
     parts = np.empty(shares.shape[1])
     for a in range(shares.shape[0]):
-        if shares[a].max() < least:
+        if np.abs(shares[a]).max() < least:
             continue
         for i in range(rows.shape[1]):
             _shares_of_fields(high[a, i], low[i], shares[a], parts, columns[i])

@@ -358,3 +358,15 @@ def test_exact_sums_over_a_layer(kinds, monkeypatch):
             other = gb.inference.exact(model).moments()
             assert log_partition(model) == pytest.approx(log_z, abs=1e-10)
         np.testing.assert_allclose(other.statistics, one.statistics, rtol=0, atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:stopped at max_iter")
+def test_exact_likelihood_of_two_layers_is_learned_there(x):
+    """Both phases are one sum over the states of the smaller layer, in float64 whatever the precision."""
+    one, other = (
+        gb.RestrictedBoltzmannMachine(
+            5, learner="mle", max_iter=8, random_state=0, device=device, precision=precision
+        ).fit(x)
+        for device, precision in (("cpu", "auto"), ("torch", "float32"))
+    )
+    np.testing.assert_allclose(other.model_.theta, one.model_.theta, rtol=0, atol=1e-9)
