@@ -36,3 +36,4 @@ from gibbsian.expectations.spatial import (
 from gibbsian.expectations.spatial_chains import ClampedSpatial as ClampedSpatial, SpatialChains as SpatialChains
 from gibbsian.expectations.targets import expect_of as expect_of
 from gibbsian.expectations.tempered import TemperedMonteCarlo as TemperedMonteCarlo
+from gibbsian.expectations.weighted import WeightedChains as WeightedChains

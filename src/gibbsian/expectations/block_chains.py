@@ -14,18 +14,16 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.layer_regions import layer_products, pair_products
+from gibbsian.expectations.weighted import ChainWeights
 from gibbsian.models.layer_flips import FlipSums, is_two_valued
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.registry import Registry
 from gibbsian.samplers.layer_paths import IndependentUnits, LayerPath, as_units
 from gibbsian.samplers.tempering import TemperedState, Tempering
 from gibbsian.settings import check, choice, declared, free, whole
-from gibbsian.special import logsumexp
 
 FREE_PHASES = Registry("free_phase", "gibbsian.expectations", "FREE_PHASES")
 REGIONS = ("layer", "pair")
-# Weighted chains are chosen anew where they are worth less than this share of as many of equal weight.
-LEAST_WORTH = 0.5
 
 
 class FreeMoments(NamedTuple):
@@ -196,49 +194,10 @@ class SpatialBlockChains(_HiddenChainsGoOn):
 
 
 class WeightedValues(NamedTuple):
-    """Chains with the logarithms of their weights, since the last choice among them."""
+    """The chains of both halves, and their weights."""
 
     values: np.ndarray
-    log_weights: np.ndarray
-    theta: np.ndarray  # that they have last seen
-    log_start: np.ndarray  # log Z when the weights were one
-
-    def at(self, model: RestrictedModel) -> WeightedValues:
-        """Return the same chains with their weights under other parameters."""
-        before = model.replace(self.theta)
-        gains = model.value_log_weights(self.values) - before.value_log_weights(self.values)
-        return self._replace(log_weights=self.log_weights + gains, theta=model.theta.copy())
-
-    @property
-    def log_partition(self) -> float:
-        """The estimate of log Z: the mean of the weights, which is unbiased for Z."""
-        return float(self.log_start + logsumexp(self.log_weights) - np.log(len(self.log_weights)))
-
-    @property
-    def shares(self) -> np.ndarray:
-        """The weights, divided by their sum."""
-        return np.exp(self.log_weights - logsumexp(self.log_weights))
-
-    def moved(self, model: RestrictedModel, n_steps: int, rng: np.random.Generator) -> WeightedValues:
-        """Return the chains some steps later under other parameters, chosen anew where few hold the weight."""
-        here = self.at(model)
-        if LEAST_WORTH * len(self.values) * np.square(here.shares).sum() > 1.0:
-            here = here._chosen(rng)
-        return here._replace(values=_gibbs(model, model.draw_hidden(here.values, rng), n_steps, rng)[0])
-
-    def _chosen(self, rng: np.random.Generator) -> WeightedValues:
-        """Return chains of equal weight, each as often as its share asks for, by one random number."""
-        n_chains = len(self.values)
-        places = np.searchsorted(np.cumsum(self.shares), (np.arange(n_chains) + rng.random()) / n_chains)
-        values = self.values[np.minimum(places, n_chains - 1)]
-        return WeightedValues(values, np.zeros(n_chains), self.theta, np.array(self.log_partition))
-
-
-class WeightedChains(NamedTuple):
-    """Chains that teach, and as many that only know log Z."""
-
-    teaching: WeightedValues
-    asked: WeightedValues
+    weights: ChainWeights
 
 
 @FREE_PHASES.register("weighted")
@@ -246,12 +205,8 @@ class WeightedChains(NamedTuple):
 class WeightedBlockChains:
     """PCD-k with Jarzynski's weights (Carbone, Hua, Coste and Vanden-Eijnden 2023): log Z for free along the run.
 
-    Chains start at independent units, whose log Z is known. At every step of the parameters a chain's weight takes up
-    how much likelier it has become, before it moves; where the weights are worth less than half of as many chains,
-    chains are chosen anew by them. Weighted means are those of the model although chains lag behind, and the mean
-    weight is Z: the history of a fit has the estimated log-likelihood of its rows. Steps lead away from where the
-    chains stand that teach them, so that their own weights say too little; as many others, which teach nothing, are
-    asked for log Z.
+    Chains are annealed to the start of a fit from independent units; its history has the estimated log-likelihood of
+    its rows with a standard error. See `gibbsian.expectations.weighted`.
 
     Examples
     --------
@@ -272,24 +227,30 @@ class WeightedBlockChains:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: RestrictedModel, data: Any, rng: np.random.Generator) -> WeightedChains:
-        """Start at units with the model's biases and no weights between them."""
-        alone = np.where(model.penalised, 0.0, model.theta).astype(model.theta.dtype)
-        base = IndependentUnits(model.visible_biases / model.temperature, model.hidden_biases / model.temperature)
-        path = LayerPath(model, model, base)
-        values, log_start = path.draw_base(2 * self.n_chains, rng), np.array(path.log_base_partition)
-        halves = np.array_split(values, 2)
-        return WeightedChains(*(WeightedValues(half, np.zeros(len(half)), alone, log_start) for half in halves))
+    def init(self, model: RestrictedModel, data: Any, rng: np.random.Generator) -> WeightedValues:
+        """Anneal the chains to the model."""
+        states, weights = ChainWeights.annealed(self.n_chains, model, rng)
+        return WeightedValues(model.visible.encode(states), weights)
 
     def __call__(
-        self, model: RestrictedModel, state: WeightedChains, values: np.ndarray, rng: np.random.Generator
-    ) -> tuple[FreeMoments, WeightedChains]:
+        self, model: RestrictedModel, state: WeightedValues, values: np.ndarray, rng: np.random.Generator
+    ) -> tuple[FreeMoments, WeightedValues]:
         """Weigh the chains, go on with them, and return the weighted moments of those that teach."""
-        teaching, asked = (part.moved(model, self.n_steps, rng) for part in state)
-        drawn, shares = teaching.values, teaching.shares.astype(model.theta.dtype)
+        places, weights = self._weighed(model, state).chosen(rng)
+        after = _gibbs(model, model.draw_hidden(state.values[places], rng), self.n_steps, rng)[0]
+        shares = weights.shares.astype(model.theta.dtype)
+        drawn = after[: shares.size]
         hidden = model.hidden_means(drawn)
         moments = FreeMoments(shares @ drawn, shares @ hidden, (drawn * shares[:, None]).T @ hidden)
-        return moments, WeightedChains(teaching, asked)
+        return moments, WeightedValues(after, weights)
+
+    def log_partition(self, model: RestrictedModel, state: WeightedValues) -> tuple[float, float]:
+        """Return log Z of a model near the one that the chains have last seen, and its standard error."""
+        return self._weighed(model, state).log_partition()
+
+    def _weighed(self, model: RestrictedModel, state: WeightedValues) -> ChainWeights:
+        before = model.replace(state.weights.theta)
+        return state.weights.at(model, model.value_log_weights(state.values) - before.value_log_weights(state.values))
 
 
 class TemperedChains(NamedTuple):

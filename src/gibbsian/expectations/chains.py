@@ -15,7 +15,7 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.chains import report_on
 from gibbsian.errors import MixingWarning, notify
 from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
-from gibbsian.expectations.there import SpreadState, There, ThereState, moved_there, spread_out
+from gibbsian.expectations.there import GoesOn, There, ThereState
 from gibbsian.models.base import Model
 from gibbsian.resources import require_memory
 from gibbsian.samplers import ChainState, Sampler, as_sampler
@@ -131,7 +131,7 @@ class RestartedChains:
         chains, shares, start = state
         ends, _ = as_sampler(self.sampler).step(model, chains, self.n_steps)
         mean = model.mean_statistics(ends.states, shares)
-        variance = _most_variance(model, mean)
+        variance = most_variance(model, mean)
         if model.statistics_are_products and model.domain.two_valued:
             # either bounds the noise of the sweeps: the one is close after many of them, the other after few
             both = model.mean_statistics(ends.states * chains.states, shares)
@@ -151,7 +151,7 @@ class RestartedChains:
 
 
 @declared(frozen=True)
-class PersistentChains:
+class PersistentChains(GoesOn):
     """Statistics of chains that go on from one call to the next while the model changes under them (Tieleman 2008).
 
     The chains start at rows of the data drawn by weight, or at uniformly random states where there is no data.
@@ -174,25 +174,17 @@ class PersistentChains:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> Any:
-        """Start the chains; where the rows are on a cluster, its workers move them, in blocks."""
-        return spread_out(self, model, data, self.start(model, data, rng), self.n_chains)
-
     def start(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> ChainState:
         """Return the chains at their first states."""
         require_chains(self.n_chains, model)
-        starts = None
-        if data is not None:
-            starts = data.drawn(self.n_chains, rng)
+        starts = None if data is None else data.drawn(self.n_chains, rng)
         return as_sampler(self.sampler).init(model, self.n_chains, rng, states=starts)
 
-    def __call__(self, model: Model, state: Any) -> tuple[Estimate, Any]:
+    def moved(self, model: Model, state: ChainState) -> tuple[Estimate, ChainState]:
         """Run the chains on and return the mean statistics over them."""
-        if isinstance(state, SpreadState):
-            return moved_there(self, model, state)
         chains, _ = as_sampler(self.sampler).step(model, state, self.n_steps)
         mean = model.mean_statistics(chains.states)
-        return Estimate(mean, np.sqrt(_most_variance(model, mean) / (len(chains.states) - 1))), chains
+        return Estimate(mean, np.sqrt(most_variance(model, mean) / (len(chains.states) - 1))), chains
 
     def part(self, state: ChainState, chosen: slice) -> ChainState:
         """Return the state of some of the chains."""
@@ -276,7 +268,7 @@ def judged(expectation: Any, model: Model, draws: np.ndarray) -> dict[str, float
     return {"r_hat": report.r_hat, "effective_sample_size": report.effective_sample_size}
 
 
-def _most_variance(model: Model, mean: np.ndarray) -> np.ndarray:
+def most_variance(model: Model, mean: np.ndarray) -> np.ndarray:
     """The variance of statistics with these means: exact for those with two values, the most possible for others."""
     low, high = model.statistic_range
     return np.maximum((high - mean) * (mean - low), 0.0)

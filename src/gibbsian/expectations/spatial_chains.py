@@ -16,7 +16,7 @@ from gibbsian.expectations.clamped import CLAMPED
 from gibbsian.expectations.clamped_chains import ChainPlan, ClampedChains
 from gibbsian.expectations.samples import Samples
 from gibbsian.expectations.spatial import REGION, SpatialPlan, plan_regions, spatial_statistics
-from gibbsian.expectations.there import SpreadState, moved_there, spread_out
+from gibbsian.expectations.there import GoesOn
 from gibbsian.inference.cut_sets import factorised_statistics, to_spins
 from gibbsian.inference.missing import clamp
 from gibbsian.models import Model, PairwiseModel
@@ -37,9 +37,14 @@ class SpatialChainsState(NamedTuple):
     shares: np.ndarray
     fresh: bool
 
+    @property
+    def states(self) -> np.ndarray:
+        """Where the chains stand."""
+        return self.chains.states
+
 
 @declared(frozen=True)
-class SpatialChains:
+class SpatialChains(GoesOn):
     """Spatial Monte Carlo integration over persistent chains, `copies` for every row of the data (YU20 Algorithm 2).
 
     The first call takes the data themselves; every later one first lets the chains follow the model for `n_steps`. So
@@ -67,8 +72,8 @@ class SpatialChains:
     def __post_init__(self) -> None:
         check(self)
 
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> Any:
-        """Choose the regions and start the chains at the data; workers move those at rows of a cluster, in blocks."""
+    def start(self, model: Model, data: Dataset, rng: np.random.Generator) -> SpatialChainsState:
+        """Choose the regions and start the chains at the data."""
         n_chains = self.copies * data.n_rows
         if data.on_cluster:  # as many chains as rows would not travel
             n_chains = min(n_chains, MOST_OF_A_CLUSTER)
@@ -76,13 +81,10 @@ class SpatialChains:
             shares = np.full(n_chains, 1.0 / n_chains)
         else:
             chains, shares = start_at_rows(self.sampler, model, data, n_chains, rng)
-        state = SpatialChainsState(Rebuilt(plan_regions(model, self.region)), chains, shares, fresh=True)
-        return spread_out(self, model, data, state, len(shares))
+        return SpatialChainsState(Rebuilt(plan_regions(model, self.region)), chains, shares, fresh=True)
 
-    def __call__(self, model: Model, state: Any) -> tuple[Estimate, Any]:
+    def moved(self, model: Model, state: SpatialChainsState) -> tuple[Estimate, SpatialChainsState]:
         """Let the chains follow the model and return the expected statistics over them."""
-        if isinstance(state, SpreadState):
-            return moved_there(self, model, state)
         chains, known = state.chains, state.plan.value
         if not state.fresh:
             chains, _ = as_sampler(self.sampler).step(model, chains, self.n_steps)

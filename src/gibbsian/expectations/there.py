@@ -80,29 +80,35 @@ class There:
         return state.data.value.completed(partial(_made, self.phase, model, [*state.seed, state.calls], make))
 
 
-def spread_out(phase: Any, model: Model, data: Any, state: Any, n_chains: int) -> Any:
-    """Return the state of chains that go on, cut into blocks for the workers where the rows are on a cluster.
+class GoesOn:
+    """A free phase whose chains go on: where the rows are on a cluster, its workers move them, in blocks.
 
-    The number of blocks depends on the work alone; little work is one block, which stays here.
+    A phase says how chains `start`, how they are `moved`, and what is a `part` of their state.
     """
-    work = n_chains * phase.n_steps * model.theta.size // BLOCK_WORK
-    n_blocks = min(work, n_chains // 2, MOST_BLOCKS)
-    if data is None or not data.on_cluster or n_blocks < 2:
-        return state
-    cuts = Cuts(n_chains, -(-n_chains // n_blocks))
-    blocks = tuple(phase.part(state, slice(*cuts[k])) for k in range(len(cuts)))
-    return SpreadState(Rebuilt(data), blocks, np.diff(cuts.ends) / n_chains)
 
+    def init(self: Any, model: Model, data: Any, rng: np.random.Generator) -> Any:
+        """Start the chains; the number of blocks depends on the work alone, little of which is one that stays here."""
+        state = self.start(model, data, rng)
+        n_chains = len(state.states)
+        work = n_chains * self.n_steps * model.theta.size // BLOCK_WORK
+        n_blocks = min(work, n_chains // 2, MOST_BLOCKS)
+        if data is None or not data.on_cluster or n_blocks < 2:
+            return state
+        cuts = Cuts(n_chains, -(-n_chains // n_blocks))
+        blocks = tuple(self.part(state, slice(*cuts[k])) for k in range(len(cuts)))
+        return SpreadState(Rebuilt(data), blocks, np.diff(cuts.ends) / n_chains)
 
-def moved_there(phase: Any, model: Model, state: SpreadState) -> tuple[Estimate, SpreadState]:
-    """Have the workers let blocks of chains go on; return the mean over all chains, and where they stand."""
-    mean, variance, blocks = state.data.value.spread(partial(_moved, phase, model), state.blocks, state.shares)
-    return Estimate(mean, np.sqrt(variance)), state._replace(blocks=tuple(blocks))
+    def __call__(self: Any, model: Model, state: Any) -> tuple[Estimate, Any]:
+        """Let the chains go on under a model; return the expected statistics over them, and where they stand."""
+        if not isinstance(state, SpreadState):
+            return self.moved(model, state)
+        mean, variance, blocks = state.data.value.spread(partial(_moved, self, model), state.blocks, state.shares)
+        return Estimate(mean, np.sqrt(variance)), state._replace(blocks=tuple(blocks))
 
 
 def _moved(phase: Any, model: Model, block: Any, share: float) -> tuple[np.ndarray, np.ndarray, list[Any]]:
     """Return what a block adds to the mean and to its variance, and where its chains stand."""
-    estimate, after = phase(model, block)
+    estimate, after = phase.moved(model, block)
     return share * estimate.mean, (share * estimate.stderr) ** 2, [after]
 
 

@@ -102,6 +102,10 @@ class OnJoint(Around):
         joint = _joint(model)
         return model.from_joint(super().fitted(joint, state))
 
+    def figures(self, state: LearnerState) -> dict[str, float]:
+        """Return what the learner measures."""
+        return self.learner.figures(state)
+
 
 def _joint(model: Any) -> PairwiseModel:
     joint = model.joint()

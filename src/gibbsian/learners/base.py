@@ -85,7 +85,9 @@ class Learner:
 
     def monitors(self, data: Any, held_out: Any) -> list[Any]:
         """Return callbacks that keep in the history of a run what the learner measures, of data and rows held out."""
-        return []
+        from gibbsian.learners.callbacks import Monitor
+
+        return [Monitor(lambda run: run.learner.figures(run.state))]
 
     def figures(self, state: LearnerState) -> dict[str, float]:
         """Return what the learner measures after a step besides its `StepInfo`, by name."""

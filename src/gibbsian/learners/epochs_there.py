@@ -21,7 +21,6 @@ from gibbsian.data.sums import scaled
 from gibbsian.expectations.there import own_generator
 from gibbsian.learners.around import Around
 from gibbsian.learners.base import LearnerState
-from gibbsian.learners.callbacks import Callback, Monitor
 from gibbsian.learners.minibatch import Minibatch, MinibatchProgress, in_own_units
 from gibbsian.learners.standard_units import ColumnScale
 from gibbsian.optimizers import StepInfo
@@ -102,10 +101,6 @@ class EpochsThere(Around):
         """Return the mean of what the partitions measure after an epoch."""
         now = state.progress
         return {name: sign * now.value for name, sign in state.problem.named[min(now.epoch, 1)].items()}
-
-    def monitors(self, data: Any, held_out: Any) -> list[Callback]:
-        """Return what keeps it in the history of a run."""
-        return [Monitor(lambda run: run.learner.figures(run.state))]
 
 
 def epoch_of(

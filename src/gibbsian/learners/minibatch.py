@@ -437,7 +437,7 @@ class Minibatch(Learner):
 
     def monitors(self, data: Dataset, held_out: Dataset | None) -> list[Callback]:
         """Return what keeps these figures, and those of rows held out, in the history of a run."""
-        own: list[Callback] = [Monitor(lambda run: run.learner.figures(run.state))]
+        own: list[Callback] = super().monitors(data, held_out)
         return own if held_out is None else [*own, Monitor(HeldOutCurves(data, held_out))]
 
 

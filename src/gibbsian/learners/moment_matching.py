@@ -15,6 +15,7 @@ from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
 from gibbsian.expectations.clamped import CLAMPED, mean_statistics, present_means
+from gibbsian.expectations.weighted import estimated_likelihood
 from gibbsian.learners.base import LearnerState
 from gibbsian.learners.hidden import choose_clamped, start_of_free_phase
 from gibbsian.learners.noisy_steps import NoisySteps, OnWalk, from_independent, paced_adam
@@ -148,7 +149,7 @@ class MomentMatching(WithPrior):
         start = model if self.optimizer is not None else from_independent(model, data)
         error = moment_errors(model, data) / model.temperature
         steps = NoisySteps(optimizer, self._l1_of(model, data), centring, self.average, self.min_iter, error)
-        samples = self.expectation.init(model, rows, rng)  # type: ignore[union-attr]
+        samples = self.expectation.init(start, rows, rng)  # type: ignore[union-attr]
         problem = _Problem(model, data, statistics, clamped, steps, self._smooth_of(model, data))
         return LearnerState(problem, _Progress(steps.start(start.theta), samples, posterior))
 
@@ -163,6 +164,19 @@ class MomentMatching(WithPrior):
         if self.runaway is not None:
             info = info._replace(failure=self.runaway.failure(model, walk.iterate, walk.evaluations))
         return LearnerState(problem, _Progress(walk, samples, posterior)), info
+
+    def figures(self, state: LearnerState) -> dict[str, float]:
+        """Return the log-likelihood of the answer so far, where the chains know log Z and the rows are summed out."""
+        problem, now = state.problem, state.progress
+        model = problem.model.replace(now.theta)
+
+        def log_evidence() -> float | None:
+            if problem.clamped is None:
+                return float(model.theta @ problem.statistics) / model.temperature
+            estimate, _ = problem.clamped(model, now.posterior)
+            return estimate.log_partition if estimate.is_exact else None
+
+        return estimated_likelihood(self.expectation, model, now.samples, log_evidence)
 
     def rebound(self, state: LearnerState, data: Dataset) -> LearnerState:
         """Go on with the statistics of other rows; chains that start at the rows start at the new ones."""

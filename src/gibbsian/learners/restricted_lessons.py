@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gibbsian.expectations.block_chains import BlockSamples, SampledPhase
+from gibbsian.expectations.weighted import estimated_likelihood
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_gradient import GradientMaker, Offsets
 from gibbsian.learners.layer_monitors import Watched
@@ -88,7 +89,4 @@ class RestrictedLessons(Lessons):
 
     def likelihood(self, model: RestrictedModel, memory: RestrictedMemory, filled: np.ndarray) -> dict[str, float]:
         """Return the log-likelihood of the rows that are watched, where the chains have weights that know log Z."""
-        if not hasattr(memory.free, "asked"):
-            return {}
-        log_z = memory.free.asked.at(model).log_partition
-        return {"estimated_log_likelihood": self.watched.log_weight(model, filled) - log_z}
+        return estimated_likelihood(self.phase, model, memory.free, lambda: self.watched.log_weight(model, filled))

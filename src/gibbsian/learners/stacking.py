@@ -14,7 +14,6 @@ from gibbsian.data import Dataset
 from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
-from gibbsian.learners.callbacks import Callback, Monitor
 from gibbsian.learners.filling import EpochRows, check_states, plain_rows
 from gibbsian.learners.minibatch import COPIES_OF_WEIGHTS, Minibatch, MinibatchProgress, scale_of
 from gibbsian.learners.standard_units import ColumnScale
@@ -222,10 +221,6 @@ class Stacking(Learner):
         if self.together is None or state.progress.stage < state.problem.n_machines:
             return {}
         return self.together.figures(state.problem.together_with(state.progress))
-
-    def monitors(self, data: Dataset, held_out: Dataset | None) -> list[Callback]:
-        """Return what keeps these figures in the history of a run."""
-        return [Monitor(lambda run: run.learner.figures(run.state))]
 
 
 @LEARNERS.register("stacking", models="layers", epochs=True)

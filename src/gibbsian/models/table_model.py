@@ -13,6 +13,7 @@ import numpy as np
 from gibbsian.backends.numba import tables as kernels
 from gibbsian.backends.numba.pairwise import by_variable
 from gibbsian.backends.parallel import map_in_order, sum_in_order
+from gibbsian.backends.table_entries import Entries
 from gibbsian.blocks import row_blocks
 from gibbsian.domain import AnyDomain
 from gibbsian.models.base import ExponentialFamily
@@ -77,17 +78,14 @@ class Layout:
         return *self.scopes.csr, self.strides, self.offsets
 
     @cached_property
-    def entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The tables that hold each variable: ``(pointers, bases, strides, other_pointers, others, other_strides)``.
-
-        Entry e of a variable is a table that begins at ``bases[e]``, in which its own code counts ``strides[e]`` and
-        that of another member ``others[p]`` counts ``other_strides[p]``.
-        """
+    def entries(self) -> Entries:
+        """The tables that hold each variable, as kernels want them."""
         pointers, held = self.scopes.membership
         other_pointers, places = self.scopes.companions
         members = self.scopes.csr[1]
         own = np.argsort(members, kind="stable")  # where each variable stands in its scopes, in the order of entries
-        return pointers, self.offsets[held], self.strides[own], other_pointers, members[places], self.strides[places]
+        others = other_pointers, members[places], self.strides[places]
+        return Entries(pointers, self.offsets[held], self.strides[own], *others)
 
     def tables(self, theta: np.ndarray) -> list[np.ndarray]:
         """Cut a vector into the tables; they are views."""

@@ -4,7 +4,8 @@ A column is a chain at every place of a path; neighbours exchange their states, 
 beginning, where chains move freely, reaches the model. Columns owe nothing to each other: half of them start at draws
 from the beginning, half at states cooled beyond the model, and errors come from how the columns differ. Between two
 neighbours the ratio of the normalisers is estimated from the states of both (Bennett 1976), and the
-logarithms add up to log Z.
+logarithms add up to log Z. From the states of all places at once (Shirts and Chodera 2008) errors were 0 to 6% smaller,
+on paths whose log-weights are linear in the place only, which those of layers are not.
 """
 
 from __future__ import annotations

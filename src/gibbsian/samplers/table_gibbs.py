@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gibbsian.backends.numba import table_gibbs as kernels
+from gibbsian.backends.table_entries import Entries
 from gibbsian.models.base import Model
 from gibbsian.models.potts import PottsModel
 from gibbsian.models.tables import MarkovRandomField
 from gibbsian.samplers.base import ChainState, SweepInfo
 from gibbsian.samplers.gibbs import Gibbs, once_a_model
 from gibbsian.samplers.plans import SweepPlan
-
-
-class _Entries(NamedTuple):
-    """The tables that hold each variable, as the kernel wants them (see `backends.numba.table_gibbs`)."""
-
-    tables: np.ndarray
-    pointers: np.ndarray
-    bases: np.ndarray
-    strides: np.ndarray
-    other_pointers: np.ndarray
-    others: np.ndarray
-    other_strides: np.ndarray
 
 
 def table_sweeps(
@@ -34,14 +23,14 @@ def table_sweeps(
     plan = SweepPlan.of(model, sampler, state)
     sizes = model.cardinalities
     done = plan.run_there(
-        "table_gibbs", lambda twins, *groups: twins.sweeps(*_entries_of(model), sizes, *groups), model, state, n_sweeps
+        "table_gibbs", lambda twins, *groups: twins.sweeps(*_tables_of(model), sizes, *groups), model, state, n_sweeps
     )
     if done is not None:
         return done
-    entries = _entries_of(model)
+    tables, entries = _tables_of(model)
 
     def sweep(codes: np.ndarray, streams: np.ndarray, held: np.ndarray | None) -> int:
-        return kernels.sweeps(codes, streams, *entries, sizes, plan.sites, held, plan.random_scan, n_sweeps)
+        return kernels.sweeps(codes, streams, tables, *entries, sizes, plan.sites, held, plan.random_scan, n_sweeps)
 
     return plan.run(sweep, model, state, n_sweeps, kernels.GROUP)
 
@@ -57,14 +46,14 @@ def _as_tables(model: Model) -> MarkovRandomField:
     return MarkovRandomField.build(tables, model.n_variables, model.domain)
 
 
-def _entries_of(model: Any) -> _Entries:
+def _tables_of(model: Any) -> tuple[np.ndarray, Entries]:
     """The tables of each variable: those of a Potts model turned to the variable that is drawn."""
     if hasattr(model, "oriented"):
-        return _oriented_entries(model)
-    return _Entries(model.theta / model.temperature, *model.layout.entries)
+        return _oriented_tables(model)
+    return model.theta / model.temperature, model.layout.entries
 
 
-def _oriented_entries(model: PottsModel) -> _Entries:
+def _oriented_tables(model: PottsModel) -> tuple[np.ndarray, Entries]:
     """Each variable has its biases and a block of rows for each neighbour; its own values stand side by side."""
     n = model.n_variables
     oriented, starts, widths = model.oriented
@@ -78,4 +67,5 @@ def _oriented_entries(model: PottsModel) -> _Entries:
     bases[is_bias], bases[~is_bias] = biases[:-1], biases[-1] + starts[:-1]
     tables = np.concatenate([model.theta[: biases[-1]], oriented]) / model.temperature
     other_pointers = np.concatenate([[0], np.cumsum(~is_bias)])
-    return _Entries(tables, pointers, bases, np.ones_like(bases), other_pointers, heads, np.repeat(widths, degrees))
+    others = other_pointers, heads, np.repeat(widths, degrees)
+    return tables, Entries(pointers, bases, np.ones_like(bases), *others)

@@ -16,10 +16,11 @@ from scipy.sparse import csr_array
 
 from gibbsian.backends.device import require_card_memory, there
 from gibbsian.backends.numba.annealing import SpinPath, TablePath
+from gibbsian.backends.table_entries import Entries
 from gibbsian.backends.torch import gibbs
 from gibbsian.backends.torch.philox import chain_words
 from gibbsian.backends.torch.repeated import Repeated
-from gibbsian.backends.torch.table_gibbs import CELLS, COPIES, Entries, Heat, TableGroup, sweeps
+from gibbsian.backends.torch.table_gibbs import CELLS, COPIES, Heat, TableGroup, steps, sweeps
 
 
 def _walked(betas: np.ndarray, state: list[Any], weigh: Any, sweep: Any, backwards: bool) -> np.ndarray:
@@ -114,11 +115,11 @@ class anneal_codes:
         device, sizes = there(), path.cardinalities
         entries = Entries(path.entries, path.starts, path.strides, path.others, path.nodes, path.node_strides)
         self._device, self._backwards, n_summed = device, backwards, np.count_nonzero(path.summed)
-        self._system = sweeps(path.values, *entries, sizes, sites, cuts)
+        self._system = sweeps(path.values, entries, sizes, sites, cuts)
         self._summed = [TableGroup(sites[:n_summed], sizes, entries, self._system.table)] if n_summed else []
         self._base, self._base_starts = device.put(path.base, torch.float64), device.put(path.base_start, torch.int64)
         untouched = np.arange(path.entries[-1], path.starts.size)
-        self._nodes, self._steps = entries.steps(untouched)
+        self._nodes, self._steps = steps(entries, untouched)
         self._starts, self._kept = (
             device.put(part, torch.int64) for part in (path.starts[untouched], sites[n_summed:])
         )

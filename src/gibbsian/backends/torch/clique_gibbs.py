@@ -8,13 +8,14 @@ import numpy as np
 import torch
 
 from gibbsian.backends.device import there
+from gibbsian.backends.table_entries import Entries
 from gibbsian.backends.torch import table_gibbs
 
 
 class CliqueGroup(table_gibbs.Group):
     """A group with the cliques of its variables; the table has the number of each code, and a one behind all."""
 
-    def __init__(self, sites: np.ndarray, cardinalities: np.ndarray, entries: table_gibbs.Entries, table: Any):
+    def __init__(self, sites: np.ndarray, cardinalities: np.ndarray, entries: Entries, table: Any):
         super().__init__(sites, cardinalities)
         own, device, width = entries.of_sites(sites), there(), (table.numel() - 1) // len(cardinalities)
         nodes, places = entries.members(own)
@@ -46,4 +47,4 @@ class ordered_sweeps(table_gibbs.sweeps):
         *layout: Any,
     ):
         none = np.zeros(1, np.int64)  # neither cliques nor their members have places
-        super().__init__(levels.ravel(), entries, weights, none, pointers, others, none, *layout)
+        super().__init__(levels.ravel(), Entries(entries, weights, none, pointers, others, none), *layout)

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from gibbsian.backends.device import require_card_memory, there
+from gibbsian.backends.table_entries import Entries
 from gibbsian.backends.torch.gibbs import INSTEAD
 from gibbsian.backends.torch.philox import chain_words, site_words
 
@@ -21,35 +22,11 @@ from gibbsian.backends.torch.philox import chain_words, site_words
 CELLS, COPIES = 2**26, 4
 
 
-class Entries(NamedTuple):
-    """What holds each variable, in the layout of `backends.numba.table_gibbs`; entries may be numbered beyond these."""
-
-    pointers: np.ndarray
-    bases: np.ndarray
-    strides: np.ndarray
-    other_pointers: np.ndarray
-    others: np.ndarray
-    other_strides: np.ndarray
-
-    def of_sites(self, sites: np.ndarray) -> np.ndarray:
-        """Return the entries of each variable as rows of equal length, -1 where there is no more."""
-        return _ranges(self.pointers[sites], self.pointers[sites + 1])
-
-    def members(self, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the other variables of entries, in rows of equal length, and their places; -1 where is no more."""
-        places = _ranges(self.other_pointers[entries], self.other_pointers[entries + 1])  # of entry -1: none
-        return np.append(self.others, 0)[places], places
-
-    def steps(self, entries: np.ndarray) -> tuple[Any, Any]:
-        """Return the other variables of entries, and by how much each moves the place there, as tensors."""
-        nodes, places = self.members(entries)
-        device, strides = there(), np.append(self.other_strides, 0)[places]
-        return device.put(nodes, torch.int64), device.put(strides, torch.int64)
-
-
-def _ranges(first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    rows = first[..., None] + np.arange(int((last - first).max(initial=1)))
-    return np.where(rows < last[..., None], rows, -1)
+def steps(entries: Entries, numbers: np.ndarray) -> tuple[Any, Any]:
+    """Return the other variables of some entries, and by how much each moves the place there, as tensors."""
+    nodes, places = entries.members(numbers)
+    device, strides = there(), np.append(entries.other_strides, 0)[places]
+    return device.put(nodes, torch.int64), device.put(strides, torch.int64)
 
 
 class Heat(NamedTuple):
@@ -94,7 +71,7 @@ class TableGroup(Group):
         own = entries.of_sites(sites)
         starts = np.append(entries.bases, table.numel() - 1)[own]  # what is not there reads the zero
         cells = starts[:, :, None] + np.append(entries.strides, 0)[own][:, :, None] * self.values[:, None, :]
-        self.nodes, self.steps = entries.steps(own)
+        self.nodes, self.steps = steps(entries, own)
         self.cells, self.n_cells = there().put(cells, torch.int64), max(self.nodes.numel(), cells.size)
 
     def local(self, codes: Any, table: Any) -> Any:
@@ -113,12 +90,13 @@ class sweeps:
     kind: ClassVar[Any] = TableGroup
     blank: ClassVar[float] = 0.0
 
-    def __init__(self, tables: np.ndarray, *layout: Any):
-        *entries, self.cardinalities, self.sites, cuts = layout
-        device, self.entries = there(), Entries(*entries)
+    def __init__(
+        self, tables: np.ndarray, entries: Entries, cardinalities: np.ndarray, sites: np.ndarray, cuts: np.ndarray
+    ):
+        device, self.entries, self.cardinalities, self.sites = there(), entries, cardinalities, sites
         self.table = device.put(np.append(tables, self.blank), torch.float64)
         self.spans = [span for span in pairwise(cuts.tolist()) if span[1] > span[0]]
-        self.n_bytes = 8.0 * (self.table.numel() + self.sites.size + sum(part.size for part in self.entries))
+        self.n_bytes = 8.0 * (self.table.numel() + self.sites.size + sum(part.size for part in entries))
         self.sweep: Any
         if device.has_triton:
             from gibbsian.backends.torch.triton_tables import Sweep
