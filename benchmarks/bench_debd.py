@@ -144,6 +144,12 @@ CANDIDATES: dict[str, dict[str, list[Any]]] = {
 
 # What only a card does in time.
 ON_CARD: dict[str, dict[str, list[Any]]] = {
+    "msnbc": {
+        "restricted, exact, more": [
+            exact(n, 5000, l2, 20 + seed)
+            for seed, (n, l2) in enumerate([(100, 1e-6), (120, 1e-6), (150, 1e-6), (120, 5e-7)] * 3)
+        ]
+    },
     "kdd": {
         "restricted, large": [
             restricted(n, epochs, 1e-5, rate=rate, batch_size=400, n_chains=5000, seed=seed)
