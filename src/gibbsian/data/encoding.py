@@ -83,9 +83,8 @@ def states_of(codes: Any, domain: AnyDomain) -> Any:
     """Return cells as they enter the energy."""
     if not (isinstance(domain, Domain) and codes.dtype.kind == "b"):
         return codes
-    states = np.ascontiguousarray(codes).view(np.int8) * np.int8(domain.gap)
-    states += np.int8(domain.low)
-    return states
+    upper = np.ascontiguousarray(codes).view(np.int8)
+    return upper if domain == BINARY else domain.from_codes(upper)
 
 
 def encode(table: Table, coding: Any = "auto", declared_by: str | None = None) -> Cells:

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from gibbsian.data.files import check_file, index_columns, open_npy, open_parquet, table_from_arrow
+from gibbsian.data.files import check_file, index_columns, open_npy, open_parquet, readable, table_from_arrow
 from gibbsian.data.readers import table_from_array
 from gibbsian.data.table import Table, as_names, check_shape, default_names
 from gibbsian.errors import DataError
@@ -62,6 +62,8 @@ class NpyRows(RowFile):
     """The rows of an ``.npy`` file; columns are called ``x0, x1, ...``."""
 
     row_bytes: int
+    dtype: np.dtype
+    begins: int | None  # where the first row does in the file; None where rows are no stretches of it
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -70,7 +72,8 @@ class NpyRows(RowFile):
         if array.ndim != 2:
             raise DataError(f"file '{path}' holds an array of {array.ndim} dimensions", "a table has two")
         n_rows, n = array.shape
-        return cls(path, default_names(n), n_rows, max(1, array.itemsize * n))
+        begins = array.offset if array.flags.c_contiguous else None  # type: ignore[attr-defined]
+        return cls(path, default_names(n), n_rows, max(1, array.itemsize * n), array.dtype, begins)
 
     def pieces(self, most_rows: int) -> list[tuple[int, int]]:
         """Cut the rows into ranges of about a mebibyte."""
@@ -78,8 +81,14 @@ class NpyRows(RowFile):
         return [(start, min(start + size, self.n_rows)) for start in range(0, self.n_rows, size)]
 
     def tables(self, start: int, stop: int, names: Sequence[str]) -> Iterator[tuple[int, Table]]:
-        """Read a range of rows. The file is mapped for one piece at a time, so its pages do not pile up."""
-        yield start, table_from_array(np.array(open_npy(self.path)[start:stop])).select(names)
+        """Read a range of rows. A map of the file is for one piece at a time, so its pages do not pile up."""
+        with readable(self.path, ".npy"):
+            if self.begins is None:
+                rows = np.array(open_npy(self.path)[start:stop])
+            else:
+                size, place = (stop - start) * len(self.names), self.begins + start * self.row_bytes
+                rows = np.fromfile(self.path, self.dtype, size, offset=place).reshape(stop - start, -1)
+        yield start, table_from_array(rows).select(names)
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from gibbsian.backends.numba.packed import CELLS, pack, unpack
 from gibbsian.backends.numba.random import shuffle_in_parts
 from gibbsian.data.columns import columns_in, without_identifiers
 from gibbsian.data.dataset import Dataset
-from gibbsian.data.encoding import Cells, encode
+from gibbsian.data.encoding import Cells, encode, states_of
 from gibbsian.data.minibatches import Cuts, ShuffledPass, draw_seed, seeded
 from gibbsian.data.row_files import RowFile, open_row_file
 from gibbsian.data.rules import AUTOMATIC, Shares, Threshold
@@ -231,15 +232,18 @@ class DataStream:
         return [stop - start for _, start, stop in self._pieces]
 
     def load(self, pieces: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Read pieces one after another into one array of states."""
-        chosen = [self._pieces[p] for p in pieces]
-        states: np.ndarray = np.empty((sum(stop - start for _, start, stop in chosen), self.n_variables), self._dtype)
+        """Read pieces one after another into one array of states, or of their bits where these are shorter."""
+        chosen, n = [self._pieces[p] for p in pieces], self.n_variables
+        n_words = 2 * -(-n // CELLS)
+        packed = self.domain.two_valued and self._dtype is np.int8 and 8 * n_words <= n
+        width, dtype = (n_words, np.uint64) if packed else (n, self._dtype)
+        rows: np.ndarray = np.empty((sum(stop - start for _, start, stop in chosen), width), dtype)
         filled = 0
         for cells in self._cells(chosen):
-            into = states[filled : filled + len(cells.codes)]
-            into[:] = marked(cells.states, cells.missing)
+            into = rows[filled : filled + len(cells.codes)]
+            into[:] = in_bits(cells) if packed else marked(cells.states, cells.missing)
             filled += len(into)
-        return states
+        return rows
 
     def _cells(self, pieces: Iterable[tuple[RowFile, int, int]]) -> Iterator[Cells]:
         """Read pieces in the coding, part by part."""
@@ -351,9 +355,9 @@ class WindowPass:
             end = min(stop, int(self._ends[window]))
             parts.append(self.states.take(self.places[start - first : end - first], axis=0))
             start = end
-        states = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        coding, names = self.source.coding, self.source.names
-        return Dataset.of_states(states, coding, names=names, missing=are_marked(states), distinct=False)
+        rows, source = parts[0] if len(parts) == 1 else np.concatenate(parts), self.source
+        states, missing = from_bits(rows, source) if rows.dtype == np.uint64 else (rows, are_marked(rows))
+        return Dataset.of_states(states, source.coding, names=source.names, missing=missing, distinct=False)
 
     def _load(self, window: int) -> None:
         if window == self.loaded:
@@ -426,6 +430,21 @@ def marked(states: np.ndarray, missing: np.ndarray | None) -> np.ndarray:
 def are_marked(states: np.ndarray) -> np.ndarray:
     """Return which cells have the mark."""
     return states == MISSING if states.dtype.kind == "i" else np.isnan(states)
+
+
+def in_bits(cells: Cells) -> np.ndarray:
+    """Return rows of two values as words, one half for the values and one for where cells are missing.
+
+    Rows in random order are waited for, and few bytes arrive sooner than many.
+    """
+    upper = pack(cells.codes)
+    return np.hstack([upper, np.zeros_like(upper) if cells.missing is None else pack(cells.missing)])
+
+
+def from_bits(words: np.ndarray, source: DataStream) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the states of rows in bits, and where cells are missing."""
+    n, (upper, holes) = source.n_variables, np.hsplit(words, 2)
+    return states_of(unpack(upper, n), source.domain), unpack(holes, n) if holes.any() else None
 
 
 def as_bytes(memory: int | str) -> int:

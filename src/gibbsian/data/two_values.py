@@ -10,12 +10,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from gibbsian.backends.numba.packed import which_of_two
 from gibbsian.data.table import Factor, Table, Token, as_label, canonical, label_key
 from gibbsian.domain import CODINGS, AnyCoding, CategoryCoding, Coding
 from gibbsian.errors import CodingError, ConstantColumnError, DataError
 
 # Most tables show in their first rows which coding is not theirs; of wide ones a row says enough.
 FIRST_ROWS, FIRST_CELLS = 64, 2**16
+# So many cells are compared in one pass by a kernel, if they are bytes and of these values; fewer are not worth it.
+MANY_CELLS, IN_BYTES = 2**18, {("b", 0, 1), ("B", 0, 1), ("b", -1, 1)}
 # The first that fits wins, so a table of ones only is binary.
 PREFERENCE = ("binary", "spin", "yes/no", "y/n", "true/false")
 
@@ -69,7 +72,12 @@ def _read_in(table: Table, coding: Coding) -> tuple[np.ndarray, np.ndarray | Non
 
 
 def _block_in(cells: np.ndarray, coding: Coding) -> tuple[np.ndarray, np.ndarray | None, Coding] | None:
-    low, high = (_equal(cells, token) for token in label_tokens(coding))
+    tokens = label_tokens(coding)
+    if cells.size >= MANY_CELLS and (cells.dtype.char, *tokens) in IN_BYTES:
+        upper = np.empty(cells.shape, bool)
+        known = which_of_two(np.ascontiguousarray(cells).ravel(), *map(cells.dtype.type, tokens), upper.ravel())
+        return (upper, None, coding) if known else None
+    low, high = (_equal(cells, token) for token in tokens)
     low |= high
     if low.all():
         return high, None, coding

@@ -12,6 +12,7 @@ import numpy as np
 from gibbsian.backends.device import twin
 from gibbsian.backends.flip_layout import FlipLayout
 from gibbsian.backends.numba import local_states as local_kernels
+from gibbsian.backends.numba import packed
 from gibbsian.backends.numba import pairwise as kernels
 from gibbsian.backends.parallel import sum_in_order
 from gibbsian.blocks import LEAST_ROWS, row_blocks
@@ -44,6 +45,10 @@ FEW_ROWS = 8
 SPARSE_CELLS = 2**16
 # Costs of a sample of states are made and used this many at a time, for the same reason.
 SAMPLED_CELLS = 2**16
+# Of so many columns, tables of all states of eight of them stay near the cache and beat products; of so many rows.
+TABLED_COLUMNS, WORTH_TABLES = range(16, 129), 1000
+# Cells, with lanes that have no column, whose sums by such states are single numbers: not too many for their precision.
+TABLED_CELLS = 320_000
 
 
 @MODELS.register("pairwise")
@@ -397,8 +402,12 @@ class PairwiseModel(ExponentialFamily):
         (1.386294, [-1.0, 0.0, 0.0])
         """
         # not checked again: rows of a data set were when they were read, and nothing is indexed by them
-        states, n, scale = np.asarray(x), self.n_variables, np.float32(self.domain.gap / self.temperature)
-        matrix, biases = self.coupling_matrix.astype(np.float32), self.biases.astype(np.float32)
+        states, n, low, gap = np.asarray(x), self.n_variables, self.domain.low, np.float32(self.domain.gap)
+        scale, biases = gap / np.float32(self.temperature), self.biases.astype(np.float32)
+        matrix = self.coupling_matrix.astype(np.float32)
+        in_tables = n in TABLED_COLUMNS and len(states) >= WORTH_TABLES and states.dtype == np.int8
+        if in_tables:
+            tables = packed.tables_of(scale * gap * matrix, scale * (biases + low * matrix.sum(axis=0)))
 
         def sums(block: slice) -> np.ndarray:
             numbers = states[block].astype(np.float32)
@@ -408,7 +417,19 @@ class PairwiseModel(ExponentialFamily):
             first = kernels.sign_and_sum(costs, numbers, scale)
             return np.concatenate([[value], first, (costs.T @ numbers).ravel()])
 
-        parts = sum_in_order(sums, row_blocks(len(states), n, SAMPLED_CELLS), 1 + n + n * n)
+        def sums_by_tables(block: slice) -> np.ndarray:
+            words, slopes = packed.pack(states[block]), packed.kept_lanes("slopes", *tables.shape)
+            costs = packed.kept_lanes("costs", blocks[0].stop, len(tables), packed.LANES)[: len(words)]
+            packed.fill_costs(words, tables, costs)
+            value = kernel(costs.reshape(len(words), -1), shares[block])
+            slopes.fill(0.0)
+            packed.add_slopes(words, costs, slopes)
+            first, second = packed.products(slopes, n)
+            return np.concatenate([[value], scale * first, scale * (low * first + gap * second).ravel()])
+
+        sizes = (len(tables) * packed.LANES, TABLED_CELLS) if in_tables else (n, SAMPLED_CELLS)
+        blocks = list(row_blocks(len(states), *sizes))
+        parts = sum_in_order(sums_by_tables if in_tables else sums, blocks, 1 + n + n * n)
         second = kernels.gather_edges(parts[1 + n :].reshape(n, n), self.graph.edges, both_ways=True)
         return float(parts[0]), self._in_layout(parts[1 : 1 + n], second)
 

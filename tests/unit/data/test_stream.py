@@ -111,6 +111,51 @@ def test_codings_are_recognised_and_read_as_dataset_does(tmp_path):
         assert np.array_equal(np.unique(batch.states, axis=0), np.unique(data.states, axis=0))
 
 
+@pytest.mark.parametrize("low", [-1, 0])
+def test_windows_in_bits_give_back_states_and_missing_cells(tmp_path, low, rng):
+    cells = np.where(numbered_rows(300, 70) > 0, 1.0, low)
+    cells[:, 12:] = np.where(rng.random((300, 58)) < 0.5, 1, low)
+    for holes in (False, rng.random(cells.shape) < 0.1):
+        rows = np.where(holes, np.nan, cells)
+        np.save(tmp_path / "rows.npy", rows)
+        stream = DataStream.open(tmp_path / "rows.npy", memory=14_000)
+        shuffled = stream.shuffled(80, np.arange(4), epoch=0)
+        assert len(shuffled.windows) > 1  # so that minibatches reach over two
+        batches = [shuffled[k] for k in range(len(shuffled))]
+        assert shuffled.states.dtype == np.uint64
+        found = np.concatenate([np.where(batch.holes, np.nan, batch.states) for batch in batches])
+        in_order = [np.unique(table, axis=0) for table in (np.nan_to_num(found, nan=2), np.nan_to_num(rows, nan=2))]
+        assert np.array_equal(*in_order)
+        assert batches[0].states.dtype == np.int8
+        assert batches[0].has_missing == bool(np.any(holes))
+
+
+def test_a_file_that_was_cut_meanwhile_is_named(tmp_path):
+    np.save(tmp_path / "rows.npy", numbered_rows(1000))
+    stream = DataStream.open(tmp_path / "rows.npy")
+    with open(tmp_path / "rows.npy", "r+b") as file:
+        file.truncate(5000)
+    with pytest.raises(DataError, match=r"rows\.npy"):
+        next(stream.batches(100, 0))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_large_blocks_of_bytes_are_read_as_small_ones(dtype, monkeypatch):
+    rows = numbered_rows(40, 6).astype(dtype)
+    tables = [rows, 2 * rows, rows + rows[::-1], *([2 * rows - 1] if dtype == np.int8 else [])]
+
+    def read(table):
+        try:
+            data = gb.Dataset.read(table, names=list("abcdef"))
+        except DataError as error:
+            return str(error)
+        return data.coding.name, data.states.tolist()
+
+    expected = [read(table) for table in tables]
+    monkeypatch.setattr("gibbsian.data.two_values.MANY_CELLS", 1)
+    assert [read(table) for table in tables] == expected
+
+
 def test_labels_in_parquet_with_chosen_columns(tmp_path):
     rows = [["a", "yes", "No"], ["b", "NO", "yes"], ["c", "yes", "yes"], ["d", "no", "no"]]
     write_parquet(tmp_path / "rows.parquet", rows, 2, ["id", "p", "q"])

@@ -256,6 +256,21 @@ class TestRoads:
         np.testing.assert_allclose(slope, gradient, atol=1e-6)
 
     @pytest.mark.parametrize("bias", [True, False])
+    @pytest.mark.parametrize("graph", [gb.graphs.grid(4, 5), gb.graphs.complete(40)])
+    def test_so_is_one_that_goes_by_tables(self, objective, domain, graph, bias, rng, monkeypatch):
+        monkeypatch.setattr("gibbsian.objectives.flip_costs.MANY_CELLS", 1)
+        for name, value in {"WORTH_TABLES": 1, "TABLED_CELLS": 8192}.items():
+            monkeypatch.setattr(f"gibbsian.models.pairwise.{name}", value)
+        model = random_model(graph, rng, domain, temperature=1.3, bias=bias)
+        states = model.domain.from_codes(rng.integers(0, 2, (300, graph.n_nodes)))
+        for weights in (None, rng.random(300)):
+            data = gb.Dataset.of_states(states, domain.name, sample_weight=weights, distinct=False)
+            value, gradient = objective.bind(model, data)(model.theta)
+            sampled, slope = objective.sampled(model, data)(model.theta)
+            assert sampled == pytest.approx(value, rel=1e-6)
+            np.testing.assert_allclose(slope, gradient, atol=1e-5)
+
+    @pytest.mark.parametrize("bias", [True, False])
     @pytest.mark.parametrize("cells", [1, 60, 2**16])
     @pytest.mark.parametrize("graph", list(GRAPHS))
     def test_all_lead_to_the_same_place(self, objective, domain, graph, bias, cells, rng, take):

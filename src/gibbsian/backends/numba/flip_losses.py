@@ -16,6 +16,7 @@ from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp, fast_exp2
 # A product of this many factors in (1, 2] stays below the largest double, so one logarithm serves them all.
 _FACTORS = 1000
 _FEWER_FACTORS = 100  # and this many below the largest float
+_TOGETHER = 10  # rows of the same share whose factors are multiplied before logarithms are taken
 _ZERO, _ONE, _MINUS_LOG2_E = np.float32(0.0), np.float32(1.0), np.float32(-1.4426950408889634)
 # Where exp(-d/2) would pass exp(300) it goes on as a straight line: squares and sums of what it gives stay finite.
 _LARGEST_EXPONENT = 300.0
@@ -65,26 +66,32 @@ def _logistic_by_state(costs, shares):
 
 @njit(cache=True, fastmath=VECTOR_MATH, error_model="numpy")
 def _single_row(costs, share, factors, excess):
-    """The same in single precision."""
+    """The same in single precision, with factors and excess of several rows together."""
     for i in range(costs.size):
         d = costs[i]
         e = fast_exp2(_MINUS_LOG2_E * abs(d))
-        factors[i] = _ONE + e
-        excess[i] = max(-d, _ZERO)
+        factors[i] *= _ONE + e
+        excess[i] += max(-d, _ZERO)
         costs[i] = -share * (e if d > _ZERO else _ONE) / (_ONE + e)
 
 
 @njit(cache=True, nogil=True)
 def _single_by_state(costs, shares):
     n_states, n = costs.shape
-    factors, excess = np.empty_like(costs[0]), np.empty_like(costs[0])
-    value = 0.0
+    factors, excess = np.ones_like(costs[0]), np.zeros_like(costs[0])
+    value, together = 0.0, 0
     for m in range(n_states):
         _single_row(costs[m], np.float32(shares[m]), factors, excess)
-        logarithms = 0.0
-        for start in range(0, n, _FEWER_FACTORS):
-            logarithms += math.log(_product(factors[start : start + _FEWER_FACTORS]))
+        together += 1
+        if together < _TOGETHER and m + 1 < n_states and shares[m + 1] == shares[m]:
+            continue
+        logarithms, most = 0.0, _FEWER_FACTORS // together
+        for start in range(0, n, most):
+            logarithms += math.log(_product(factors[start : start + most]))
         value += shares[m] * (logarithms + _total(excess))
+        together = 0
+        for i in range(n):
+            factors[i], excess[i] = _ONE, _ZERO
     return value
 
 

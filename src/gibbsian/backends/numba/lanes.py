@@ -11,14 +11,21 @@ VECTOR_BYTES = 64
 MAY_FUSE = ("contract",)
 
 
-class Lanes:
-    """Emits vector code for one element type, float64 or float32."""
+def address(context, builder, kind, array):
+    """Return the address of an array, whose elements must stand side by side."""
+    if kind.layout != "C":
+        raise TypeError(f"an array of layout {kind.layout} has no lanes")
+    return context.make_array(kind)(context, builder, array).data
 
-    def __init__(self, builder, dtype):
+
+class Lanes:
+    """Emits code for one element type, float64 or float32, one vector or several at a time."""
+
+    def __init__(self, builder, dtype, vectors=1):
         self.builder = builder
         self.element = ir.DoubleType() if dtype == types.float64 else ir.FloatType()
         self.bytes = 8 if dtype == types.float64 else 4
-        self.count = VECTOR_BYTES // self.bytes
+        self.count = vectors * VECTOR_BYTES // self.bytes
         self.type = ir.VectorType(self.element, self.count)
 
     def spread(self, scalar):

@@ -17,6 +17,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from gibbsian.backends.numba.lanes import address
+
 LANES = 64
 # What float32 may do to the difference, fields apart: the exponential, products and sums of numbers up to 1.
 MARGIN = 4e-6
@@ -52,13 +54,6 @@ def _fused(builder, a, b, c):
     return builder.call(function, [a, b, c])
 
 
-def _data(context, builder, kind, array):
-    """Return the address of an array, whose elements must stand side by side."""
-    if kind.layout != "C":
-        raise TypeError(f"an array of layout {kind.layout} has no lanes")
-    return context.make_array(kind)(context, builder, array).data
-
-
 def _rotated(builder, vector, bits, lanes):
     left = builder.shl(vector, _constant(_I64, bits, lanes))
     return builder.or_(left, builder.lshr(vector, _constant(_I64, 64 - bits, lanes)))
@@ -76,7 +71,7 @@ def fill_lanes(typingctx, streams, words, n, lanes):
 
     def generate(context, builder, signature, args):
         rows = [
-            builder.bitcast(_data(context, builder, kind, array), _vector(_I64, width).as_pointer())
+            builder.bitcast(address(context, builder, kind, array), _vector(_I64, width).as_pointer())
             for kind, array in zip(signature.args[:2], args[:2], strict=True)
         ]
         places = [builder.gep(rows[0], [_I64(k)]) for k in range(4)]
@@ -149,8 +144,8 @@ def update_chains(typingctx, x, i, words, hold, bias, first, last, heads, weight
 
     def generate(context, builder, signature, args):
         kinds = signature.args
-        rows = builder.bitcast(_data(context, builder, kinds[0], args[0]), _vector(_I8).as_pointer())
-        words, hold, heads, weights = (_data(context, builder, kinds[k], args[k]) for k in (2, 3, 7, 8))
+        rows = builder.bitcast(address(context, builder, kinds[0], args[0]), _vector(_I8).as_pointer())
+        words, hold, heads, weights = (address(context, builder, kinds[k], args[k]) for k in (2, 3, 7, 8))
         field = cgutils.alloca_once_value(builder, _spread(builder, args[4], _I32))
         with cgutils.for_range_slice(builder, args[5], args[6], _I64(1), _I64) as (position, _):
             head = builder.load(builder.gep(heads, [position]))
@@ -172,7 +167,7 @@ def update_sites(typingctx, x, n, words, hold, biases, offsets, starts, weights,
     """
 
     def generate(context, builder, signature, args):
-        data = [_data(context, builder, signature.args[k], args[k]) for k in (0, 2, 3, 4, 5, 6, 7)]
+        data = [address(context, builder, signature.args[k], args[k]) for k in (0, 2, 3, 4, 5, 6, 7)]
         own, words, hold, biases, offsets, starts, weights = data
         numbers = _vector(_I32).as_pointer()
         n_offsets = cgutils.unpack_tuple(
