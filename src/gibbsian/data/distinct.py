@@ -89,12 +89,12 @@ def distinct_codes(
 
 def distinct_numbers(numbers: np.ndarray, missing: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Find the distinct rows of a table of numbers, in the order of their bytes."""
-    plain = np.ascontiguousarray(numbers + 0.0)  # minus zero is zero
-    if numbers.dtype == np.float64 and plain.size:
-        found = _by_first(plain[:, 0].view(">u8").astype(np.uint64))
+    if numbers.dtype == np.float64 and numbers.size:
+        found = _by_first((numbers[:, 0] + 0.0).view(">u8").astype(np.uint64))
         if found is not None:
             return found
     _require_memory(numbers, BYTES_PER_TIED)
+    plain = np.ascontiguousarray(numbers + 0.0)  # minus zero is zero
     if missing is not None:
         holes = np.packbits(missing, axis=1)
         plain = np.concatenate([plain.view(np.uint8), holes], axis=1)

@@ -156,14 +156,24 @@ def _regions(
     graph: Graph, rule: RegionRule, targets: np.ndarray, strengths: np.ndarray
 ) -> tuple[kernels.Forests, bool]:
     """Regions of single variables or of the edges, laid out for the kernels, and whether strengths decided."""
+    pointers, nodes = csr_targets(targets)
     if isinstance(rule, ForestAround):
         starts, members = forests(graph, targets, strengths, rule.size)
         tied = True  # strengths order the candidates at one distance
     else:
-        starts, members, tied = independent_sets(graph, targets, strengths)
-    pointers, nodes = csr_targets(targets)
-    layout = region_kernels.rooted(*graph.csr, pointers, nodes, starts, members)
+        starts, members, tied = independent_sets(graph, pointers, nodes, strengths)
+    if graph.is_complete and not isinstance(rule, ForestAround):
+        layout = _single_members(graph, np.repeat(targets, np.diff(starts), axis=0), members)
+    else:
+        layout = region_kernels.rooted(*graph.csr, pointers, nodes, starts, members)
     return kernels.Forests(np.ascontiguousarray(targets), _alone(targets).own, starts, *layout), bool(tied)
+
+
+def _single_members(graph: Graph, targets: np.ndarray, members: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return what `rooted` returns where all variables are joined and each region has one member beside its target."""
+    links = graph.matrix(np.arange(graph.n_edges)).astype(np.int64)[members[:, None], targets]
+    none = np.full_like(members, -1)
+    return members, none, none, links[:, 0].copy(), links[:, 1].copy() if targets.shape[1] == 2 else none
 
 
 class _Preparation:
@@ -206,9 +216,7 @@ class CliquePlan(_CompiledPlan):
         """Choose the regions, by YU20 Algorithm 1 where they are more than the cliques."""
         starts, members, tied = np.zeros(len(model.cliques) + 1, np.int64), np.empty(0, np.int64), False
         if isinstance(rule, IndependentNeighbours):
-            indptr, heads, edge_of = model.graph.csr
-            links = (indptr, heads, model.edge_strengths[edge_of], model.graph.is_complete)
-            starts, members, tied = region_kernels.independent_sets(*links, *model.clique_csr)
+            starts, members, tied = independent_sets(model.graph, *model.clique_csr, model.edge_strengths)
         return cls(model.graph, rule, model.theta.size, tied, starts, members)
 
     def statistics(self, model: HigherOrderModel, samples: Samples) -> Estimate:

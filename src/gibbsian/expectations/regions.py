@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from gibbsian.backends.numba import regions as kernels
+from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.inference.kasteleyn import is_planar
@@ -78,7 +79,7 @@ class IndependentNeighbours:
 
     def regions(self, graph: Graph, targets: Sequence[Target], strengths: np.ndarray) -> list[Region]:
         """Return the targets with their independent neighbours."""
-        starts, members, _ = independent_sets(graph, targets, strengths)
+        starts, members, _ = independent_sets(graph, *csr_targets(targets), strengths)
         return _with_targets(targets, starts, members)
 
 
@@ -272,13 +273,25 @@ def _sorted_nodes(nodes: Any, what: str) -> tuple[int, ...]:
 
 
 def independent_sets(
-    graph: Graph, targets: Sequence[Target] | np.ndarray, strengths: np.ndarray
+    graph: Graph, pointers: np.ndarray, nodes: np.ndarray, strengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Run YU20 Algorithm 1 for each target: where its set starts, the members, whether any tie was met."""
+    if graph.is_complete:
+        return _strongest(graph.matrix(strengths), pointers, nodes)
     indptr, heads, edge_of = graph.csr
-    return kernels.independent_sets(
-        indptr, heads, np.ascontiguousarray(strengths[edge_of]), graph.is_complete, *csr_targets(targets)
-    )
+    return kernels.independent_sets(indptr, heads, np.ascontiguousarray(strengths[edge_of]), pointers, nodes)
+
+
+def _strongest(strengths: np.ndarray, pointers: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return the same where all variables are joined: the one that interacts most with each target."""
+    n, sizes, members = len(strengths), np.diff(pointers), np.empty(len(pointers) - 1, np.int64)
+    for block in row_blocks(len(sizes), n * sizes.max(initial=1)):
+        starts, part = pointers[block], nodes[pointers[block.start] : pointers[block.stop]]
+        pulls = np.add.reduceat(strengths[part], starts - starts[0])
+        pulls[np.repeat(np.arange(len(pulls)), sizes[block]), part] = -np.inf
+        members[block] = pulls.argmax(axis=1)
+    some = sizes < n
+    return np.concatenate([[0], np.cumsum(some)]), members[some], bool((sizes < n - 1).any())
 
 
 def forests(

@@ -20,16 +20,18 @@ def far_points(points: Any, weights: np.ndarray, n_points: int, seed: int) -> np
     """
     _require_memory(points, 2 + int(math.log(n_points)))
     rng, points = np.random.RandomState(seed), points.astype(float, copy=False)
-    products = points.multiply(points) if sparse.issparse(points) else points * points
-    squares = np.asarray(products.sum(axis=1)).ravel()
-    del products  # as large as the points
+    dense = not sparse.issparse(points)
+    squares = (
+        np.einsum("ij,ij->i", points, points) if dense else np.asarray(points.multiply(points).sum(axis=1)).ravel()
+    )
     places = [rng.choice(len(weights), p=weights / weights.sum())]
     nearest = _squared_distances(points, squares, places)[0]
     left = nearest @ weights
     for _ in range(1, n_points):
         draws = rng.uniform(size=2 + int(math.log(n_points))) * left
         drawn = np.minimum(np.searchsorted(np.cumsum(weights * nearest), draws), len(weights) - 1)
-        distances = np.minimum(nearest, _squared_distances(points, squares, drawn))
+        distances = _squared_distances(points, squares, drawn)
+        np.minimum(nearest, distances, out=distances)
         sums = distances @ weights[:, None]
         best = np.argmin(sums)
         nearest, left = distances[best], sums[best]
@@ -49,4 +51,7 @@ def _squared_distances(points: Any, squares: np.ndarray, places: Any) -> np.ndar
     """Squared distances of all points to those at some places, a row for each of these."""
     products = points[places] @ points.T
     products = products.toarray() if sparse.issparse(products) else products
-    return np.maximum(-2.0 * products + squares[places][:, None] + squares, 0.0)
+    products *= -2.0  # in place: fresh pages cost as much as the arithmetic
+    products += squares[places][:, None]
+    products += squares
+    return np.maximum(products, 0.0, out=products)

@@ -402,7 +402,7 @@ def mean_of_columns(rows: Rows) -> np.ndarray:
     if len(rows.weights) == 1:  # a mean of equal rows may round away from them
         return rows.states[0] if rows.missing is None else np.where(rows.missing[0], 0.0, rows.states[0])
     if rows.missing is None:
-        return np.average(rows.states, axis=0, weights=rows.weights)
+        return rows.weights @ rows.states / rows.weights.sum()
     cells = rows.weights[:, None] * ~rows.missing
     totals = cells.sum(axis=0)
     return (cells * np.where(rows.missing, 0.0, rows.states)).sum(axis=0) / np.where(totals > 0, totals, 1.0)

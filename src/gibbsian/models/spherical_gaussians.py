@@ -15,7 +15,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from gibbsian.backends.device import twin
-from gibbsian.backends.numba.mixtures import class_shifts, to_nearest
+from gibbsian.backends.numba.mixtures import stay, to_nearest
+from gibbsian.blocks import row_blocks
 from gibbsian.domain import REALS
 from gibbsian.errors import DataError
 from gibbsian.models.base import MODELS
@@ -47,8 +48,9 @@ VARIANCE_OF_EQUAL_ROWS = 1e-12  # any would do
 # With this variance and hard assignments the free energy is the energy of k-means and a constant.
 K_MEANS_VARIANCE = 0.5
 ROUNDED_UP = 1.0 + 1e-9
-# Up to so many means the distances of the rows that may change are less work than products with all rows.
-FEW_MEANS = 16
+TINY = float(np.finfo(np.float64).tiny)
+# Cells of some rows and their products with the means, which stay in the cache.
+SETTLED_CELLS = 2**16
 
 
 @MODELS.register("gaussian-mixture", classes=True)
@@ -233,7 +235,7 @@ class GaussianMixtureModel(ExponentialMixture):
         """The mean square of the cells from their means."""
         if self.fixed_variance:
             return np.full(len(spread), float(self.variance))
-        least = max(self.floor, np.finfo(float).tiny)
+        least = max(self.floor, TINY)
         if self.variance == "tied" or first:
             return np.full(len(spread), max(spread.sum() / cells.sum(), least))
         empty = empty | (cells <= 0)
@@ -270,7 +272,7 @@ def _overall_variance(rows: Rows, centre: np.ndarray) -> float:
     else:
         cells = rows.weights[:, None] * ~rows.missing
         variance = float((cells * np.where(rows.missing, 0.0, squares)).sum() / cells.sum())
-    if variance < np.finfo(float).tiny:
+    if variance < TINY:
         raise DataError("the rows differ by too little for squares to differ from zero", "scale the columns first")
     return variance
 
@@ -322,21 +324,22 @@ class KMeansModel(GaussianMixtureModel):
 
 
 class Nearest(NamedTuple):
-    """The class of each row, how far away all other means are at least, and the means that were looked at."""
+    """The class of each row, how far away all other means are at least, the means looked at, and those of the rows."""
 
     labels: np.ndarray
     others: np.ndarray
     means: np.ndarray
+    of_rows: np.ndarray
 
 
 @dataclass(frozen=True)
 class KMeansSteps:
     """The same two steps in the limit of hard assignments, by kernels that add up differences (YK15 eq. 1).
 
-    ``E(V, m) = sum_ia V_ia |x_i - m_a|^2``, over present cells, falls in both halves of a step. Distances, energy and
-    new means come from differences, in which no digits cancel; which of many means is nearest comes from a matrix
-    product, as with missing cells. A class that loses all its rows is given the row farthest from its mean, which
-    lowers the energy too.
+    ``E(V, m) = sum_ia V_ia |x_i - m_a|^2``, over present cells, falls in both halves of a step. Distances and energy
+    come from differences, in which no digits cancel, new means from sums about the middle of all rows; which mean may
+    be nearer comes from a matrix product. A class that loses all its rows is given the row farthest from its mean,
+    which lowers the energy too.
     """
 
     model: KMeansModel
@@ -385,7 +388,7 @@ class KMeansSteps:
         require_distinct(self.rows.weights, k, self.data.n_rows)
         if placing == PARTITION:
             labels = random_partition(len(self.rows.weights), k, rng)
-            return self._moved(labels, self.from_means(np.tile(self.middle, (k, 1))))
+            return self.from_means(self._means_of(labels, np.tile(self.middle, (k, 1))))
         states = self.rows.states if self.present is None else self.points + self.middle
         return self.from_means(self.model.starting_means(states, self.rows.weights, rng))
 
@@ -399,57 +402,61 @@ class KMeansSteps:
 
     def expect(self, model: KMeansModel, before: Nearest | None = None) -> tuple[float, Nearest]:
         """Return the energy and the class of each row; one that had a class moves only to a mean that is nearer."""
-        means, weights = model.shifts, self.rows.weights
+        means = model.shifts
         if self.there is not None:
             energy, labels = self.there.settle(means - self.middle, None if before is None else before.labels)
-            return energy, Nearest(labels, np.empty(0), means)
+            return energy, Nearest(labels, np.empty(0), means, self._means_of(labels, means))
         if self.present is not None:
             labels = nearest(self.points, means - self.middle, self.present)
             old_labels = labels if before is None else before.labels
             new, old = self._distances(means, labels), self._distances(means, old_labels)
-            found = Nearest(np.where(old <= new, old_labels, labels), np.empty(0), means)
-            return float(weights @ np.minimum(old, new)), found
-        unknown = Nearest(np.zeros(len(weights), np.int64), np.full(len(weights), -1.0), means)
-        labels, others, last = unknown if before is None else before
-        found = Nearest(labels.copy(), others.copy(), means)
-        drift = ROUNDED_UP * float(np.sqrt(np.square(means - last).sum(axis=1).max()))
-        many = len(means) > FEW_MEANS
-        near = nearest(self.points, means - self.middle) if many else np.empty(0, np.int64)
-        energies = over_blocks(partial(to_nearest, means, drift), self.rows.states, weights, *found[:2], near)
-        return float(sum(energies)), found
+            labels = np.where(old <= new, old_labels, labels)
+            found = Nearest(labels, np.empty(0), means, self._means_of(labels, means))
+            return float(self.rows.weights @ np.minimum(old, new)), found
+        n = len(self.points)
+        labels = np.zeros(n, np.int64) if before is None else before.labels.copy()
+        others = np.full(n, -1.0) if before is None else before.others.copy()
+        drift = 0.0 if before is None else ROUNDED_UP * float(np.linalg.norm(means - before.means, axis=1).max())
+        mass, sums, squares = self._settled(self.points, means - self.middle, drift, labels, others)
+        return float(squares.sum()), Nearest(labels, others, means, self._from_middle(sums, mass))
 
     def maximise(self, expected: Nearest, model: KMeansModel) -> KMeansModel:
         """Move each mean to the middle of its rows."""
-        return self._moved(expected.labels, model)
-
-    def _moved(self, labels: np.ndarray, model: KMeansModel) -> KMeansModel:
-        means, weights = model.shifts, self.rows.weights
+        labels, _, means, of_rows = expected
         if not np.bincount(labels, minlength=len(means)).all():
-            labels = self._refilled(means, labels)
+            of_rows = self._means_of(self._refilled(means, labels), means)
+        return replace(model, shifts=of_rows)
+
+    def _means_of(self, labels: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """Return the means of the rows of each class; a cell that none of them has stays as it was."""
         if self.there is not None:
             counts, moves = self.there.class_shifts(means - self.middle, labels)
-            return replace(model, shifts=means + moves / np.where(counts > 0, counts, 1.0))
-        if self.present is None:
-            mass, moves = self._shifts(means, labels)
-            return replace(model, shifts=means + moves / mass[:, None])
-        of_class = (labels == np.arange(len(means))[:, None]) * weights
-        counts = of_class @ self.present
-        moves = of_class @ (self.present * (self.rows.states - means[labels]))
-        return replace(model, shifts=means + moves / np.where(counts > 0, counts, 1.0))
+        elif self.present is None:
+            far = np.full(len(labels), np.inf)  # no row looks for another mean
+            mass, sums, _ = self._settled(self.points, means - self.middle, 0.0, labels, far)
+            return self._from_middle(sums, mass)
+        else:
+            of_class = (labels == np.arange(len(means))[:, None]) * self.rows.weights
+            counts, moves = of_class @ self.present, of_class @ (self.present * (self.rows.states - means[labels]))
+        return means + moves / np.where(counts > 0, counts, 1.0)
 
-    def _shifts(self, means: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weight of each class and the summed differences of its rows from its mean."""
-        parts = over_blocks(partial(class_shifts, means), self.rows.states, self.rows.weights, labels)
-        mass, moves = map(total, zip(*parts, strict=True))
-        return mass, moves
+    def _from_middle(self, sums: np.ndarray, mass: np.ndarray) -> np.ndarray:
+        return self.middle + sums / np.maximum(mass, TINY)[:, None]
+
+    def _settled(
+        self, rows: np.ndarray, means: np.ndarray, drift: float, labels: np.ndarray, others: np.ndarray
+    ) -> list[np.ndarray]:
+        """Return weight, sum and squared distances of the rows of each class, after they moved to nearer means."""
+        parts = over_blocks(partial(_settle_block, means, drift), rows, self.rows.weights, labels, others)
+        return [total(part) for part in zip(*parts, strict=True)]
 
     def additive(self, expected: Nearest) -> ClassSums:
         """Return the sums of each class, from the origin as the means."""
         (states, weights, missing), k = self.rows, self.model.n_components
         if missing is not None:
             return sums_of_labels([(self.model.features(states, missing), weights)], expected.labels, k)
-        mass, sums = self._shifts(np.zeros((k, states.shape[1])), expected.labels)
-        squares = np.bincount(expected.labels, weights * np.einsum("ij,ij->i", states, states), k)
+        origin, far = np.zeros((k, states.shape[1])), np.full(len(states), np.inf)
+        mass, sums, squares = self._settled(states, origin, 0.0, expected.labels, far)
         return self.model.additive(ClassSums(mass, np.column_stack([sums, squares])))
 
     def judged(self, model: KMeansModel, expected: Nearest) -> KMeansModel:
@@ -473,3 +480,18 @@ class KMeansSteps:
             labels[row] = empty
             counts[empty] = 1
         return labels
+
+
+def _settle_block(
+    means: np.ndarray, drift: float, rows: np.ndarray, weights: np.ndarray, labels: np.ndarray, others: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Let a block of rows move to nearer means, a few at a time, whose products are compared while in the cache."""
+    columns, offsets = np.ascontiguousarray(means.T), -np.einsum("ij,ij->i", means, means) / 2.0
+    sums, places = (np.zeros(len(means)), np.zeros(means.shape), np.zeros(len(means))), np.empty(len(rows), np.int64)
+    for few in row_blocks(len(rows), sum(means.shape), SETTLED_CELLS):
+        parts = rows[few], weights[few], labels[few], others[few], means, *sums
+        unsure = stay(drift, *parts, places)
+        if len(unsure):
+            some = rows[few] if len(unsure) == len(rows[few]) else rows[few][unsure]
+            to_nearest(some @ columns, offsets, unsure, *parts)
+    return sums

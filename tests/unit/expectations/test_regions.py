@@ -7,7 +7,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import ForestAround, GivenRegions, IndependentNeighbours, Neighbourhood, PlanarAround
-from gibbsian.expectations.regions import as_rule, independent_sets
+from gibbsian.expectations.regions import as_rule, csr_targets, independent_sets
 
 GRAPHS = {
     "grid": gb.graphs.grid(4, 5),
@@ -57,7 +57,7 @@ def test_every_step_is_that_of_algorithm_1(graph, rng):
     strength = {frozenset(edge): s for edge, s in zip(graph.edges.tolist(), strengths, strict=True)}
     joined = {i: set(graph.neighbours(i).tolist()) for i in range(graph.n_nodes)}
     targets = targets_of(graph)
-    starts, members, _ = independent_sets(graph, targets, strengths)
+    starts, members, _ = independent_sets(graph, *csr_targets(targets), strengths)
     for number, target in enumerate(targets):
         left = set(graph.neighbourhood(target).tolist())
         for chosen in members[starts[number] : starts[number + 1]].tolist():
@@ -76,8 +76,8 @@ def test_ties_go_to_the_strongest_interaction():
     for strong, chosen in (([0, 2], 2), ([1, 3], 3)):
         strengths = np.array([1.0 if edge == strong else 0.5 for edge in edges])
         assert IndependentNeighbours().regions(square, [(0, 1)], strengths) == [(0, 1, chosen)]
-    assert independent_sets(square, [(0, 1)], np.ones(4))[2]
-    assert not independent_sets(square, [(0,), (1,)], np.ones(4))[2]
+    assert independent_sets(square, *csr_targets([(0, 1)]), np.ones(4))[2]
+    assert not independent_sets(square, *csr_targets([(0,), (1,)]), np.ones(4))[2]
 
 
 def test_forests_are_induced_and_as_large_as_asked(graph, rng):

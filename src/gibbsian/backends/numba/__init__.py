@@ -29,6 +29,7 @@ class KernelCache(FunctionCache):
 
 def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function when it is called, as ``numba.njit`` does; with `cache`, look on disk first."""
+    options["no_cfunc_wrapper"] = True  # a second copy of each kernel, for callers in C, takes a tenth of the time
 
     def decorate(function: Callable[..., Any]) -> Any:
         kernel = numba.njit(**options)(function)

@@ -154,7 +154,9 @@ def _fill_maxima(first, stop, n_blocks, biases, couplings, n_high, energies, max
 
 
 def row_maxima(biases, couplings, n_high, energies):
-    """Largest log-weight of each row."""
+    """Largest log-weight of each row; of few variables, all of them low, the energies are the only one."""
+    if n_high == 0:
+        return energies.max(keepdims=True)
     maxima = np.empty(1 << n_high)
     over_blocks(_fill_maxima, maxima.size, biases.size - n_high, biases, couplings, n_high, energies, maxima)
     return maxima
@@ -185,6 +187,10 @@ def row_sums(biases, couplings, n_high, energies, reference):
     """
     n_rows, n_low = 1 << n_high, biases.size - n_high
     masses, moments = np.empty(n_rows), np.empty((n_low, n_rows))
+    if n_high == 0:
+        weights = np.exp(energies - reference)
+        masses[0] = fold_moments(weights.copy(), moments[:, 0])
+        return masses, moments, weights
     low_tables = np.zeros((min(n_rows, N_BLOCKS), energies.size))
     parts = biases, couplings, n_high, energies, reference, masses, moments, low_tables
     over_blocks(_fill_sums, n_rows, n_low, *parts)

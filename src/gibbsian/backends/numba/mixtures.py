@@ -12,8 +12,8 @@ import numpy as np
 from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 
+_ROUNDING = 1e-9  # more than what products of a few thousand columns lose
 _CHUNK = 512  # rows at a time: all their scores stay in the first-level cache
-_CERTAIN = 1.0 - 1e-9  # a distance as far as rounding leaves it certain
 
 
 @njit(cache=True, fastmath=VECTOR_MATH)
@@ -147,39 +147,54 @@ def _distance(row, mean):
     return total
 
 
+@njit(cache=True, fastmath=VECTOR_MATH)
+def _add_row(weight, row, total):
+    for j in range(row.size):
+        total[j] += weight * row[j]
+
+
 @njit(cache=True, nogil=True)
-def to_nearest(means, drift, rows, weights, labels, others, near):
-    """Move rows to means that are truly nearer than their own, in place, and return the energy.
+def stay(drift, rows, weights, labels, others, means, mass, sums, squares, unsure):
+    """Add up the rows of each mean and their squared distances, but those that may have a nearer: return their places.
 
     Before no mean had moved by more than `drift`, all means but its own were `others` away from a row at least: most
-    rows need no look at them (Hamerly 2010). Where products with many means say which is `near`, only that is compared.
+    rows need no look at them (Hamerly 2010).
     """
-    energy = 0.0
+    n_unsure = 0
     for i in range(labels.size):
+        a = labels[i]
         others[i] -= drift
-        best, least = labels[i], _distance(rows[i], means[labels[i]])
-        if others[i] <= 0.0 or least >= others[i] * others[i]:
-            first, last = (near[i], near[i] + 1) if near.size else (0, len(means))
-            second = np.inf
-            for a in range(first, last):
-                if a != labels[i]:
-                    distance = _distance(rows[i], means[a])
-                    if distance < least:
-                        best, least, second = a, distance, least
-                    else:
-                        second = min(second, distance)
-            labels[i], others[i] = best, 0.0 if near.size else _CERTAIN * math.sqrt(second)
-        energy += weights[i] * least
-    return energy
+        least = _distance(rows[i], means[a]) if others[i] > 0.0 else np.inf
+        if least < others[i] * others[i]:
+            mass[a] += weights[i]
+            squares[a] += weights[i] * least
+            _add_row(weights[i], rows[i], sums[a])
+        else:
+            unsure[n_unsure] = i
+            n_unsure += 1
+    return unsure[:n_unsure]
 
 
 @njit(cache=True, nogil=True)
-def class_shifts(means, rows, weights, labels):
-    """Return the weight of each class and the summed differences of its rows from its mean."""
-    mass, sums = np.zeros(len(means)), np.zeros(means.shape)
-    for i in range(labels.size):
+def to_nearest(products, offsets, unsure, rows, weights, labels, others, means, mass, sums, squares):
+    """Move rows to means that are truly nearer than their own, by products, and add them up there."""
+    largest = -2.0 * offsets.min()
+    for row in range(unsure.size):
+        i, highest, second, near = unsure[row], -np.inf, -np.inf, 0
+        for a in range(offsets.size):
+            score = products[row, a] + offsets[a]
+            near = a if score > highest else near
+            second = max(second, min(score, highest))
+            highest = max(score, highest)
         a = labels[i]
+        least = _distance(rows[i], means[a])
+        if near != a:
+            distance = _distance(rows[i], means[near])
+            if distance < least:
+                labels[i], a, least = near, near, distance
         mass[a] += weights[i]
-        for j in range(rows.shape[1]):
-            sums[a, j] += weights[i] * (rows[i, j] - means[a, j])
-    return mass, sums
+        squares[a] += weights[i] * least
+        _add_row(weights[i], rows[i], sums[a])
+        # squared distances are differences of products, which may have lost most digits
+        bound = least + 2.0 * (highest - second) - _ROUNDING * (least + 2.0 * abs(highest) + largest)
+        others[i] = (1.0 - _ROUNDING) * math.sqrt(max(bound, 0.0)) if near == a else 0.0

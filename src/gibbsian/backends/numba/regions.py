@@ -58,11 +58,8 @@ def _choose(candidates, count, degree, alive, pull):
 
 
 @njit(cache=True, nogil=True)
-def independent_sets(indptr, heads, strengths, complete, pointers, nodes):
-    """A set of neighbours of each target, no two of them joined; and whether ties were settled by strength.
-
-    On a complete graph all degrees are equal and need not be counted.
-    """
+def independent_sets(indptr, heads, strengths, pointers, nodes):
+    """A set of neighbours of each target, no two of them joined; and whether ties were settled by strength."""
     n = indptr.size - 1
     mark, degree, alive = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_)
     candidates, pull = np.empty(n, np.int64), np.zeros(n)
@@ -77,10 +74,9 @@ def independent_sets(indptr, heads, strengths, complete, pointers, nodes):
         for c in range(count):
             j = candidates[c]
             alive[j] = True
-            degree[j] = count - 1 if complete else 0
-            if not complete:
-                for position in range(indptr[j], indptr[j + 1]):
-                    degree[j] += mark[heads[position]] == stamp
+            degree[j] = 0
+            for position in range(indptr[j], indptr[j + 1]):
+                degree[j] += mark[heads[position]] == stamp
         while True:
             chosen, tied = _choose(candidates, count, degree, alive, pull)
             if chosen < 0:
@@ -93,9 +89,8 @@ def independent_sets(indptr, heads, strengths, complete, pointers, nodes):
                 j = heads[position]
                 if mark[j] == stamp and alive[j]:
                     alive[j] = False
-                    if not complete:
-                        for other in range(indptr[j], indptr[j + 1]):
-                            degree[heads[other]] -= 1
+                    for other in range(indptr[j], indptr[j + 1]):
+                        degree[heads[other]] -= 1
         starts[t + 1] = filled
     return starts, members[:filled].copy(), any_tied
 

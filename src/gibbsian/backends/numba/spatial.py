@@ -295,19 +295,18 @@ def _fold_beside(field, up, down):
         up[m] = down[m] = 1.0
 
 
-@njit(cache=True, fastmath=VECTOR_MATH)
-def _combine(products, beside):
-    """Products of the four states from those of each target variable's own neighbours."""
-    for m in range(beside.shape[1]):
-        products[0, m] *= beside[1, m] * beside[3, m]
-        products[1, m] *= beside[1, m] * beside[2, m]
-        products[2, m] *= beside[0, m] * beside[3, m]
-        products[3, m] *= beside[0, m] * beside[2, m]
+@njit(cache=True, fastmath=VECTOR_MATH, error_model="numpy")
+def _node_expectation(values, a, up, down, binary):
+    """`single_exponents` and `expectation` in one go."""
+    for m in range(values.size):
+        top = abs(a[m])
+        above, below = up[m] * fast_exp(a[m] - top), down[m] * fast_exp(-a[m] - top)
+        values[m] = (above if binary else above - below) / (above + below)
 
 
 @njit(cache=True, fastmath=VECTOR_MATH, error_model="numpy")
 def _pair_expectation(values, a, b, coupling, beside, binary):
-    """`pair_exponents`, `_combine` and `expectation` in one go, where no member touches both ends."""
+    """`pair_exponents` and `expectation` in one go, where no member touches both ends."""
     for m in range(values.size):
         both, apart = a[m] + b[m], a[m] - b[m]
         top = max(abs(both) + coupling, abs(apart) - coupling)
@@ -318,6 +317,21 @@ def _pair_expectation(values, a, b, coupling, beside, binary):
         values[m] = (up if binary else (up + down) - unequal) / ((up + down) + unequal)
 
 
+@njit(cache=True, fastmath=VECTOR_MATH, error_model="numpy")
+def _shared_expectation(values, a, b, coupling, beside, exponents, products, binary):
+    """The same where members that touch both ends have weights ``products * exp(exponents)`` of their own."""
+    for m in range(values.size):
+        both, apart = a[m] + b[m], a[m] - b[m]
+        lowest, highest = coupling - both + exponents[0, m], coupling + both + exponents[3, m]
+        below, above = exponents[1, m] - apart - coupling, exponents[2, m] + apart - coupling
+        top = max(max(lowest, highest), max(below, above))
+        down = products[0, m] * beside[1, m] * beside[3, m] * fast_exp(lowest - top)
+        up = products[3, m] * beside[0, m] * beside[2, m] * fast_exp(highest - top)
+        unequal = products[1, m] * beside[1, m] * beside[2, m] * fast_exp(below - top)
+        unequal += products[2, m] * beside[0, m] * beside[3, m] * fast_exp(above - top)
+        values[m] = (up if binary else (up + down) - unequal) / ((up + down) + unequal)
+
+
 @njit(cache=True, nogil=True)
 def independent_nodes(first, last, regions, system, sums, block):
     """s2-SMCI of single variables (YU20 eq. 22): their independent neighbours are summed out (eq. 20)."""
@@ -325,20 +339,19 @@ def independent_nodes(first, last, regions, system, sums, block):
     starts, members, links = regions.starts, regions.members, regions.first_links
     n_samples = fields.shape[1]
     values, a, beta = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
-    exponents, products = np.empty((2, n_samples)), np.empty((2, n_samples))
+    up, down = np.empty(n_samples), np.empty(n_samples)
     for t in range(first, last):
         i = regions.targets[t, 0]
         copy_to(a, fields[i])
-        products[:] = 1.0
+        up[:] = down[:] = 1.0
         for place in range(starts[t], starts[t + 1]):
             k, w = members[place], couplings[links[place]]
             subtract(a, spins[k], w)
             _take_away(beta, fields[k], spins[i], w)
-            _sum_out_beside(a, products[1], products[0], beta, w)
+            _sum_out_beside(a, up, down, beta, w)
             if (place - starts[t]) % FOLD_AFTER == FOLD_AFTER - 1:
-                _fold_beside(a, products[1], products[0])
-        single_exponents(exponents, a)
-        expectation(values, exponents, products, binary)
+                _fold_beside(a, up, down)
+        _node_expectation(values, a, up, down, binary)
         accumulate(sums[t], values, block)
 
 
@@ -354,7 +367,7 @@ def independent_pairs(first, last, regions, system, sums, block):
     n_samples = fields.shape[1]
     values, a, b, beta = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
     beside = np.empty((4, n_samples))  # factors of members beside i: up, down; beside j: up, down
-    exponents, products, shared = np.empty((4, n_samples)), np.empty((4, n_samples)), np.empty((4, n_samples))
+    exponents, products = np.empty((4, n_samples)), np.empty((4, n_samples))  # of members that touch both ends
     for t in range(first, last):
         i, j = regions.targets[t, 0], regions.targets[t, 1]
         w = couplings[regions.own[t]]
@@ -376,8 +389,8 @@ def independent_pairs(first, last, regions, system, sums, block):
                 _sum_out_beside(b, beside[2], beside[3], beta, wj)
             else:
                 if not any_shared:
+                    exponents[:] = 0.0
                     products[:] = 1.0
-                    shared[:] = 0.0
                     any_shared = True
                 subtract(a, spins[k], wi)
                 subtract(b, spins[k], wj)
@@ -385,18 +398,15 @@ def independent_pairs(first, last, regions, system, sums, block):
                 subtract(beta, spins[j], wj)
                 for state in range(4):
                     shift = (wi if state >= 2 else -wi) + (wj if state % 2 == 1 else -wj)
-                    sum_out_at(shared[state], products[state], beta, shift)
+                    sum_out_at(exponents[state], products[state], beta, shift)
             if (place - starts[t]) % FOLD_AFTER == FOLD_AFTER - 1:
                 _fold_beside(a, beside[0], beside[1])
                 _fold_beside(b, beside[2], beside[3])
                 if any_shared:
                     for state in range(4):
-                        fold(shared[state], products[state])
+                        fold(exponents[state], products[state])
         if any_shared:
-            pair_exponents(exponents, a, b, w)
-            exponents += shared
-            _combine(products, beside)
-            expectation(values, exponents, products, binary)
+            _shared_expectation(values, a, b, w, beside, exponents, products, binary)
         else:
             _pair_expectation(values, a, b, w, beside, binary)
         accumulate(sums[t], values, block)

@@ -254,7 +254,7 @@ def learning_curve(method, data_moments, spins, streams, moving, rate, n_steps, 
     table = np.empty(2 ** (indptr[1:] - indptr[:-1]).max())
     shares, pointers, singles = np.full(n_samples, 1.0 / n_samples), 2 * np.arange(len(edges) + 1), np.arange(n)
     nodes = singles.reshape(-1, 1)
-    starts, members, _ = choices.independent_sets(indptr, heads, np.zeros(heads.size), False, pointers, edges.ravel())
+    starts, members, _ = choices.independent_sets(indptr, heads, np.zeros(heads.size), pointers, edges.ravel())
     node_regions = _forests(indptr, heads, edge_of, np.zeros(heads.size), nodes)
     pair_regions = _forests(indptr, heads, edge_of, np.zeros(heads.size), edges)
     distances = np.empty(n_steps // every + 1)
@@ -271,9 +271,7 @@ def learning_curve(method, data_moments, spins, streams, moving, rate, n_steps, 
             _first_moments(moments, spins, fields, couplings, edges, a, b, values)
         elif method == SEMI_SECOND:
             if t % renewal == 0:
-                starts, members, _ = choices.independent_sets(
-                    indptr, heads, np.abs(weights), False, pointers, edges.ravel()
-                )
+                starts, members, _ = choices.independent_sets(indptr, heads, np.abs(weights), pointers, edges.ravel())
             _fill_exchanges(exchanges, spins, bits, codes, table, biases, indptr, heads, weights)
             _semi_second_moments(
                 moments, spins, fields, exchanges, couplings, edges, starts, members, indptr, heads, a, b, values
