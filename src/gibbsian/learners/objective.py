@@ -90,7 +90,8 @@ class ObjectiveLearner(WithPrior):
         """
         l1, rows_under = self._l1_of(model, data), completed or (lambda model: data)
         plain = Minimisation(self._bind(model, rows_under(model)), self.optimizer, l1)
-        metric_of = getattr(for_model(self.objective, model), "metric", None)
+        objective: Any = for_model(self.objective, model)
+        metric_of = getattr(objective, "metric", None)
         if metric_of is None or not getattr(self.optimizer, "takes_metric", False):
             return plain, model.theta
         origin, near = present_means(data), None
@@ -103,6 +104,8 @@ class ObjectiveLearner(WithPrior):
         bend = self._smooth_of(model, data).bend(near.theta)
         metric = metric_of(near, rows_under(near), mean, bend)
         minimised = plain if metric is None else replace(centred, metric=metric)
+        if completed is None and hasattr(metric, "renewed") and hasattr(objective, "weights"):
+            minimised = replace(minimised, weights=objective.weights(model, data))
         return minimised, model.theta if model.theta.any() else near.theta
 
     def _completing(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
@@ -199,6 +202,7 @@ class Minimisation:
     l1: np.ndarray
     centring: Centring | None = None
     metric: Metric | None = None
+    weights: Callable[[np.ndarray], np.ndarray] | None = None  # of theta, what the metric is renewed from
 
     def start(self, theta: np.ndarray) -> Any:
         """Evaluate the start."""
@@ -230,7 +234,9 @@ class Minimisation:
         inside = replace(
             progress, theta=self.centring.inwards(progress.theta), gradient=self.centring.gradient(progress.gradient)
         )
-        function = WithMetric(self._of_centred, self.metric)
+        outwards, weights = self.centring.outwards, self.weights
+        renewal = None if weights is None else lambda centred: weights(outwards(centred))
+        function = WithMetric(self._of_centred, self.metric, renewal)
         after, info = self.optimizer.step(function, inside, self.centring.l1(self.l1))
         if after is inside:
             return progress, info
@@ -258,10 +264,11 @@ class WithHessian:
 
 @dataclass(frozen=True)
 class WithMetric:
-    """A function with an approximate inverse of its Hessian, where one is known."""
+    """A function with an approximate inverse of its Hessian, where one is known, and what renews it elsewhere."""
 
     value_and_gradient: Function
-    metric: Metric | None
+    metric: Any
+    weights: Callable[[np.ndarray], np.ndarray] | None = None
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return value and gradient."""

@@ -234,7 +234,9 @@ class HigherOrderModel(ExponentialFamily):
         if centring.inner is None:
             return None
         rates = (mean - domain.low) / domain.gap
-        curvatures = product_curvatures(self.clique_csr, 4.0 * rates * (1.0 - rates), weights)
+        curvatures = product_curvatures(
+            self.clique_csr, 4.0 * rates * (1.0 - rates), None if weights is None else weights[0]
+        )
         return diagonal_metric(curvatures, l2 / np.square(centring.scales))
 
     @property

@@ -21,7 +21,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.centring import Centring, pair_centring
-from gibbsian.models.conditioning import Metric, diagonal_metric, pair_metric
+from gibbsian.models.conditioning import Metric, PairCurvature, diagonal_metric
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.local_states import LocalStates
@@ -257,19 +257,46 @@ class PairwiseModel(ExponentialFamily):
         """Return an approximate inverse Hessian where columns are independent (see `conditioning`).
 
         `statistics()` are the means of the data, asked for where they matter; `weights` say how the loss of a variable
-        bends with its field, None for the likelihood.
+        bends with its field, and how much more where its own spin is up, None for the likelihood.
         """
         domain, half = self.domain, self.domain.gap / 2
         origin = mean if self.bias else np.zeros_like(mean)
         variances = ((domain.low + domain.high) * mean - domain.low * domain.high - origin**2) / half**2
         ridges, (i, j) = l2 / np.square(self.centred(origin).scales), self.graph.edges.T
+        single = variances if weights is None else weights[0]
         if self.graph.density < 1.0:
-            single = variances if weights is None else weights
             pairs = variances[i] * single[j] + (0.0 if weights is None else variances[j] * single[i])
             return diagonal_metric(self._in_layout(single, pairs), ridges)
         covariance = np.diag(variances / 2)
         covariance[i, j] = (statistics()[self.n_biases :] - origin[i] * origin[j]) / half**2
-        return pair_metric(self.graph, origin / half, covariance + covariance.T, weights, (ridges[0], ridges[-1]))
+        spins = (origin - (domain.low + half)) / half
+        moments = covariance + covariance.T
+        shape = PairCurvature(self.graph, spins, origin / half, moments, single, (ridges[0], ridges[-1]), self.bias)
+        if weights is None:
+            return shape.of_likelihood()
+        apart = (mean - origin) / half  # of what parameters are about; zero with biases
+        tilted = (weights[1] / weights[0])[:, None] * (moments - np.outer(apart, apart))
+        return shape.of_losses(weights[0], apart + tilted)
+
+    def flip_weights(self, x: np.ndarray, shares: np.ndarray, kernel: FlipLoss) -> np.ndarray:
+        """Return how much each variable's loss weighs, and the sums of all spins under these weights.
+
+        By the slopes of the loss (see `conditioning`): what a dense metric is renewed from.
+
+        Examples
+        --------
+        >>> import numpy as np, gibbsian as gb
+        >>> from gibbsian.backends.numba.flip_losses import logistic
+        >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(2))
+        >>> model.flip_weights(np.array([[1, 1], [1, -1]]), np.array([0.5, 0.5]), logistic).tolist()
+        [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]]
+        """
+        numbers, half = np.ascontiguousarray(x, dtype=np.float64), self.domain.gap / 2
+        slopes = self._flip_costs(numbers)
+        kernel(slopes, shares)
+        weights = -2.0 * slopes.sum(axis=0)
+        sums = -2.0 * (slopes.T @ numbers) - (self.domain.low + half) * weights[:, None]
+        return np.column_stack([weights, sums / half])
 
     @property
     def edge_strengths(self) -> np.ndarray:

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gibbsian.backends.device import here, twin
-from gibbsian.backends.parallel import map_in_order
+from gibbsian.backends.parallel import map_in_order, sum_in_order
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.domain import Continuum
@@ -168,10 +168,29 @@ class FlipCostObjective:
             return model.metric(mean, lambda: mean_statistics(model, data), None, l2)
         ends = model.domain.from_codes(np.repeat([[0], [1]], model.n_variables, axis=1))
         # a flip cost of independent columns follows from the variable's own value, and changes by two with its field
-        bends = 4.0 * self.bends(model.flip_costs(ends))
+        low, high = -2.0 * self.slopes(model, model.flip_costs(ends))
         rates = (mean - ends[0]) / (ends[1] - ends[0])
-        weights = (1.0 - rates) * bends[0] + rates * bends[1]
+        weights = np.array([low + rates * (high - low), (high - low) / 2])
+        if (weights[0] <= 0).any():
+            return None  # a loss that is flat there, or whose minimum is not the model
         return model.metric(mean, lambda: mean_statistics(model, data), weights, l2)
+
+    def weights(self, model: Any, data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the function of theta whose sums over the rows renew a metric; a pass costs an evaluation."""
+        return data.bound(partial(self._weights_over, model))
+
+    def _weights_over(self, model: Any, data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
+        shares, n = data.weights / data.total_weight, data.n_variables
+
+        def weights(theta: np.ndarray) -> np.ndarray:
+            current = model.replace(theta)
+
+            def sums(block: slice) -> np.ndarray:
+                return current.flip_weights(data.states[block], shares[block], self.kernel).ravel()
+
+            return sum_in_order(sums, row_blocks(len(shares), n), n * (n + 1)).reshape(n, n + 1)
+
+        return weights
 
     def bends(self, costs: np.ndarray) -> np.ndarray:
         """Return the second derivative of the loss at each flip cost of two-valued variables."""

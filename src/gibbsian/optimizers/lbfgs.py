@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,15 +32,22 @@ Metric = Callable[[np.ndarray], np.ndarray]
 _DECREASE = 1e-4  # sufficient decrease (Armijo)
 _CURVATURE = 0.9  # weak Wolfe condition
 _MOST_TRIALS = 40
+# A metric is renewed after so many evaluations, when the first steps have been taken, and again after so many more.
+_FIRST_RENEWAL, _NEXT_RENEWAL = 5, 12
 _SHORT = 2**18  # numbers that past moves may take in any case: of few parameters they cost nothing
 
 
 @dataclass(frozen=True)
 class LBFGSState(OptimizerState):
-    """The point with the last `memory` moves (rows of `moves`) and gradient changes, oldest first."""
+    """The point with the last `memory` moves (rows of `moves`) and gradient changes, oldest first.
+
+    The metric is made of `weights`, empty where it is that of the start; it is renewed after `renewal` evaluations.
+    """
 
     moves: np.ndarray
     changes: np.ndarray
+    weights: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    renewal: int = _FIRST_RENEWAL
 
 
 @OPTIMIZERS.register("lbfgs")
@@ -49,7 +56,8 @@ class LBFGS:
     """Quasi-Newton steps with a weak Wolfe line search; orthant-wise (OWL-QN) where there is an L1 penalty.
 
     A function may bring a ``metric``, an approximate inverse Hessian (see `gibbsian.models.conditioning`), in place of
-    the multiple of one that the recursion starts from; of few parameters all steps are then remembered.
+    the multiple of one that the recursion starts from; of few parameters all steps are then remembered. If it also
+    brings ``weights``, which cost an evaluation, ``metric.renewed(weights)`` takes its place now and then.
 
     Examples
     --------
@@ -90,8 +98,14 @@ class LBFGS:
     def step(self, function: Function, state: LBFGSState, l1: np.ndarray) -> tuple[LBFGSState, StepInfo]:
         """Search along one quasi-Newton direction; where that fails, along simpler ones down to the gradient itself."""
         library = library_of(state.theta)
+        if (weigh := getattr(function, "weights", None)) is not None and state.evaluations >= state.renewal:
+            count = state.evaluations + 1
+            state = replace(state, weights=weigh(state.theta), evaluations=count, renewal=count + _NEXT_RENEWAL)
         steepest = -subgradient(state.theta, state.gradient, l1)
-        metric, evaluations, moves = getattr(function, "metric", None), state.evaluations, state.moves
+        metric: Any = getattr(function, "metric", None)
+        if weigh is not None and len(state.weights):
+            metric = metric.renewed(state.weights)
+        evaluations, moves = state.evaluations, state.moves
         for moves, shape in self._shapes(state.moves, metric):
             # of long vectors: threads would wait for each other a hundred times
             with one_blas_thread() if library is np else nullcontext():
@@ -107,7 +121,8 @@ class LBFGS:
             return state, StepInfo(state.value, norm, 0.0, evaluations, stalled=True)
         most = self.memory if metric is None else max(self.memory, _SHORT // len(state.theta))
         moves, changes = _remember(state, found, len(moves), most)
-        new = LBFGSState(found.theta, found.gradient, found.value, evaluations, moves, changes)
+        shaped = (moves, changes, state.weights, state.renewal)
+        new = LBFGSState(found.theta, found.gradient, found.value, evaluations, *shaped)
         norm = gradient_norm(new.theta, new.gradient, l1)
         # within the noise of the value steps may still flatten the gradient, until they drown in the rounding of theta
         visible = 4.0 * float(np.finfo(float).eps) * (rounding() / 1e-14) * max(1.0, largest(new.theta))

@@ -8,6 +8,7 @@ import pytest
 import gibbsian as gb
 from gibbsian.data import Dataset
 from gibbsian.objectives import Likelihood, ProbabilityFlow, Pseudolikelihood, RatioMatching
+from gibbsian.storage.checkpoints import pack, unpack
 from systems import all_states
 
 OBJECTIVES = [Likelihood(), Pseudolikelihood(), RatioMatching(), ProbabilityFlow()]
@@ -77,3 +78,49 @@ def test_either_coding_takes_the_same_few_evaluations(learner, l1):
         counts.append(result.trace.column("evaluations")[-1])
     assert max(counts) <= (40 if l1 else 20)
     assert l1 or counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES[1:], ids=lambda objective: objective.name)
+@pytest.mark.parametrize("coding", CODINGS)
+def test_a_renewed_metric_knows_how_each_coupling_bends_in_a_model_that_is_right(coding, objective):
+    domain, rng, l2 = CODINGS[coding], np.random.default_rng(2), 0.03
+    spins = gb.PairwiseModel.build(gb.graphs.complete(4), rng.normal(0, 0.8, 4), rng.normal(0, 0.6, 6), temperature=1.3)
+    right, _ = spins.to_domain(domain)
+    states = all_states(4, domain)
+    data = Dataset.read(states, coding=domain.name, sample_weight=np.exp(right.log_weights(states)))
+    mean = np.average(data.states, axis=0, weights=data.weights)
+    start, centring = objective.metric(right.independent(mean), data, mean, l2), right.centred(mean)
+    metric = start.renewed(objective.weights(right, data)(right.theta))
+    hessian = objective.curvature(right, data) + l2 * np.eye(right.theta.size)
+    for k, (i, j) in enumerate(right.graph.edges):
+        along = np.zeros(right.theta.size)
+        along[[i, j, 4 + k]] = metric.lean[i, j], metric.lean[j, i], 1.0
+        theta = centring.outwards(along)
+        np.testing.assert_allclose(theta @ hessian @ theta, metric.scales[i, j] ** -2.0, rtol=1e-4)
+
+
+@pytest.mark.parametrize("learner", ["mple", "mpf"])
+def test_rare_columns_take_few_evaluations_in_either_coding(learner):
+    rng = np.random.default_rng(3)
+    rows = (rng.random((4000, 12)) < 10 ** rng.uniform(-3, -0.5, 12)).astype(np.int8)
+    rows[:, 3] |= rows[:, 4] & rows[:, 5]
+    for coded in (rows, 2 * rows - 1):
+        result = gb.BoltzmannMachine(learner=learner, l2=1e-4, tol=1e-5).fit(coded).result_
+        assert result.converged
+        assert result.trace.column("evaluations")[-1] <= 20
+
+
+def test_a_fit_taken_up_after_its_metric_was_renewed_goes_on_to_the_same_bits():
+    rows = (np.random.default_rng(4).random((500, 8)) < 0.1).astype(int)
+    rows[:, 1] |= rows[:, 0]
+    data, learner = Dataset.read(rows), gb.learners.as_learner("mple")
+    model = gb.PairwiseModel.zeros(gb.graphs.complete(8), data.domain)
+    state = learner.init(model, data, None)
+    for _ in range(6):
+        state, _ = learner.step(state)
+    assert len(state.progress.weights)
+    fresh = learner.init(model, data, None)
+    again = learner.restored(fresh, unpack(fresh.progress, pack(state.progress)))
+    for _ in range(3):
+        (state, _), (again, _) = learner.step(state), learner.step(again)
+    np.testing.assert_array_equal(state.progress.theta, again.progress.theta)

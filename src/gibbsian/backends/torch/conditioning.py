@@ -27,12 +27,11 @@ class PairMetric:
     def __init__(self, metric: Any):
         device = there()
         self._device = device
-        self._lean, self._bias_inverse, roots, self._basis, self._divisors = (
+        self._lean, self._bias_inverse, self._scales, self._basis, self._divisors = (
             device.put(part, torch.float64)
-            for part in (metric.lean, metric.bias_inverse, metric.roots, metric.basis, metric.divisors)
+            for part in (metric.lean, metric.bias_inverse, metric.scales, metric.basis, metric.divisors)
         )
         self._ends = tuple(device.put(end, torch.int64) for end in metric.graph.edges.T)
-        self._both = roots[:, None] * roots
 
     def on_device(self, twins: Any) -> PairMetric:
         """Return the metric itself, which takes tensors too."""
@@ -48,8 +47,8 @@ class PairMetric:
         slopes[self._ends] = gradient[n_biases:]
         if n_biases:
             slopes += biases[:, None] * self._lean
-        inside = self._basis.T @ (self._both * (slopes + slopes.T)) @ self._basis
-        couplings = (self._both * (self._basis @ (inside / self._divisors) @ self._basis.T)).fill_diagonal_(0.0)
+        inside = self._basis.T @ (self._scales * (slopes + slopes.T)) @ self._basis
+        couplings = (self._scales * (self._basis @ (inside / self._divisors) @ self._basis.T)).fill_diagonal_(0.0)
         if not n_biases:
             return couplings[self._ends]
         own = self._bias_inverse @ biases if self._bias_inverse.ndim == 2 else self._bias_inverse * biases
