@@ -116,12 +116,13 @@ def test_values_and_gradients_of_screening(loss, graph, device, monkeypatch):
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 @pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "rise"])
 def test_fits_end_at_the_same_parameters(learner, penalty, device):
-    settings = {"learner": learner, "tol": 1e-9, penalty: 0.01}
+    settings = {"learner": learner, "tol": 1e-11, penalty: 0.01}
     one = gb.BoltzmannMachine(**settings).fit(spins())
     other = gb.BoltzmannMachine(**settings, device=device, precision="float64").fit(spins())
     np.testing.assert_allclose(other.model_.theta, one.model_.theta, **CLOSE)
-    if learner != "rise":  # the same steps: vectors of L-BFGS are there, the steps are those of the one optimiser
+    if penalty == "l1" and learner != "rise":  # vectors of L-BFGS are there, the steps are those of the one optimiser
         assert other.result_.n_steps == one.result_.n_steps
+    # without L1 the metric of the start is kept there, which is renewed here: the end is the same, the way is not
 
 
 @pytest.mark.parametrize("learner", ["mple", "rm", "mpf"])
