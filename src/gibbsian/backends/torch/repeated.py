@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable
 from typing import Any
@@ -60,7 +61,12 @@ class Repeated:
         self.clock += length
 
     def _captured(self, length: int) -> Any:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._steps(length)
+        graph, collecting = torch.cuda.CUDAGraph(), gc.isenabled()
+        gc.disable()  # an older graph that was collected now would take the capture with it
+        try:
+            with torch.cuda.graph(graph):
+                self._steps(length)
+        finally:
+            if collecting:
+                gc.enable()
         return graph
