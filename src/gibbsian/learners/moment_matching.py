@@ -167,6 +167,8 @@ class MomentMatching(WithPrior):
 
     def figures(self, state: LearnerState) -> dict[str, float]:
         """Return the log-likelihood of the answer so far, where the chains know log Z and the rows are summed out."""
+        if not hasattr(self.expectation, "log_partition"):
+            return {}  # of most chains: no model is made in every step for nothing
         problem, now = state.problem, state.progress
         model = problem.model.replace(now.theta)
 
