@@ -55,6 +55,12 @@ def classes(n: int, seed: int = 0, smoothing: float = 0.3, steps: int = 200) -> 
     return gb.MachineMixture(n, random_state=seed, **settings)
 
 
+def many(n: int, seed: int, smoothing: float, steps: int) -> gb.MachineMixture:
+    """Independent columns in so many classes, which begin at rows and lean to the frequencies of all."""
+    settings: Any = {"smoothing": smoothing, "max_iter": steps, "n_init": 1, "start": "random"}
+    return gb.MachineMixture(n, machine="bernoulli", smooth_to="frequencies", random_state=seed, **settings)
+
+
 def restricted(n: int, epochs: int, l2: float, *, rate: float = 0.2, seed: int = 0, **settings: Any) -> Any:
     """A machine of so many hidden units, by persistent chains in single precision."""
     settings = {"batch_size": 100, "n_chains": 300, "dtype": "float32", **settings}
@@ -122,7 +128,14 @@ CANDIDATES: dict[str, dict[str, list[Any]]] = {
     },
     "plants": {
         "pairwise": [pairwise("mple", 1e-4)],
-        "mixture": [classes(100)],
+        "mixture": [
+            *(many(n, seed, 0.2, 3) for seed, n in enumerate((1000, 2000, 2000, 3000, 4000))),
+            *(many(n, seed, 0.1, 3) for seed, n in enumerate((1000, 2000, 3000, 4000, 5000, 6000), 5)),
+            *(many(n, seed, 0.05, 1) for seed, n in enumerate((2000, 4000), 11)),
+            *(many(n, seed, 0.5, 30) for seed, n in enumerate((200, 300, 500), 13)),
+            *(many(n, seed, 0.3, 10) for seed, n in enumerate((700, 1000, 2000), 16)),
+            many(8000, 19, 0.1, 6),
+        ],
         "restricted": [restricted(100, 100, 1e-4, rate=0.5, n_chains=500)],
     },
     "baudio": {
@@ -158,10 +171,10 @@ ON_CARD: dict[str, dict[str, list[Any]]] = {
     },
     "plants": {
         "restricted, large": [
-            restricted(500, 500, 5e-5, rate=0.5, batch_size=200, n_chains=2000),
-            restricted(1000, 400, 1e-4, rate=0.5, batch_size=200, n_chains=2000, seed=1),
-            restricted(300, 1000, 2e-5, rate=0.5, batch_size=200, n_chains=5000, seed=2),
-            restricted(500, 300, 5e-5, rate=0.5, batch_size=200, n_chains=2000, n_steps=5, seed=3),
+            restricted(n, 600, l2, rate=0.5, batch_size=200, n_chains=2000, seed=seed)
+            for seed, (n, l2) in enumerate(
+                [(500, 3e-5)] * 5 + [(500, 1e-4)] * 3 + [(1000, 5e-5)] * 2 + [(300, 1e-5)] * 2
+            )
         ]
     },
     "jester": {

@@ -13,7 +13,7 @@ from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.mixtures import MixtureEstimator
 from gibbsian.lazy import pandas
-from gibbsian.models.independent_columns import IndependentColumnsMixture
+from gibbsian.models.independent_columns import IndependentColumnsMixture, smoothing_to_frequencies
 from gibbsian.models.machine_mixture import MachineMixtureModel, check_machine
 from gibbsian.scikit import check_is_fitted, clone, validate_data
 from gibbsian.settings import choice, declared, free, number
@@ -50,6 +50,13 @@ class MachineMixture(MixtureEstimator):
         0.01,
         "Of independent columns: rows of each value added to every class (a Dirichlet prior, part of the free energy).",
         least=0.0,
+    )
+    smooth_to: str = choice(
+        "uniform",
+        "Those rows have all values of a column equally often ('uniform'), or as often as the data ('frequencies': "
+        "better where values are rare and classes many).",
+        "uniform",
+        "frequencies",
     )
 
     _welcome = ("string", "categorical")
@@ -94,7 +101,9 @@ class MachineMixture(MixtureEstimator):
     def _unplaced(self, data: Dataset) -> Any:
         k, n = self.n_components, data.n_variables
         if isinstance(self.machine, str):
-            return IndependentColumnsMixture.unplaced(k, data.domain, n, smoothing=self.smoothing)
+            by_data = self.smooth_to == "frequencies"
+            smoothing = smoothing_to_frequencies(data, self.smoothing) if by_data else self.smoothing
+            return IndependentColumnsMixture.unplaced(k, data.domain, n, smoothing=smoothing)
         return MachineMixtureModel.unplaced(k, self.machine, data.coding, n)
 
     def tables(self, n: int = 10) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from gibbsian.learners import EM, FitResult, Learner, as_learner
 from gibbsian.learners.stages import Annealed, Restarts
 from gibbsian.models import bessel
 from gibbsian.models.concentration import METHODS
-from gibbsian.models.mixture import FAR_APART, PARTITION
+from gibbsian.models.mixture import FAR_APART, PLACINGS
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel
 from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, unit_rows, without_direction
 from gibbsian.scikit import TransformerMixin, check_is_fitted
@@ -59,10 +59,10 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
     n_components: int = positional(kw_only=False, default=whole(2, "k, the number of classes.", least=1))
     start: Any = free(
         FAR_APART,
-        "Where the classes begin: at rows far apart ('k-means++'), at a random partition of the rows ('partition', "
-        "YK15 K-means (2) step 1), or at given means, one row for each class: an array, a table on disk, or those of a "
-        "fitted mixture.",
-        doc="{'k-means++', 'partition'}, array, path or fitted mixture",
+        "Where the classes begin: at rows far apart ('k-means++'), at any rows ('random', for many classes), at a "
+        "random partition of the rows ('partition', YK15 K-means (2) step 1), or at given means, one row for each "
+        "class: an array, a table on disk, or those of a fitted mixture.",
+        doc="{'k-means++', 'random', 'partition'}, array, path or fitted mixture",
     )
     _value_name: ClassVar[str] = "free energy"
     _learns_on_cluster: ClassVar[bool] = True
@@ -78,7 +78,7 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
 
     @property
     def _is_given(self) -> bool:
-        return not (isinstance(self.start, str) and self.start in (FAR_APART, PARTITION))
+        return not (isinstance(self.start, str) and self.start in PLACINGS)
 
     @property
     def _placing(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
             return model
         steps = model.em_steps(data)
         if not hasattr(steps, "from_means"):
-            remedy = "use 'k-means++' or 'partition'"
+            remedy = "use 'k-means++', 'random' or 'partition'"
             raise ArgumentError(
                 "places no machines, which are fitted to classes", remedy, argument="start", value="means"
             )

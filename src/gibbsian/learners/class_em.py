@@ -17,7 +17,7 @@ from gibbsian.errors import ArgumentError, DataError
 from gibbsian.expectations.base import Rebuilt
 from gibbsian.learners.base import LearnerState
 from gibbsian.models.class_shares import ClassSums
-from gibbsian.models.mixture import FAR_APART, PARTITION
+from gibbsian.models.mixture import FAR_APART, PLACINGS
 from gibbsian.optimizers import StepInfo
 from gibbsian.settings import choice
 
@@ -30,13 +30,14 @@ NOT_YET = float(np.finfo(np.float64).max)
 
 
 PLACING = (
-    "How classes that have no parameters begin: at rows far apart, or as the classes of a random partition (YK15)."
+    "How classes that have no parameters begin: at rows far apart, at any rows, or as those of a random partition "
+    "(YK15)."
 )
 
 
 def placing_setting() -> Any:
     """Declare where classes begin."""
-    return choice(FAR_APART, PLACING, FAR_APART, PARTITION)
+    return choice(FAR_APART, PLACING, *PLACINGS)
 
 
 @dataclass(frozen=True)

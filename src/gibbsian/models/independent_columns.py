@@ -34,7 +34,7 @@ class IndependentColumnsMixture(ExponentialMixture):
         The probability of each value of each column, columns side by side.
     domain : Domain or Categories
         The values of each column.
-    smoothing : float, default=0.01
+    smoothing : float or array of shape (n_values,), default=0.01
         Rows of each value added to every class: a Dirichlet prior, part of the free energy.
     trouble : str, default=""
         What is wrong with the solution, in words.
@@ -52,14 +52,20 @@ class IndependentColumnsMixture(ExponentialMixture):
     weights: np.ndarray
     probabilities: np.ndarray
     domain: AnyDomain
-    smoothing: float = 0.01
+    smoothing: Any = 0.01
     trouble: str = ""
     parts: ClassVar[tuple[str, ...]] = ("weights", "probabilities")
     shown: ClassVar[tuple[str, ...]] = ("weights", "probabilities")
     parts_in_file: ClassVar[dict[str, Any]] = {
         **ExponentialMixture.parts_in_file,
         "probabilities": Tensor(("classes", "values"), low=0, high=1, total="n"),
+        "smoothing": Tensor(("values",), low=0),
     }
+
+    def __post_init__(self) -> None:
+        """Write the smoothing out for each value."""
+        each = np.broadcast_to(np.asarray(self.smoothing, dtype=float), self.probabilities.shape[1:])
+        object.__setattr__(self, "smoothing", each)
 
     @classmethod
     def unplaced(cls, n_components: int, domain: AnyDomain, n_columns: int, **settings: Any) -> Self:
@@ -143,7 +149,7 @@ class IndependentColumnsMixture(ExponentialMixture):
     # -- learning -----------------------------------------------------------------------------------------------------
     def penalty(self) -> float:
         """Return minus the log of the Dirichlet prior, up to a constant."""
-        return -self.smoothing * float(self.natural()[0].sum()) if self.smoothing else 0.0
+        return -float((self.natural()[0] @ self.smoothing).sum()) if self.smoothing.any() else 0.0
 
     def maximise(self, expected: ClassSums, first: bool = False) -> Self:
         """Return frequencies among present cells, smoothed."""
@@ -152,9 +158,24 @@ class IndependentColumnsMixture(ExponentialMixture):
         sizes = np.diff(starts)
         spread = np.repeat(np.add.reduceat(counts, starts[:-1], axis=1), sizes, axis=1)
         probabilities = np.where(spread > 0, counts / np.where(spread > 0, spread, 1.0), np.repeat(1.0 / sizes, sizes))
-        if not first and not self.smoothing:
+        if not first and not self.smoothing.any():
             probabilities = np.where(is_empty(mass)[:, None], self.probabilities, probabilities)
         return replace(self, weights=class_weights(mass), probabilities=probabilities)
+
+
+def smoothing_to_frequencies(data: Any, smoothing: float) -> np.ndarray:
+    """Return as many rows for a column as `smoothing` of each value has, its values as frequent as in the data.
+
+    The frequencies are smoothed alike, so that a value that was never seen stays possible.
+    """
+    sizes = data.domain.cardinalities(data.n_variables)
+    counts = data.summed(_value_counts) + smoothing
+    totals = np.add.reduceat(counts, np.cumsum(sizes) - sizes)
+    return smoothing * counts * np.repeat(sizes / np.where(totals > 0, totals, 1.0), sizes)
+
+
+def _value_counts(data: Any) -> np.ndarray:
+    return data.weights @ one_hot(data.domain, data.states, data.missing)
 
 
 def one_hot(domain: AnyDomain, states: np.ndarray, missing: np.ndarray | None = None) -> Any:

@@ -29,7 +29,7 @@ from gibbsian.models.mixture import (
     mean_of_columns,
     random_partition,
     require_distinct,
-    spread_points,
+    starting_points,
 )
 
 # The partition a mixture of machines starts from is softened by this share, so that no machine sees too few rows.
@@ -188,14 +188,14 @@ class MachineSteps:
         return float(self.rows.weights.sum())
 
     def start(self, rng: np.random.Generator, placing: str = FAR_APART) -> MachineMixtureModel:
-        """Return the mixture of a random partition, or of one around rows that lie far apart, softened."""
+        """Return the mixture of a random partition, or of one around rows that are drawn, softened."""
         k, weights = self.model.n_components, self.rows.weights
         require_distinct(weights, k, self.data.n_rows)
         if placing == PARTITION:
             labels = random_partition(len(weights), k, rng)
         else:
             points = self._points()
-            labels = nearest(points, spread_points(points, weights, k, rng))
+            labels = nearest(points, starting_points(points, weights, k, rng, placing))
         shares = (1 - SOFTENED) * np.eye(k)[labels] + SOFTENED / k
         return self.maximise(shares.T * weights, self.model)
 

@@ -33,7 +33,7 @@ from gibbsian.models.interactions import Interactions, of_classes
 from gibbsian.special import logsumexp
 
 # How classes are placed before the first step (YK15, "K-means (2)": "randomly partition the datapoints, or use K++").
-FAR_APART, PARTITION = "k-means++", "partition"
+FAR_APART, RANDOM, PARTITION = PLACINGS = "k-means++", "random", "partition"
 # Rows of a cluster among which classes are placed.
 PLACING_ROWS = 2**14
 
@@ -247,10 +247,6 @@ class ExponentialMixture(Mixture):
         theta, offsets = self.natural(rows.missing is not None)
         return share(blocks_of(features, rows.weights), theta, offsets, hard)
 
-    def starting_means(self, points: Any, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw points that lie far apart."""
-        return spread_points(points, weights, self.n_components, rng)
-
 
 @dataclass(frozen=True)
 class ClassSteps:
@@ -287,11 +283,11 @@ class ClassSteps:
         return float(self.rows.weights.sum())
 
     def start(self, rng: np.random.Generator, placing: str = FAR_APART) -> Any:
-        """Return the mixture of a random partition, or of one around points that lie far apart."""
+        """Return the mixture of a random partition, or of one around points that are drawn."""
         require_distinct(self.rows.weights, self.model.n_components, self.data.n_rows)
         if placing == PARTITION:
             return self.from_labels(random_partition(len(self.rows.weights), self.model.n_components, rng))
-        return self.from_points(self.model.starting_means(self.points, self.rows.weights, rng))
+        return self.from_points(starting_points(self.points, self.rows.weights, self.model.n_components, rng, placing))
 
     def adopted(self, model: Any) -> Any:
         """Return a placed mixture with what it takes from the data."""
@@ -299,7 +295,7 @@ class ClassSteps:
 
     def from_means(self, means: np.ndarray) -> Any:
         """Return the mixture of the partition that gives each row to its nearest mean."""
-        return self.from_points(self.model.points(means))
+        return self.from_points(as_dense(self.model.points(means)))
 
     def from_points(self, points: np.ndarray) -> Any:
         """Return the mixture of the partition that gives each row to its nearest point."""
@@ -408,13 +404,23 @@ def mean_of_columns(rows: Rows) -> np.ndarray:
     return (cells * np.where(rows.missing, 0.0, rows.states)).sum(axis=0) / np.where(totals > 0, totals, 1.0)
 
 
-def spread_points(points: Any, weights: np.ndarray, n_components: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw points far apart by k-means++, as a dense array.
+def starting_points(
+    points: Any, weights: np.ndarray, n_components: int, rng: np.random.Generator, placing: str = FAR_APART
+) -> np.ndarray:
+    """Draw points far apart by k-means++, or any by their weights, as a dense array.
 
     Between unit vectors ``|x - m|^2 = 2 (1 - x.m)``, so that on the sphere this is k-means++ on the sphere.
     """
+    if placing == RANDOM:
+        return as_dense(
+            points[np.sort(rng.choice(len(weights), n_components, replace=False, p=weights / weights.sum()))]
+        )
     rows = sparse.csr_matrix(points) if sparse.issparse(points) else points
     seed = int(rng.integers(2**31 - 1))
     scaled = weights / weights.max()  # so that sums of squares stay finite, whatever the unit of the weights
-    chosen = points[np.sort(far_points(rows, scaled, n_components, seed))]
-    return chosen.toarray() if sparse.issparse(chosen) else np.array(chosen)
+    return as_dense(points[np.sort(far_points(rows, scaled, n_components, seed))])
+
+
+def as_dense(points: Any) -> np.ndarray:
+    """Return points as a dense array of their own."""
+    return points.toarray() if sparse.issparse(points) else np.array(points)

@@ -42,6 +42,7 @@ from gibbsian.models.mixture import (
     mean_of_columns,
     random_partition,
     require_distinct,
+    starting_points,
 )
 
 VARIANCE_OF_EQUAL_ROWS = 1e-12  # any would do
@@ -383,14 +384,14 @@ class KMeansSteps:
         return float(self.rows.weights.sum())
 
     def start(self, rng: np.random.Generator, placing: str = FAR_APART) -> KMeansModel:
-        """Return the means of a random partition, or rows far apart whose missing cells are those of the mean row."""
+        """Return the means of a random partition, or drawn rows whose missing cells are those of the mean row."""
         k = self.model.n_components
         require_distinct(self.rows.weights, k, self.data.n_rows)
         if placing == PARTITION:
             labels = random_partition(len(self.rows.weights), k, rng)
             return self.from_means(self._means_of(labels, np.tile(self.middle, (k, 1))))
         states = self.rows.states if self.present is None else self.points + self.middle
-        return self.from_means(self.model.starting_means(states, self.rows.weights, rng))
+        return self.from_means(starting_points(states, self.rows.weights, k, rng, placing))
 
     def adopted(self, model: KMeansModel) -> KMeansModel:
         """Return placed means, from the origin."""

@@ -12,7 +12,7 @@ from gibbsian.data import Dataset
 from gibbsian.estimators import HardKMeans, OnlineKMeans, VonMisesFisherMixture
 from gibbsian.learners import EM, run
 from gibbsian.models.class_shares import posterior
-from gibbsian.models.mixture import spread_points
+from gibbsian.models.mixture import starting_points
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel, KMeansModel
 from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, draw_directions
 from gibbsian.papers.drawing import Axes, Figure, lines, panels
@@ -207,7 +207,7 @@ def soft_kmeans() -> Experiment:
 def _soft_trial(rng: np.random.Generator) -> Trial:
     points = clusters(rng)
     data = Dataset.of_states(points, "real", distinct=False)
-    start = spread_points(points, data.weights, N_CLASSES, rng)
+    start = starting_points(points, data.weights, N_CLASSES, rng)
     hard: Any = run(EM(), _k_means(points).from_means(start), data, max_iter=1000, tol=0.0).model
     found = [_soft_at(float(variance), data, start, hard.means) for variance in VARIANCES]
     soft = _shares(points, start, 1.0)
@@ -315,7 +315,7 @@ def _directions_trial(rng: np.random.Generator) -> Trial:
         kappas[place] = fitted.concentrations[theirs]
     data = Dataset.of_states(points, "real", distinct=False)
     steps = VonMisesFisherMixtureModel.unplaced(N_DIRECTIONS, 3).em_steps(data)
-    start = spread_points(points, data.weights, N_DIRECTIONS, rng)
+    start = starting_points(points, data.weights, N_DIRECTIONS, rng)
     nearest = ((points[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
     return {
         "error": errors,

@@ -88,7 +88,10 @@ class TestStarts:
         labels = random_partition(7, 3, np.random.default_rng(0))
         assert sorted(np.bincount(labels)) == [2, 2, 3]
         for kind in (HardKMeans, SoftKMeans, GaussianMixture, OnlineKMeans):
-            assert np.isfinite(kind(2, start="partition", random_state=0).fit(rows).means_).all()
+            for start in ("partition", "random"):
+                assert np.isfinite(kind(2, start=start, random_state=0).fit(rows).means_).all()
+        begun = KMeansModel.unplaced(2, 2).em_steps(data).start(np.random.default_rng(1), "random")
+        assert all((rows == mean).all(axis=1).any() for mean in begun.means)
 
     def test_what_does_not_fit_is_refused(self):
         rows = [[0.0, 1.0], [1.0, 3.0], [10.0, 2.0]]

@@ -52,6 +52,19 @@ class TestMachines:
         assert (np.diff(fitted.free_energies_) <= 0).all()
         assert set(np.unique(fitted.sample(50, random_state=0))) <= {"no", "yes", "maybe"}
 
+    def test_smoothing_to_frequencies(self):
+        """The rows that are added have values as often as the data, smoothed alike; those of a class lean to them."""
+        table = np.array([[0, 0]] * 3 + [[1, 1]])
+        fitted = MachineMixture(2, smoothing=0.5, smooth_to="frequencies", start=[[0, 0], [1, 1]], assignment="hard")
+        ones = fitted.fit(table).probabilities_[:, 1::2]
+        added = 2 * 0.5 * (1 + 0.5) / (4 + 2 * 0.5)
+        np.testing.assert_allclose(ones, [[added / (3 + 1)] * 2, [(1 + added) / (1 + 1)] * 2], rtol=1e-14)
+        wide = MachineMixture(3, smoothing=2.0, smooth_to="frequencies", random_state=0).fit(
+            np.eye(6).repeat(3, axis=0)
+        )
+        assert np.diff(wide.free_energies_).max() <= 0
+        assert (wide.probabilities_[:, 1::2].mean(axis=1) < 0.25).all()  # uniform smoothing has a half among them
+
     def test_samples_have_the_distribution(self, answers):
         fitted = MachineMixture(2, random_state=0).fit(answers[0])
         rows, classes = fitted.sample(20_000, random_state=0, return_hidden=True)

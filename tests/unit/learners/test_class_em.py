@@ -17,7 +17,7 @@ from gibbsian.learners import EM, LearnerState, run
 from gibbsian.learners.winner_take_all import WinnerTakeAll
 from gibbsian.models import class_shares
 from gibbsian.models.concentration import METHODS
-from gibbsian.models.mixture import spread_points
+from gibbsian.models.mixture import starting_points
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel, KMeansModel
 from gibbsian.models.von_mises_fisher import unit_rows
 
@@ -110,7 +110,7 @@ def test_free_energy_by_its_definition(overlapping):
 class TestHardKMeans:
     def test_same_as_scikit_learn_from_the_same_start(self, overlapping):
         data = real(overlapping)
-        start = spread_points(data.states, data.weights, 5, np.random.default_rng(1))
+        start = starting_points(data.states, data.weights, 5, np.random.default_rng(1))
         ours = k_means_from(start, data)
         theirs = KMeans(5, init=start, n_init=1, max_iter=500, tol=0.0).fit(data.states)
         np.testing.assert_allclose(ours.model.means, theirs.cluster_centers_, atol=1e-10)
@@ -139,7 +139,7 @@ class TestSoftKMeans:
     def test_a_small_variance_reproduces_hard_k_means(self, overlapping):
         """From the same start, row by row; sigma -> 0 (YK15)."""
         data = real(overlapping)
-        start = spread_points(data.states, data.weights, 4, np.random.default_rng(3))
+        start = starting_points(data.states, data.weights, 4, np.random.default_rng(3))
         hard = k_means_from(start, data)
         model = GaussianMixtureModel.unplaced(4, 3, variance=1e-7, free_weights=False)
         soft = run(EM(), model.em_steps(data).from_means(start), data, max_iter=500, tol=0.0)
