@@ -92,7 +92,11 @@ CANDIDATES: dict[str, dict[str, list[Any]]] = {
             *(exact(60, 100, 1e-5, 1), exact(60, 200, 3e-5, 2), exact(60, 300, 1e-4, 4), exact(30, 200, 1e-4, 5)),
         ],
         **SMALL,
-        "mixture": [*SMALL["mixture"], classes(60, 1, 1.0, 60), classes(100, 2, 1.0, 60)],
+        "mixture": [
+            *(*SMALL["mixture"], classes(60, 1, 1.0, 60), classes(100, 2, 1.0, 60)),
+            *(many(n, seed, 0.75, 60) for seed, n in enumerate((300, 1000, 2000), 3)),
+            many(1000, 6, 0.3, 4),
+        ],
         "full span, selected": [selected(1.0), selected(0.3)],
         "full span, hidden": [gb.FullSpan("span-newton", tol=1e-6, n_components=4, max_iter=100, random_state=0)],
         "full span, all": [dense(1e-3, growth) for growth in (6.0, 8.0, 12.0)] + [dense(5e-4, 8.0), dense(2e-3, 12.0)],
@@ -112,6 +116,8 @@ CANDIDATES: dict[str, dict[str, list[Any]]] = {
             *(classes(n) for n in (20, 60, 200, 500)),
             *(classes(200, seed) for seed in (11, 12, 13)),
             *(classes(n, seed, 1.0, 60) for seed, n in enumerate((500, 500, 500, 1000, 1000), 1)),
+            *(many(n, seed, 0.5, 4) for seed, n in enumerate((500, 1000, 2000, 3000), 21)),
+            *(many(n, seed, 1.0, 20) for seed, n in enumerate((300, 1000, 1000), 25)),
         ],
         "full span, all": [dense(1.5e-3, 2.5), dense(3e-3, 2.5), dense(1e-3, 3.0)],
         "full span, selected": [selected(0.5), selected(0.2)],
@@ -123,6 +129,9 @@ CANDIDATES: dict[str, dict[str, list[Any]]] = {
             *(classes(n) for n in (30, 100)),
             *(classes(100, seed, smoothing, 60) for seed, smoothing in enumerate((0.3, 0.03, 1.0))),
             *(classes(300, 1, 0.03, 60), classes(300, 2, 1.0, 60), classes(1000, 4, 0.5, 60)),
+            *(many(n, seed, 8.0, 30) for seed, n in enumerate((100, 300, 300), 5)),
+            *(many(n, seed, 4.0, 8) for seed, n in enumerate((1000, 2000), 8)),
+            *(many(n, seed, 1.0, 1) for seed, n in enumerate((1000, 3000, 5000), 10)),
         ],
         "restricted": [restricted(60, 15, 1e-5, rate=2.0, batch_size=400, n_chains=2000)],
     },
@@ -138,20 +147,13 @@ CANDIDATES: dict[str, dict[str, list[Any]]] = {
         ],
         "restricted": [restricted(100, 100, 1e-4, rate=0.5, n_chains=500)],
     },
-    "baudio": {
-        "pairwise": [pairwise("mple", 1e-3)],
-        "mixture": [classes(40)],
-        "restricted": two(1e-3),
-    },
-    "jester": {
-        "pairwise": [pairwise("mple", 1e-3)],
-        "mixture": [classes(40)],
-        "restricted": two(1e-3),
-    },
-    "bnetflix": {
-        "pairwise": [pairwise("mple", 1e-3)],
-        "mixture": [classes(40)],
-        "restricted": two(2e-3),
+    **{
+        name: {
+            "pairwise": [pairwise("mple", 1e-3)],
+            "mixture": [classes(40), *(many(n, seed, 2.0, 20) for seed, n in enumerate((100, 100, 200)))],
+            "restricted": two(l2),
+        }
+        for name, l2 in (("baudio", 1e-3), ("jester", 1e-3), ("bnetflix", 2e-3))
     },
 }
 
@@ -177,13 +179,16 @@ ON_CARD: dict[str, dict[str, list[Any]]] = {
             )
         ]
     },
-    "jester": {
-        "restricted, large": [
-            restricted(500, 200, 1e-3, n_chains=1000),
-            restricted(500, 200, 2e-3, n_chains=1000, seed=1),
-            restricted(1000, 200, 2e-3, n_chains=1000, seed=2),
-            restricted(500, 400, 1.5e-3, n_chains=1000, seed=3),
-        ]
+    **{
+        name: {
+            "restricted, large": [
+                restricted(500, 200, l2, n_chains=1000),
+                restricted(500, 200, 2 * l2, n_chains=1000, seed=1),
+                restricted(1000, 200, 2 * l2, n_chains=1000, seed=2),
+                restricted(500, 400, 1.5 * l2, n_chains=1000, seed=3),
+            ]
+        }
+        for name, l2 in (("baudio", 5e-4), ("jester", 1e-3), ("bnetflix", 1e-3))
     },
 }
 
