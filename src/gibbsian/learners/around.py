@@ -61,9 +61,17 @@ class Around(Learner):
         """Take one step."""
         return self.learner.step(state)
 
+    def within(self, state: LearnerState) -> LearnerState:
+        """Return the state of the learner within whose model is the answer so far."""
+        return state
+
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the model as a state has it."""
-        return self.learner.fitted(model, state)
+        return self.learner.fitted(model, self.within(state))
+
+    def figures(self, state: LearnerState) -> dict[str, float]:
+        """Return what the learner within measures of the answer so far."""
+        return self.learner.figures(self.within(state))
 
     def restored(self, state: LearnerState, progress: Any) -> LearnerState:
         """Return a fresh state with the progress that a checkpoint held."""
@@ -101,10 +109,6 @@ class OnJoint(Around):
         """Return the layers that have the joint form of a state."""
         joint = _joint(model)
         return model.from_joint(super().fitted(joint, state))
-
-    def figures(self, state: LearnerState) -> dict[str, float]:
-        """Return what the learner measures."""
-        return self.learner.figures(state)
 
 
 def _joint(model: Any) -> PairwiseModel:

@@ -120,19 +120,19 @@ class Growing(Around):
         problem, progress = state.problem, state.progress
         if progress.stage == 0:
             progress = self._through_subsets(problem, progress)
-        elif problem.whole is None:  # resumed
-            problem.whole = problem.start(problem.data, progress.seed).problem
-        inner, info = problem.learner.step(LearnerState(problem.whole, progress.inner))
+        inner, info = problem.learner.step(LearnerState(problem.bound, progress.inner))
         total = math.ceil(info.evaluations + progress.evaluations)
         progress = dataclasses.replace(progress, inner=inner.progress)
         return LearnerState(problem, progress), info._replace(evaluations=total)
 
-    def fitted(self, model: Model, state: LearnerState) -> Model:
-        """Return the model as a state has it."""
-        return self.learner.fitted(model, LearnerState(state.problem.whole, state.progress.inner))  # type: ignore[union-attr]
+    def within(self, state: LearnerState) -> LearnerState:
+        """Return the state of the learner on the rows of the stage."""
+        return LearnerState(state.problem.bound, state.progress.inner)
 
     def restored(self, state: LearnerState, progress: GrowingProgress) -> LearnerState:
-        """Return a fresh state with the progress that a checkpoint held."""
+        """Return a fresh state with the progress that a checkpoint held, bound to all rows if that was."""
+        if progress.stage:
+            state.problem.start(state.problem.data, progress.seed)
         return LearnerState(state.problem, progress)
 
     def _through_subsets(self, problem: _Problem, progress: GrowingProgress) -> GrowingProgress:
@@ -146,24 +146,23 @@ class Growing(Around):
                     break
             cost += info.evaluations * subset.n_states / data.n_states
             before = learning.progress
-        whole = problem.start(data, progress.seed, before)
-        problem.whole = whole.problem
-        return GrowingProgress(whole.progress, 1, cost, progress.seed)
+        return GrowingProgress(problem.start(data, progress.seed, before).progress, 1, cost, progress.seed)
 
 
 @dataclass
 class _Problem:
-    """What learns from what; `whole` is the learner bound to all rows, once it is."""
+    """What learns from what; `bound` is what the learner has made of the rows it was last bound to."""
 
     learner: Learner
     model: Model
     data: Dataset
-    whole: Any = None
+    bound: Any = None
 
     def start(self, data: Dataset, seed: np.ndarray, before: Any = None) -> LearnerState:
         """Bind the learner to some rows, at the parameters of an earlier stage and with its memory."""
         model = self.model if before is None else self.model.replace(before.theta)
         state = self.learner.init(model, data, seeded(seed, data.n_rows))
+        self.bound = state.problem
         if before is None:
             return state
         return LearnerState(state.problem, with_memory_of(before, state.progress))

@@ -67,9 +67,12 @@ class InStandardUnits(Around):
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take a step of the learner within."""
-        problem, scale = state.problem
-        inner, info = self.learner.step(LearnerState(problem, state.progress))
-        return LearnerState((inner.problem, scale), inner.progress), info
+        inner, info = self.learner.step(self.within(state))
+        return LearnerState((inner.problem, state.problem[1]), inner.progress), info
+
+    def within(self, state: LearnerState) -> LearnerState:
+        """Return the state of the learner in standard units."""
+        return LearnerState(state.problem[0], state.progress)
 
     def fitted(self, model: Any, state: LearnerState) -> Any:
         """Return the machine in the units of the data."""

@@ -104,10 +104,6 @@ class Recipe(WithPrior, Around):
         """Learn from one chunk of rows."""
         return self.learner.update(state, model, data, rng)
 
-    def figures(self, state: LearnerState) -> dict[str, float]:
-        """Return what the learner within measures."""
-        return self.learner.figures(state)
-
     def by_chunks(self, batch_size: int) -> Learner:
         """Return the learner that takes chunks of rows for this one."""
         try:

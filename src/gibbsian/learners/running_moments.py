@@ -53,14 +53,17 @@ class RunningMoments(Around):
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take a step of the learner within."""
-        problem, *rows = state.problem
-        inner, info = self.learner.step(LearnerState(problem, state.progress))
-        return LearnerState((inner.problem, *rows), inner.progress), info
+        inner, info = self.learner.step(self.within(state))
+        return LearnerState((inner.problem, *state.problem[1:]), inner.progress), info
+
+    def within(self, state: LearnerState) -> LearnerState:
+        """Return the state of the learner within, which after chunks has nothing but parameters."""
+        return LearnerState(state.problem[0], state.progress)
 
     def kept(self, state: LearnerState) -> LearnerState:
         """Keep the moments of the fit, with which those of chunks are joined."""
         _, model, data = state.problem
-        fitted = self.learner.fitted(model, state)
+        fitted = self.fitted(model, state)
         return _running(fitted, fitted.completions(data).under(fitted))
 
     def update(
@@ -83,4 +86,4 @@ class RunningMoments(Around):
 
 
 def _running(model: Any, moments: Moments) -> LearnerState:
-    return LearnerState(None, RunningProgress(model.theta, moments.matrix, moments.weight))
+    return LearnerState((None,), RunningProgress(model.theta, moments.matrix, moments.weight))

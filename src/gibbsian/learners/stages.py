@@ -112,17 +112,13 @@ class Staged(Around):
         """Return where the present fit stands."""
         return LearnerState(state.problem.state.problem, state.progress.present)
 
-    def shown(self, state: LearnerState) -> LearnerState:
-        """Return the state of the learner within whose model is the answer so far."""
+    def within(self, state: LearnerState) -> LearnerState:
+        """Return where the present fit stands."""
         return self.present(state)
-
-    def fitted(self, model: Any, state: LearnerState) -> Any:
-        """Return the model that is the answer so far."""
-        return self.learner.fitted(model, self.shown(state))
 
     def kept(self, state: LearnerState) -> LearnerState | None:
         """Return what the learner within keeps of it for `partial_fit`."""
-        return self.learner.kept(self.shown(state))
+        return self.learner.kept(self.within(state))
 
 
 def _going_on(info: StepInfo, details: dict[str, float]) -> StepInfo:
@@ -285,7 +281,7 @@ class Restarts(Staged):
         inner = self.learner.restarted(problem.state, begun, problem.data, rng)
         return inner, replace(progress, streams=self._streams_after(progress.streams, following, rng))
 
-    def shown(self, state: LearnerState) -> LearnerState:
+    def within(self, state: LearnerState) -> LearnerState:
         """Return the best start so far."""
         return LearnerState(state.problem.state.problem, state.progress.best)
 

@@ -80,14 +80,21 @@ def _likelihood(model: RestrictedModel) -> float:
 
 
 @pytest.mark.parametrize(
-    "machine", [gb.BoltzmannMachine(), gb.HiddenBoltzmannMachine(2), gb.RestrictedBoltzmannMachine(2)], ids=str
+    "machine",
+    [
+        gb.BoltzmannMachine(),
+        gb.HiddenBoltzmannMachine(2),
+        gb.HiddenBoltzmannMachine(2, n_init=2),
+        gb.RestrictedBoltzmannMachine(2),
+    ],
+    ids=str,
 )
 def test_persistent_chains_know_the_likelihood_of_the_answer(machine):
     rng = np.random.default_rng(4)
     rows = np.where(rng.random(ROWS.shape) < 0.15, 1 - ROWS, ROWS)
     answers = []
     keep = Monitor(lambda run: answers.append(run.fitted()) or {})
-    machine.set_params(learner=PCD(weighted=True), max_iter=100, callbacks=keep, random_state=0).fit(rows)
+    machine.set_params(learner=PCD(weighted=True), max_iter=300, callbacks=keep, random_state=0).fit(rows)
     history = machine.result_.history
     found, errors = history["estimated_log_likelihood"], history["log_likelihood_stderr"]
     answers = [*answers[1::33], machine.model_]
