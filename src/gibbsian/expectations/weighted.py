@@ -137,10 +137,13 @@ class WeightedChains(PersistentChains):
 
 
 def estimated_likelihood(
-    phase: Any, model: Any, state: Any, log_evidence: Callable[[], float | None]
+    phase: Any, make: Callable[[], Any], state: Any, log_evidence: Callable[[Any], float | None]
 ) -> dict[str, float]:
-    """Return the mean log-likelihood of rows by name, with its error, where both a phase and the rows know theirs."""
-    if not hasattr(phase, "log_partition") or (evidence := log_evidence()) is None:
+    """Return the mean log-likelihood of rows by name, with its error, where both a phase and the rows know theirs.
+
+    The model is made only where chains know log Z: most do not, and this is asked in every step.
+    """
+    if not hasattr(phase, "log_partition") or (evidence := log_evidence(model := make())) is None:
         return {}
     log_z, error = phase.log_partition(model, state)
     return {"estimated_log_likelihood": evidence - log_z, "log_likelihood_stderr": error}

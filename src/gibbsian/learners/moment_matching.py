@@ -167,18 +167,17 @@ class MomentMatching(WithPrior):
 
     def figures(self, state: LearnerState) -> dict[str, float]:
         """Return the log-likelihood of the answer so far, where the chains know log Z and the rows are summed out."""
-        if not hasattr(self.expectation, "log_partition"):
-            return {}  # of most chains: no model is made in every step for nothing
         problem, now = state.problem, state.progress
-        model = problem.model.replace(now.theta)
 
-        def log_evidence() -> float | None:
+        def log_evidence(model: Any) -> float | None:
             if problem.clamped is None:
                 return float(model.theta @ problem.statistics) / model.temperature
             estimate, _ = problem.clamped(model, now.posterior)
             return estimate.log_partition if estimate.is_exact else None
 
-        return estimated_likelihood(self.expectation, model, now.samples, log_evidence)
+        return estimated_likelihood(
+            self.expectation, lambda: problem.model.replace(now.theta), now.samples, log_evidence
+        )
 
     def rebound(self, state: LearnerState, data: Dataset) -> LearnerState:
         """Go on with the statistics of other rows; chains that start at the rows start at the new ones."""

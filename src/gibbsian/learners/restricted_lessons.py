@@ -89,4 +89,6 @@ class RestrictedLessons(Lessons):
 
     def likelihood(self, model: RestrictedModel, memory: RestrictedMemory, filled: np.ndarray) -> dict[str, float]:
         """Return the log-likelihood of the rows that are watched, where the chains have weights that know log Z."""
-        return estimated_likelihood(self.phase, model, memory.free, lambda: self.watched.log_weight(model, filled))
+        return estimated_likelihood(
+            self.phase, lambda: model, memory.free, lambda model: self.watched.log_weight(model, filled)
+        )
