@@ -68,7 +68,7 @@ reproduce: $(READY)  ## every figure and table of the papers, and docs/reproduce
 coverage: $(READY)  ## do 95% intervals of log Z hold? twelve families of a hundred machines: JOBS=2 MACHINES=100
 	$(BIN)/python benchmarks/interval_coverage.py --jobs $(or $(JOBS),2) --machines $(or $(MACHINES),100)
 
-claims: $(READY)  ## every claim of the papers that docs/reproduce.md has as holding, with all its trials: 47 minutes of one core
+claims: $(READY)  ## every claim of the papers that docs/reproduce.md has as holding, with all its trials, on one core
 	$(BIN)/gibbsian reproduce all --out results --quiet
 	$(BIN)/python tests/claims.py results
 
