@@ -7,9 +7,10 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,12 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
 
     public = sorted(homes)
     return load, lambda: public, public
+
+
+@cache
+def named(place: str) -> Any:
+    """Return what ``"module:name"`` names; the module is loaded on first use."""
+    return resolve_name(place)
 
 
 @contextmanager

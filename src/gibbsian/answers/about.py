@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from gibbsian.lazy import named
 
 
 def answers_about(model: Any) -> Any:
@@ -15,5 +16,4 @@ def answers_about(model: Any) -> Any:
     >>> type(gb.answers.answers_about(gb.PairwiseModel.zeros(gb.graphs.complete(2)))).__name__
     'Answers'
     """
-    module, _, name = model.answers.partition(":")
-    return getattr(importlib.import_module(module), name)(model)
+    return named(model.answers)(model)

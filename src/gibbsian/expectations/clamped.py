@@ -9,7 +9,6 @@ its `log_partition`, where known, that of the log-evidence ``log sum_h exp(theta
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,6 +23,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import Expectation
 from gibbsian.expectations.there import own_generator
 from gibbsian.inference.missing import PATIENT_SECONDS, is_quick
+from gibbsian.lazy import named
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.registry import Registry
 
@@ -61,8 +61,7 @@ def as_clamped(
 
 def own_clamped(model: Any, max_seconds: float) -> Any:
     """Return the exact clamped phase that a model names as its own."""
-    module, _, name = model.clamped_sums.partition(":")
-    return getattr(importlib.import_module(module), name)(max_seconds=max_seconds)
+    return named(model.clamped_sums)(max_seconds=max_seconds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from gibbsian.lazy import named
 
 
 class Lesson(NamedTuple):
@@ -57,5 +58,4 @@ class Lessons:
 
 def lessons_for(model: Any, *arguments: Any) -> Lessons:
     """Return the lessons of a model; the model says which class makes them."""
-    module, _, name = model.lessons.partition(":")
-    return getattr(importlib.import_module(module), name)(*arguments)
+    return named(model.lessons)(*arguments)

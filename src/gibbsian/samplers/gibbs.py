@@ -6,7 +6,6 @@ to spin form once and handed to the kernels in `backends.numba.gibbs`.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, wraps
@@ -23,6 +22,7 @@ from gibbsian.backends.parallel import in_slices, kept_threads
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
+from gibbsian.lazy import named
 from gibbsian.models.base import Model
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.models.parameters import change_of_domain
@@ -236,8 +236,7 @@ def sweeps_of(model: Any) -> Callable[..., tuple[ChainState, SweepInfo]]:
     place = getattr(type(model), "sweeps", None)
     if place is None:
         raise ArgumentError(f"model is a {type(model).__name__}, for which there is no Gibbs sampler")
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return named(place)
 
 
 def spin_sweeps(model: PairwiseModel, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
