@@ -49,7 +49,7 @@ class _Problem:
 
     model: Model
     data: Dataset
-    statistics: np.ndarray
+    statistics: Estimate
     clamped: Any
     steps: NoisySteps
     smooth: SmoothPenalty
@@ -150,7 +150,8 @@ class MomentMatching(WithPrior):
         error = moment_errors(model, data) / model.temperature
         steps = NoisySteps(optimizer, self._l1_of(model, data), centring, self.average, self.min_iter, error)
         samples = self.expectation.init(start, rows, rng)  # type: ignore[union-attr]
-        problem = _Problem(model, data, statistics, clamped, steps, self._smooth_of(model, data))
+        known = Estimate(statistics, np.zeros_like(statistics))
+        problem = _Problem(model, data, known, clamped, steps, self._smooth_of(model, data))
         return LearnerState(problem, _Progress(steps.start(start.theta), samples, posterior))
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
@@ -171,7 +172,7 @@ class MomentMatching(WithPrior):
 
         def log_evidence(model: Any) -> float | None:
             if problem.clamped is None:
-                return float(model.theta @ problem.statistics) / model.temperature
+                return float(model.theta @ problem.statistics.mean) / model.temperature
             estimate, _ = problem.clamped(model, now.posterior)
             return estimate.log_partition if estimate.is_exact else None
 
@@ -206,7 +207,7 @@ class MomentMatching(WithPrior):
         Chains that restart at the data in every step restart at its rows as they are completed now.
         """
         if problem.clamped is None:
-            return Estimate(problem.statistics, np.zeros_like(problem.statistics)), None, progress.samples
+            return problem.statistics, None, progress.samples
         estimate, posterior = problem.clamped(model, progress.posterior)
         samples = progress.samples
         restart = getattr(self.expectation, "restarted_at", None)

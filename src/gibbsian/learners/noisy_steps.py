@@ -87,12 +87,11 @@ class NoisySteps:
     def step(self, walk: Walk, gradient: np.ndarray, stderr: np.ndarray) -> tuple[Walk, StepInfo]:
         """Take one step; the norm reported is that of the gradient that was followed, or of its running mean."""
         iterate, motion = self._move(walk, gradient)
-        t = walk.evaluations
+        t, square = walk.evaluations, stderr**2
         weight = self._weight(t)
-        mean = walk.mean_gradient + weight * (gradient - walk.mean_gradient)
-        variance = walk.variance + weight * (stderr**2 - walk.variance)
-        changes = (gradient - walk.gradient) ** 2 / 2 if t else stderr**2
-        roughness = walk.roughness + weight * (changes - walk.roughness)
+        mean = _towards(gradient, walk.mean_gradient, weight)
+        variance = _towards(square, walk.variance, weight)
+        roughness = _towards((gradient - walk.gradient) ** 2 / 2 if t else square, walk.roughness, weight)
         rest = np.abs(subgradient(walk.iterate, mean, self.l1))
         norm = float(rest.max(initial=0.0))
         noise = self._noise(rest, variance, roughness, t + 1)
@@ -139,9 +138,13 @@ class NoisySteps:
 
     def _answer(self, walk: Walk, iterate: np.ndarray) -> np.ndarray:
         """Average the iterates; what the penalty holds at zero now is zero in the answer."""
-        weight = self._weight(walk.evaluations)
-        mean = (1 - weight) * walk.theta + weight * iterate
+        mean = _towards(iterate, walk.theta, self._weight(walk.evaluations))
         return np.where((self.l1 > 0) & (iterate == 0), 0.0, mean) if self.l1.any() else mean
+
+
+def _towards(newest: np.ndarray, mean: np.ndarray, weight: float) -> np.ndarray:
+    """Return a running mean with the newest value; of a walk that does not average that is all there is."""
+    return newest if weight == 1.0 else mean + weight * (newest - mean)
 
 
 # -- the rate that suits a model ---------------------------------------------------------------------------------------

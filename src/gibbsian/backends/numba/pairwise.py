@@ -107,7 +107,7 @@ def add_biases_with_signs(fields, biases, x, scale):
 def gather_edges(matrix, edges, both_ways):
     """Return ``matrix[i, j]`` for each edge, plus ``matrix[j, i]`` if `both_ways`."""
     i, j = edges.T
-    return np.asarray(matrix[i, j] + (matrix[j, i] if both_ways else 0.0), float)
+    return np.asarray(matrix[i, j] + matrix[j, i] if both_ways else matrix[i, j], float)
 
 
 @njit(cache=True, nogil=True)
