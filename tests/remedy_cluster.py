@@ -150,14 +150,7 @@ CLUSTER = [
         "another coding than that of the rows",
         fit,
         {"coding": gb.domain.as_coding("spin"), "data": Later(read)},
-        (
-            {
-                "data": Later(
-                    lambda: read(coding=gb.domain.as_coding("binary")),
-                ),
-                "coding": "binary",
-            },
-        ),
+        ({"data": Later(lambda: read(coding=gb.domain.as_coding("binary"))), "coding": "binary"},),
         "read them in that coding",
     ),
     Row(
