@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from gibbsian.optimizers.base import (
-    OPTIMIZERS,
-    Function,
-    OptimizerState,
-    StepInfo,
-    gradient_norm,
-    penalty,
-    soft_threshold,
-)
+from gibbsian.optimizers.base import OPTIMIZERS, ByMoves, soft_threshold
 from gibbsian.optimizers.schedules import Decay, rate_after
 from gibbsian.settings import check, declared, free, number, positional
 
@@ -28,16 +19,9 @@ class AdamMoments(NamedTuple):
     square: np.ndarray
 
 
-@dataclass(frozen=True)
-class AdamState(OptimizerState):
-    """The point with the running means of its gradients."""
-
-    moments: AdamMoments
-
-
 @OPTIMIZERS.register("adam")
 @declared(frozen=True)
-class Adam:
+class Adam(ByMoves):
     """Steps along the running mean of the gradient, each entry divided by the size it usually has.
 
     The steps do not depend on the scale of the gradient's entries, which suits noisy gradients and parameters of
@@ -89,21 +73,3 @@ class Adam:
         rates = self.rate_at(state.t) / usual_size
         moved = theta - rates * mean / (1 - self.beta1**t)
         return soft_threshold(moved, rates * l1), AdamMoments(t, mean, square)
-
-    def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> AdamState:
-        """Evaluate the start."""
-        return _evaluate(function, theta, l1, 1, self.init_move(theta))
-
-    def step(self, function: Function, state: AdamState, l1: np.ndarray) -> tuple[AdamState, StepInfo]:
-        """Take one step and evaluate its end."""
-        theta, moments = self.move(state.theta, state.gradient, l1, state.moments)
-        new = _evaluate(function, theta, l1, state.evaluations + 1, moments)
-        norm = gradient_norm(new.theta, new.gradient, l1)
-        return new, StepInfo(new.value, norm, self.rate_at(state.moments.t), new.evaluations)
-
-
-def _evaluate(
-    function: Function, theta: np.ndarray, l1: np.ndarray, evaluations: int, moments: AdamMoments
-) -> AdamState:
-    value, gradient = function(theta)
-    return AdamState(theta, gradient, value + penalty(theta, l1), evaluations, moments)

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from gibbsian.optimizers.base import (
-    OPTIMIZERS,
-    Function,
-    OptimizerState,
-    StepInfo,
-    gradient_norm,
-    penalty,
-    soft_threshold,
-)
+from gibbsian.optimizers.base import OPTIMIZERS, ByMoves, soft_threshold
 from gibbsian.settings import check, declared, number, positional, whole
 
 # A step this many times as long as the shortest one remembered leads away.
@@ -38,16 +29,9 @@ class AndersonMemory(NamedTuple):
         return soft_threshold(self.points - self.rate * self.gradients, self.rate * l1) - self.points
 
 
-@dataclass(frozen=True)
-class AndersonState(OptimizerState):
-    """Where the optimiser stands, with what it remembers."""
-
-    memory: AndersonMemory
-
-
 @OPTIMIZERS.register("anderson")
 @declared(frozen=True)
-class Anderson:
+class Anderson(ByMoves):
     """Plain gradient steps, extrapolated from the last few of them to where they would end.
 
     It solves ``gradient = 0`` as a fixed point, so it serves equations that are the gradient of nothing, such as those
@@ -104,17 +88,6 @@ class Anderson:
         stays_zero = (l1 > 0) & (memory.points[-1] + steps[-1] == 0)
         return np.where(stays_zero, 0.0, target), memory
 
-    def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> AndersonState:
-        """Evaluate the start."""
-        return _evaluate(function, theta, l1, 1, self.init_move(theta))
-
-    def step(self, function: Function, state: AndersonState, l1: np.ndarray) -> tuple[AndersonState, StepInfo]:
-        """Take one step; one evaluation was made at the start, and one after every step since."""
-        theta, memory = self.move(state.theta, state.gradient, l1, state.memory)
-        new = _evaluate(function, theta, l1, state.evaluations + 1, memory)
-        norm = gradient_norm(new.theta, new.gradient, l1)
-        return new, StepInfo(new.value, norm, self.learning_rate, new.evaluations)
-
 
 def _back_to(memory: AndersonMemory, best: int) -> AndersonMemory:
     """Remember the best point only, with steps of half the size."""
@@ -165,10 +138,3 @@ class LastRounds(NamedTuple):
     def end(self, theta: np.ndarray, l1: np.ndarray) -> np.ndarray:
         """Return where the rounds would end; what the penalty holds at zero in theta, the last one's end, stays."""
         return np.where((l1 > 0) & (theta == 0), 0.0, extrapolate(self.points, self.steps))
-
-
-def _evaluate(
-    function: Function, theta: np.ndarray, l1: np.ndarray, evaluations: int, memory: AndersonMemory
-) -> AndersonState:
-    value, gradient = function(theta)
-    return AndersonState(theta, gradient, value + penalty(theta, l1), evaluations, memory)

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from gibbsian.optimizers.base import (
-    OPTIMIZERS,
-    Function,
-    OptimizerState,
-    StepInfo,
-    gradient_norm,
-    penalty,
-    soft_threshold,
-)
+from gibbsian.optimizers.base import OPTIMIZERS, ByMoves, soft_threshold
 from gibbsian.optimizers.schedules import Decay, rate_after
 from gibbsian.settings import check, declared, free, number, positional
 
 
 @OPTIMIZERS.register("ascent")
 @declared(frozen=True)
-class Ascent:
+class Ascent(ByMoves):
     """``theta <- theta - learning_rate * gradient``, followed by soft thresholding where there is an L1 penalty.
 
     Ascent on the likelihood is descent on the loss; the papers speak of the former.
@@ -58,19 +50,3 @@ class Ascent:
         """Take a gradient step, then the proximal step of the penalty."""
         rate = self.rate_at(state)
         return soft_threshold(theta - rate * gradient, rate * l1), state + 1
-
-    def init(self, function: Function, theta: np.ndarray, l1: np.ndarray) -> OptimizerState:
-        """Evaluate the start."""
-        return _evaluate(function, theta, l1, evaluations=1)
-
-    def step(self, function: Function, state: OptimizerState, l1: np.ndarray) -> tuple[OptimizerState, StepInfo]:
-        """Take one step; one evaluation was made at the start, and one after every step since."""
-        theta, t = self.move(state.theta, state.gradient, l1, state.evaluations - 1)
-        new = _evaluate(function, theta, l1, state.evaluations + 1)
-        norm = gradient_norm(new.theta, new.gradient, l1)
-        return new, StepInfo(new.value, norm, self.rate_at(t - 1), new.evaluations)
-
-
-def _evaluate(function: Function, theta: np.ndarray, l1: np.ndarray, evaluations: int) -> OptimizerState:
-    value, gradient = function(theta)
-    return OptimizerState(theta, gradient, value + penalty(theta, l1), evaluations)

@@ -142,6 +142,33 @@ class GradientStep(Protocol):
         """Return the rate of the move after `t` others."""
 
 
+@dataclass(frozen=True)
+class MovedState(OptimizerState):
+    """Where an optimiser stands that moves by gradients, with what its moves remember."""
+
+    motion: Any
+
+
+class ByMoves:
+    """Steps of a `GradientStep`: a move, and the function where it ends."""
+
+    def init(self: Any, function: Function, theta: np.ndarray, l1: np.ndarray) -> MovedState:
+        """Evaluate the start."""
+        return _evaluated(function, theta, l1, 1, self.init_move(theta))
+
+    def step(self: Any, function: Function, state: MovedState, l1: np.ndarray) -> tuple[MovedState, StepInfo]:
+        """Take one step; one evaluation was made at the start, and one after every step since."""
+        theta, motion = self.move(state.theta, state.gradient, l1, state.motion)
+        new = _evaluated(function, theta, l1, state.evaluations + 1, motion)
+        norm = gradient_norm(new.theta, new.gradient, l1)
+        return new, StepInfo(new.value, norm, self.rate_at(state.evaluations - 1), new.evaluations)
+
+
+def _evaluated(function: Function, theta: np.ndarray, l1: np.ndarray, evaluations: int, motion: Any) -> MovedState:
+    value, gradient = function(theta)
+    return MovedState(theta, gradient, value + penalty(theta, l1), evaluations, motion)
+
+
 def soft_threshold(theta: np.ndarray, threshold: np.ndarray) -> np.ndarray:
     """Move every entry towards zero by its threshold, and stop there: the proximal step of an L1 penalty."""
     # adding zero turns -0.0 into 0.0
