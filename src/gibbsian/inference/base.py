@@ -228,6 +228,16 @@ class SpinForm:
         return np.where(is_high, np.int8(self.domain.high), np.int8(self.domain.low))
 
 
+class SpinEngine(Engine):
+    """An engine for pairs of two-valued variables, which it sees as spins."""
+
+    model: PairwiseModel
+
+    @cached_property
+    def _form(self) -> SpinForm:
+        return SpinForm.of(self.model)
+
+
 def has_spin_form(model: Any) -> bool:
     """Say whether a model has biases and couplings of two-valued variables, which have engines of their own."""
     return getattr(model, "is_pairwise", False)

@@ -15,15 +15,13 @@ from gibbsian.graphs import Graph
 from gibbsian.inference.base import (
     ENGINES,
     Cost,
-    Engine,
     Moments,
-    SpinForm,
+    SpinEngine,
     check_n_samples,
     check_nodes,
     has_spin_form,
 )
 from gibbsian.inference.ordering import MAX_WIDTH, EliminationPlan, least_entries, plan_elimination
-from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.resources import require_memory
 
 SECONDS_PER_ENTRY = 3e-8
@@ -53,7 +51,7 @@ def _price(graph: Graph) -> Cost:
 
 
 @ENGINES.register("elimination")
-class Elimination(Engine):
+class Elimination(SpinEngine):
     """Exact answers by variable elimination.
 
     One pass up the tree of cliques gives log Z and the conditional of each variable given its separator; one pass down
@@ -78,12 +76,7 @@ class Elimination(Engine):
     array([0.46211716, 0.46211716])
     """
 
-    model: PairwiseModel
     shared = ("_plan",)
-
-    def __init__(self, model: PairwiseModel, max_seconds: float = 60.0):
-        super().__init__(model, max_seconds)
-        self._form = SpinForm.of(model)
 
     @classmethod
     def price(cls, model: Any) -> Cost | None:

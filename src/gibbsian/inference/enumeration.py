@@ -15,14 +15,12 @@ from gibbsian.graphs import Graph
 from gibbsian.inference.base import (
     ENGINES,
     Cost,
-    Engine,
     Moments,
-    SpinForm,
+    SpinEngine,
     check_n_samples,
     check_nodes,
     has_spin_form,
 )
-from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.resources import require_memory
 
 # A row of 2^10 log-weights and the columns' sums stay in the first-level cache.
@@ -73,7 +71,7 @@ class _Table:
 
 
 @ENGINES.register("enumeration")
-class Enumeration(Engine):
+class Enumeration(SpinEngine):
     """Exact answers by enumeration.
 
     The number of a state has variable 0 as its most significant bit and a zero bit for the lower value, so
@@ -96,12 +94,6 @@ class Enumeration(Engine):
     >>> engine.most_probable()[0]
     array([1, 1, 1], dtype=int8)
     """
-
-    model: PairwiseModel
-
-    def __init__(self, model: PairwiseModel, max_seconds: float = 60.0):
-        super().__init__(model, max_seconds)
-        self._form = SpinForm.of(model)
 
     @classmethod
     def price(cls, model: Any) -> Cost | None:

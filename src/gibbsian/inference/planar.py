@@ -17,9 +17,8 @@ from gibbsian.graphs import Graph
 from gibbsian.inference.base import (
     ENGINES,
     Cost,
-    Engine,
     Moments,
-    SpinForm,
+    SpinEngine,
     check_n_samples,
     check_nodes,
     has_spin_form,
@@ -27,7 +26,6 @@ from gibbsian.inference.base import (
 from gibbsian.inference.kasteleyn import ExpandedDual, Front, expanded_dual
 from gibbsian.inference.ordering import plan_elimination
 from gibbsian.inference.pfaffians import Eliminated, Weights, condition, nodes_of, tree_products
-from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.resources import require_memory
 
 # Measured on square lattices: the embedding and the fronts by edge, and the dense blocks of the largest separators.
@@ -40,7 +38,7 @@ SECONDS_PER_CELL, SAMPLE_CELLS = 2e-9, 2**22
 
 
 @ENGINES.register("planar")
-class Planar(Engine):
+class Planar(SpinEngine):
     """Exact answers on a planar graph: the spins have no fields, or only such that a ghost spin keeps the graph planar.
 
     Whether edges are cut or not is a perfect matching in the expanded dual graph, and sums over matchings are
@@ -67,12 +65,7 @@ class Planar(Engine):
     array([[0.35, 0.15], [0.15, 0.35]])
     """
 
-    model: PairwiseModel
     shared = ("_dual",)
-
-    def __init__(self, model: PairwiseModel, max_seconds: float = 60.0):
-        super().__init__(model, max_seconds)
-        self._form = SpinForm.of(model)
 
     @classmethod
     def price(cls, model: Any) -> Cost | None:
