@@ -41,8 +41,26 @@ class Change(NamedTuple):
     gain: float = 0.0
 
 
+class OwnPoint:
+    """Progress that is one point: of all learners' progress one asks for its point."""
+
+    @property
+    def point(self) -> Self:
+        """The point itself."""
+        return self
+
+    def best(self: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the functions and parameters of lowest cost so far."""
+        return self.indices, self.theta
+
+    def in_table(self: Any, table: np.ndarray) -> Any:
+        """Return the same with its dual copied into a table."""
+        table[...] = self.dual
+        return replace(self, dual=table)
+
+
 @dataclass(frozen=True)
-class SpanPoint:
+class SpanPoint(OwnPoint):
     """Functions with their parameters, and the table that belongs to them.
 
     Parameters
@@ -69,20 +87,6 @@ class SpanPoint:
     append_gain: float
     append_index: int
     n_moves: int = 0
-
-    @property
-    def point(self) -> Self:
-        """The point itself: of all learners' progress one asks for its point."""
-        return self
-
-    def best(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the functions and parameters of lowest cost so far."""
-        return self.indices, self.theta
-
-    def in_table(self, table: np.ndarray) -> Self:
-        """Return the same with its dual copied into a table."""
-        table[...] = self.dual
-        return replace(self, dual=table)
 
 
 def uniform_start(problem: SpanProblem) -> SpanPoint:

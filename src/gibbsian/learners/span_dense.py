@@ -10,7 +10,7 @@ Hessian ``Phi (diag(p) - p p') Phi' + diag(l2)``, whose diagonal, ``1 - dual^2 +
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from gibbsian.backends.device import twin
 from gibbsian.backends.numba.axes import transform
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.base import LEARNERS
-from gibbsian.learners.span_base import Change, SpanLearner, SpanPoint
+from gibbsian.learners.span_base import Change, OwnPoint, SpanLearner, SpanPoint
 from gibbsian.learners.span_problem import SpanProblem
 from gibbsian.models.full_span import fill_probabilities
 from gibbsian.models.span_basis import SpanBasis
@@ -31,7 +31,7 @@ _MOST_HALVINGS = 30
 
 
 @dataclass(frozen=True)
-class DenseProgress:
+class DenseProgress(OwnPoint):
     """A fit of all functions between two steps.
 
     Parameters
@@ -58,20 +58,6 @@ class DenseProgress:
     def indices(self) -> np.ndarray:
         """All functions but the constant."""
         return np.arange(1, self.dual.size)
-
-    @property
-    def point(self) -> Self:
-        """The progress itself, which has functions, parameters, a table and a cost."""
-        return self
-
-    def best(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return all functions and their parameters."""
-        return self.indices, self.theta
-
-    def in_table(self, table: np.ndarray) -> Self:
-        """Return the same with its dual copied into a table."""
-        np.copyto(table, self.dual)
-        return replace(self, dual=table)
 
 
 @LEARNERS.register("span-dense", models=("full-span",))
