@@ -11,7 +11,6 @@ import numpy as np
 
 from gibbsian.backends.processes import map_fits
 from gibbsian.data import Dataset, drop_empty_rows
-from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, GibbsianError, GibbsianWarning, notify
 from gibbsian.estimators import Estimator
 from gibbsian.learners import FitResult, Learner, run
@@ -20,18 +19,12 @@ from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.scikit import check_is_fitted
 from gibbsian.uncertainty.standard_errors import fitted_learner, names_of
-from gibbsian.uncertainty.tables import (
-    ConfidenceIntervals,
-    biases_table,
-    check_level,
-    couplings_table,
-    parameters_table,
-)
+from gibbsian.uncertainty.tables import ConfidenceIntervals, ErrorTables, check_level
 from gibbsian.uncertainty.weights import WeightMeaning, check_meaning
 
 
 @dataclass(frozen=True, repr=False)
-class BootstrapResult(Shown):
+class BootstrapResult(ErrorTables):
     """The parameters of every refit that succeeded.
 
     Parameters
@@ -72,21 +65,6 @@ class BootstrapResult(Shown):
     def theta_se(self) -> np.ndarray:
         """Standard deviation of each parameter over the refits."""
         return self.thetas.std(axis=0, ddof=1)
-
-    @property
-    def biases(self) -> Any:
-        """Standard errors of the biases by column name."""
-        return biases_table(self.model, self.names, self.theta_se)
-
-    @property
-    def couplings(self) -> Any:
-        """Standard errors of the couplings, shaped like ``couplings_``."""
-        return couplings_table(self.model, self.names, self.theta_se)
-
-    @property
-    def table(self) -> Any:
-        """Every parameter with its standard deviation over the refits."""
-        return parameters_table(self.model, self.names, standard_error=self.theta_se)
 
     @property
     def stability(self) -> Any:

@@ -9,7 +9,6 @@ import numpy as np
 
 from gibbsian.data import Dataset, drop_empty_rows
 from gibbsian.diagnostics import data_moments
-from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.estimators import Estimator
 from gibbsian.learners import Learner
@@ -17,13 +16,7 @@ from gibbsian.models import Model
 from gibbsian.objectives import Equations, Likelihood
 from gibbsian.scikit import check_is_fitted
 from gibbsian.uncertainty import information
-from gibbsian.uncertainty.tables import (
-    ConfidenceIntervals,
-    biases_table,
-    check_level,
-    couplings_table,
-    parameters_table,
-)
+from gibbsian.uncertainty.tables import ConfidenceIntervals, ErrorTables, check_level
 from gibbsian.uncertainty.weights import RowShares, WeightMeaning
 
 # Entries of the curvature are right to about 1e-10, so a share of information below this is not one.
@@ -31,7 +24,7 @@ _LEAST_INFORMATION = 1e-9
 
 
 @dataclass(frozen=True, repr=False)
-class StandardErrors(Shown):
+class StandardErrors(ErrorTables):
     """How far the parameters may be from the truth because the data are a sample.
 
     Parameters
@@ -80,21 +73,6 @@ class StandardErrors(Shown):
     def theta_se(self) -> np.ndarray:
         """Standard errors in the layout of theta."""
         return np.sqrt(np.diag(self.covariance))
-
-    @property
-    def biases(self) -> Any:
-        """Standard errors of the biases by column name."""
-        return biases_table(self.model, self.names, self.theta_se)
-
-    @property
-    def couplings(self) -> Any:
-        """Standard errors of the couplings, shaped like ``couplings_``; zero where there is no edge."""
-        return couplings_table(self.model, self.names, self.theta_se)
-
-    @property
-    def table(self) -> Any:
-        """Every parameter with its standard error."""
-        return parameters_table(self.model, self.names, standard_error=self.theta_se)
 
     def intervals(self, level: float = 0.95) -> ConfidenceIntervals:
         """Return ``theta`` plus and minus the normal quantile times the standard error."""

@@ -44,6 +44,29 @@ def couplings_table(model: Any, names: tuple[str, ...], values: np.ndarray) -> A
     return pandas.DataFrame(matrix, index=list(names), columns=list(names))
 
 
+class ErrorTables(Shown):
+    """Standard errors `theta_se` of the parameters of a `model` with `names`, as tables."""
+
+    model: Any
+    names: tuple[str, ...]
+    theta_se: Any
+
+    @property
+    def biases(self) -> Any:
+        """Standard errors of the biases by column name."""
+        return biases_table(self.model, self.names, self.theta_se)
+
+    @property
+    def couplings(self) -> Any:
+        """Standard errors of the couplings, shaped like ``couplings_``; zero where there is no edge."""
+        return couplings_table(self.model, self.names, self.theta_se)
+
+    @property
+    def table(self) -> Any:
+        """Every parameter with its standard error."""
+        return parameters_table(self.model, self.names, standard_error=self.theta_se)
+
+
 @dataclass(frozen=True, repr=False)
 class ConfidenceIntervals(Shown):
     """Lower and upper ends for every parameter.
