@@ -25,12 +25,12 @@ from gibbsian.learners.class_em import Chunk, ClassAlternation, placing_setting
 from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior
 from gibbsian.models import Model
 from gibbsian.objectives import Equations, Function, Likelihood
-from gibbsian.objectives.priors import SmoothPenalty, check_prior
+from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.optimizers import LBFGS, StepInfo
 from gibbsian.optimizers.anderson import LastRounds
 from gibbsian.optimizers.base import gradient_norm, penalty
 from gibbsian.optimizers.lbfgs import LBFGSState
-from gibbsian.settings import check, choice, declared, flag, free, number, positional, whole
+from gibbsian.settings import choice, declared, flag, free, number, positional, whole
 
 # Sampled statistics of E-step s are averaged with weights of about s^3, so that early ones are soon forgotten, and ...
 FORGETTING = 4.0
@@ -137,8 +137,7 @@ class EM(WithPrior):
     placing: str = placing_setting()
 
     def __post_init__(self) -> None:
-        check(self)
-        check_prior(self.log_prior)
+        super().__post_init__()
         if isinstance(self.clamped, str):
             self._settle(clamped=CLAMPED.create(self.clamped))
 

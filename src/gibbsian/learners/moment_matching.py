@@ -21,9 +21,9 @@ from gibbsian.learners.hidden import choose_clamped, start_of_free_phase
 from gibbsian.learners.noisy_steps import NoisySteps, OnWalk, from_independent, paced_adam
 from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior, as_optimizer
 from gibbsian.models import Model
-from gibbsian.objectives.priors import SmoothPenalty, check_prior
+from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.optimizers import Ascent, GradientStep, StepInfo
-from gibbsian.settings import check, declared, flag, free, positional, whole
+from gibbsian.settings import declared, flag, free, positional, whole
 
 # Steps on one chunk of rows; Adam forgets the first ones within some chunks.
 STEPS_A_CHUNK = 10
@@ -127,8 +127,7 @@ class MomentMatching(WithPrior):
     clamped: Expectation | str | None = free(None, CLAMPED_HELP, doc="Expectation, str or None")
 
     def __post_init__(self) -> None:
-        check(self)
-        check_prior(self.log_prior)
+        super().__post_init__()
         if isinstance(self.expectation, str):
             self._settle(expectation=EXPECTATIONS.create(self.expectation))
         if isinstance(self.clamped, str):

@@ -31,12 +31,12 @@ from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior
 from gibbsian.models import Model
 from gibbsian.objectives import Equations, Likelihood
 from gibbsian.objectives.curvature import FLOPS_PER_SECOND, STATES_AT_ONCE
-from gibbsian.objectives.priors import SmoothPenalty, check_prior
+from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.optimizers import LBFGS, StepInfo
 from gibbsian.optimizers.base import subgradient
 from gibbsian.resources import require_memory
 from gibbsian.samplers import ChainState, Sampler, as_sampler
-from gibbsian.settings import check, declared, free, number, whole
+from gibbsian.settings import declared, free, number, whole
 
 # Draws are trusted while, reweighted, they are worth this share of as many of equal weight.
 TRUSTED = 1 / 3
@@ -222,8 +222,7 @@ class MonteCarloLikelihood(WithPrior):
     clamped: Expectation | str | None = free(None, CLAMPED_HELP, doc="Expectation, str or None")
 
     def __post_init__(self) -> None:
-        check(self)
-        check_prior(self.log_prior)
+        super().__post_init__()
         if isinstance(self.clamped, str):
             self._settle(clamped=CLAMPED.create(self.clamped))
 
@@ -504,10 +503,6 @@ class AnyLikelihood(WithPrior):
     objective: ClassVar[Likelihood] = Likelihood()
 
     max_seconds: float = number(1.0, "Exact while one evaluation is predicted to take no longer.", above=0)
-
-    def __post_init__(self) -> None:
-        check(self)
-        check_prior(self.log_prior)
 
     def chosen(self, model: Model, data: Dataset) -> Learner:
         """Return the learner that suits a model and data."""

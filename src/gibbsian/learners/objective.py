@@ -23,10 +23,10 @@ from gibbsian.objectives import ProbabilityFlow as FlowObjective
 from gibbsian.objectives import RatioMatching as RatioObjective
 from gibbsian.objectives.base import for_model
 from gibbsian.objectives.curvature import differences
-from gibbsian.objectives.priors import SmoothPenalty, check_prior
+from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.objectives.probability_flow import SKIP_DATA
 from gibbsian.optimizers import Optimizer, StepInfo
-from gibbsian.settings import check, declared, flag, free, number, positional
+from gibbsian.settings import declared, flag, free, number, positional
 
 if TYPE_CHECKING:
     from gibbsian.expectations.clamped_chains import ClampedChains
@@ -65,8 +65,7 @@ class ObjectiveLearner(WithPrior):
     completions: str | ClampedChains | None = free(None, COMPLETIONS, doc="str, ClampedChains or None")
 
     def __post_init__(self) -> None:
-        check(self)
-        check_prior(self.log_prior)
+        super().__post_init__()
         self._settle(optimizer=as_optimizer(self.optimizer))
 
     @property

@@ -26,10 +26,10 @@ from gibbsian.models import Model
 from gibbsian.models.centring import Centring
 from gibbsian.objectives import OBJECTIVES, Objective, Pseudolikelihood
 from gibbsian.objectives.base import for_model
-from gibbsian.objectives.priors import SmoothPenalty, check_prior
+from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.optimizers import GradientStep, StepInfo
 from gibbsian.optimizers.base import gradient_norm, penalty, subgradient
-from gibbsian.settings import check, declared, flag, free, positional, whole
+from gibbsian.settings import declared, flag, free, positional, whole
 
 # The average forgets its start: step s of t counts like s^3, so the last half of the steps makes up 94% of it.
 _FORGETTING = 3
@@ -143,8 +143,7 @@ class Online(WithPrior):
     )
 
     def __post_init__(self) -> None:
-        check(self)
-        check_prior(self.log_prior)
+        super().__post_init__()
         if isinstance(self.objective, str):
             self._settle(objective=OBJECTIVES.create(self.objective))
         self._settle(optimizer=as_gradient_step(self.optimizer))

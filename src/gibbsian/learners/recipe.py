@@ -54,6 +54,10 @@ class WithPrior(Penalised):
 
     log_prior: Any = free(None, LOG_PRIOR, doc="str, callable or None")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_prior(self.log_prior)
+
     def _l1_of(self, model: Any, data: Any, seen: float = 0.0) -> np.ndarray:  # type: ignore[override]
         """Return the L1 penalty of each parameter, the prior's own corners at zero included."""
         corners = bind_prior(self.log_prior, model.penalised)[1]
@@ -74,7 +78,6 @@ class Recipe(WithPrior, Around):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_prior(self.log_prior)
         built = self.learner  # here, so that a part which cannot be is refused
         if self.log_prior is not None and getattr(built, "log_prior", None) is None:
             raise ArgumentError("is not known to this learner", "use `l2`", argument="log_prior", value=self.log_prior)
