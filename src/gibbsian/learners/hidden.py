@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from gibbsian.errors import ArgumentError, MissingValuesError
 from gibbsian.expectations import (
     CLAMPED,
     ClampedChains,
+    Estimate,
     Expectation,
     PersistentChains,
     RestartedChains,
@@ -19,7 +21,7 @@ from gibbsian.expectations import (
     SpatialChains,
     as_clamped,
 )
-from gibbsian.expectations.clamped import fill_at_random
+from gibbsian.expectations.clamped import fill_at_random, mean_statistics
 from gibbsian.expectations.in_spins import InSpins
 from gibbsian.expectations.there import where_rows_are
 from gibbsian.inference.missing import PATIENT_SECONDS
@@ -128,8 +130,26 @@ def _all_completions(data: Dataset) -> Expectation:
     return CompletedRows()
 
 
-def start_of_free_phase(clamped: Expectation, posterior: Any, data: Dataset, rng: np.random.Generator) -> Dataset:
-    """Return complete rows at which the free phase may start."""
-    if not hasattr(getattr(clamped, "phase", clamped), "completions"):
-        return fill_at_random(data, rng)
-    return clamped.completions(data, posterior)  # type: ignore[attr-defined]
+@dataclass(frozen=True, eq=False)
+class CompleteData:
+    """The clamped phase of rows without missing cells, and without hidden units: their statistics under any model."""
+
+    statistics: np.ndarray
+    stderr: np.ndarray
+
+    def __call__(self, model: Model, state: None) -> tuple[Estimate, None]:
+        """Return the statistics, and the log-evidence under the model."""
+        return Estimate(self.statistics, self.stderr, float(model.theta @ self.statistics) / model.temperature), None
+
+
+def begun_phase(
+    clamped: Any, expectation: Any, model: Model, data: Dataset, rng: np.random.Generator
+) -> tuple[Any, Any, Dataset]:
+    """Return the clamped phase that goes with a free one, its state, and complete rows where the free one may start."""
+    if not data.has_missing:
+        return CompleteData(mean_statistics(model, data), np.zeros_like(model.theta)), None, data
+    chosen: Any = choose_clamped(clamped, expectation, model, data)
+    posterior = chosen.init(model, data, rng)
+    if not hasattr(getattr(chosen, "phase", chosen), "completions"):
+        return chosen, posterior, fill_at_random(data, rng)
+    return chosen, posterior, chosen.completions(data, posterior)

@@ -14,10 +14,10 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
-from gibbsian.expectations.clamped import CLAMPED, mean_statistics, present_means
+from gibbsian.expectations.clamped import CLAMPED, present_means
 from gibbsian.expectations.weighted import estimated_likelihood
 from gibbsian.learners.base import LearnerState
-from gibbsian.learners.hidden import choose_clamped, start_of_free_phase
+from gibbsian.learners.hidden import begun_phase
 from gibbsian.learners.noisy_steps import NoisySteps, OnWalk, from_independent, paced_adam
 from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior, as_optimizer
 from gibbsian.models import Model
@@ -45,11 +45,10 @@ class _Progress(OnWalk):
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """What stays the same: the data's statistics where rows are complete, else how their expectation is taken."""
+    """What stays the same, and how the expectation over the data is taken."""
 
     model: Model
     data: Dataset
-    statistics: Estimate
     clamped: Any
     steps: NoisySteps
     smooth: SmoothPenalty
@@ -137,20 +136,13 @@ class MomentMatching(WithPrior):
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Compute the data's statistics, or prepare their clamped phase, and start the samples."""
         centring = model.centred(present_means(data), l1=bool(self._l1_of(model, data).any())) if self.centred else None
-        rows, statistics, clamped, posterior = data, np.zeros_like(model.theta), None, None
-        if data.has_missing:
-            clamped = choose_clamped(self.clamped, self.expectation, model, data)
-            posterior = clamped.init(model, data, rng)
-            rows = start_of_free_phase(clamped, posterior, data, rng)
-        else:
-            statistics = mean_statistics(model, data)
+        clamped, posterior, rows = begun_phase(self.clamped, self.expectation, model, data, rng)
         optimizer: Any = paced_adam(model) if self.optimizer is None else self.optimizer
         start = model if self.optimizer is not None else from_independent(model, data)
         error = moment_errors(model, data) / model.temperature
         steps = NoisySteps(optimizer, self._l1_of(model, data), centring, self.average, self.min_iter, error)
         samples = self.expectation.init(start, rows, rng)  # type: ignore[union-attr]
-        known = Estimate(statistics, np.zeros_like(statistics))
-        problem = _Problem(model, data, known, clamped, steps, self._smooth_of(model, data))
+        problem = _Problem(model, data, clamped, steps, self._smooth_of(model, data))
         return LearnerState(problem, _Progress(steps.start(start.theta), samples, posterior))
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
@@ -170,8 +162,6 @@ class MomentMatching(WithPrior):
         problem, now = state.problem, state.progress
 
         def log_evidence(model: Any) -> float | None:
-            if problem.clamped is None:
-                return float(model.theta @ problem.statistics.mean) / model.temperature
             estimate, _ = problem.clamped(model, now.posterior)
             return estimate.log_partition if estimate.is_exact else None
 
@@ -205,12 +195,10 @@ class MomentMatching(WithPrior):
 
         Chains that restart at the data in every step restart at its rows as they are completed now.
         """
-        if problem.clamped is None:
-            return problem.statistics, None, progress.samples
         estimate, posterior = problem.clamped(model, progress.posterior)
         samples = progress.samples
         restart = getattr(self.expectation, "restarted_at", None)
-        if restart is not None:
+        if restart is not None and problem.data.has_missing:
             rows = problem.clamped.completions(problem.data, posterior)
             samples = restart(model, samples, rows)
         return estimate, posterior, samples

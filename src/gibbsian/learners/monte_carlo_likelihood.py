@@ -17,14 +17,14 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations import PersistentChains
-from gibbsian.expectations.clamped import CLAMPED, Expectation, mean_statistics, present_means, shrunk_means
+from gibbsian.expectations.clamped import CLAMPED, Expectation, present_means, shrunk_means
 from gibbsian.expectations.compiled_regions import compiled_plan
 from gibbsian.expectations.regions import Neighbourhood
 from gibbsian.expectations.samples import Samples
 from gibbsian.inference import predict_cost
 from gibbsian.inference.missing import clamped_seconds
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
-from gibbsian.learners.hidden import choose_clamped, start_of_free_phase
+from gibbsian.learners.hidden import begun_phase
 from gibbsian.learners.noisy_steps import from_independent
 from gibbsian.learners.objective import Minimisation
 from gibbsian.learners.recipe import CLAMPED_HELP, WithPrior
@@ -87,10 +87,9 @@ class _Progress:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """What stays the same: the data's statistics, where rows are complete, and what the walks need."""
+    """What stays the same: how the expectation over the data is taken, and what the walks need."""
 
     model: Model
-    statistics: np.ndarray
     clamped: Any
     smooth: SmoothPenalty
     walk: Minimisation
@@ -229,16 +228,10 @@ class MonteCarloLikelihood(WithPrior):
     # -- learning -----------------------------------------------------------------------------------------------------
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Compute the data's statistics, or prepare their clamped phase, and start the chains at the data."""
-        rows, statistics, clamped, posterior = data, np.zeros_like(model.theta), None, None
         chains = PersistentChains(n_chains=self.n_chains, sampler=self.sampler)
-        if data.has_missing:
-            clamped = choose_clamped(self.clamped, chains, model, data)
-            posterior = clamped.init(model, data, rng)
-            rows = start_of_free_phase(clamped, posterior, data, rng)
-        else:
-            statistics = mean_statistics(model, data)
+        clamped, posterior, rows = begun_phase(self.clamped, chains, model, data, rng)
         error = moment_errors(model, data)
-        problem = _Problem(model, statistics, clamped, self._smooth_of(model, data), self._walk(model, data), error)
+        problem = _Problem(model, clamped, self._smooth_of(model, data), self._walk(model, data), error)
         n_draws = self._first_draws(model, data)
         starts, zeros = chains.start(model, rows, rng), np.zeros((2 * (self.n_chains // self._group), model.theta.size))
         theta = self._begin(problem, data, starts, n_draws)
@@ -262,9 +255,11 @@ class MonteCarloLikelihood(WithPrior):
         learner = MPLE(l1=self.l1, l2=self.l2, log_prior=self.log_prior)
         related = run(learner, model, data, 0, max_iter=START_STEPS, tol=1e-4).model.theta
 
+        statistics = problem.clamped(model, None)[0].mean
+
         def mismatch(theta: np.ndarray) -> float:
             draws, _ = self._draw(model.replace(theta), chains, n_draws, 1, BURN_IN)
-            return _ratio(draws.mean - problem.statistics, problem.data_error)
+            return _ratio(draws.mean - statistics, problem.data_error)
 
         return min((related, apart), key=mismatch)
 
@@ -285,15 +280,15 @@ class MonteCarloLikelihood(WithPrior):
         """Draw at the present parameters, see how far the moments agree, and walk as far as the draws are good for."""
         problem, now = state.problem, state.progress
         model, temperature = problem.model.replace(now.theta), problem.model.temperature
-        data, data_noise, posterior = _clamped_phase(problem, model, now.posterior)
+        data, posterior = problem.clamped(model, now.posterior)
         burn_in = BURN_IN_AGAIN + now.n_draws * now.thin // 10 if now.round else BURN_IN
         draws, chains = self._draw(model, now.chains, now.n_draws, now.thin, burn_in)
 
         def error(deviations: np.ndarray) -> np.ndarray:
-            return np.sqrt(np.square(deviations).sum(axis=0) + data_noise**2)
+            return np.sqrt(np.square(deviations).sum(axis=0) + data.stderr**2)
 
         stderr = error(draws.deviations())
-        function = Reweighted(draws, data, problem.smooth)
+        function = Reweighted(draws, data.mean, problem.smooth)
         gradient = subgradient(now.theta, function(now.theta)[1], problem.walk.l1)
         norm, evaluations = float(np.abs(gradient).max(initial=0.0)), now.evaluations + 1
         coarse, mismatch = (
@@ -416,14 +411,6 @@ def _deviations(groups: np.ndarray) -> np.ndarray:
     """
     n = len(groups)
     return (groups - groups.mean(axis=0)) / np.sqrt(n * (n - 3.0))
-
-
-def _clamped_phase(problem: _Problem, model: Model, posterior: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Return the data's statistics with their own noise, and the state of their expectation."""
-    if problem.clamped is None:
-        return problem.statistics, np.zeros_like(problem.statistics), None
-    estimate, posterior = problem.clamped(model, posterior)
-    return estimate.mean, estimate.stderr, posterior
 
 
 def _ratio(parts: np.ndarray, whole: np.ndarray) -> float:
