@@ -82,7 +82,7 @@ def _likelihood(model: RestrictedModel) -> float:
 @pytest.mark.parametrize(
     "machine",
     [
-        gb.BoltzmannMachine(),
+        gb.BoltzmannMachine(temperature=2.0),
         gb.HiddenBoltzmannMachine(2),
         gb.HiddenBoltzmannMachine(2, n_init=2),
         gb.RestrictedBoltzmannMachine(2),
