@@ -1,11 +1,15 @@
 """Rows in blocks, and pieces of work on threads."""
 
+import time
+from threading import Barrier, Event, get_ident
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gibbsian.backends.parallel import in_slices, limited_threads, map_in_order, n_threads
+from gibbsian.backends import parallel
+from gibbsian.backends.parallel import in_slices, kept_threads, limited_threads, map_in_order, n_threads
 from gibbsian.blocks import row_blocks
 
 
@@ -35,6 +39,37 @@ def test_pieces_get_no_threads_of_their_own():
     with limited_threads(3):
         assert list(map_in_order(lambda _: n_threads(), range(4))) == [1, 1, 1, 1]
         assert n_threads() == 3
+
+
+def test_a_thread_that_does_not_wake_up_holds_nobody_up():
+    busy, begun = Event(), Event()
+
+    def hold() -> None:
+        begun.set()
+        busy.wait()
+
+    with limited_threads(2), kept_threads():
+        held = parallel._KEPT.get().submit(hold)
+        begun.wait()
+        assert list(map_in_order(lambda k: k * k, range(5))) == [0, 1, 4, 9, 16]
+        busy.set()
+        held.result()
+
+
+def test_an_error_on_another_thread_ends_the_work():
+    both, here, done = Barrier(2), get_ident(), []
+
+    def piece(k: int) -> None:
+        if k < 2:
+            both.wait()  # one piece for each thread
+        if get_ident() != here:
+            raise ZeroDivisionError
+        done.append(k)
+        time.sleep(0.01)
+
+    with limited_threads(2), pytest.raises(ZeroDivisionError):
+        list(map_in_order(piece, range(50)))
+    assert len(done) < 10
 
 
 @given(st.integers(0, 300), st.integers(1, 40), st.integers(1, 4), st.sampled_from([0.0, 1e9]))

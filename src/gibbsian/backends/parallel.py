@@ -10,10 +10,11 @@ The threads of a pool live as long as one call, or one block of `kept_threads`, 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import contextmanager, nullcontext
+from contextvars import Context, ContextVar
 from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
@@ -54,21 +55,56 @@ def map_in_order(function: Callable[[Piece], Result], pieces: Iterable[Piece]) -
     Pieces that ask for threads themselves get none: theirs is one of them already.
     """
     waiting = list(pieces)
-    threads = min(n_threads(), len(waiting))
+    n_helpers = min(n_threads(), len(waiting)) - 1
     with one_blas_thread():
-        if threads <= 1:
+        if n_helpers < 1:
             yield from map(function, waiting)
             return
         kept = _KEPT.get()
-        if kept is not None:
-            yield from kept.map(function, waiting)
-            return
-        with _pool(threads) as pool:
-            yield from pool.map(function, waiting)
+        with ThreadPoolExecutor(n_helpers) if kept is None else nullcontext(kept) as pool:
+            yield from _shared(function, waiting, pool, n_helpers)
 
 
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, initializer=_MOST.set, initargs=(1,))
+def _shared(
+    function: Callable[[Piece], Result], pieces: list[Piece], pool: ThreadPoolExecutor, n_helpers: int
+) -> Iterator[Result]:
+    """Take pieces in turns with threads of a pool: what they would do before they have woken up is done here."""
+    waiting, done = deque(enumerate(pieces)), dict[int, Result]()
+
+    def alone(piece: Piece) -> Result:
+        _MOST.set(1)
+        return function(piece)
+
+    def take() -> bool:
+        """Do the next piece, if there is one, in a context that is the same on every thread."""
+        try:
+            number, piece = waiting.popleft()
+        except IndexError:
+            return False
+        try:
+            done[number] = Context().run(alone, piece)
+        except BaseException:
+            waiting.clear()  # the others would work in vain
+            raise
+        return True
+
+    def take_all() -> None:
+        while take():
+            pass
+
+    helpers = [pool.submit(take_all) for _ in range(n_helpers)]
+    try:
+        for number in range(len(pieces)):
+            while number not in done and take():
+                pass
+            if number not in done:  # all are taken: wait for the others, but not for one that has not begun
+                for helper in helpers:
+                    helper.cancel() or helper.result()
+            yield done.pop(number)
+    finally:
+        waiting.clear()
+        for helper in helpers:
+            helper.cancel()
 
 
 @contextmanager
@@ -77,7 +113,7 @@ def kept_threads() -> Iterator[None]:
     if n_threads() == 1 or _KEPT.get() is not None:
         yield
         return
-    with _pool(n_threads()) as pool:
+    with ThreadPoolExecutor(n_threads() - 1) as pool:
         token = _KEPT.set(pool)
         try:
             yield
