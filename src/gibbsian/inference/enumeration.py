@@ -11,6 +11,7 @@ import numpy as np
 
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba import enumeration as kernels
+from gibbsian.backends.parallel import kept_threads
 from gibbsian.graphs import Graph
 from gibbsian.inference.base import (
     ENGINES,
@@ -65,6 +66,7 @@ class _Table:
         return (twin("enumeration") or kernels).row_maxima(*self.parameters)
 
     @cached_property
+    @kept_threads()
     def sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Row masses, row moments of the low variables and column masses, relative to the largest weight."""
         return (twin("enumeration") or kernels).row_sums(*self.parameters, self.maxima.max())

@@ -11,6 +11,7 @@ import numpy as np
 
 from gibbsian.backends.numba.axes import exponentiate, scale, transform
 from gibbsian.backends.numba.walsh import aligned_zeros
+from gibbsian.backends.parallel import kept_threads
 from gibbsian.blocks import row_blocks, spans
 from gibbsian.domain import BINARY, SPIN, AnyDomain, Categories
 from gibbsian.errors import ArgumentError
@@ -40,6 +41,7 @@ def fill_log_weights(table: np.ndarray, basis: SpanBasis, indices: np.ndarray | 
     transform(table, basis.shape, transposed=True)
 
 
+@kept_threads()
 def fill_probabilities(table: np.ndarray, basis: SpanBasis, indices: np.ndarray | slice, theta: np.ndarray) -> float:
     """Overwrite a table with the probabilities of all states and return log Z."""
     fill_log_weights(table, basis, indices, theta)

@@ -90,7 +90,7 @@ def test_ties_go_to_the_lowest_number():
 
 
 def test_result_does_not_depend_on_threads(monkeypatch):
-    monkeypatch.setattr("gibbsian.backends.numba.enumeration.ONE_THREAD_UP_TO", 0)
+    monkeypatch.setattr("gibbsian.backends.parallel.WORTH_THREADS", 0)
 
     def run(n_threads):
         with limited_threads(n_threads):

@@ -16,20 +16,18 @@ import numpy as np
 
 from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import fast_exp
-from gibbsian.backends.parallel import map_in_order
+from gibbsian.backends.parallel import in_slices
 
 N_BLOCKS = 64
-# Up to here one thread needs a few milliseconds; waking the others on a busy machine can take tens of them.
-ONE_THREAD_UP_TO = 2**20
+# States whose weights take as long as one operation by the measure of `in_slices`.
+_STATES_AN_OPERATION = 16
 
 
 def over_blocks(kernel: Callable[..., None], n_rows: int, n_low: int, *arrays: Any) -> None:
-    """Let a kernel work through all rows: few states by itself, many a block at a time on all threads."""
+    """Let a kernel work through all rows, in blocks of which every thread takes some in a row."""
     n_blocks = min(max(n_rows, 1), N_BLOCKS)
-    if n_rows << n_low <= ONE_THREAD_UP_TO:
-        kernel(0, n_blocks, n_blocks, *arrays)
-    else:
-        list(map_in_order(lambda block: kernel(block, block + 1, n_blocks, *arrays), range(n_blocks)))
+    n_operations = (n_rows << n_low) / _STATES_AN_OPERATION
+    in_slices(lambda part: kernel(part.start, part.stop, n_blocks, *arrays), n_blocks, n_operations)
 
 
 @njit(cache=True, nogil=True)

@@ -18,15 +18,15 @@ from numba.extending import intrinsic
 
 from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.lanes import VECTOR_BYTES, Lanes
-from gibbsian.backends.parallel import map_in_order, n_threads
+from gibbsian.backends.parallel import in_slices
 
 ALIGNMENT = 64
 # A block of this many bytes leaves room for nothing else in most first-level caches, and needs none.
 _BLOCK_BYTES = 2**15
 # Columns of butterflies that stay on one thread.
 _GRAIN = 2**12
-# Below this many entries of a table one thread is done about when a second one has started.
-WORTH_THREADS = 2**22
+# Entries of a table that take as long as one operation by the measure of `in_slices`.
+_ENTRIES_AN_OPERATION = 32
 
 
 def aligned_zeros(size: int, dtype: np.dtype | type = np.float64) -> np.ndarray:
@@ -69,10 +69,7 @@ def in_pieces(n_entries: int, n_parts: int, grain: int, work: Callable[[int, int
     work : callable
         Takes a range of parts.
     """
-    if n_entries < WORTH_THREADS or n_threads() == 1:
-        return [work(0, n_parts)]
-    step = grain * max(1, n_parts // (4 * n_threads() * grain))
-    return list(map_in_order(lambda first: work(first, min(first + step, n_parts)), range(0, n_parts, step)))
+    return in_slices(lambda part: work(part.start, part.stop), n_parts, n_entries / _ENTRIES_AN_OPERATION, grain)
 
 
 @njit(cache=True, nogil=True)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from gibbsian.backends.numba import walsh
 from gibbsian.backends.numba.axes import exponentiate, transform
 from gibbsian.backends.numba.walsh import aligned_zeros, walsh_hadamard
+from gibbsian.backends.parallel import limited_threads
 from span_reference import all_functions, local_functions
 
 
@@ -35,10 +35,10 @@ def test_pieces_change_nothing(cardinalities, rng, monkeypatch):
     whole = table.copy()
     transform(whole, np.array(cardinalities))
     exponentiate(whole)
-    monkeypatch.setattr(walsh, "WORTH_THREADS", 1)
-    monkeypatch.setattr(walsh, "n_threads", lambda: 3)
-    transform(table, np.array(cardinalities))
-    exponentiate(table)
+    monkeypatch.setattr("gibbsian.backends.parallel.WORTH_THREADS", 0)
+    with limited_threads(3):
+        transform(table, np.array(cardinalities))
+        exponentiate(table)
     assert np.array_equal(table, whole)
 
 
