@@ -17,12 +17,14 @@ import numpy as np
 
 from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
-from gibbsian.backends.numba.gibbs import BATCH, load_group, store_group
+from gibbsian.backends.numba.gibbs import load_group, store_group
 from gibbsian.backends.numba.random import fill_thresholds, fill_words, uniform
 from gibbsian.backends.numba.spin_lanes import fill_lanes
 
 # Walkers that run side by side in vector registers.
 GROUP = 32
+# Sites whose random words a group draws at a time.
+BATCH = 16
 # Factors of at most two whose product is taken before its logarithm.
 FACTORS_A_LOGARITHM = 256
 

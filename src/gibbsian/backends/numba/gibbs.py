@@ -23,12 +23,8 @@ from gibbsian.backends.numba.random import (
     spin_threshold,
     substream_word,
 )
-from gibbsian.backends.numba.spin_lanes import LANES, LOG2_SCALE, fill_lanes, update_chains, update_sites
+from gibbsian.backends.numba.spin_lanes import GROUP, LANES, LOG2_SCALE, fill_lanes, update_chains, update_sites
 
-# Chains that share one pass over the graph, in the lanes of vectors.
-GROUP = LANES
-# Sites whose random words a group of chains draws at a time.
-BATCH = 16
 # Blocks of a colour class that draw their random words side by side.
 BLOCKS = 16
 
@@ -196,28 +192,30 @@ def store_group(columns, first, rows):
 @njit(cache=True)
 def _load_masks(states, first, masks):
     """Turn spins into columns of masks, tile by tile, so that both sides stay in the cache."""
-    n = states.shape[1]
-    for start in range(0, n, LANES):
+    for start in range(0, len(masks), LANES):
+        part = masks[start : start + LANES]  # slices: an index that is a sum takes three times as long
         for lane in range(min(GROUP, len(states) - first)):
-            for i in range(start, min(start + LANES, n)):
-                masks[i, lane] = -np.int8(states[first + lane, i] > 0)
+            spins = states[first + lane, start : start + LANES]
+            for i in range(len(part)):
+                part[i, lane] = -np.int8(spins[i] > 0)
 
 
 @njit(cache=True)
 def _store_masks(masks, first, states):
     """Turn columns of masks into spins."""
-    n = states.shape[1]
-    for start in range(0, n, LANES):
+    for start in range(0, len(masks), LANES):
+        part = masks[start : start + LANES]
         for lane in range(min(GROUP, len(states) - first)):
-            for i in range(start, min(start + LANES, n)):
-                states[first + lane, i] = -2 * masks[i, lane] - 1
+            spins = states[first + lane, start : start + LANES]
+            for i in range(len(part)):
+                spins[i] = -2 * part[i, lane] - 1
 
 
 @njit(cache=True)
 def _settle_chains(x, i, doubt, words, bias, heads, weights):
     """Decide the chains in doubt by their exact fields; return the number of flips."""
     flips = 0
-    for lane in range(LANES):
+    for lane in range(GROUP):
         if (doubt >> np.uint64(lane)) & np.uint64(1):
             field = bias
             for k in range(heads.size):
@@ -230,19 +228,16 @@ def _settle_chains(x, i, doubt, words, bias, heads, weights):
 
 @njit(cache=True)
 def _sweep_group(x, streams, hold, biases, indptr, heads, weights, rounded, sites):
-    """One sweep of the chains in the columns of `x`, with the words of `BATCH` sites drawn ahead."""
-    words, flips = np.empty((BATCH, GROUP), np.uint64), 0
-    for start in range(0, sites.size, BATCH):
-        batch = sites[start : start + BATCH]
-        fill_lanes(streams, words, batch.size, GROUP)  # type: ignore[call-arg]
-        for k in range(batch.size):
-            i = batch[k]
-            first, last = indptr[i], indptr[i + 1]
-            graph = (first, last, heads, rounded.weights, rounded.scale, rounded.margin)
-            doubt, changed = update_chains(x, i, words[k], hold[i if len(hold) > 1 else 0], rounded.biases[i], *graph)
-            flips += changed
-            if doubt:
-                flips += _settle_chains(x, i, doubt, words[k], biases[i], heads[first:last], weights[first:last])
+    """One sweep of the chains in the columns of `x`; words are drawn while the last site's update is under way."""
+    words, flips = np.empty(GROUP, np.uint64), 0
+    for i in sites:
+        fill_lanes(streams, words, 1, GROUP)  # type: ignore[call-arg]
+        first, last = indptr[i], indptr[i + 1]
+        graph = (first, last, heads, rounded.weights, rounded.scale, rounded.margin)
+        doubt, changed = update_chains(x, i, words, hold[i if len(hold) > 1 else 0], rounded.biases[i], *graph)
+        flips += changed
+        if doubt:
+            flips += _settle_chains(x, i, doubt, words, biases[i], heads[first:last], weights[first:last])
     return flips
 
 

@@ -1,4 +1,4 @@
-"""Spins in the lanes of vectors: 64 chains, or 64 sites of which no two are neighbours, are updated at a time.
+"""Spins in the lanes of vectors: 32 chains, or 64 sites of which no two are neighbours, are updated at a time.
 
 A spin is a byte, -1 for up and 0 for down: a mask that lets a neighbour's weight through. Fields are sums of whole
 numbers (int32), and a spin is up when ``u (1 + exp(-2 field)) < 1`` for the uniform number u of its word. That is
@@ -10,6 +10,7 @@ What is emitted is plain LLVM, as in `lanes`, with vectors that stay in register
 """
 
 import math
+from functools import partial
 
 import numpy as np
 from llvmlite import ir
@@ -19,7 +20,8 @@ from numba.extending import intrinsic
 
 from gibbsian.backends.numba.lanes import address
 
-LANES = 64
+# Sites of one chain, and chains, that are updated together: the more chains, the fewer threads can share them.
+LANES, GROUP = 64, 32
 # What float32 may do to the difference, fields apart: the exponential, products and sums of numbers up to 1.
 MARGIN = 4e-6
 # Turns a field into the power of two that is compared.
@@ -40,16 +42,16 @@ def _constant(element, value, lanes=LANES):
     return ir.Constant(_vector(element, lanes), [value] * lanes)
 
 
-def _spread(builder, scalar, element):
+def _spread(builder, scalar, element, lanes=LANES):
     """Return a vector with the same number in every lane."""
-    one = builder.insert_element(ir.Constant(_vector(element), ir.Undefined), scalar, _I32(0))
-    return builder.shuffle_vector(one, one, _constant(_I32, 0))
+    one = builder.insert_element(ir.Constant(_vector(element, lanes), ir.Undefined), scalar, _I32(0))
+    return builder.shuffle_vector(one, one, _constant(_I32, 0, lanes))
 
 
 def _fused(builder, a, b, c):
-    kind = _vector(_F32)
+    kind = a.type
     function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(kind, [kind] * 3), f"llvm.fma.v{LANES}f32"
+        builder.module, ir.FunctionType(kind, [kind] * 3), f"llvm.fma.v{kind.count}f32"
     )
     return builder.call(function, [a, b, c])
 
@@ -95,47 +97,50 @@ def fill_lanes(typingctx, streams, words, n, lanes):
 
 def _decide(builder, field, words, scale, margin):
     """Return which lanes go up, and which are in doubt."""
-    power = builder.fmul(builder.sitofp(field, _vector(_F32)), _spread(builder, builder.fptrunc(scale, _F32), _F32))
+    vector, constant, spread = (partial(make, lanes=field.type.count) for make in (_vector, _constant, _spread))
+    power = builder.fmul(builder.sitofp(field, vector(_F32)), spread(builder, builder.fptrunc(scale, _F32), _F32))
     for sign, bound in (("<", _LARGEST_POWER), (">", -_LARGEST_POWER)):
-        limit = _constant(_F32, bound)
+        limit = constant(_F32, bound)
         power = builder.select(builder.fcmp_ordered(sign, power, limit), power, limit)
-    rounder = _constant(_F32, _ROUNDER)
+    rounder = constant(_F32, _ROUNDER)
     shifted = builder.fadd(power, rounder)
     rest = builder.fsub(power, builder.fsub(shifted, rounder))
-    factor = _constant(_F32, _POWERS_OF_TWO[-1])
+    factor = constant(_F32, _POWERS_OF_TWO[-1])
     for coefficient in _POWERS_OF_TWO[-2::-1]:
-        factor = _fused(builder, factor, rest, _constant(_F32, coefficient))
-    exponent = builder.shl(builder.bitcast(shifted, _vector(_I32)), _constant(_I32, 23))
-    odds = builder.bitcast(builder.add(builder.bitcast(factor, _vector(_I32)), exponent), _vector(_F32))
-    top = builder.trunc(builder.lshr(words, _constant(_I64, 32)), _vector(_I32))
-    u = builder.fmul(builder.uitofp(top, _vector(_F32)), _constant(_F32, 2.0**-32))
-    difference = _fused(builder, u, odds, builder.fsub(u, _constant(_F32, 1.0)))
+        factor = _fused(builder, factor, rest, constant(_F32, coefficient))
+    exponent = builder.shl(builder.bitcast(shifted, vector(_I32)), constant(_I32, 23))
+    odds = builder.bitcast(builder.add(builder.bitcast(factor, vector(_I32)), exponent), vector(_F32))
+    top = builder.trunc(builder.lshr(words, constant(_I64, 32)), vector(_I32))
+    u = builder.fmul(builder.uitofp(top, vector(_F32)), constant(_F32, 2.0**-32))
+    difference = _fused(builder, u, odds, builder.fsub(u, constant(_F32, 1.0)))
     # the bits of the word that are not looked at count as much as the odds are large
-    bound = _fused(builder, odds, _constant(_F32, 2.0**-31), _spread(builder, builder.fptrunc(margin, _F32), _F32))
+    bound = _fused(builder, odds, constant(_F32, 2.0**-31), spread(builder, builder.fptrunc(margin, _F32), _F32))
     size = builder.bitcast(
-        builder.and_(builder.bitcast(difference, _vector(_I32)), _constant(_I32, 0x7FFFFFFF)), _vector(_F32)
+        builder.and_(builder.bitcast(difference, vector(_I32)), constant(_I32, 0x7FFFFFFF)), vector(_F32)
     )
-    return builder.fcmp_ordered("<", difference, _constant(_F32, 0.0)), builder.fcmp_ordered("<=", size, bound)
+    return builder.fcmp_ordered("<", difference, constant(_F32, 0.0)), builder.fcmp_ordered("<=", size, bound)
 
 
 def _update(context, builder, place, words, field, hold, scale, margin):
     """Draw the spins at an address; return the lanes in doubt and the number of flips."""
-    row = builder.load(builder.bitcast(words, _vector(_I64).as_pointer()), align=8)
+    lanes, bits = field.type.count, ir.IntType(field.type.count)
+    row = builder.load(builder.bitcast(words, _vector(_I64, lanes).as_pointer()), align=8)
     up, doubt = _decide(builder, field, row, scale, margin)
     doubt = builder.and_(doubt, builder.not_(hold))
     old = builder.load(place, align=1)
-    new = builder.select(builder.or_(hold, doubt), old, builder.sext(up, _vector(_I8)))
+    new = builder.select(builder.or_(hold, doubt), old, builder.sext(up, _vector(_I8, lanes)))
     builder.store(new, place, align=1)
-    flips = builder.ctpop(builder.bitcast(builder.icmp_signed("!=", old, new), _I64))
-    return context.make_tuple(builder, _RESULT, [builder.bitcast(doubt, _I64), flips])
+    flips = builder.ctpop(builder.bitcast(builder.icmp_signed("!=", old, new), bits))
+    whole = [builder.zext(number, _I64) for number in (builder.bitcast(doubt, bits), flips)]
+    return context.make_tuple(builder, _RESULT, whole)
 
 
 _RESULT = types.Tuple((types.uint64, types.int64))
 
 
-def _held(builder, address):
-    flags = builder.load(builder.bitcast(address, _vector(_I8).as_pointer()), align=1)
-    return builder.icmp_signed("!=", flags, _constant(_I8, 0))
+def _held(builder, address, lanes=LANES):
+    flags = builder.load(builder.bitcast(address, _vector(_I8, lanes).as_pointer()), align=1)
+    return builder.icmp_signed("!=", flags, _constant(_I8, 0, lanes))
 
 
 @intrinsic
@@ -144,15 +149,15 @@ def update_chains(typingctx, x, i, words, hold, bias, first, last, heads, weight
 
     def generate(context, builder, signature, args):
         kinds = signature.args
-        rows = builder.bitcast(address(context, builder, kinds[0], args[0]), _vector(_I8).as_pointer())
+        rows = builder.bitcast(address(context, builder, kinds[0], args[0]), _vector(_I8, GROUP).as_pointer())
         words, hold, heads, weights = (address(context, builder, kinds[k], args[k]) for k in (2, 3, 7, 8))
-        field = cgutils.alloca_once_value(builder, _spread(builder, args[4], _I32))
+        field = cgutils.alloca_once_value(builder, _spread(builder, args[4], _I32, GROUP))
         with cgutils.for_range_slice(builder, args[5], args[6], _I64(1), _I64) as (position, _):
             head = builder.load(builder.gep(heads, [position]))
-            weight = _spread(builder, builder.load(builder.gep(weights, [position])), _I32)
-            mask = builder.sext(builder.load(builder.gep(rows, [head]), align=1), _vector(_I32))
+            weight = _spread(builder, builder.load(builder.gep(weights, [position])), _I32, GROUP)
+            mask = builder.sext(builder.load(builder.gep(rows, [head]), align=1), _vector(_I32, GROUP))
             builder.store(builder.add(builder.load(field), builder.and_(weight, mask)), field)
-        place, held = builder.gep(rows, [args[1]]), _held(builder, hold)
+        place, held = builder.gep(rows, [args[1]]), _held(builder, hold, GROUP)
         return _update(context, builder, place, words, builder.load(field), held, *args[9:])
 
     return _RESULT(x, i, words, hold, bias, first, last, heads, weights, scale, margin), generate
