@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 import gibbsian as gb
 from bench_full_span import noisy_network
@@ -27,6 +27,8 @@ from timing import asked, interleaved
 # Two threads take at most this share of one thread's time: 1.7 times as fast.
 MOST = 1 / 1.7
 REPEATS = 7
+# Made once: to look for libraries takes a millisecond, which no thread shortens.
+BLAS = ThreadpoolController()
 
 
 def loss(name: str, n: int, n_rows: int) -> Callable[[], object]:
@@ -72,7 +74,7 @@ WORKS: dict[str, Callable[[], Callable[[], object]]] = {
 
 
 def on_threads(work: Callable[[], object], n: int) -> None:
-    with limited_threads(n), threadpool_limits(n), warnings.catch_warnings():
+    with limited_threads(n), BLAS.limit(limits=n), warnings.catch_warnings():
         warnings.simplefilter("ignore", gb.errors.ConvergenceWarning)  # few steps are all that is wanted
         work()
 
