@@ -24,7 +24,7 @@ from gibbsian.backends.numba.packed import CELLS, pack, unpack
 from gibbsian.backends.numba.random import shuffle_in_parts
 from gibbsian.data.columns import columns_in, without_identifiers
 from gibbsian.data.dataset import Dataset
-from gibbsian.data.encoding import Cells, encode, states_of
+from gibbsian.data.encoding import Cells, encode
 from gibbsian.data.minibatches import Cuts, ShuffledPass, draw_seed, seeded
 from gibbsian.data.row_files import RowFile, open_row_file
 from gibbsian.data.rules import AUTOMATIC, Shares, Threshold
@@ -232,18 +232,25 @@ class DataStream:
         return [stop - start for _, start, stop in self._pieces]
 
     def load(self, pieces: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Read pieces one after another into one array of states, or of their bits where these are shorter."""
-        chosen, n = [self._pieces[p] for p in pieces], self.n_variables
-        n_words = 2 * -(-n // CELLS)
-        packed = self.domain.two_valued and self._dtype is np.int8 and 8 * n_words <= n
-        width, dtype = (n_words, np.uint64) if packed else (n, self._dtype)
-        rows: np.ndarray = np.empty((sum(stop - start for _, start, stop in chosen), width), dtype)
-        filled = 0
+        """Read pieces one after another into one array of states, or of their bits where these are shorter.
+
+        Bits are words of the values, and after them words of where cells are missing, if any are: rows in random order
+        are waited for, and few bytes arrive sooner than many.
+        """
+        chosen, n, filled = [self._pieces[p] for p in pieces], self.n_variables, 0
+        n_rows, n_words, holes = sum(stop - start for _, start, stop in chosen), -(-n // CELLS), False
+        in_bits = self.domain.two_valued and self._dtype is np.int8 and 16 * n_words <= n
+        rows = np.zeros((2, n_rows, n_words), np.uint64) if in_bits else np.empty((n_rows, n), self._dtype)
         for cells in self._cells(chosen):
-            into = rows[filled : filled + len(cells.codes)]
-            into[:] = in_bits(cells) if packed else marked(cells.states, cells.missing)
-            filled += len(into)
-        return rows
+            part = slice(filled, filled := filled + len(cells.codes))
+            if not in_bits:
+                rows[part] = marked(cells.states, cells.missing)
+                continue
+            pack(cells.codes, rows[0, part])
+            if cells.missing is not None:
+                holes = True
+                pack(cells.missing, rows[1, part])
+        return rows if holes or not in_bits else rows[:1]  # memory that was not written is not there
 
     def _cells(self, pieces: Iterable[tuple[RowFile, int, int]]) -> Iterator[Cells]:
         """Read pieces in the coding, part by part."""
@@ -353,18 +360,25 @@ class WindowPass:
             self._load(window)
             first = int(self._ends[window]) - len(self.places)
             end = min(stop, int(self._ends[window]))
-            parts.append(self.states.take(self.places[start - first : end - first], axis=0))
+            parts.append(self._rows(self.places[start - first : end - first]))
             start = end
         rows, source = parts[0] if len(parts) == 1 else np.concatenate(parts), self.source
-        states, missing = from_bits(rows, source) if rows.dtype == np.uint64 else (rows, are_marked(rows))
-        return Dataset.of_states(states, source.coding, names=source.names, missing=missing, distinct=False)
+        return Dataset.of_states(rows, source.coding, names=source.names, missing=are_marked(rows), distinct=False)
+
+    def _rows(self, places: np.ndarray) -> np.ndarray:
+        """Return rows of the window, with a mark in their missing cells."""
+        if self.states.dtype != np.uint64:
+            return self.states.take(places, axis=0)
+        domain = self.source.domain
+        values = np.int8(domain.low), np.int8(domain.high), MISSING
+        return unpack(self.states[0], self.states[1:], places, self.source.n_variables, values)
 
     def _load(self, window: int) -> None:
         if window == self.loaded:
             return
         self.states = self.places = np.empty(0, np.int8)  # free the last window before the next is made
         self.states = self.source.load(self.windows[window])
-        self.places = random_order(len(self.states), seeded(self.seed, self.epoch, window))
+        self.places = random_order(self.states.shape[-2], seeded(self.seed, self.epoch, window))
         self.loaded = window
 
 
@@ -430,21 +444,6 @@ def marked(states: np.ndarray, missing: np.ndarray | None) -> np.ndarray:
 def are_marked(states: np.ndarray) -> np.ndarray:
     """Return which cells have the mark."""
     return states == MISSING if states.dtype.kind == "i" else np.isnan(states)
-
-
-def in_bits(cells: Cells) -> np.ndarray:
-    """Return rows of two values as words, one half for the values and one for where cells are missing.
-
-    Rows in random order are waited for, and few bytes arrive sooner than many.
-    """
-    upper = pack(cells.codes)
-    return np.hstack([upper, np.zeros_like(upper) if cells.missing is None else pack(cells.missing)])
-
-
-def from_bits(words: np.ndarray, source: DataStream) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the states of rows in bits, and where cells are missing."""
-    n, (upper, holes) = source.n_variables, np.hsplit(words, 2)
-    return states_of(unpack(upper, n), source.domain), unpack(holes, n) if holes.any() else None
 
 
 def as_bytes(memory: int | str) -> int:

@@ -80,16 +80,47 @@ def _pack(cells, n, words):
             words[m, k] = word & (_ALL_BITS >> np.uint64(CELLS - width))
 
 
-def pack(x: np.ndarray) -> np.ndarray:
+def pack(x: np.ndarray, words: np.ndarray | None = None) -> np.ndarray:
     """Return rows of int8 or bool as words, with a bit for every cell that is positive."""
-    words = np.empty((len(x), -(-x.shape[1] // CELLS)), np.uint64)
-    _pack(np.ascontiguousarray(x).view(np.int8).ravel(), x.shape[1], words)
-    return words
+    into = np.empty((len(x), -(-x.shape[1] // CELLS)), np.uint64) if words is None else words
+    _pack(np.ascontiguousarray(x).view(np.int8).ravel(), x.shape[1], into)
+    return into
 
 
-def unpack(words: np.ndarray, n: int) -> np.ndarray:
-    """Return rows that were packed, as bool."""
-    return np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, count=n, bitorder="little").view(bool)
+@intrinsic
+def _write(typingctx, cells, place, upper, holes, values):
+    """Write 64 cells of one byte: the first of three values, the second for the bits of a word, the third for holes."""
+
+    def generate(context, builder, signature, args):
+        kind, bits = ir.VectorType(ir.IntType(8), CELLS), ir.VectorType(ir.IntType(1), CELLS)
+        numbers = (builder.extract_value(args[4], k) for k in range(3))
+        empty, zeros = ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), CELLS), [0] * CELLS)
+        alone = (builder.insert_element(empty, number, ir.IntType(32)(0)) for number in numbers)
+        low, high, mark = (builder.shuffle_vector(one, empty, zeros) for one in alone)
+        there = builder.select(builder.bitcast(args[2], bits), high, low)
+        found = builder.select(builder.bitcast(args[3], bits), mark, there)
+        start = builder.gep(address(context, builder, signature.args[0], args[0]), [args[1]])
+        builder.store(found, builder.bitcast(start, kind.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(cells, types.int64, types.uint64, types.uint64, values), generate
+
+
+@njit(cache=True, nogil=True)
+def _unpack(words, holes, places, n, values, cells):
+    for m in range(places.size):
+        for k in range(words.shape[1]):  # what a vector writes beyond its row, the next one overwrites
+            hidden = holes[0, places[m], k] if len(holes) else np.uint64(0)
+            _write(cells, m * n + k * CELLS, words[places[m], k], hidden, values)  # type: ignore[call-arg]
+
+
+def unpack(
+    words: np.ndarray, holes: np.ndarray, places: np.ndarray, n: int, values: tuple[np.int8, np.int8, np.int8]
+) -> np.ndarray:
+    """Return some of the rows that were packed: a lower value, an upper one, and a third where cells are holes."""
+    cells = np.empty(len(places) * n + CELLS, np.int8)
+    _unpack(words, holes, places, n, values, cells)
+    return cells[:-CELLS].reshape(-1, n)
 
 
 # -- products ---------------------------------------------------------------------------------------------------------
