@@ -39,6 +39,8 @@ from gibbsian.rng import RandomState, as_generator
 WINDOW_SHARE = 0.75
 # A row of the window takes its states, its place in the shuffled order, and what that is drawn with (a part's number).
 BYTES_PER_PLACE = 8
+# A word of a row and one of its holes, shuffled with as many beside them, are worth so many cells at least.
+BYTES_OF_WORDS = 24
 # From so many rows on a window is shuffled in parts: of one of a gigabyte, each is within the second-level cache.
 MANY_ROWS, N_PARTS = 2**17, 256
 # A window has at least so many pieces of an .npy file, so that it mixes.
@@ -239,7 +241,7 @@ class DataStream:
         """
         chosen, n, filled = [self._pieces[p] for p in pieces], self.n_variables, 0
         n_rows, n_words, holes = sum(stop - start for _, start, stop in chosen), -(-n // CELLS), False
-        in_bits = self.domain.two_valued and self._dtype is np.int8 and 16 * n_words <= n
+        in_bits = self.domain.two_valued and self._dtype is np.int8 and BYTES_OF_WORDS * n_words <= n
         rows = np.zeros((2, n_rows, n_words), np.uint64) if in_bits else np.empty((n_rows, n), self._dtype)
         for cells in self._cells(chosen):
             part = slice(filled, filled := filled + len(cells.codes))
@@ -347,10 +349,14 @@ class WindowPass:
         return len(self.cuts)
 
     @cached_property
+    def _sizes(self) -> np.ndarray:
+        """Rows of each window."""
+        return np.array([sum(self.source.piece_rows[p] for p in window) for window in self.windows])
+
+    @cached_property
     def _ends(self) -> np.ndarray:
         """Where each window ends in the order of the pass."""
-        sizes = self.source.piece_rows
-        return np.cumsum([sum(sizes[p] for p in window) for window in self.windows])
+        return np.cumsum(self._sizes)
 
     def __getitem__(self, k: int) -> Dataset:
         start, stop = self.cuts[k]
@@ -358,38 +364,43 @@ class WindowPass:
         while start < stop:
             window = int(np.searchsorted(self._ends, start, side="right"))
             self._load(window)
-            first = int(self._ends[window]) - len(self.places)
+            first = int(self._ends[window] - self._sizes[window])
             end = min(stop, int(self._ends[window]))
-            parts.append(self._rows(self.places[start - first : end - first]))
+            parts.append(self._rows(slice(start - first, end - first)))
             start = end
         rows, source = parts[0] if len(parts) == 1 else np.concatenate(parts), self.source
         return Dataset.of_states(rows, source.coding, names=source.names, missing=are_marked(rows), distinct=False)
 
-    def _rows(self, places: np.ndarray) -> np.ndarray:
+    def _rows(self, part: slice) -> np.ndarray:
         """Return rows of the window, with a mark in their missing cells."""
         if self.states.dtype != np.uint64:
-            return self.states.take(places, axis=0)
-        domain = self.source.domain
-        values = np.int8(domain.low), np.int8(domain.high), MISSING
-        return unpack(self.states[0], self.states[1:], places, self.source.n_variables, values)
+            return self.states.take(self.places[part], axis=0)
+        domain, n = self.source.domain, self.source.n_variables
+        return unpack(self.states[:, part], n, np.int8(domain.low), np.int8(domain.high), MISSING)
 
     def _load(self, window: int) -> None:
         if window == self.loaded:
             return
         self.states = self.places = np.empty(0, np.int8)  # free the last window before the next is made
-        self.states = self.source.load(self.windows[window])
-        self.places = random_order(self.states.shape[-2], seeded(self.seed, self.epoch, window))
+        rows, rng = self.source.load(self.windows[window]), seeded(self.seed, self.epoch, window)
+        if rows.dtype == np.uint64:
+            self.states = in_random_order(rows, rng)
+        else:
+            self.states, places = rows, np.arange(len(rows), dtype=np.int32)
+            self.places = in_random_order(places[None, :, None], rng).ravel()
         self.loaded = window
 
 
-def random_order(n_rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the numbers of rows in random order; a plain shuffle of many would wait for memory at every row."""
+def in_random_order(tables: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return tables with their rows in one random order; a plain shuffle of many would wait for memory at every row."""
+    n_rows = tables.shape[1]
     if n_rows < MANY_ROWS:
-        return rng.permutation(np.arange(n_rows, dtype=np.int32))
+        return tables[:, rng.permutation(np.arange(n_rows, dtype=np.int32))]
     part_of = rng.integers(0, N_PARTS, n_rows, dtype=np.uint8)
-    places = np.empty(n_rows, np.int32)
-    shuffle_in_parts(part_of, N_PARTS, rng.integers(0, 2**64, 4, dtype=np.uint64), places)
-    return places
+    stream, shuffled = rng.integers(0, 2**64, 4, dtype=np.uint64), np.empty_like(tables)
+    for rows, moved in zip(tables, shuffled, strict=True):
+        shuffle_in_parts(part_of, N_PARTS, stream, rows, moved)
+    return shuffled
 
 
 # -- a part of a table ------------------------------------------------------------------------------------------------

@@ -107,19 +107,17 @@ def _write(typingctx, cells, place, upper, holes, values):
 
 
 @njit(cache=True, nogil=True)
-def _unpack(words, holes, places, n, values, cells):
-    for m in range(places.size):
-        for k in range(words.shape[1]):  # what a vector writes beyond its row, the next one overwrites
-            hidden = holes[0, places[m], k] if len(holes) else np.uint64(0)
-            _write(cells, m * n + k * CELLS, words[places[m], k], hidden, values)  # type: ignore[call-arg]
+def _unpack(words, n, values, cells):
+    for m in range(words.shape[1]):
+        for k in range(words.shape[2]):  # what a vector writes beyond its row, the next one overwrites
+            holes = words[1, m, k] if len(words) > 1 else np.uint64(0)
+            _write(cells, m * n + k * CELLS, words[0, m, k], holes, values)  # type: ignore[call-arg]
 
 
-def unpack(
-    words: np.ndarray, holes: np.ndarray, places: np.ndarray, n: int, values: tuple[np.int8, np.int8, np.int8]
-) -> np.ndarray:
-    """Return some of the rows that were packed: a lower value, an upper one, and a third where cells are holes."""
-    cells = np.empty(len(places) * n + CELLS, np.int8)
-    _unpack(words, holes, places, n, values, cells)
+def unpack(words: np.ndarray, n: int, *values: np.int8) -> np.ndarray:
+    """Return rows that were packed, and perhaps their holes: a lower value, an upper one, and one for holes."""
+    cells = np.empty(words.shape[1] * n + CELLS, np.int8)
+    _unpack(words, n, values, cells)
     return cells[:-CELLS].reshape(-1, n)
 
 

@@ -169,8 +169,8 @@ def substream_word(word, number):
 
 
 @njit(cache=True, nogil=True)
-def shuffle_in_parts(part_of, n_parts, stream, places):
-    """Fill `places` with a random order: rows dealt out to parts at random, each shuffled within the cache.
+def shuffle_in_parts(part_of, n_parts, stream, rows, shuffled):
+    """Write rows in a random order: dealt out to parts at random, each shuffled within the cache.
 
     Every order is as likely as another (Rao, Sandelius).
     """
@@ -181,12 +181,15 @@ def shuffle_in_parts(part_of, n_parts, stream, places):
         ends[p + 1] += ends[p]
     next_place = ends.copy()
     for row in range(part_of.size):
-        places[next_place[part_of[row]]] = row
+        place = next_place[part_of[row]]
+        for j in range(rows.shape[1]):
+            shuffled[place, j] = rows[row, j]
         next_place[part_of[row]] += 1
     s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
     for p in range(n_parts):
-        own = places[ends[p] : ends[p + 1]]
-        for k in range(own.size - 1, 0, -1):
+        own = shuffled[ends[p] : ends[p + 1]]
+        for k in range(len(own) - 1, 0, -1):
             word, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
             other = below(word, k + 1)
-            own[k], own[other] = own[other], own[k]
+            for j in range(rows.shape[1]):
+                own[k, j], own[other, j] = own[other, j], own[k, j]
