@@ -50,8 +50,8 @@ VARIANCE_OF_EQUAL_ROWS = 1e-12  # any would do
 K_MEANS_VARIANCE = 0.5
 ROUNDED_UP = 1.0 + 1e-9
 TINY = float(np.finfo(np.float64).tiny)
-# Cells of some rows and their products with the means, which stay in the cache.
-SETTLED_CELLS = 2**16
+# Multiplications of some rows with the means, which BLAS does at once: more it does after it has rearranged both.
+SETTLED_PRODUCTS = 10**6
 
 
 @MODELS.register("gaussian-mixture", classes=True)
@@ -320,8 +320,12 @@ class KMeansModel(GaussianMixtureModel):
     def nearest(self, states: np.ndarray, missing: np.ndarray | None = None) -> np.ndarray:
         """Return the nearest mean of each row over its present cells, by distances from the middle of the means."""
         middle = self.means.mean(axis=0)
-        points = states - middle if missing is None else np.where(missing, 0.0, states - middle)
-        return nearest(points, self.means - middle, None if missing is None else ~missing)
+
+        def some(rows: np.ndarray, *holes: np.ndarray) -> np.ndarray:
+            points = np.where(holes[0], 0.0, rows - middle) if holes else rows - middle
+            return nearest(points, self.means - middle, ~holes[0] if holes else None)
+
+        return np.concatenate(over_blocks(some, states, *([] if missing is None else [missing])))
 
 
 class Nearest(NamedTuple):
@@ -486,13 +490,12 @@ class KMeansSteps:
 def _settle_block(
     means: np.ndarray, drift: float, rows: np.ndarray, weights: np.ndarray, labels: np.ndarray, others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Let a block of rows move to nearer means, a few at a time, whose products are compared while in the cache."""
+    """Let a block of rows move to nearer means: a few at a time, whose products are compared while in the cache."""
     columns, offsets = np.ascontiguousarray(means.T), -np.einsum("ij,ij->i", means, means) / 2.0
-    sums, places = (np.zeros(len(means)), np.zeros(means.shape), np.zeros(len(means))), np.empty(len(rows), np.int64)
-    for few in row_blocks(len(rows), sum(means.shape), SETTLED_CELLS):
-        parts = rows[few], weights[few], labels[few], others[few], means, *sums
-        unsure = stay(drift, *parts, places)
-        if len(unsure):
-            some = rows[few] if len(unsure) == len(rows[few]) else rows[few][unsure]
-            to_nearest(some @ columns, offsets, unsure, *parts)
+    sums = np.zeros(len(means)), np.zeros(means.shape), np.zeros(len(means))
+    parts = rows, weights, labels, others, means, *sums
+    unsure = stay(drift, *parts, np.empty(len(rows), np.int64))
+    for few in row_blocks(len(unsure), means.size, SETTLED_PRODUCTS):
+        some = rows[few] if len(unsure) == len(rows) else rows[unsure[few]]
+        to_nearest(some @ columns, offsets, unsure[few], *parts)
     return sums
