@@ -56,7 +56,8 @@ def greedy() -> Callable[[], object]:
 
 def k_means() -> Callable[[], object]:
     rows = np.random.default_rng(0).normal(size=(200_000, 50))
-    return lambda: gb.HardKMeans(20, start=rows[:20], max_iter=5, tol=0.0).fit(rows)
+    data = gb.Dataset.read(rows, coding="real")
+    return lambda: gb.HardKMeans(20, start=rows[:20], max_iter=5, tol=0.0).fit(data)
 
 
 WORKS: dict[str, Callable[[], Callable[[], object]]] = {

@@ -237,7 +237,8 @@ class Dataset:
         first, row_of = distinct(cells.codes, cells.coding.domain, cells.missing)
         row_of = row_of if cell_of is None else row_of[cell_of]
         weights = np.bincount(row_of, row_weights, minlength=len(first)).astype(np.float64)
-        states = states_of(cells.codes[first], cells.coding.domain)
+        kept = cells.codes[first] if is_sparse(cells.codes) else cells.codes.take(first, axis=0)
+        states = states_of(kept, cells.coding.domain)
         holes = None if cells.missing is None else cells.missing[first]
         return cls(states, weights, holes, cells.coding, cells.names, row_of, row_weights)
 

@@ -371,7 +371,8 @@ class KMeansSteps:
     @cached_property
     def points(self) -> np.ndarray:
         """The rows from their middle: products of large numbers would lose digits."""
-        points = self.rows.states - self.middle
+        points, middle = np.empty(self.rows.states.shape), self.middle
+        over_blocks(lambda rows, own: np.subtract(rows, middle, out=own), self.rows.states, points)
         return points if self.present is None else np.where(self.present, points, 0.0)
 
     @cached_property

@@ -13,7 +13,11 @@ def test_rows_come_back_from_their_bits(n, rng):
     upper = rng.random((11, n)) < 0.4
     words = packed.pack(upper)
     assert words.shape == (11, -(-n // 64))
-    assert np.array_equal(packed.unpack(words, n), upper)
+    low, high, mark = np.int8([-1, 1, -128])
+    assert np.array_equal(packed.unpack(words[None], n, low, high, mark), np.where(upper, high, low))
+    hidden = rng.random((11, n)) < 0.2
+    found = packed.unpack(np.array([words, packed.pack(hidden)]), n, low, high, mark)
+    assert np.array_equal(found, np.where(hidden, mark, np.where(upper, high, low)))
     assert np.array_equal(packed.pack(np.where(upper, 1, -1).astype(np.int8)), words)
     assert np.array_equal(packed.pack(upper[:, ::-1]), packed.pack(upper[:, ::-1].copy()))
     assert np.array_equal(words.view(np.uint8)[:, : -(-n // 8)], np.packbits(upper, axis=1, bitorder="little"))
