@@ -351,7 +351,8 @@ class WindowPass:
     @cached_property
     def _sizes(self) -> np.ndarray:
         """Rows of each window."""
-        return np.array([sum(self.source.piece_rows[p] for p in window) for window in self.windows])
+        sizes = np.array(self.source.piece_rows)
+        return np.array([sizes[window].sum() for window in self.windows])
 
     @cached_property
     def _ends(self) -> np.ndarray:
@@ -398,8 +399,8 @@ def in_random_order(tables: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return tables[:, rng.permutation(np.arange(n_rows, dtype=np.int32))]
     part_of = rng.integers(0, N_PARTS, n_rows, dtype=np.uint8)
     stream, shuffled = rng.integers(0, 2**64, 4, dtype=np.uint64), np.empty_like(tables)
-    for rows, moved in zip(tables, shuffled, strict=True):
-        shuffle_in_parts(part_of, N_PARTS, stream, rows, moved)
+    for t, column in np.ndindex(len(tables), tables.shape[2]):
+        shuffle_in_parts(part_of, N_PARTS, stream, tables[t, :, column], shuffled[t, :, column])
     return shuffled
 
 

@@ -181,15 +181,12 @@ def shuffle_in_parts(part_of, n_parts, stream, rows, shuffled):
         ends[p + 1] += ends[p]
     next_place = ends.copy()
     for row in range(part_of.size):
-        place = next_place[part_of[row]]
-        for j in range(rows.shape[1]):
-            shuffled[place, j] = rows[row, j]
+        shuffled[next_place[part_of[row]]] = rows[row]
         next_place[part_of[row]] += 1
     s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
     for p in range(n_parts):
         own = shuffled[ends[p] : ends[p + 1]]
-        for k in range(len(own) - 1, 0, -1):
+        for k in range(own.size - 1, 0, -1):
             word, s0, s1, s2, s3 = advance(s0, s1, s2, s3)
             other = below(word, k + 1)
-            for j in range(rows.shape[1]):
-                own[k, j], own[other, j] = own[other, j], own[k, j]
+            own[k], own[other] = own[other], own[k]
