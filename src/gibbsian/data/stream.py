@@ -236,8 +236,7 @@ class DataStream:
     def load(self, pieces: Sequence[int] | np.ndarray) -> np.ndarray:
         """Read pieces one after another into one array of states, or of their bits where these are shorter.
 
-        Bits are words of the values, and after them words of where cells are missing, if any are: rows in random order
-        are waited for, and few bytes arrive sooner than many.
+        Bits are a table of words of the values, and one of where cells are missing, if any are.
         """
         chosen, n, filled = [self._pieces[p] for p in pieces], self.n_variables, 0
         n_rows, n_words, holes = sum(stop - start for _, start, stop in chosen), -(-n // CELLS), False
@@ -252,7 +251,7 @@ class DataStream:
             if cells.missing is not None:
                 holes = True
                 pack(cells.missing, rows[1, part])
-        return rows if holes or not in_bits else rows[:1]  # memory that was not written is not there
+        return rows if holes or not in_bits else rows[:1]  # pages that were not written take no memory
 
     def _cells(self, pieces: Iterable[tuple[RowFile, int, int]]) -> Iterator[Cells]:
         """Read pieces in the coding, part by part."""
@@ -384,7 +383,7 @@ class WindowPass:
             return
         self.states = self.places = np.empty(0, np.int8)  # free the last window before the next is made
         rows, rng = self.source.load(self.windows[window]), seeded(self.seed, self.epoch, window)
-        if rows.dtype == np.uint64:
+        if rows.dtype == np.uint64:  # as short as places, and then minibatches wait for no memory
             self.states = in_random_order(rows, rng)
         else:
             self.states, places = rows, np.arange(len(rows), dtype=np.int32)

@@ -321,9 +321,9 @@ class KMeansModel(GaussianMixtureModel):
         """Return the nearest mean of each row over its present cells, by distances from the middle of the means."""
         middle = self.means.mean(axis=0)
 
-        def some(rows: np.ndarray, *holes: np.ndarray) -> np.ndarray:
-            points = np.where(holes[0], 0.0, rows - middle) if holes else rows - middle
-            return nearest(points, self.means - middle, ~holes[0] if holes else None)
+        def some(rows: np.ndarray, holes: np.ndarray | None = None) -> np.ndarray:
+            points = rows - middle if holes is None else np.where(holes, 0.0, rows - middle)
+            return nearest(points, self.means - middle, None if holes is None else ~holes)
 
         return np.concatenate(over_blocks(some, states, *([] if missing is None else [missing])))
 

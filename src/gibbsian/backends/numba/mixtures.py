@@ -13,7 +13,7 @@ from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, copy_to, fast_exp
 
 _ROUNDING = 1e-9  # more than what products of a few thousand columns lose
-IN_LANES = VECTOR_MATH | {"reassoc"}  # sums too
+_IN_LANES = VECTOR_MATH | {"reassoc"}  # sums too
 _CHUNK = 512  # rows at a time: all their scores stay in the first-level cache
 
 
@@ -154,7 +154,7 @@ def _add_row(weight, row, total):
         total[j] += weight * row[j]
 
 
-@njit(cache=True, nogil=True, fastmath=IN_LANES)
+@njit(cache=True, nogil=True, fastmath=_IN_LANES)
 def stay(drift, rows, weights, labels, others, means, mass, sums, squares, unsure):
     """Add up the rows of each mean and their squared distances, but those that may have a nearer: return their places.
 
@@ -176,7 +176,7 @@ def stay(drift, rows, weights, labels, others, means, mass, sums, squares, unsur
     return unsure[:n_unsure]
 
 
-@njit(cache=True, nogil=True, fastmath=IN_LANES)
+@njit(cache=True, nogil=True, fastmath=_IN_LANES)
 def to_nearest(products, offsets, unsure, rows, weights, labels, others, means, mass, sums, squares):
     """Move rows to means that are truly nearer than their own, by products, and add them up there."""
     largest = -2.0 * offsets.min()
