@@ -8,6 +8,8 @@ from itertools import accumulate, pairwise
 # About this many cells at a time, and rows at least: long enough for BLAS, short enough to stay near the cache.
 BLOCK_CELLS = 2**18
 LEAST_ROWS = 128
+# Up to so many multiplications BLAS takes matrices as they are; larger ones it rearranges first, for as long again.
+PLAIN_PRODUCT = 10**6
 
 
 def row_blocks(

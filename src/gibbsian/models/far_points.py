@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from gibbsian.blocks import PLAIN_PRODUCT, row_blocks
 from gibbsian.resources import require_memory
 
 
@@ -49,8 +50,13 @@ def _require_memory(points: Any, n_drawn: int) -> None:
 
 def _squared_distances(points: Any, squares: np.ndarray, places: Any) -> np.ndarray:
     """Squared distances of all points to those at some places, a row for each of these."""
-    products = points[places] @ points.T
-    products = products.toarray() if sparse.issparse(products) else products
+    chosen = points[places]
+    if sparse.issparse(points):
+        products = (chosen @ points.T).toarray()
+    else:
+        products, columns = np.empty((len(chosen), len(points))), np.ascontiguousarray(chosen.T)
+        for block in row_blocks(len(points), chosen.size, PLAIN_PRODUCT):
+            products[:, block] = (points[block] @ columns).T
     products *= -2.0  # in place: fresh pages cost as much as the arithmetic
     products += squares[places][:, None]
     products += squares

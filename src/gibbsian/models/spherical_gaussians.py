@@ -16,7 +16,7 @@ import numpy as np
 
 from gibbsian.backends.device import twin
 from gibbsian.backends.numba.mixtures import stay, to_nearest
-from gibbsian.blocks import row_blocks
+from gibbsian.blocks import PLAIN_PRODUCT, row_blocks
 from gibbsian.domain import REALS
 from gibbsian.errors import DataError
 from gibbsian.models.base import MODELS
@@ -50,8 +50,6 @@ VARIANCE_OF_EQUAL_ROWS = 1e-12  # any would do
 K_MEANS_VARIANCE = 0.5
 ROUNDED_UP = 1.0 + 1e-9
 TINY = float(np.finfo(np.float64).tiny)
-# Multiplications of some rows with the means, which BLAS does at once: more it does after it has rearranged both.
-SETTLED_PRODUCTS = 10**6
 
 
 @MODELS.register("gaussian-mixture", classes=True)
@@ -496,7 +494,7 @@ def _settle_block(
     sums = np.zeros(len(means)), np.zeros(means.shape), np.zeros(len(means))
     parts = rows, weights, labels, others, means, *sums
     unsure = stay(drift, *parts, np.empty(len(rows), np.int64))
-    for few in row_blocks(len(unsure), means.size, SETTLED_PRODUCTS):
+    for few in row_blocks(len(unsure), means.size, PLAIN_PRODUCT):
         some = rows[few] if len(unsure) == len(rows) else rows[unsure[few]]
         to_nearest(some @ columns, offsets, unsure[few], *parts)
     return sums
