@@ -51,6 +51,15 @@ class TestKMeans:
         assert n_steps > (10 if k > 1 else 1)
         np.testing.assert_allclose(fit.free_energies_, energies[:n_steps], rtol=1e-12)
 
+    def test_rows_belong_to_the_mean_nearest_over_their_present_cells(self, rng, monkeypatch):
+        monkeypatch.setattr("gibbsian.models.class_shares.LEAST_WIDTH", 2**10)  # blocks of 256 rows
+        rows = rng.normal(size=(600, 4))
+        rows[:, 1:][rng.random((600, 3)) < 0.4] = np.nan
+        fit = gb.HardKMeans(5, random_state=0).fit(rows)
+        distances = np.nansum(np.square(rows[:, None] - fit.means_), axis=2)
+        assert np.array_equal(fit.predict(rows), distances.argmin(axis=1))
+        assert np.array_equal(fit.labels_, distances.argmin(axis=1))
+
     def test_energies_never_rise_among_means_that_are_all_but_equally_near(self):
         """Products of such rows lose every digit of the distances within the clumps."""
         rng = np.random.default_rng(0)
