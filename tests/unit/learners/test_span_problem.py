@@ -13,6 +13,7 @@ from gibbsian.learners.span_base import refreshed
 from gibbsian.learners.span_newton import refit, worthless
 from gibbsian.learners.span_problem import DescriptionLength, Shrinkage
 from gibbsian.models import SpanBasis
+from gibbsian.models.full_span import fill_dual
 from span_fits import fit, learner_of, problem_of, start_of
 from span_reference import all_functions, description_lengths, empirical
 
@@ -265,6 +266,16 @@ def test_description_lengths_are_those_of_the_paper():
 def test_shrinkage_of_parameters():
     shrinkage = Shrinkage(l1=0.1, l2=0.2, l2_growth=3.0)
     np.testing.assert_allclose(shrinkage(SpanBasis((2, 2)), np.array([1, 3]), np.array([1.0, -1.0])), [0.2, 0.4])
+
+
+@pytest.mark.parametrize("cardinalities", [(2,) * 10, (4, 8, 2), (3, 3)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_dual_of_no_functions_is_that_of_the_transforms(cardinalities, dtype, rng):
+    problem = problem_of(*random_rows(cardinalities, rng), cardinalities, dtype)
+    found, expected = (rng.random(problem.basis.size).astype(dtype) for _ in range(2))
+    none = np.empty(0, np.int64), np.empty(0)
+    assert problem.refresh(found, *none) == fill_dual(expected, problem.basis, *none)
+    assert np.array_equal(found, expected)
 
 
 def test_candidates_come_by_what_they_gain(rng):
