@@ -3,12 +3,14 @@
 The rate is 0.2 throughout, with about a hundred minibatches an epoch; scikit-learn and rbms also get the best of
 several rates, chosen on held-out training rows. rbms is asked where ``make bench-peers`` has installed it, or where
 ``GIBBSIAN_PEERS`` says.
+``bench_rbm_quality.py equal-time`` prints the comparison at equal processor time alone, for digits and MNIST.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -29,6 +31,7 @@ from gibbsian.models.restricted import RestrictedModel
 from gibbsian.samplers import Annealing, layer_path
 
 SHARED = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
+MNIST = SHARED / "mnist" / "binarized_packed.npz"
 EPOCHS = (10, 30, 100)
 SEEDS = range(3)
 SKLEARN_RATES = (0.1, 0.03, 0.01)
@@ -37,57 +40,68 @@ LARGE_EPOCHS, LARGE_BETAS = 20, 10_000
 PEERS = Path(os.environ.get("GIBBSIAN_PEERS", Path(__file__).parents[1] / ".peers")) / "bin" / "python"
 DEFAULTS = {"learning_rate": 0.1, "batch_size": 10}
 PEER_RATES = (0.3, 0.1, 0.03)
+EQUAL_SIZES, EQUAL_TIMES = (16, 20), (1, 3, 9)
 DEEP_EPOCHS = (30, 100)
 
 
 def main() -> None:
-    digits()
-    print()
-    at_equal_time("digits 8x8", *split(all_digits(), 0.8), 20, (10, 30, 100))
-    print()
-    deep()
-    print()
-    mnist()
+    if sys.argv[1:] != ["equal-time"]:
+        for part in (digits, deep, mnist):
+            part()
+            print()
+    at_equal_time("digits 8x8", *split(all_digits(), 0.8), 0.6)
+    if MNIST.exists():
+        at_equal_time("binarised MNIST", *mnist_rows(), 1.5)
 
 
 def all_digits() -> np.ndarray:
     return (load_digits().data >= 8).astype(np.uint8)
 
 
-def at_equal_time(title: str, training: np.ndarray, test: np.ndarray, n_hidden: int, epochs: tuple[int, ...]) -> None:
-    """Print our settings and our defaults in the same seconds of the processor, and rbms where it is installed."""
-    print(f"{title}, {n_hidden} hidden units: exact mean test log-likelihood in nats, at equal processor time")
-    print(f"  {'seconds':>8s}{'rate 0.2':>12s}{'defaults':>12s}{'rbms, best rate':>20s}")
-    fit_ours(training, n_hidden, 1, 0)  # compile
-    pace = np.median([fit_ours(training, n_hidden, 3, 0, **DEFAULTS)[1] for _ in range(3)]) / 3
-    for number in epochs:
-        ours, seconds_of_fit = fit_ours(training, n_hidden, number, 0)
-        plain, _ = fit_ours(training, n_hidden, max(1, round(seconds_of_fit / pace)), 0, **DEFAULTS)
-        peer = "not installed"
-        if PEERS.exists():
-            rate, theirs = fit_rbms(training, n_hidden, seconds_of_fit)
-            peer = f"{score(theirs, test):.2f} ({rate})"
-        print(f"  {seconds_of_fit:8.2f}{score(ours, test):12.2f}{score(plain, test):12.2f}{peer:>20s}", flush=True)
+def at_equal_time(title: str, training: np.ndarray, test: np.ndarray, shortest: float) -> None:
+    """Print the rate 0.2, our defaults and rbms in the same seconds of the processor, means of three seeds."""
+    for n_hidden in EQUAL_SIZES:
+        print(f"{title}, {n_hidden} hidden units: exact mean test log-likelihood in nats (seconds of the processor)")
+        print(f"  {'seconds':>8s}{'rate 0.2':>18s}{'defaults':>20s}{'rbms, best rate':>20s}")
+        fit_ours(training, n_hidden, 1, 0)  # compile
+        paces = [(settings, *pace(training, n_hidden, settings)) for settings in ({}, DEFAULTS)]
+        for limit in shortest * np.array(EQUAL_TIMES):
+            cells = []
+            for settings, first, more in paces:
+                epochs = 1 + max(0, round((limit - first) / more))
+                fits = [fit_ours(training, n_hidden, epochs, seed, **settings) for seed in SEEDS]
+                cells.append(f"{mean_score(fits, test):.2f} ({seconds(fits):.1f})")
+            peer = fit_rbms(training, n_hidden, limit, test) if PEERS.exists() else "not installed"
+            print(f"  {limit:8.1f}{cells[0]:>18s}{cells[1]:>20s}{peer:>20s}", flush=True)
 
 
-def fit_rbms(training: np.ndarray, n_hidden: int, seconds: float) -> tuple[str, RestrictedModel]:
-    """Return rbms' machine at the best of several rates, by held-out training rows, and that rate."""
+def pace(states: np.ndarray, n_hidden: int, settings: dict[str, Any]) -> tuple[float, float]:
+    """Return the seconds of a first epoch, and of one more."""
+    one, four = (min(fit_ours(states, n_hidden, n, 0, **settings)[1] for _ in range(3)) for n in (1, 4))
+    return one, (four - one) / 3
+
+
+def fit_rbms(training: np.ndarray, n_hidden: int, seconds: float, test: np.ndarray) -> str:
+    """Return rbms' mean score at the best of several rates, by held-out training rows, and that rate."""
     fitted, held_out = split(training, 0.8)
-    tried = _rbms(fitted, n_hidden, seconds, list(map(str, PEER_RATES)))
-    best = max(tried, key=lambda rate: score(tried[rate], held_out))
-    return best, _rbms(training, n_hidden, seconds, [best])[best]
+    tried = _rbms(fitted, n_hidden, seconds, [f"{rate}:0" for rate in PEER_RATES])
+    rate = max(tried, key=lambda run: score(tried[run], held_out)).partition(":")[0]
+    found = _rbms(training, n_hidden, seconds, [f"{rate}:{seed}" for seed in SEEDS])
+    return f"{np.mean([score(model, test) for model in found.values()]):.2f} (rate {rate})"
 
 
-def _rbms(states: np.ndarray, n_hidden: int, seconds: float, rates: list[str]) -> dict[str, RestrictedModel]:
+def _rbms(states: np.ndarray, n_hidden: int, seconds: float, runs: list[str]) -> dict[str, RestrictedModel]:
+    """Return rbms' machines by their rates and seeds."""
     layers = BinaryLayer(states.shape[1]), BinaryLayer(n_hidden)
     with tempfile.TemporaryDirectory() as folder:
         rows, out = Path(folder) / "rows.npy", Path(folder) / "out.npz"
         np.save(rows, states)
-        script = [PEERS, Path(__file__).with_name("peer_digits.py"), rows, out, n_hidden, batch_size(len(states))]
-        subprocess.run([*map(str, script), str(seconds), *rates], check=True)
+        sizes = n_hidden, batch_size(len(states))
+        script = [PEERS, Path(__file__).with_name("peer_digits.py"), rows, out, *sizes, seconds, *runs]
+        subprocess.run(list(map(str, script)), check=True)
         with np.load(out) as found:
-            parts = {r: [found[f"{r} {name}"] for name in ("vbias", "hbias", "weight_matrix")] for r in rates}
-    return {r: RestrictedModel.build(*layers, *(part.astype(float) for part in parts[r])) for r in rates}
+            parts = {run: [found[f"{run} {name}"] for name in ("vbias", "hbias", "weight_matrix")] for run in runs}
+    return {run: RestrictedModel.build(*layers, *(part.astype(float) for part in parts[run])) for run in runs}
 
 
 def deep() -> None:
@@ -138,20 +152,22 @@ def digits() -> None:
 
 def mnist() -> None:
     """Print the centred and the plain gradient with the same settings."""
-    path = SHARED / "mnist" / "binarized_packed.npz"
-    if not path.exists():
-        print(f"MNIST: skipped, there is no {path.name} in the shared data (GIBBSIAN_SHARED_DATA)")
+    if not MNIST.exists():
+        print(f"MNIST: skipped, there is no {MNIST.name} in the shared data (GIBBSIAN_SHARED_DATA)")
         return
-    packed = np.load(path)
-    training, test = (np.unpackbits(packed[part], axis=1) for part in ("train", "test"))
+    training, test = mnist_rows()
     print(f"binarised MNIST, 16 hidden units, {MNIST_EPOCHS} epochs: exact mean test log-likelihood in nats")
     for centred, published in ((True, -142.6), (False, -149.1)):
         model, elapsed = fit_ours(training, 16, MNIST_EPOCHS, 0, centred=centred)
         name = "centred" if centred else "plain"
         print(f"  {name:10s}{score(model, test):10.2f}   published {published:8.1f}   ({elapsed:.0f} s)")
-    at_equal_time("binarised MNIST", training, test, 16, (MNIST_EPOCHS,))
     print()
     large_mnist(training, test)
+
+
+def mnist_rows() -> tuple[np.ndarray, np.ndarray]:
+    packed = np.load(MNIST)
+    return np.unpackbits(packed["train"], axis=1), np.unpackbits(packed["test"], axis=1)
 
 
 def large_mnist(training: np.ndarray, test: np.ndarray) -> None:

@@ -1,7 +1,7 @@
-"""rbms on rows of a file, for some seconds of the processor at each of several rates; run by the peers' own Python.
+"""rbms on rows of a file, for some seconds of the processor in each of several runs, by the peers' own Python.
 
-``python peer_digits.py ROWS OUT N_HIDDEN BATCH SECONDS RATE ...``: centred gradients and persistent chains, as many as
-rows in a minibatch, one sweep a step; the parameters at each rate are left in OUT.
+``python peer_digits.py ROWS OUT N_HIDDEN BATCH SECONDS RATE:SEED ...``: centred gradients and persistent chains, as
+many as rows in a minibatch, one sweep a step; the parameters of each run are left in OUT.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import torch
 from rbms.bernoulli_bernoulli.classes import BBRBM
 
 
-def learned(rows: torch.Tensor, n_hidden: int, batch_size: int, seconds: float, rate: float) -> dict[str, np.ndarray]:
+def learned(rows: torch.Tensor, n_hidden: int, batch_size: int, seconds: float, run: str) -> dict[str, np.ndarray]:
     """Return the parameters after some seconds."""
-    torch.manual_seed(0)
+    rate, seed = run.split(":")
+    torch.manual_seed(int(seed))
     machine = BBRBM.init_parameters(n_hidden, rows, torch.device("cpu"), torch.float32)
     machine.init_grad()
     chains, weights = machine.init_chains(num_samples=batch_size), torch.ones(batch_size)
-    moves = torch.optim.SGD(machine.parameters(), lr=rate, maximize=True)
+    moves = torch.optim.SGD(machine.parameters(), lr=float(rate), maximize=True)
     end = time.process_time() + seconds
     while time.process_time() < end:
         order = torch.randperm(len(rows))
@@ -32,12 +33,12 @@ def learned(rows: torch.Tensor, n_hidden: int, batch_size: int, seconds: float, 
             moves.step()
             if time.process_time() > end:
                 break
-    return {name: part.detach().numpy() for name, part in machine.named_parameters().items()}
+    return {name: np.array(part) for name, part in machine.named_parameters().items()}
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
     rows = torch.tensor(np.load(sys.argv[1]), dtype=torch.float32)
     sizes, seconds = [int(text) for text in sys.argv[3:5]], float(sys.argv[5])
-    found = {rate: learned(rows, *sizes, seconds, float(rate)) for rate in sys.argv[6:]}
-    np.savez(sys.argv[2], **{f"{rate} {name}": part for rate, parts in found.items() for name, part in parts.items()})
+    found = {run: learned(rows, *sizes, seconds, run) for run in sys.argv[6:]}
+    np.savez(sys.argv[2], **{f"{run} {name}": part for run, parts in found.items() for name, part in parts.items()})

@@ -135,8 +135,9 @@ class Minibatch(Learner):
 
     For models of layers. Rows with whole numbers as weights occur that many times in an epoch. Columns of real numbers
     are learned in standard units. The defaults are those of scikit-learn's ``BernoulliRBM`` and are cautious:
-    ``learning_rate=0.2`` learns more in few epochs (10 on digits, 20 hidden units: -18.8 instead of -19.7 nats a
-    held-out row), the more so with larger minibatches; machines of a few units bear up to 1.
+    ``learning_rate=0.2`` in minibatches of a hundredth of the rows, 10 to 100, learns more of many rows of 0 and 1 in
+    the same time (MNIST, 16 hidden units, 4.5 s: -141 instead of -148 nats a held-out row), but is no better for few
+    rows, and too much for Gaussian units and deep machines of -1 and +1. Machines of a few units bear up to 1.
 
     Examples
     --------
