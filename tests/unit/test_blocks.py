@@ -35,7 +35,8 @@ def test_an_error_in_a_piece_reaches_the_caller():
         list(map_in_order(lambda k: 1 / k, [2, 1, 0]))
 
 
-def test_pieces_get_no_threads_of_their_own():
+def test_pieces_get_no_threads_of_their_own(monkeypatch):
+    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 3)
     with limited_threads(3):
         assert list(map_in_order(lambda _: n_threads(), range(4))) == [1, 1, 1, 1]
         assert n_threads() == 3
