@@ -272,7 +272,8 @@ def _grouped_system(model: PairwiseModel) -> tuple[Any, ...]:
     form = _spin_form(model)
     indptr, heads, edges = form.graph.csr
     weights = form.couplings[edges]
-    return form.biases, indptr, heads, weights, form.rounded(weights)
+    # every group of chains reads the graph once a sweep: the fewer bytes the better
+    return form.biases, indptr, heads.astype(np.int32), weights, form.rounded(weights)
 
 
 @once_a_model
