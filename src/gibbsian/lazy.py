@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import sys
 from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = importlib.import_module(f"{package}.{name}" if homes[name] == package else str(homes[name]))
+        module = load_module(f"{package}.{name}" if homes[name] == package else str(homes[name]))
         return module if homes[name] == package else getattr(module, name)
 
     public = sorted(homes)
@@ -52,6 +53,24 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
 def named(place: str) -> Any:
     """Return what ``"module:name"`` names; the module is loaded on first use."""
     return resolve_name(place)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Let Python look for no garbage meanwhile."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@uncollected()
+def load_module(name: str) -> ModuleType:
+    """Import a module, which leaves no garbage: to look for it takes a tenth of the time of a first fit."""
+    return importlib.import_module(name)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from gibbsian.errors import ArgumentError
+from gibbsian.lazy import load_module
 
 
 class Registry:
@@ -80,7 +81,7 @@ class Registry:
     def factory(self, name: str) -> Callable[..., Any]:
         """Return the class or function registered as `name`."""
         if name not in self._factories and name in self._index():
-            importlib.import_module(self._index()[name][0])
+            load_module(self._index()[name][0])
         if name not in self._factories:
             raise ArgumentError("is not known", f"use one of {', '.join(self.names())}", argument=self.kind, value=name)
         return self._factories[name]

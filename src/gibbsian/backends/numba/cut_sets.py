@@ -22,10 +22,10 @@ def cut_rows(pointers, cells, indptr, heads, most):
 
     Greedy: the cell with the most neighbours left among the missing ones goes first.
     """
-    n_cut = np.zeros(pointers.size - 1, np.int64)
-    degree = np.full(indptr.size - 1, -1, np.int64)  # -1 where a variable is present or in the cut set
+    n_cut, degree = np.empty(pointers.size - 1, np.int64), np.empty(indptr.size - 1, np.int64)
+    degree[:] = -1  # where a variable is present or in the cut set
     for r in range(n_cut.size):
-        free = cells[pointers[r] : pointers[r + 1]]
+        n_cut[r], free = 0, cells[pointers[r] : pointers[r + 1]]
         _count_neighbours(degree, free, indptr, heads)
         for k in range(free.size):
             best = k
@@ -62,10 +62,10 @@ def _count_neighbours(degree, free, indptr, heads):
 @njit(cache=True)
 def _couplings_of_cut(weight, edge, place, free, indptr, heads, ids, weights):
     """Couplings between the cut set and all missing cells, and the numbers of their edges (-1 where there is none)."""
-    weight[:], edge[:] = 0.0, -1
     for a in range(free.size):
         place[free[a]] = a
     for c in range(len(weight)):
+        weight[c], edge[c] = 0.0, -1
         for position in range(indptr[free[c]], indptr[free[c] + 1]):
             a = place[heads[position]]
             if a >= 0:
@@ -98,12 +98,13 @@ def _sum_row(field, weight, mean, both):
     """
     k, m = weight.shape
     spin, energy, top, total = np.empty(m), 0.0, -np.inf, 0.0
-    spin[:], mean[:], both[:] = -1.0, 0.0, 0.0
+    spin[:], mean[:] = -1.0, 0.0
     for c in range(k):
         energy -= 0.5 * field[c]
     for c in range(k):
         for a in range(m):
             field[a] -= weight[c, a]
+            both[c, a] = 0.0
     for c in range(k):
         energy -= 0.5 * field[c]
     for number in range(1, 2**k + 1):
@@ -161,9 +162,10 @@ def sum_rows(means, fields, shares, pointers, cells, n_cut, indptr, heads, ids, 
     """
     n_rows = len(means)
     log_sums, n_blocks = np.empty(n_rows), (n_rows + block - 1) // block
-    extra = np.zeros((n_blocks, size))
+    extra, place = np.empty((n_blocks, size)), np.empty(means.shape[1], np.int64)
+    place[:] = -1
     for b in range(n_blocks):
-        place = np.full(means.shape[1], -1, np.int64)
+        extra[b] = 0.0
         for r in range(b * block, min((b + 1) * block, n_rows)):
             free, k = cells[pointers[r] : pointers[r + 1]], n_cut[r]
             field, mean = fields[r][free], np.empty(free.size)

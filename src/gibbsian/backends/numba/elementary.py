@@ -6,6 +6,8 @@ loop around it becomes vector code and fuses with whatever else the loop does. C
 which destroys the rounding step.
 """
 
+import math
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -30,16 +32,6 @@ _P0, _P1, _P2, _P3, _P4, _P5 = map(np.float32, np.polynomial.polynomial.polyfit(
 
 
 @intrinsic
-def _double_from_bits(typingctx, bits):
-    """Reinterpret an int64 as a float64."""
-
-    def generate(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
-
-
-@intrinsic
 def _float_from_bits(typingctx, bits):
     """Reinterpret an int32 as a float32."""
 
@@ -56,28 +48,27 @@ def copy_to(target, source):
         target[k] = source[k]
 
 
-@njit(cache=True, inline="always")
-def fast_exp(x):
-    """exp(x) for x <= 709 to about one unit in the last place; arguments below -708 count as -708."""
-    x = max(x, _LOWEST)
-    k = (x * _LOG2_E + _ROUNDER) - _ROUNDER
-    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-    # Taylor on |r| <= log(2)/2: the first term left out is below 2e-17
-    p = 1.0 / 6227020800.0
-    p = p * r + 1.0 / 479001600.0
-    p = p * r + 1.0 / 39916800.0
-    p = p * r + 1.0 / 3628800.0
-    p = p * r + 1.0 / 362880.0
-    p = p * r + 1.0 / 40320.0
-    p = p * r + 1.0 / 5040.0
-    p = p * r + 1.0 / 720.0
-    p = p * r + 1.0 / 120.0
-    p = p * r + 1.0 / 24.0
-    p = p * r + 1.0 / 6.0
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    return p * _double_from_bits((np.int64(k) + 1023) << 52)  # type: ignore[call-arg]
+@intrinsic
+def fast_exp(typingctx, x):
+    """exp(x) for x <= 709 to about one unit in the last place; arguments below -708 count as -708.
+
+    Kernels hold many, and Numba would take as long to read them as for all else: they are instructions of LLVM.
+    """
+
+    def generate(context, builder, signature, args):
+        double, whole = ir.DoubleType(), ir.IntType(64)
+        lowest, rounder = double(_LOWEST), double(_ROUNDER)
+        r = builder.select(builder.fcmp_ordered(">", lowest, args[0]), lowest, args[0])
+        k = builder.fsub(builder.fadd(builder.fmul(r, double(_LOG2_E)), rounder), rounder)
+        for part in (_LN2_HIGH, _LN2_LOW):
+            r = builder.fsub(r, builder.fmul(k, double(part)))
+        p = double(1.0 / math.factorial(13))  # Taylor on |r| <= log(2)/2: the first term left out is below 2e-17
+        for power in range(12, -1, -1):
+            p = builder.fadd(builder.fmul(p, r), double(1.0 / math.factorial(power)))
+        exponent = builder.shl(builder.add(builder.fptosi(k, whole), whole(1023)), whole(52))
+        return builder.fmul(p, builder.bitcast(exponent, double))
+
+    return types.float64(types.float64), generate
 
 
 @njit(cache=True, inline="always")

@@ -126,7 +126,7 @@ def fold_moments(table, moments):
 def fold_second_moments(table, n):
     """Return the sums over b of ``table[b] s_i(b)`` and of ``table[b] s_i(b) s_j(b)``; the table is destroyed."""
     first = np.empty(n)
-    second = np.zeros((n, n))
+    second = np.empty((n, n))
     size = table.size
     difference = np.empty(max(size // 2, 1))
     for i in range(n):
@@ -180,15 +180,14 @@ def row_sums(biases, couplings, n_high, energies, reference):
     Returns
     -------
     masses : (n_rows,), the sum of each row
-    moments : (n_low, n_rows), the sum of ``s_j`` over each row
+    moments : (n_low, n_rows), the sum of ``s_j`` over each row; none where there is but one
     low_table : (2^n_low,), the sum of each column
     """
-    n_rows, n_low = 1 << n_high, biases.size - n_high
-    masses, moments = np.empty(n_rows), np.empty((n_low, n_rows))
     if n_high == 0:
         weights = np.exp(energies - reference)
-        masses[0] = fold_moments(weights.copy(), moments[:, 0])
-        return masses, moments, weights
+        return weights.sum(keepdims=True), np.empty((0, 1)), weights
+    n_rows, n_low = 1 << n_high, biases.size - n_high
+    masses, moments = np.empty(n_rows), np.empty((n_low, n_rows))
     low_tables = np.zeros((min(n_rows, N_BLOCKS), energies.size))
     parts = biases, couplings, n_high, energies, reference, masses, moments, low_tables
     over_blocks(_fill_sums, n_rows, n_low, *parts)

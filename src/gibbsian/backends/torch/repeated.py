@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import math
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
+
+from gibbsian.lazy import uncollected
 
 # Steps that one graph makes: replays have a gap of a microsecond or two between them; and most that need none.
 UNROLLED, ALONE = 10, 19
@@ -61,12 +62,10 @@ class Repeated:
         self.clock += length
 
     def _captured(self, length: int) -> Any:
-        graph, collecting = torch.cuda.CUDAGraph(), gc.isenabled()
-        gc.disable()  # an older graph that was collected now would take the capture with it
-        try:
-            with torch.cuda.graph(graph):
-                self._steps(length)
-        finally:
-            if collecting:
-                gc.enable()
+        graph = torch.cuda.CUDAGraph()
+        with (
+            uncollected(),
+            torch.cuda.graph(graph),
+        ):  # an older graph that was collected now would take the capture with it
+            self._steps(length)
         return graph
