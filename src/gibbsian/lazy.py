@@ -57,13 +57,16 @@ def named(place: str) -> Any:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Let Python look for no garbage meanwhile."""
+    """Let Python look for no garbage meanwhile, nor at once in what was made."""
     collecting = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if collecting:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()  # all are of the oldest generation now
             gc.enable()
 
 
@@ -116,7 +119,7 @@ class _StandIn(ModuleType):
 
     def __getattr__(self, attribute: str) -> Any:
         _leave(self.__name__)
-        return getattr(importlib.import_module(self.__name__), attribute)
+        return getattr(load_module(self.__name__), attribute)
 
 
 def _leave(name: str) -> None:

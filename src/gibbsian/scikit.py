@@ -12,7 +12,7 @@ SPARSE = ("scipy.sparse.linalg:cg,LinearOperator", "scipy.sparse.csgraph:laplaci
 NARWHALS = ("narwhals", "narwhals.stable", "narwhals.stable.v2")
 OTHERS = ("scipy.stats", "scipy.special", "scipy.linalg", "pandas", "asyncio", "psutil:Process")
 
-with put_off("numpy.f2py", *OTHERS, *SPARSE, *NARWHALS):
+with put_off("numpy.f2py", "numpy.testing", "numpy.ma", *OTHERS, *SPARSE, *NARWHALS):
     from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, DensityMixin, TransformerMixin, clone
     from sklearn.utils import TransformerTags
     from sklearn.utils.metaestimators import available_if

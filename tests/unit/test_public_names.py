@@ -95,7 +95,7 @@ def test_a_first_fit_loads_no_more_than_it_needs():
     code = (
         "import sys, gibbsian; gibbsian.BoltzmannMachine().fit([[0, 1], [1, 0], [1, 1], [0, 0]]); "
         "names = 'scipy.stats scipy.special scipy.optimize scipy.sparse.linalg scipy.sparse.csgraph numpy.f2py pandas '"
-        "' pyarrow networkx asyncio psutil'.split(); "
+        "' pyarrow networkx asyncio psutil yaml numpy.testing'.split(); "
         "print([m for m in names if m in sys.modules]); "
         "from sklearn.utils import fixes; print(fixes.pd.__version__ == sys.modules['pandas'].__version__); "
         "from sklearn.utils.sparsefuncs import LinearOperator; import scipy.sparse.linalg; "

@@ -94,7 +94,7 @@ def _table_from_sparse(source: Any) -> Table:
 
 
 def _as_array(source: Any) -> np.ndarray:
-    if isinstance(source, np.ma.MaskedArray):
+    if type(source) is not np.ndarray and isinstance(source, np.ma.MaskedArray):
         array = source.data.astype(np.float64 if source.dtype.kind in "iuf" else object)
         array[np.ma.getmaskarray(source)] = np.nan
         return array

@@ -30,7 +30,6 @@ import numpy as np
 
 from gibbsian.backends.numba.bessel import bessel_values, newton_concentrations
 from gibbsian.errors import ArgumentError
-from gibbsian.special import gammaln
 
 LEAST_ORDER = 30.0  # of the uniform expansion
 TERMS = 13  # of the uniform expansion: the first left out is below 1e-17 at the least order
@@ -93,7 +92,7 @@ def log_partition(kappa: Any, dimension: int) -> np.ndarray:
 def log_sphere_area(dimension: int) -> float:
     """Return the logarithm of the area of the unit sphere in R^d: of a density's normalisation by area."""
     half = _checked_dimension(dimension) / 2.0
-    return float(math.log(2.0) + half * math.log(math.pi) - gammaln(half))
+    return float(math.log(2.0) + half * math.log(math.pi) - math.lgamma(half))
 
 
 def _checked_dimension(dimension: int) -> int:

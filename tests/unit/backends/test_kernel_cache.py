@@ -1,14 +1,19 @@
 """Compiled kernels are few, are kept where site-packages cannot be written, and work where nothing can be."""
 
+import gc
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gibbsian
+from gibbsian.backends.numba import njit
+from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
+from gibbsian.lazy import uncollected
 
 CODE = """
 import numpy as np
@@ -67,3 +72,46 @@ def test_a_first_small_fit_compiles_little(tmp_path):
     assert "fold_second_moments" in names
     assert "_fill_sums" not in names
     assert int(number) <= 12, names
+
+
+@njit(cache=False, fastmath=VECTOR_MATH)
+def _exponentials(x):
+    for k in range(x.size):
+        x[k] = fast_exp(x[k])
+
+
+@njit(cache=False)
+def _inner(x):
+    return x + 1.0
+
+
+@njit(cache=False)
+def _outer(x):
+    return 2.0 * _inner(x)
+
+
+def test_exponentials_are_right_to_the_last_place():
+    x = np.concatenate([np.linspace(-708.0, 709.0, 100_001), [0.0, -0.0, -1e-300, -1000.0, -np.inf]])
+    expected = np.exp(np.maximum(x, -708.0))
+    _exponentials(x)
+    np.testing.assert_allclose(x, expected, rtol=3e-16)
+
+
+def test_kernels_that_kernels_call_can_be_called_from_python_too():
+    """A way in from Python is compiled when Python calls."""
+    assert _outer(1.0) == 4.0
+    assert not _inner.overloads
+    assert _inner(1.0) == 2.0
+
+
+def test_garbage_is_looked_for_as_before_once_a_kernel_is_compiled():
+    with uncollected():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

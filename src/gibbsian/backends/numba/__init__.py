@@ -9,12 +9,13 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-import numba
-from numba.core.caching import FunctionCache
-from numba.core.registry import CPUDispatcher
-from numba.core.runtime import rtsys
+from gibbsian.lazy import put_off, uncollected
 
-from gibbsian.lazy import uncollected
+with put_off("yaml", "importlib.metadata"):
+    import numba
+    from numba.core.caching import FunctionCache
+    from numba.core.registry import CPUDispatcher
+    from numba.core.runtime import rtsys
 
 
 class KernelCache(FunctionCache):
@@ -27,17 +28,21 @@ class KernelCache(FunctionCache):
         """Load a kernel; None where there is none: to compile it, Numba loads its tables of all that it knows."""
         super().__init__(self._function)
         rtsys.initialize(target_context)  # what kernels allocate memory with
-        with self._guard_against_spurious_io_errors():
+        # kernels name the modules of what they call, and need nothing of them
+        with self._guard_against_spurious_io_errors(), put_off("numba.np.arrayobj", "numba.np.arraymath"):
             return self._load_overload(sig, target_context)
 
 
-class Kernel(CPUDispatcher):  # type: ignore[misc]
+class Kernel(CPUDispatcher):
     """A function that is compiled when it is called, from Python or from other kernels."""
 
     compile = uncollected()(CPUDispatcher.compile)
 
+    def _compilation_chain_init_hook(self) -> None:
+        """Look for no packages that extend Numba: kernels need none."""
+
     @cached_property
-    def _inside(self) -> CPUDispatcher:
+    def _inside(self) -> Any:
         """The same for calls from other kernels: without a way in from Python it takes half of the time."""
         return CPUDispatcher(self.py_func, targetoptions=self.targetoptions | {"no_cpython_wrapper": True})
 
@@ -52,7 +57,7 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     options |= {"nopython": True, "no_cfunc_wrapper": True}  # a copy for callers in C takes a tenth of the time
 
     def decorate(function: Callable[..., Any]) -> Any:
-        kernel = Kernel(function, targetoptions=options)
+        kernel: Any = Kernel(function, targetoptions=options)
         if cache:
             kernel._cache = KernelCache(function)
         return kernel

@@ -7,6 +7,7 @@ which destroys the rounding step.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -48,8 +49,7 @@ def copy_to(target, source):
         target[k] = source[k]
 
 
-@intrinsic
-def fast_exp(typingctx, x):
+def _fast_exp(typingctx, x):
     """exp(x) for x <= 709 to about one unit in the last place; arguments below -708 count as -708.
 
     Kernels hold many, and Numba would take as long to read them as for all else: they are instructions of LLVM.
@@ -69,6 +69,9 @@ def fast_exp(typingctx, x):
         return builder.fmul(p, builder.bitcast(exponent, double))
 
     return types.float64(types.float64), generate
+
+
+fast_exp: Any = intrinsic(_fast_exp)  # kernels call it with x
 
 
 @njit(cache=True, inline="always")
