@@ -103,9 +103,15 @@ class ObjectiveLearner(WithPrior):
         bend = self._smooth_of(model, data).bend(near.theta)
         metric = metric_of(near, rows_under(near), mean, bend)
         minimised = plain if metric is None else replace(centred, metric=metric)
-        if completed is None and hasattr(metric, "renewed") and hasattr(objective, "weights"):
-            minimised = replace(minimised, weights=objective.weights(model, data))
-        return minimised, model.theta if model.theta.any() else near.theta
+        curvature, start = getattr(metric, "curvature", None), near.theta
+        if completed is None and curvature is not None and hasattr(objective, "weights"):
+            # a function on a device has the rows there
+            weights = getattr(plain.function, "flip_weights", None) or objective.weights(model, data)
+            minimised = replace(minimised, weights=weights)
+        if curvature is not None and curvature.bias:
+            change: Any = centred.centring
+            start = change.outwards(change.inwards(start) + curvature.first_step(change.gradient(bend * start)))
+        return minimised, model.theta if model.theta.any() else start
 
     def _completing(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Prepare to complete the rows again and again under the model."""

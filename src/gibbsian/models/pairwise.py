@@ -271,7 +271,7 @@ class PairwiseModel(ExponentialFamily):
         covariance[i, j] = (statistics()[self.n_biases :] - origin[i] * origin[j]) / half**2
         spins = (origin - (domain.low + half)) / half
         moments = covariance + covariance.T
-        shape = PairCurvature(self.graph, spins, origin / half, moments, single, (ridges[0], ridges[-1]), self.bias)
+        shape = PairCurvature(self.graph, spins, origin / half, moments, (ridges[0], ridges[-1]), self.bias)
         if weights is None:
             return shape.of_likelihood()
         apart = (mean - origin) / half  # of what parameters are about; zero with biases
@@ -279,9 +279,9 @@ class PairwiseModel(ExponentialFamily):
         return shape.of_losses(weights[0], apart + tilted)
 
     def flip_weights(self, x: np.ndarray, shares: np.ndarray, kernel: FlipLoss) -> np.ndarray:
-        """Return how much each variable's loss weighs, and the sums of all spins under these weights.
+        """Return how much each variable's loss weighs, and the sums of all columns under these weights.
 
-        By the slopes of the loss (see `conditioning`): what a dense metric is renewed from.
+        In units of spins, and by the slopes of the loss (see `conditioning`): what a dense metric is renewed from.
 
         Examples
         --------
@@ -294,9 +294,7 @@ class PairwiseModel(ExponentialFamily):
         numbers, half = np.ascontiguousarray(x, dtype=np.float64), self.domain.gap / 2
         slopes = self._flip_costs(numbers)
         kernel(slopes, shares)
-        weights = -2.0 * slopes.sum(axis=0)
-        sums = -2.0 * (slopes.T @ numbers) - (self.domain.low + half) * weights[:, None]
-        return np.column_stack([weights, sums / half])
+        return -2.0 * np.column_stack([slopes.sum(axis=0), slopes.T @ numbers / half])
 
     @property
     def edge_strengths(self) -> np.ndarray:

@@ -57,7 +57,7 @@ class LBFGS:
 
     A function may bring a ``metric``, an approximate inverse Hessian (see `gibbsian.models.conditioning`), in place of
     the multiple of one that the recursion starts from; of few parameters all steps are then remembered. If it also
-    brings ``weights``, which cost an evaluation, ``metric.renewed(weights)`` takes its place now and then.
+    brings ``weights``, which cost an evaluation, ``metric.curvature.renewed(weights)`` takes its place now and then.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class LBFGS:
         steepest = -subgradient(state.theta, state.gradient, l1)
         metric: Any = getattr(function, "metric", None)
         if weigh is not None and len(state.weights):
-            metric = metric.renewed(state.weights)
+            metric = metric.curvature.renewed(state.weights)
         evaluations, moves = state.evaluations, state.moves
         for moves, shape in self._shapes(state.moves, metric):
             # of long vectors: threads would wait for each other a hundred times

@@ -7,6 +7,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.data import Dataset
+from gibbsian.models.conditioning import _SHRUNK
 from gibbsian.objectives import Likelihood, ProbabilityFlow, Pseudolikelihood, RatioMatching
 from gibbsian.storage.checkpoints import pack, unpack
 from systems import all_states
@@ -90,16 +91,56 @@ def test_a_renewed_metric_knows_how_each_coupling_bends_in_a_model_that_is_right
     data = Dataset.read(states, coding=domain.name, sample_weight=np.exp(right.log_weights(states)))
     mean = np.average(data.states, axis=0, weights=data.weights)
     start, centring = objective.metric(right.independent(mean), data, mean, l2), right.centred(mean)
-    metric = start.renewed(objective.weights(right, data)(right.theta))
+    sums = objective.weights(right, data)
+    metric = [start.curvature.renewed(sums(theta)) for theta in (0.5 * right.theta, right.theta)][1]
     hessian = objective.curvature(right, data) + l2 * np.eye(right.theta.size)
     for k, (i, j) in enumerate(right.graph.edges):
-        along = np.zeros(right.theta.size)
-        along[[i, j, 4 + k]] = metric.lean[i, j], metric.lean[j, i], 1.0
-        theta = centring.outwards(along)
+        theta = centring.outwards(_along(metric, k))
         np.testing.assert_allclose(theta @ hessian @ theta, metric.scales[i, j] ** -2.0, rtol=1e-4)
 
 
-@pytest.mark.parametrize("learner", ["mple", "mpf"])
+def _along(metric, k):
+    """A coupling with what biases take up."""
+    (i, j), n = metric.graph.edges[k], metric.graph.n_nodes
+    along = np.zeros(n + metric.graph.n_edges)
+    along[[i, j, n + k]] = metric.lean[i, j], metric.lean[j, i], 1.0
+    return along
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES[1:], ids=lambda objective: objective.name)
+def test_couplings_of_a_variable_go_together_by_what_a_ridge_keeps_its_bias_from(objective):
+    states, l2 = all_states(4, gb.domain.SPIN), 1.0
+    data = Dataset.read(states, sample_weight=np.prod(np.where(states > 0, 0.8, 0.2), axis=1))
+    mean = np.full(4, 0.6)
+    near = gb.PairwiseModel.zeros(gb.graphs.complete(4)).independent(mean)
+    metric = objective.metric(near, data, mean, l2).curvature.renewed(objective.weights(near, data)(near.theta))
+    hessian = objective.curvature(near, data) + l2 * np.eye(near.theta.size)
+    one, other = (near.centred(mean).outwards(_along(metric, k)) for k in (0, 1))
+    # of two variables in three others, and in the loss of one variable of two
+    together = 2.0 / 3.0 * one @ hessian @ other / ((one @ hessian @ one - l2) / 2.0)
+    correlations = metric.basis @ np.diag(np.diag(metric.divisors)) @ metric.basis.T
+    assert together > 0.05
+    np.testing.assert_allclose(correlations[1, 2], (1.0 - _SHRUNK) * together, rtol=1e-4)
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_a_first_step_follows_the_slopes_of_pseudolikelihood_at_independent_columns(coding):
+    domain, rng, l2 = CODINGS[coding], np.random.default_rng(5), 0.03
+    rows = (rng.random((400, 5)) < [0.1, 0.3, 0.5, 0.2, 0.6]).astype(int)
+    rows[:, 1] |= rows[:, 0]
+    data = Dataset.read(domain.from_codes(rows), coding=domain.name)
+    mean, objective = np.average(data.states, axis=0, weights=data.weights), Pseudolikelihood()
+    near = gb.PairwiseModel.zeros(gb.graphs.complete(5), domain, temperature=1.3).independent(mean)
+    metric, change = objective.metric(near, data, mean, l2), near.centred(mean)
+    ridge, gradient = l2 * near.theta, objective.bind(near, data)(near.theta)[1]
+    slopes = change.gradient(ridge + gradient)
+    step = metric.curvature.first_step(change.gradient(ridge))
+    moved = slopes @ metric(slopes) / np.trace(metric.curvature.covariance)
+    np.testing.assert_allclose(step, -metric(slopes) / np.sqrt(1.0 + moved), rtol=1e-6, atol=1e-9)
+    assert moved > 0.05
+
+
+@pytest.mark.parametrize("learner", ["mple", "rm", "mpf"])
 def test_rare_columns_take_few_evaluations_in_either_coding(learner):
     rng = np.random.default_rng(3)
     rows = (rng.random((4000, 12)) < 10 ** rng.uniform(-3, -0.5, 12)).astype(np.int8)
