@@ -170,6 +170,11 @@ class _Penalised:
         """Whether theta may be a tensor on a device: a prior is of arrays."""
         return getattr(self.function, "takes_tensors", False) and self.penalty.log_prior is None
 
+    @property
+    def flip_weights(self) -> Callable[[Any], Any] | None:
+        """What a metric is renewed from, where the function has it."""
+        return getattr(self.function, "flip_weights", None)
+
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Return value and gradient."""
         (value, gradient), (more, slope) = self.function(theta), self.penalty(theta)

@@ -26,7 +26,7 @@ class PairMetric:
 
     def __init__(self, metric: Any):
         device = there()
-        self._device = device
+        self._device, self.curvature = device, metric.curvature
         self._lean, self._bias_inverse, self._scales, self._basis, self._divisors = (
             device.put(part, torch.float64)
             for part in (metric.lean, metric.bias_inverse, metric.scales, metric.basis, metric.divisors)

@@ -55,7 +55,8 @@ class FlipLoss:
             self._neighbours = device.put(near, torch.int64)
         self._height = len(near) if layout.sparse else self._width
         copies = (2.0 if device.has_triton and not layout.one_hot else 5.0) + layout.sparse
-        needed = (item if self._rows == n_rows else 1) * cells + copies * item * block
+        # signs of the states, where weights are asked for, are two bytes each
+        needed = (item if self._rows == n_rows else 1) * cells + (copies * item + 2.0) * block
         # couplings, slopes and their sums, as matrices, and four whole numbers of each coupling
         needed += 48.0 * self._height * self._width + (0.0 if left_out is None else n_rows * layout.n_columns)
         require_card_memory(needed, f"learning from {n_rows:,} rows of {layout.n_columns:,} columns", _INSTEAD)
@@ -102,15 +103,29 @@ class FlipLoss:
         both = both + slopes[self._mirrored] if self._layout.tied else both
         return torch.cat([slopes[-1, self._bias_columns], both])
 
-    def _blocks(self, theta: Any) -> Any:
-        """Yield what the loss says of each block of rows, and the products of its slopes with the numbers."""
+    def _blocks(self, theta: Any, signed: bool = True) -> Any:
+        """Yield what the loss says of each block of rows, and the products of its slopes with the numbers.
+
+        Slopes are those by the fields, or by the flip costs where they are not `signed`.
+        """
         matrix = self.matrix(theta)
         for start in range(0, len(self._states), self._rows):
             rows = slice(start, start + self._rows)
             numbers = self._as_numbers(self._states[rows]) if self._numbers is None else self._numbers
             fields = self._fields(numbers, matrix)
             answer = self._loss(fields, rows)
+            if not signed:
+                signs = (self._states[rows] > 0).to(torch.int8).mul_(2).sub_(1)
+                fields[:, : self._layout.n_columns].mul_(signs).div_(self._scale)
             yield answer, self._slopes(numbers, fields)
+
+    def flip_weights(self, theta: Any) -> Any:
+        """Return what `PairwiseModel.flip_weights` does, of an array or a tensor there as such."""
+        if isinstance(theta, np.ndarray):
+            return self.flip_weights(self._device.put(theta, torch.float64)).cpu().numpy()
+        n, half = self._layout.n_columns, self._layout.gap / 2
+        sums: Any = sum(products.double() for _, products in self._blocks(theta, signed=False))
+        return -2.0 * torch.cat([sums[-1:, :n], sums[:n, :n] / half]).T
 
     def _fields(self, numbers: Any, matrix: Any) -> Any:
         if self._neighbours is None:

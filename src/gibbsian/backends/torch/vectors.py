@@ -11,8 +11,8 @@ import torch
 
 from gibbsian.backends.device import here, require_card_memory
 
-# Vectors as long as theta that a change about the mean takes, and a metric beside it: as counted in fits of all pairs.
-_AROUND = 24
+# Vectors as long as theta that a change about the mean takes, and two metrics beside it: counted in fits of all pairs.
+_AROUND = 36
 
 
 def require_memory(n_parameters: int, n_vectors: int, changed: bool) -> None:

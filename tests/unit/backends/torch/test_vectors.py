@@ -94,7 +94,7 @@ def test_memory_of_steps_is_predicted_and_refused(monkeypatch, rng):
 
     monkeypatch.setattr(vectors, "require_card_memory", refuse)
     with pytest.raises(
-        gb.errors.TooExpensiveError, match=r"a step of 14,535 parameters needs 1.4e\+07: set device='cpu'"
+        gb.errors.TooExpensiveError, match=r"a step of 14,535 parameters needs 1.53e\+07: set device='cpu'"
     ):
         machine.fit(rows)
 
