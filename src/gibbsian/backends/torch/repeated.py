@@ -63,9 +63,6 @@ class Repeated:
 
     def _captured(self, length: int) -> Any:
         graph = torch.cuda.CUDAGraph()
-        with (
-            uncollected(),
-            torch.cuda.graph(graph),
-        ):  # an older graph that was collected now would take the capture with it
+        with uncollected(), torch.cuda.graph(graph):  # an older one, collected now, would take the capture with it
             self._steps(length)
         return graph
