@@ -57,23 +57,22 @@ def named(place: str) -> Any:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Let Python look for no garbage meanwhile, nor at once in what was made."""
+    """Let Python look for no garbage meanwhile."""
     collecting = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if collecting:
-            if not gc.get_freeze_count():
-                gc.freeze()
-                gc.unfreeze()  # all are of the oldest generation now
             gc.enable()
 
 
-@uncollected()
 def load_module(name: str) -> ModuleType:
     """Import a module, which leaves no garbage: to look for it takes a tenth of the time of a first fit."""
-    return importlib.import_module(name)
+    if name in sys.modules:  # asked for again and again
+        return importlib.import_module(name)
+    with uncollected():
+        return importlib.import_module(name)
 
 
 @contextmanager
