@@ -12,6 +12,7 @@ import numpy as np
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.display import Shown
 from gibbsian.errors import ArgumentError
+from gibbsian.learners.verdict import Verdict, judge
 from gibbsian.models import Model
 from gibbsian.optimizers import StepInfo
 
@@ -100,6 +101,12 @@ class HeldOut(NamedTuple):
         ``"log-likelihood"``, or ``"log-pseudolikelihood"`` where the former is out of reach.
     n_rows : int
         How many rows.
+    fitted : float
+        The same score of the rows that were fitted; NaN where it is not known.
+    independent : float
+        The same score of the held-out rows under independent columns with the margins of the fitted rows; NaN likewise.
+    stderr : float
+        Standard error of ``score - independent`` over the held-out rows; NaN likewise.
 
     Examples
     --------
@@ -113,6 +120,18 @@ class HeldOut(NamedTuple):
     score: float
     kind: str
     n_rows: int
+    fitted: float = float("nan")
+    independent: float = float("nan")
+    stderr: float = float("nan")
+
+    def problem(self) -> str:
+        """Return what speaks against the fit, in a sentence; empty where nothing does."""
+        if not self.independent - self.score > 2 * self.stderr:
+            return ""
+        return (
+            f"held-out rows score {self.score:.4g} nats, worse than independent columns ({self.independent:.4g}): "
+            "the fit tells nothing about rows that it did not see"
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,6 +206,11 @@ class FitResult(Shown):
             penalties = story.get("l1", 0.0), story.get("l2", 0.0), story.get("log_prior")
             pull = penalty_pull(self.model, *penalties, float(story.get("rows", 1)))
         return training_report(self.model, self.moments, norm, rng, pull, self.converged)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether the parameters may be read, and what speaks against it."""
+        return judge(self)
 
     @property
     def n_steps(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -86,8 +86,13 @@ class TrainingReport(Shown):
         """Whether no moment is far from the data's."""
         return self.n_far == 0
 
+    @property
+    def status(self) -> Literal["trained", "untrained", "unknown"]:
+        """``"trained"``, ``"untrained"``, or ``"unknown"`` where the comparison is no evidence."""
+        return "trained" if self.is_trained or self.held else "untrained"
+
     def describe(self) -> str:
-        """Say it in a sentence."""
+        """Describe the comparison in one sentence."""
         size = f"largest |z| {self.largest_z:.2f} of {self.z_scores.size}"
         sampled = "" if self.exact else f" (sampled: R-hat {self.r_hat:.3f})"
         if self.is_trained:
