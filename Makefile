@@ -8,10 +8,10 @@ PARALLEL := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfil
 
 .PHONY: demo test test-long test-gpu fuzz crash lint docs dist bench bench-gpu memory bench-peers capabilities papers reproduce format clean setup claims coverage mutants
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml reproduction/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gibbsian needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable reproduction
 	touch $(READY)
 
 setup: $(READY)
@@ -36,8 +36,8 @@ crash: $(READY)  ## processes killed at random, full disks, closed streams: SECO
 	$(BIN)/python tests/crash.py --seconds $(or $(SECONDS),300) --seed $(or $(SEED),0)
 
 lint: $(READY)  ## style, types, import layers
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks reproduction
+	$(BIN)/ruff format --check src tests benchmarks reproduction
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -52,8 +52,8 @@ dist: $(READY)  ## wheel and sdist, checked, and the wheel tried in an environme
 	$(BIN)/python tests/try_wheel.py dist
 
 format: $(READY)
-	$(BIN)/ruff check --fix src tests benchmarks
-	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks reproduction
+	$(BIN)/ruff format src tests benchmarks reproduction
 
 capabilities: $(READY)  ## docs/capabilities.md, by trying
 	PYTHONPATH=tests $(BIN)/python tests/capabilities.py --write
@@ -61,15 +61,15 @@ capabilities: $(READY)  ## docs/capabilities.md, by trying
 papers: $(READY)  ## docs/papers.md, where the library does what the papers describe
 	PYTHONPATH=tests $(BIN)/python tests/papers_page.py --write
 
-reproduce: $(READY)  ## every figure and table of the papers, and docs/reproduce.md with them
-	$(BIN)/gibbsian reproduce all --out results
-	$(BIN)/python -m gibbsian.papers.docs results docs
+reproduce: $(READY)  ## every figure and table of the papers, and reproduction/docs with them
+	$(BIN)/gibbsian-reproduce all --out results
+	$(BIN)/python -m gibbsian_reproduction.docs results reproduction/docs
 
 coverage: $(READY)  ## do 95% intervals of log Z hold? twelve families of a hundred machines: JOBS=2 MACHINES=100
 	$(BIN)/python benchmarks/interval_coverage.py --jobs $(or $(JOBS),2) --machines $(or $(MACHINES),100)
 
-claims: $(READY)  ## every claim of the papers that docs/reproduce.md has as holding, with all its trials, on one core
-	$(BIN)/gibbsian reproduce all --out results --quiet
+claims: $(READY)  ## every claim of the papers that reproduction/docs has as holding, with all its trials
+	$(BIN)/gibbsian-reproduce all --out results --quiet
 	$(BIN)/python tests/claims.py results
 
 mutants: $(READY)  ## plant errors in the mathematics and see whether a test notices (20 minutes of tests, then seconds each: SECONDS=7200)
@@ -90,5 +90,5 @@ bench-peers: $(READY)  ## beside the peers, in a scratch environment, and how co
 	$(BIN)/python benchmarks/peers.py
 
 clean:
-	rm -rf $(VENV) .peers demo-output bench-output build dist docs/_build docs/site/api docs/site/gallery src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) .peers demo-output bench-output build dist docs/_build docs/site/api docs/site/gallery src/*.egg-info reproduction/src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
+	find src tests benchmarks reproduction -name __pycache__ -type d -prune -exec rm -rf {} +

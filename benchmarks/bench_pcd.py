@@ -49,7 +49,7 @@ class Plain:
 
 
 class Ours:
-    """The learner of ``gibbsian reproduce ta22-pcd``."""
+    """The learner of ``gibbsian-reproduce ta22-pcd``."""
 
     def __init__(self, rows: np.ndarray):
         self.learner = PCD(optimizer=Ascent(learning_rate=RATE), n_chains=CHAINS, average=False, centred=False)

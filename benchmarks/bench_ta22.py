@@ -1,6 +1,6 @@
 """TA22 Table 1 over several seeds, with two thresholds: the full-span model beside the pairwise machine.
 
-Run with ``python benchmarks/run.py ta22``. The methods are those of ``gibbsian reproduce ta22-table1``, which has
+Run with ``python benchmarks/run.py ta22``. The methods are those of ``gibbsian-reproduce ta22-table1``, which has
 TA22's threshold only.
 """
 
@@ -10,8 +10,8 @@ import time
 
 import numpy as np
 
-from gibbsian.datasets import TA22_NAMES, make_ta22
-from gibbsian.papers.ta22_methods import direct_integration, full_span, persistent_chains
+from gibbsian_reproduction.ta22_data import TA22_NAMES, make_ta22
+from gibbsian_reproduction.ta22_methods import direct_integration, full_span, persistent_chains
 
 N_SEEDS = 5
 METHODS = {

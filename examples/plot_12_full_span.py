@@ -11,8 +11,9 @@ import numpy as np
 
 import gibbsian as gb
 
-lattice = gb.datasets.make_ta22("Ising5x4L", random_state=0)
-model = gb.FullSpan("span-newton").fit(lattice.states)
+lattice = gb.graphs.grid(4, 5)
+spins = gb.PairwiseModel.build(lattice, np.zeros(20), np.full(lattice.n_edges, 0.5))
+model = gb.FullSpan("span-newton").fit(gb.inference.exact(spins).sample(100_000, 0))
 basis = model.basis_
 print(model.result_.reason)
 basis.head()

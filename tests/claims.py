@@ -1,4 +1,4 @@
-"""Hold what ``gibbsian reproduce all`` found against docs/reproduce.md: ``make claims``.
+"""Hold what ``gibbsian-reproduce all`` found against reproduction/docs/reproduce.md: ``make claims``.
 
 A claim that is on record as holding must hold, with as many trials as the page was made of; exits non-zero else.
 """
@@ -9,9 +9,9 @@ import re
 import sys
 from pathlib import Path
 
-from gibbsian.papers.report import read_records
+from gibbsian_reproduction.report import read_records
 
-PAGE = Path(__file__).parents[1] / "docs" / "reproduce.md"
+PAGE = Path(__file__).parents[1] / "reproduction" / "docs" / "reproduce.md"
 CLAIM = re.compile(r"- (?P<text>.*?)(?: \(ours\))? \[(?P<source>[^\]]*)\]: \*\*(?P<verdict>holds|does not hold)\*\*")
 
 

@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import json
 
+import click
 from click.testing import CliRunner
 
 from gibbsian.cli.main import app
 
 
-def run(*arguments: object):
+def run(*arguments: object, command: click.Command = app):
     """Run a command."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(command, [str(argument) for argument in arguments])
 
 
-def answer(*arguments: object) -> dict:
+def answer(*arguments: object, command: click.Command = app) -> dict:
     """Run a command with --json, which must succeed and print JSON and nothing else on stdout."""
-    result = run(*arguments, "--json")
+    result = run(*arguments, "--json", command=command)
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
 
 
-def printed(*arguments: object) -> str:
+def printed(*arguments: object, command: click.Command = app) -> str:
     """Run a command that must succeed and say nothing on stderr; return what it prints."""
-    result = run(*arguments)
+    result = run(*arguments, command=command)
     assert (result.exit_code, result.stderr) == (0, "")
     return result.stdout
 
 
-def refused(*arguments: object, code: int = 1) -> str:
+def refused(*arguments: object, code: int = 1, command: click.Command = app) -> str:
     """Run a command that must fail with one sentence on stderr; return the sentence."""
-    result = run(*arguments)
+    result = run(*arguments, command=command)
     lines = result.stderr.splitlines()
     assert result.exit_code == code, result.stderr
     assert result.stdout == ""

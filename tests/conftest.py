@@ -38,7 +38,7 @@ HEAVY = (
     "contracts/test_capabilities",
     "backends/torch/",
     "contracts/test_remedies",
-    "papers/test_yu20",
+    "reproduction/tests/test_yu20",
     "contracts/",
     "learners/test_em",
     "statistical/",
@@ -46,7 +46,7 @@ HEAVY = (
     "cluster/",
     "browser/",
     "walks/",
-    "papers/",
+    "reproduction/",
 )
 
 

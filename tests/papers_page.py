@@ -4,23 +4,24 @@
     python tests/papers_page.py --write    # write it to docs/papers.md
 
 The list stands in ``papers.txt``: place, what it is, names in the library, tests, experiments, between bars. A name is
-a path below ``gibbsian``, or ``learner:``, ``expectation:`` or ``command:`` and what it is called there; instead of
-names there may be the reason why nothing was built.
+a path below ``gibbsian``, or ``learner:``, ``expectation:``, ``command:`` or ``reproduction:`` and what it is called
+there; instead of names there may be the reason why nothing was built.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from gibbsian.cli.main import app
 from gibbsian.expectations import EXPECTATIONS
 from gibbsian.learners import LEARNERS
-from gibbsian.papers.report import PAPERS
+from gibbsian_reproduction.report import PAPERS
 
 TESTS = Path(__file__).parent
 LIST = TESTS / "papers.txt"
@@ -32,7 +33,8 @@ Made by `python tests/papers_page.py --write` from `tests/papers.txt`; a test ho
 experiment exists.
 Names stand below `gibbsian`; `learner:`, `expectation:` and `command:` are what the options `learner`, `method` and the
 command
-line call them. Tests stand below `tests/`; experiments run by `gibbsian reproduce NAME`.
+line call them; `reproduction:` is below `gibbsian_reproduction`. Tests stand below `tests/` or `reproduction/tests/`;
+experiments run by `gibbsian-reproduce NAME`.
 """
 
 
@@ -69,7 +71,12 @@ def resolve(name: str) -> Any:
     """Return what a name of the list stands for; raise where nothing does."""
     kind, _, registered = name.partition(":")
     if registered:
-        named = {"learner": LEARNERS.factory, "expectation": EXPECTATIONS.factory, "command": app.commands.__getitem__}
+        named: dict[str, Callable[[str], Any]] = {
+            "learner": LEARNERS.factory,
+            "expectation": EXPECTATIONS.factory,
+            "command": app.commands.__getitem__,
+            "reproduction": lambda place: resolve_name(f"gibbsian_reproduction.{place}"),
+        }
         return named[kind](registered)
     first, *others = name.split(".")
     root = import_module("gibbsian")
@@ -79,7 +86,7 @@ def resolve(name: str) -> Any:
 def test_exists(test: str) -> bool:
     """Say whether a test, as ``file::function``, is there."""
     file, _, function = test.partition("::")
-    path = TESTS / file
+    path = (TESTS.parent if file.startswith("reproduction/") else TESTS) / file
     return path.is_file() and f"def {function}(" in path.read_text()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from concurrent.futures import BrokenExecutor
 from functools import cache, partial
 from pathlib import Path
 
@@ -28,9 +27,6 @@ from gibbsian.models import BinaryLayer, CategoricalLayer, GaussianLayer, Restri
 from gibbsian.models.layers import as_layer
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import check_values, real_numbers
-from gibbsian.papers.docs import write_docs
-from gibbsian.papers.report import read_records
-from gibbsian.papers.runner import _pool
 from gibbsian.samplers.base import start_chains
 from gibbsian.samplers.layer_paths import IndependentUnits
 from remedies import OUT, Later, Row
@@ -104,15 +100,6 @@ def of_own_learner():
     machine = gb.load(saved(gb.BoltzmannMachine(learner="mple", l2=0.1).fit(BITS)))
     machine.result_.provenance["learner"] = "Mine"
     return machine
-
-
-def results(content=None):
-    where = folder_path() / ("broken" if content else "results")
-    where.mkdir(exist_ok=True)
-    words = dict.fromkeys(("experiment", "paper", "item", "title", "scale", "command"), "x")
-    record = {**words, "trials": 1, "seconds": 1.0, "tables": [], "claims": [], "pictures": []}
-    (where / "x.json").write_bytes(content or json.dumps(record).encode())
-    return where
 
 
 @cache
@@ -1792,20 +1779,6 @@ FILES = [
         "do not distinguish",
     ),
     swap(
-        "no results of papers",
-        lambda where: write_docs(where, folder_path()),
-        Later(lambda: folder_path() / "sub"),
-        Later(lambda: results()),
-        says="gibbsian reproduce",
-    ),
-    swap(
-        "results that are no JSON",
-        read_records,
-        Later(lambda: results(b"{")),
-        Later(lambda: results()),
-        says="run gibbsian reproduce again",
-    ),
-    swap(
         "errors on rows that say nothing of a column",
         lambda rows: gb.uncertainty.standard_errors(gb.BoltzmannMachine(learner="mple").fit(BITS), rows),
         BITS.head(1),
@@ -1824,12 +1797,6 @@ FILES = [
 
 PAIRS = pd.DataFrame({"sex": list("FM") * 20, "ill": ["no", "yes", "yes", "no"] * 10})
 LEVELS = pd.DataFrame(np.arange(60).reshape(20, 3) % 4, columns=list("abc"))
-
-
-def in_pool(lost):
-    with _pool(1):
-        if lost:
-            raise BrokenExecutor
 
 
 def judged(l2=None):
@@ -1945,7 +1912,6 @@ CALLS = [
         lambda theta: (0.0, 0 * theta),
         says="it ended in",
     ),
-    swap("a lost worker", in_pool, True, False, says="goes on from there"),
     swap(
         "a name that no file has",
         lambda path: fitted().save(path),

@@ -982,19 +982,6 @@ COMMANDS = [
         "compare|numbers.csv|--quiet|--model|gaussian",
         says="use another",
     ),
-    typed("reproduce: nothing", "reproduce", "reproduce|--list", says="gibbsian reproduce --list"),
-    typed(
-        "reproduce: an unknown experiment",
-        "reproduce|h06-figure-99",
-        "reproduce|--list",
-        says="gibbsian reproduce --list",
-    ),
-    typed(
-        "reproduce: out is a file",
-        "reproduce|y18-fig2a|--out|bits.csv",
-        "reproduce|--list|--out|sub",
-        says="the name of a directory",
-    ),
     typed(
         "fit: a flag of another model",
         f"fit|numbers.csv|{FIT}|--no-bias",

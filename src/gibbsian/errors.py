@@ -159,10 +159,6 @@ class StorageError(GibbsianError, OSError):
     """A file could not be written; what stood there before is unchanged."""
 
 
-class WorkerLostError(GibbsianError, RuntimeError):
-    """A process that worked for this one has ended before its work."""
-
-
 class GibbsianWarning(Message, UserWarning):
     """Base class of every warning that gibbsian gives.
 

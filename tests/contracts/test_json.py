@@ -15,7 +15,7 @@ from gibbsian.cli.main import app
 
 DECIMAL = re.compile(r"(?<![\w.])-?\d+\.(\d+)(?:e[-+]?\d+)?(?![\w.])")
 # Times differ from run to run.
-TIMED = {"compare", "reproduce"}
+TIMED = {"compare"}
 # Takes seconds: tests/unit/cli/test_demo.py reads its JSON.
 ELSEWHERE = {"demo"}
 COMMANDS = {
@@ -35,7 +35,6 @@ COMMANDS = {
     "divergence": ("m.gibbs", "m.gibbs"),
     "report": ("m.gibbs", "--out", "page.html"),
     "show": ("m.gibbs", "--method", "exact"),
-    "reproduce": ("--list",),
     "completion": ("bash",),
 }
 

@@ -21,7 +21,6 @@ from gibbsian.cli.mode import mode
 from gibbsian.cli.query import divergence, query
 from gibbsian.cli.questions import expect, impute, predict, sample, score, transform, unusual
 from gibbsian.cli.report import report
-from gibbsian.cli.reproduce import reproduce
 from gibbsian.cli.show import show
 from gibbsian.cli.structure import intervals, structure
 
@@ -49,9 +48,8 @@ GROUPS: dict[str, dict[click.Command, str]] = {
         show: "what a model file holds",
         intervals: "how surely parameters are known",
     },
-    "Papers and more": {
+    "More": {
         demo: "the votes of the US House in 1984, from table to answer",
-        reproduce: "figures and tables of the papers",
         completion: "completion of commands and flags by your shell",
     },
 }

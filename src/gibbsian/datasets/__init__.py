@@ -1,13 +1,12 @@
-"""Small data sets that come with the package, and generators of those of the papers."""
+"""The data set that comes with the package."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from gibbsian.data import Dataset
-from gibbsian.datasets.ta22 import TA22_NAMES, TrueSample, make_ta22
 
-__all__ = ["TA22_NAMES", "TrueSample", "house_votes_path", "load_house_votes", "make_ta22"]
+__all__ = ["house_votes_path", "load_house_votes"]
 
 
 def house_votes_path() -> Path:

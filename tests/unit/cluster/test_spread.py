@@ -19,7 +19,6 @@ from gibbsian.backends.processes import map_fits
 from gibbsian.cluster import DistributedDataset, connect, fits_on
 from gibbsian.errors import ClusterError
 from gibbsian.learners.callbacks import Callback
-from gibbsian.papers.runner import run_many
 from gibbsian.progress import reporting
 
 pytest.importorskip("distributed")
@@ -92,14 +91,6 @@ def test_walkers_find_the_same_bits_on_workers(client):
     here = walk.forward(model, rng=0)
     np.testing.assert_array_equal(there.log_weights, here.log_weights)
     np.testing.assert_array_equal(there.states, here.states)
-
-
-def test_experiments_run_on_a_cluster(client, tmp_path):
-    ((_, there),) = run_many(["h06-theorem1"], 3, 0, tmp_path / "there", client=client)
-    ((_, here),) = run_many(["h06-theorem1"], 3, 0, tmp_path / "here", workers=1)
-    assert there.values.keys() == here.values.keys()
-    for name, values in here.values.items():
-        np.testing.assert_array_equal(there.values[name], values)
 
 
 # -- many files -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,55 @@
+"""H06: the distance of section 6, and the steps of contrastive divergence against eqs. 26 and 27."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gibbsian.data import Dataset
+from gibbsian.inference import exact
+from gibbsian_reproduction.experiment import EXPERIMENTS, Results
+from gibbsian_reproduction.h06 import GRAPH, N_VARIABLES, STATES, distance, estimate, expected_step, random_model
+
+
+def test_the_distance_is_that_of_the_matrices(rng):
+    one, other = random_model(rng), random_model(rng)
+    matrices = [np.column_stack([model.coupling_matrix, model.biases]) for model in (one, other)]
+    assert np.isclose(distance(one.theta, other.theta), np.linalg.norm(matrices[0] - matrices[1]))
+
+
+def test_the_expected_step_is_that_of_equations_26_and_27(rng):
+    model = random_model(rng)
+    rows = STATES[rng.integers(32, size=100)].astype(float)
+    guesses = np.tanh(model.fields(rows))  # E[x_i | the others]
+    pairs = rows.T @ rows / len(rows)
+    cross = guesses.T @ rows / len(rows)
+    couplings = 2.0 / N_VARIABLES * (pairs - (cross + cross.T) / 2.0)
+    biases = (rows.mean(axis=0) - guesses.mean(axis=0)) / N_VARIABLES
+    i, j = GRAPH.edges.T
+    assert np.allclose(expected_step(model, rows), np.r_[biases, couplings[i, j]], atol=1e-14)
+
+
+def test_the_expected_step_is_the_mean_of_sampled_ones(rng):
+    model, row = random_model(rng), STATES[[5]].astype(float)
+    changed = np.tile(row, (20000, 1))
+    k = rng.integers(N_VARIABLES, size=len(changed))
+    up = rng.random(len(changed)) < 1.0 / (1.0 + np.exp(-2.0 * model.fields(row)[0][k]))
+    changed[np.arange(len(changed)), k] = np.where(up, 1.0, -1.0)
+    sampled = model.mean_statistics(row) - model.mean_statistics(changed)
+    errors = np.sqrt(1.0 / len(changed)) * 4.5
+    assert np.abs(sampled - expected_step(model, row)).max() < errors
+
+
+def test_estimates_of_a_large_sample_are_near_the_truth(rng):
+    truth = random_model(rng)
+    data = Dataset.read(exact(truth).sample(50000, rng), coding="spin")
+    for method in ("mple", "mle"):
+        assert distance(estimate(method, data, rng), truth.theta) < 0.2
+
+
+def test_claims_about_figure_1_fail_where_they_should():
+    """Errors that grow with T, and a pseudolikelihood far behind the likelihood."""
+    falling = np.linspace(0.0, -1.0, 6)
+    errors = {"mple": falling[::-1], "mle": falling, "1-smci": falling}
+    results = Results({method: np.tile(logs, (60, 1)) for method, logs in errors.items()}, seed=0)
+    verdicts = [claim.check(results).holds for claim in EXPERIMENTS.create("h06-fig1").claims[:4]]
+    assert verdicts == [False, False, False, False]
