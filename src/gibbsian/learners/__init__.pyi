@@ -40,7 +40,6 @@ from gibbsian.learners.recipe import Recipe as Recipe
 from gibbsian.learners.result import FitResult as FitResult, HeldOut as HeldOut, Trace as Trace
 from gibbsian.learners.run import Run as Run, StopRun as StopRun, run as run
 from gibbsian.learners.span_dense import SpanDense as SpanDense
-from gibbsian.learners.span_ensembles import SpanBagging as SpanBagging, SpanSelection as SpanSelection
 from gibbsian.learners.span_greedy import SpanGreedy as SpanGreedy
 from gibbsian.learners.span_hidden import SpanHidden as SpanHidden
 from gibbsian.learners.span_l1 import SpanL1 as SpanL1
