@@ -101,11 +101,6 @@ def learner(name: str, **settings: Any) -> Any:
     return gb.learners.as_learner(name, **settings)
 
 
-def growing(inner: str, **settings: Any) -> Any:
-    """Return a learner that goes through growing subsets of the rows."""
-    return gb.learners.Growing(inner, **settings)
-
-
 def free_phase(name: str, **settings: Any) -> Any:
     """Return a free phase of a restricted machine with settings of its own."""
     return gb.expectations.FREE_PHASES.create(name, **settings)
@@ -526,12 +521,6 @@ def pairwise_mple_weights_l1_temperature() -> Answers:
 def pairwise_mple_of_a_chain() -> Answers:
     rows = binary(n_rows=400, n_columns=12)
     return visible_answers(build("pairwise", graph="chain", learner="mple", **TIGHT).fit(rows), rows)
-
-
-@frozen(rtol=1e-6, atol=1e-6, faster=True)
-def pairwise_mple_growing() -> Answers:
-    rows = spins(n_rows=800)
-    return visible_answers(build("pairwise", learner=growing("mple", first=100), **TIGHT).fit(rows), rows)
 
 
 @frozen(rtol=1e-6, atol=1e-6, faster=True)

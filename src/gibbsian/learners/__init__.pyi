@@ -8,7 +8,6 @@ from gibbsian.learners.base import (
 from gibbsian.learners.conditional import MCL as MCL, MCPLE as MCPLE
 from gibbsian.learners.contrastive_divergence import CD as CD, PCD as PCD
 from gibbsian.learners.em import EM as EM
-from gibbsian.learners.growing import Growing as Growing
 from gibbsian.learners.hidden import break_symmetry as break_symmetry
 from gibbsian.learners.mean_field import (
     TAP as TAP,
