@@ -21,7 +21,6 @@ from gibbsian.learners.mean_field import (
 from gibbsian.learners.minibatch import Minibatch as Minibatch
 from gibbsian.learners.moment_matching import MomentMatching as MomentMatching
 from gibbsian.learners.monte_carlo_likelihood import (
-    AnyLikelihood as AnyLikelihood,
     MonteCarloLikelihood as MonteCarloLikelihood,
 )
 from gibbsian.learners.nodewise import RISE as RISE, RPLE as RPLE, LogRISE as LogRISE, Nodewise as Nodewise
