@@ -22,7 +22,7 @@ from gibbsian.models.gaussian import GaussianModel
 from gibbsian.settings import declared, free, number
 
 # Learners that minimise smooth functions of the moments, of which the complete graph makes one: the inverse covariance.
-SMOOTH = ("mle", "mple", "score-matching")
+SMOOTH = ("mle", "mple")
 # Newton's method, which is indifferent to correlations, pays up to so many parameters.
 MOST_FOR_NEWTON = 2000
 
@@ -34,9 +34,9 @@ class GaussianMachine(NumberTables, Estimator):
 
     ``P(x) = exp(h . u - u' J u / 2) / Z`` with u the columns in standard units. Its learners are those of the other
     machines: ``"mle"`` (on the complete graph the mean and covariance of the rows, YK15; on another covariance
-    selection), ``"mple"`` (every column given its neighbours), ``"score-matching"`` (H06 section 1), and
-    ``"graphical-lasso"``, which chooses the graph. All are given moments, so that chunks are learned by running means,
-    and missing cells by EM. ``predict_proba`` is the probability of a lower number given the other cells of the row.
+    selection), ``"mple"`` (every column given its neighbours), and ``"graphical-lasso"``, which chooses the graph. All
+    are given moments, so that chunks are learned by running means, and missing cells by EM. ``predict_proba`` is the
+    probability of a lower number given the other cells of the row.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class GaussianMachine(NumberTables, Estimator):
 
     learner: Any = free(
         "auto",
-        "How to learn: 'mle', which 'auto' is, 'mple', 'score-matching', 'graphical-lasso', or a learner object.",
+        "How to learn: 'mle', which 'auto' is, 'mple', 'graphical-lasso', or a learner object.",
         doc="str or Learner",
     )
     graph: Any = free(
@@ -92,7 +92,7 @@ class GaussianMachine(NumberTables, Estimator):
         learner = as_learner(self._asked, l1=self.l1, l2=self._l2, **how)
         if not learner.takes_numbers:
             reason = "is for columns whose values can be listed, and these are real numbers"
-            remedy = "use one of mle, mple, score-matching, graphical-lasso"
+            remedy = "use one of mle, mple, graphical-lasso"
             raise ArgumentError(reason, remedy, argument="learner", value=self.learner)
         return RunningMoments(learner)
 

@@ -24,7 +24,7 @@ from gibbsian.learners.monte_carlo_likelihood import (
     MonteCarloLikelihood as MonteCarloLikelihood,
 )
 from gibbsian.learners.nodewise import RISE as RISE, RPLE as RPLE, LogRISE as LogRISE, Nodewise as Nodewise
-from gibbsian.learners.numbers import GraphicalLasso as GraphicalLasso, ScoreMatching as ScoreMatching
+from gibbsian.learners.numbers import GraphicalLasso as GraphicalLasso
 from gibbsian.learners.objective import (
     MLE as MLE,
     MPLE as MPLE,

@@ -79,11 +79,9 @@ class NodeLoss(NamedTuple):
     corner: np.ndarray
 
     @classmethod
-    def of(cls, kind: str, d: np.ndarray, q: np.ndarray) -> NodeLoss:
-        """Return score matching (Hyvarinen 2005), ``q/2 - d``, or minus the log-density of each node given the rest."""
+    def of(cls, d: np.ndarray, q: np.ndarray) -> NodeLoss:
+        """Return minus the log-density of each node given the rest."""
         one = np.ones_like(d)
-        if kind == "score-matching":
-            return cls(float((q / 2 - d).sum()), one, one, 0 * d, 0 * d)
         if (d <= 0).any():
             return cls(np.inf, one, one, 0 * d, 0 * d)
         value = float((q / d - np.log(d) + LOG_TWO_PI).sum() / 2)
@@ -125,7 +123,6 @@ class GaussianModel(ExponentialFamily):
     domain: ClassVar[Any] = REALS
     temperature: ClassVar[float] = 1.0
     of_numbers: ClassVar[bool] = True
-    has_scores: ClassVar[bool] = True
     answers: ClassVar[str] = "gibbsian.answers.gaussian:GaussianAnswers"
 
     def __post_init__(self) -> None:
@@ -288,24 +285,24 @@ class GaussianModel(ExponentialFamily):
         return Completions(data)
 
     def moment_loss(self, kind: str, moments: Moments) -> tuple[float, np.ndarray]:
-        """Return a loss of the moments and its gradient: likelihood, pseudolikelihood or score matching."""
+        """Return a loss of the moments and its gradient: likelihood or pseudolikelihood."""
         if kind == "likelihood":
             a, b, factors = self._terms
             seen = factors * moments.matrix[a, b]
             if not self.is_proper:
                 return np.inf, np.full_like(seen, np.inf)
             return self.log_partition - float(seen @ self.theta), self.expected_statistics() - seen
-        products, loss = self._node_loss(kind, moments)
+        products, loss = self._node_loss(moments)
         i, k, signs, which = self._entries
         slopes = loss.slope[i] * products[i, k] - np.where(k == i + 1, loss.pull[i], 0.0)
-        units = 0.0 if kind == "score-matching" else float(np.log(self.scale).sum())
-        return loss.value + units, np.bincount(which, signs * slopes, minlength=self.theta.size)
+        value = loss.value + float(np.log(self.scale).sum())
+        return value, np.bincount(which, signs * slopes, minlength=self.theta.size)
 
     def moment_curvature(self, kind: str, moments: Moments) -> np.ndarray:
         """Return the second derivatives of such a loss."""
         if kind == "likelihood":
             return self._information()
-        products, loss = self._node_loss(kind, moments)
+        products, loss = self._node_loss(moments)
         curvature = np.zeros((self.theta.size, self.theta.size))
         i, k, signs, which = self._entries
         for node in range(self.n_variables):
@@ -333,13 +330,13 @@ class GaussianModel(ExponentialFamily):
         signs = np.where(columns == 0, -1.0, 1.0)
         return rows, columns, signs, np.concatenate([nodes, nodes + n, edges, edges])
 
-    def _node_loss(self, kind: str, moments: Moments) -> tuple[np.ndarray, NodeLoss]:
+    def _node_loss(self, moments: Moments) -> tuple[np.ndarray, NodeLoss]:
         i, k, signs, which = self._entries
         nodes = np.zeros((self.n_variables, self.n_variables + 1))
         nodes[i, k] = signs * self.theta[which]
         products = nodes @ moments.matrix
         squares = np.einsum("ik,ik->i", nodes, products)
-        return products, NodeLoss.of(kind, np.diag(self.precision), squares)
+        return products, NodeLoss.of(np.diag(self.precision), squares)
 
     def _information(self) -> np.ndarray:
         """The covariance of the statistics, by Isserlis' theorem for products of two variables."""

@@ -7,11 +7,11 @@ from scipy.stats import multivariate_normal
 import gibbsian as gb
 from gibbsian.answers import answers_about
 from gibbsian.models.gaussian import GaussianModel, Moments
-from gibbsian.objectives import Likelihood, Pseudolikelihood, ScoreMatching
+from gibbsian.objectives import Likelihood, Pseudolikelihood
 from gibbsian.objectives.base import for_model
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (2, 3), (0, 3)], 4)
-KINDS = {"likelihood": Likelihood(), "pseudolikelihood": Pseudolikelihood(), "score-matching": ScoreMatching()}
+KINDS = {"likelihood": Likelihood(), "pseudolikelihood": Pseudolikelihood()}
 
 
 @pytest.fixture(params=[gb.graphs.complete(4), GRAPH], ids=["complete", "ring"])
@@ -102,9 +102,6 @@ def test_the_values_are_those_of_their_definitions(model, law, data):
         conditional -= multivariate_normal(0.0, width).logpdf(rows[:, i] - mean).mean()
     assert values["pseudolikelihood"] == pytest.approx(conditional)
     assert answers_about(model).log_pseudolikelihood(data) == pytest.approx(-conditional)
-    # in standard units
-    in_units = (scores * model.scale) ** 2 / 2 - np.diag(precision) * model.scale**2
-    assert values["score-matching"] == pytest.approx(in_units.sum(axis=1).mean())
 
 
 def test_no_distribution_has_no_likelihood(model):
