@@ -1440,6 +1440,13 @@ OTHERS = [
         "fit fewer classes",
     ),
     Row(
+        "errors of hidden variables of a full span",
+        lambda how: how(gb.FullSpan(n_components=2, random_state=0).fit(BITS)),
+        {"how": lambda machine: gb.uncertainty.standard_errors(machine, BITS)},
+        ({"how": lambda machine: machine.score(BITS)},),
+        "compare scores",
+    ),
+    Row(
         "replicates that fail",
         lambda rows: gb.uncertainty.bootstrap(fit(rows), rows, 10, random_state=0),
         {"rows": BITS.head(14)},
