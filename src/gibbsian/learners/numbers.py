@@ -73,7 +73,7 @@ class GraphicalLasso(Learner):
         _, precision = graphical_lasso(moments.covariance, before.penalty, **PRECISELY)
         after = model.with_precision(precision, moments)
         moved = float(np.abs(after.theta - before.theta).max()) if data.has_missing else 0.0
-        value = after.moment_loss("likelihood", moments)[0]
+        value = after.moment_loss(moments)[0]
         value += before.penalty * float(np.abs(after.theta[model.penalised]).sum())
         progress = LassoProgress(after.theta, before.penalty, before.steps + 1)
         verdict = f"converged after {progress.steps} steps: moved by {moved:.1g}" if 0 < moved < SETTLED else ""
