@@ -2,8 +2,7 @@
 
 ``python benchmarks/bench_online.py --rows 20000000`` is the full run: a file of 1 GB, within 2 GB of memory. The rows
 are drawn exactly from a chain of spins with known couplings; the machine that learns has all pairs. Each run is a
-process of its own, so that its peak memory is its own. The last lines compare growing subsets with the plain fit in
-processor time, which neighbours on the machine disturb less.
+process of its own, so that its peak memory is its own.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.data.stream import DataStream
-from gibbsian.learners.growing import Growing
 from gibbsian.learners.online import Online
 
 N_COLUMNS = 50
@@ -38,8 +36,6 @@ def main(n_rows: int = 2_000_000) -> None:
             write_rows(path, rows)
             report(path, rows)
             path.unlink()
-    compile_kernels()
-    compare_growing()
 
 
 # -- data with a known truth ------------------------------------------------------------------------------------------
@@ -129,29 +125,6 @@ def compile_kernels() -> None:
     data = gb.Dataset.read(np.random.default_rng(0).integers(0, 2, (100, 3)))
     gb.learners.run(gb.learners.as_learner("mple"), gb.PairwiseModel.zeros(gb.graphs.complete(3), data.domain), data,
                       np.random.default_rng(0))  # fmt: skip
-
-
-# -- growing subsets --------------------------------------------------------------------------------------------------
-def compare_growing(n: int = 100, n_rows: int = 200_000) -> None:
-    rng = np.random.default_rng(3)
-    x = np.where(rng.random((n_rows, n)) < 0.5, 1, -1).astype(np.int8)
-    for i in range(1, n):
-        copied = rng.random(n_rows) < 0.4
-        x[copied, i] = x[copied, rng.integers(0, i)]
-    data = gb.Dataset.read(x, coding="spin")
-    model = gb.PairwiseModel.zeros(gb.graphs.complete(n))
-    print(f"Growing subsets before all rows, pseudolikelihood, n = {n}, {n_rows:,d} rows, seconds of processor time")
-    for tol in (1e-3, 1e-5):
-        told = []
-        for learner in (gb.learners.as_learner("mple"), Growing("mple")):
-            started = time.process_time()
-            result = gb.learners.run(learner, model, data, np.random.default_rng(0), tol=tol)
-            told.append((time.process_time() - started, int(result.trace.rows[-1][4]), result.model.theta))
-        (plain, plain_work, theta), (grown, grown_work, other) = told
-        print(
-            f"  to gradient {tol:g}: {plain:5.1f} s, {plain_work} evaluations; growing {grown:5.1f} s, {grown_work} "
-            f"counted by rows = {grown / plain:.2f} of the time; parameters differ by {np.abs(theta - other).max():.0e}"
-        )
 
 
 if __name__ == "__main__":

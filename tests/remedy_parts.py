@@ -317,21 +317,6 @@ MODELS = [
         [(0,), (0, 1)],
         says="smaller ones first",
     ),
-    swap("an average of nothing", models.SpanAverage, (), (models.FullSpanModel.build((2, 2)),), says="at least one"),
-    swap(
-        "an average of unlike models",
-        models.SpanAverage,
-        (models.FullSpanModel.build((2, 2)), models.FullSpanModel.build((3, 2))),
-        (models.FullSpanModel.build((2, 2)),) * 2,
-        says="the same variables",
-    ),
-    swap(
-        "an average with too few weights",
-        lambda weights: models.SpanAverage((models.FullSpanModel.build((2, 2)),) * 2, weights),
-        (1.0,),
-        (0.5, 0.5),
-        says="one each",
-    ),
     swap("a basis of nothing", models.SpanBasis, (), (2, 2), says="each variable"),
     swap("a basis that is too large", models.SpanBasis, (2,) * 63, (2,) * 20, says="fewer"),
     swap(
@@ -860,25 +845,6 @@ LEARNED = [
         ({"drop": ["d"], "l2": OUT},),
         "`l2='auto'`",
     ),
-    swap(
-        "no candidates of a full span", lambda given: span(candidates=given), [], ["span-greedy"], says="at least one"
-    ),
-    swap(
-        "a candidate's setting without a value",
-        lambda given: span(candidates=given),
-        "span-dense:l2",
-        "span-dense:l2=0.01",
-        says="`l2=0.01`",
-    ),
-    swap(
-        "rows in fractions that are held back",
-        lambda weights: gb.FullSpan(candidates="span-greedy, span-newton", random_state=0).fit(
-            BITS, sample_weight=weights
-        ),
-        np.full(40, 1.5),
-        np.full(40, 2.0),
-        says="whole rows",
-    ),
     Row(
         "hidden values of a model without any",
         span,
@@ -1181,7 +1147,7 @@ DATA = [
         lambda model: gb.storage.write_model(
             folder_path() / "n.gibbs", gb.storage.StoredModel(model, domain.as_coding("spin"), ("a", "b", "c"))
         ),
-        Later(lambda: models.SpanAverage((models.FullSpanModel.build((2, 2)),))),
+        Later(lambda: models.ConditionalModel.zeros(1, models.BinaryLayer(2), models.BinaryLayer(2))),
         Later(lambda: SPINS),
         says="register",
     ),
@@ -1461,8 +1427,8 @@ OTHERS = [
         "fit fewer classes",
     ),
     Row(
-        "errors of an average of models",
-        lambda how: how(gb.FullSpan(n_averages=2, random_state=0).fit(BITS)),
+        "errors of hidden variables of a full span",
+        lambda how: how(gb.FullSpan(n_components=2, random_state=0).fit(BITS)),
         {"how": lambda machine: gb.uncertainty.standard_errors(machine, BITS)},
         ({"how": lambda machine: machine.score(BITS)},),
         "compare scores",
@@ -1662,27 +1628,6 @@ FILES = [
         {"settings": 3},
         ({"settings": OUT},),
         "save it again",
-    ),
-    *(
-        swap(
-            f"{given} for a full span",
-            lambda name: span(candidates=[name], random_state=0),
-            given,
-            "span-average",
-            "span-dense:l2=0.01",
-            "span-greedy",
-            "span-l1",
-            "span-newton",
-            says="span-average, span-dense, span-greedy",
-            but=("span-dense", "span-hidden"),
-        )
-        for given in ("l2", "mple")
-    ),
-    swap(
-        "an average of fits that choose no functions",
-        lambda name: span(learner=gb.learners.SpanBagging(name, n_averages=2), random_state=0),
-        "mple",
-        but=("span-dense", "span-hidden"),
     ),
     swap(
         "an npz file without a table",

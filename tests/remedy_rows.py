@@ -1827,7 +1827,7 @@ KINDS = [
     Row(
         "errors with missing numbers",
         errors_of,
-        {"rows": NUMBERS.mask(NUMBERS > 1.8), "model": gb.GaussianMachine, "learner": "mple"},
+        {"rows": NUMBERS.mask(NUMBERS > 1.8), "model": gb.GaussianMachine},
         ({"rows": NUMBERS}, {"method": gb.uncertainty.bootstrap}),
         "`gibbsian.uncertainty.bootstrap`",
     ),

@@ -101,11 +101,6 @@ def learner(name: str, **settings: Any) -> Any:
     return gb.learners.as_learner(name, **settings)
 
 
-def growing(inner: str, **settings: Any) -> Any:
-    """Return a learner that goes through growing subsets of the rows."""
-    return gb.learners.Growing(inner, **settings)
-
-
 def free_phase(name: str, **settings: Any) -> Any:
     """Return a free phase of a restricted machine with settings of its own."""
     return gb.expectations.FREE_PHASES.create(name, **settings)
@@ -155,16 +150,6 @@ def span_run(what: Any, rows: np.ndarray, random_state: Any = SEED, n_hidden: in
     data = gb.Dataset.read(rows)
     model = gb.FullSpanModel.build((2,) * (data.n_variables + n_hidden), n_hidden=n_hidden)
     return gb.learners.run(what, model, data, random_state, max_iter=max_iter)
-
-
-def span_average(what: Any, rows: np.ndarray, n_averages: int) -> Any:
-    """Return the average of fits to resampled rows, with its members."""
-    data, bagging = gb.Dataset.read(rows), learner("span-average", learner=what, n_averages=n_averages)
-    model = gb.FullSpanModel.build((2,) * data.n_variables)
-    state = bagging.init(model, data, np.random.default_rng(SEED))
-    for _ in range(n_averages):
-        state, _ = bagging.step(state)
-    return bagging.average(model, state)
 
 
 def bic_by_components(estimator: Any, rows: np.ndarray, numbers: list[int]) -> Any:
@@ -536,12 +521,6 @@ def pairwise_mple_weights_l1_temperature() -> Answers:
 def pairwise_mple_of_a_chain() -> Answers:
     rows = binary(n_rows=400, n_columns=12)
     return visible_answers(build("pairwise", graph="chain", learner="mple", **TIGHT).fit(rows), rows)
-
-
-@frozen(rtol=1e-6, atol=1e-6, faster=True)
-def pairwise_mple_growing() -> Answers:
-    rows = spins(n_rows=800)
-    return visible_answers(build("pairwise", learner=growing("mple", first=100), **TIGHT).fit(rows), rows)
 
 
 @frozen(rtol=1e-6, atol=1e-6, faster=True)
@@ -1109,34 +1088,6 @@ def span_hidden_variable() -> Answers:
 @frozen(rtol=2e-6, atol=1e-8)
 def span_hidden_variable_dense() -> Answers:
     return hidden_span_answers("dense", l2=0.01, max_iter=20)
-
-
-@frozen
-def span_averaged_and_stacked() -> Answers:
-    rows = binary(n_rows=300)
-    states = gb.Dataset.read(rows).states
-    average = span_average(span_learner(), rows, n_averages=4)
-    single = span_run(span_learner("dense", l2=0.05), rows).model
-    stacked = gb.learners.span_ensembles.stack([average, single], gb.Dataset.read(binary(n_rows=100, seed=8)))
-    return {
-        **law_answers(average, states),
-        **parameters(average.geometric_mean().theta, "geometric_mean"),
-        **prefixed("stacked", {**law_answers(stacked, states), "weights": stacked.weights}),
-    }
-
-
-@frozen
-def span_selected() -> Answers:
-    rows = binary(n_rows=300)
-    candidates = [
-        span_learner("dense", l2=0.001),
-        span_learner("dense", l2=0.1),
-        span_learner(epsilon=1e-3),
-        learner("span-average", learner=span_learner(), n_averages=2),
-    ]
-    chosen = span_run(learner("span-selection", candidates=candidates), rows)
-    scores = -chosen.trace.column("value")[: len(candidates)]
-    return {"scores": scores, **law_answers(chosen.model, gb.Dataset.read(rows).states)}
 
 
 # == mixtures =========================================================================================================

@@ -13,7 +13,7 @@ from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.penalty import l2_setting, one_over
-from gibbsian.estimators.span_questions import SpanQuestions, has_hidden_variable, hidden_values
+from gibbsian.estimators.span_questions import SpanQuestions, hidden_values
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
 from gibbsian.lazy import pandas
 from gibbsian.learners import FitResult, Learner, as_learner
@@ -48,7 +48,7 @@ class FullSpan(SpanQuestions):
         The cost at the end, and the part of it that is ``KL(data || model)``. With missing cells the cost is minus the
         mean log-likelihood of the observed cells plus the penalties, without the entropy of the data, and the
         divergence is NaN: rows that miss different cells overlap and have no distribution to diverge from. Both are
-        NaN where the model was not fitted itself, as after `condition`, and the cost where it is an average.
+        NaN where the model was not fitted itself, as after `condition`.
     result_ : FitResult
         Trace, convergence in words, provenance; ``result_.training`` compares means, ``result_.held_out`` scores.
     model_ : FullSpanModel
@@ -80,9 +80,6 @@ class FullSpan(SpanQuestions):
     >>> smooth = gb.FullSpan("span-dense", l2=0.01, l2_growth=3.0).fit(rows)
     >>> round(smooth.score(rows), 2)
     -1.45
-    >>> mixture = gb.FullSpan(candidates="span-greedy, span-dense:l2=0.01", combine="stack", random_state=0)
-    >>> round(mixture.fit(rows).score(rows), 2)
-    -1.39
     """
 
     learner: Any = positional(
@@ -124,21 +121,13 @@ class FullSpan(SpanQuestions):
         doc="int or sequence of int",
     )
     n_init: int = whole(1, "Starts of the hidden variables; the one of lowest cost is kept.", least=1)
-    n_averages: int = whole(0, "Fits to resampled rows to average; 0 for one fit to all rows.", least=0)
-    candidates: Any = free(
-        None,
-        "Learners to judge by rows they have not seen, instead of `learner`: a list, or names with settings as in "
-        "'span-greedy, span-dense:l2=0.01:l2_growth=3'.",
-        doc="str or list of learners, optional",
-    )
-    combine: str = choice("best", "Of several `candidates` keep the best, or mix ('stack') all.", "best", "stack")
 
     _welcome = ("categorical", "three_d_array")
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that a hidden variable makes new columns."""
         tags = super().__sklearn_tags__()
-        if has_hidden_variable(self):
+        if hidden_values(self):
             tags.transformer_tags = TransformerTags()
         return tags
 
@@ -178,40 +167,29 @@ class FullSpan(SpanQuestions):
         return FullSpanModel(given.basis, given.indices, given.scaled_theta, data.domain)
 
     def _learner(self, model: FullSpanModel, data: Dataset) -> Learner:
-        """Return the learner, or the choice among several, each with what is asked for around it."""
-        from gibbsian.learners.span_ensembles import SpanSelection, as_candidates
-
-        if self.candidates is not None:
-            candidates = [self._around(candidate) for candidate in as_candidates(self.candidates)]
-            return SpanSelection(candidates, combine=self.combine, max_iter=self.max_iter)
-        given = {name: value for name, value in non_defaults(self).items() if name in OF_THE_LEARNER}
-        dense = isinstance(self._asked, str) and self._asked == "span-dense"  # which is nothing without a penalty
-        given["l2"] = self._l2 or (one_over(data) if dense and isinstance(self.l2, str) else 0.0)
-        return self._around(as_learner(self._asked, **given))
-
-    def _learner_of_fit(self, data: Dataset) -> Learner:
-        """Return exact likelihood of the functions in use, as if they had been given."""
-        if self.model_.n_hidden or self.n_averages or self.candidates is not None:
-            raise ArgumentError(
-                "parameters of several models, or of hidden variables, have no errors of their own",
-                "compare scores over rows that were not seen",
-            )
-        return as_learner("mle", l2=self.result_.provenance.get("l2", 0.0))
-
-    def _around(self, learner: Learner) -> Learner:
-        """Put hidden variables, several starts and averages around a learner, as they are asked for."""
-        from gibbsian.learners.span_ensembles import SpanBagging
+        """Return the learner, with hidden variables and several starts around it as they are asked for."""
         from gibbsian.learners.span_hidden import SpanHidden
         from gibbsian.learners.stages import Restarts
 
+        given = {name: value for name, value in non_defaults(self).items() if name in OF_THE_LEARNER}
+        dense = isinstance(self._asked, str) and self._asked == "span-dense"  # which is nothing without a penalty
+        given["l2"] = self._l2 or (one_over(data) if dense and isinstance(self.l2, str) else 0.0)
+        learner = as_learner(self._asked, **given)
         if hidden_values(self):
             if hasattr(learner, "lowered"):  # it learns complete rows, as one round does
                 learner = SpanHidden(learner=learner, tol=0.1 * self.tol)
             if self.n_init > 1:
                 learner = Restarts(learner, self.n_init, max_iter=self.max_iter, tol=0.0)
-        if self.n_averages:
-            learner = SpanBagging(learner=learner, n_averages=self.n_averages, max_iter=self.max_iter)
         return learner
+
+    def _learner_of_fit(self, data: Dataset) -> Learner:
+        """Return exact likelihood of the functions in use, as if they had been given."""
+        if self.model_.n_hidden:
+            raise ArgumentError(
+                "parameters of hidden variables have no errors of their own",
+                "compare scores over rows that were not seen",
+            )
+        return as_learner("mle", l2=self.result_.provenance.get("l2", 0.0))
 
     def _learns_by_chunks(self) -> bool:
         as_learner(self._asked).require_chunks()

@@ -21,8 +21,6 @@ from gibbsian.learners.running_moments import IMPROPER, RunningMoments
 from gibbsian.models.gaussian import GaussianModel
 from gibbsian.settings import declared, free, number
 
-# Learners that minimise smooth functions of the moments, of which the complete graph makes one: the inverse covariance.
-SMOOTH = ("mle", "mple", "score-matching")
 # Newton's method, which is indifferent to correlations, pays up to so many parameters.
 MOST_FOR_NEWTON = 2000
 
@@ -34,9 +32,9 @@ class GaussianMachine(NumberTables, Estimator):
 
     ``P(x) = exp(h . u - u' J u / 2) / Z`` with u the columns in standard units. Its learners are those of the other
     machines: ``"mle"`` (on the complete graph the mean and covariance of the rows, YK15; on another covariance
-    selection), ``"mple"`` (every column given its neighbours), ``"score-matching"`` (H06 section 1), and
-    ``"graphical-lasso"``, which chooses the graph. All are given moments, so that chunks are learned by running means,
-    and missing cells by EM. ``predict_proba`` is the probability of a lower number given the other cells of the row.
+    selection), and ``"graphical-lasso"``, which chooses the graph. Both are given moments, so that chunks are learned
+    by running means, and missing cells by EM. ``predict_proba`` is the probability of a lower number given the other
+    cells of the row.
 
     Attributes
     ----------
@@ -60,7 +58,7 @@ class GaussianMachine(NumberTables, Estimator):
 
     learner: Any = free(
         "auto",
-        "How to learn: 'mle', which 'auto' is, 'mple', 'score-matching', 'graphical-lasso', or a learner object.",
+        "How to learn: 'mle', which 'auto' is, 'graphical-lasso', or a learner object.",
         doc="str or Learner",
     )
     graph: Any = free(
@@ -73,26 +71,22 @@ class GaussianMachine(NumberTables, Estimator):
 
     auto_learner = "mle"
 
-    @property
-    def _is_smooth(self) -> bool:
-        return isinstance(self._asked, str) and self._asked in SMOOTH
-
     def _start(self, data: Dataset, rng: np.random.Generator) -> GaussianModel:
         model = GaussianModel.apart(as_graph(self.graph, data.names), *column_units(data))
-        plain = self._is_smooth and not (self.l1 or self._l2 or data.has_missing)
-        if not plain or not model.graph.is_complete:
+        closed = isinstance(self._asked, str) and self._asked == "mle" and model.graph.is_complete
+        if not closed or self.l1 or self._l2 or data.has_missing:
             return model
         moments = model.moments(data)
         require_full_rank(data, moments.covariance)
         return model.with_precision(np.linalg.inv(moments.covariance), moments)
 
     def _learner(self, model: GaussianModel, data: Dataset) -> Learner:
-        smooth = self._is_smooth and not self.l1
+        smooth = isinstance(self._asked, str) and self._asked == "mle" and not self.l1
         how: dict[str, Any] = {"optimizer": "newton"} if smooth and model.theta.size <= MOST_FOR_NEWTON else {}
         learner = as_learner(self._asked, l1=self.l1, l2=self._l2, **how)
         if not learner.takes_numbers:
             reason = "is for columns whose values can be listed, and these are real numbers"
-            remedy = "use one of mle, mple, score-matching, graphical-lasso"
+            remedy = "use one of mle, graphical-lasso"
             raise ArgumentError(reason, remedy, argument="learner", value=self.learner)
         return RunningMoments(learner)
 

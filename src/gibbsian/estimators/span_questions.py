@@ -27,24 +27,19 @@ def hidden_values(estimator: Any) -> tuple[Any, ...]:
     return tuple(q for q in np.atleast_1d(np.array(estimator.n_components, dtype=object)).tolist() if q != 1)
 
 
-def has_hidden_variable(estimator: Any) -> bool:
-    """Whether a fit leaves a hidden variable in the model; averages and choices are of the columns alone."""
-    return bool(hidden_values(estimator)) and not estimator.n_averages and estimator.candidates is None
-
-
 class SpanQuestions(Estimator):
     """What can be asked of a `FullSpan` beyond other estimators; columns by name, values by label."""
 
-    @available_if(has_hidden_variable)
+    @available_if(hidden_values)
     def transform(self, X: Any) -> np.ndarray:
         """Return the probabilities of the values of each hidden variable given the present cells of each row.
 
-        There are some with ``n_components`` above 1, unless models are averaged or chosen.
+        There are some with ``n_components`` above 1.
         """
         data = self._read(X)
         return self._answers.hidden_probabilities(data)[data.row_of]
 
-    @available_if(has_hidden_variable)
+    @available_if(hidden_values)
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns that `transform` gives, one for each value of each hidden variable."""
         check_is_fitted(self)

@@ -7,7 +7,6 @@ from gibbsian.expectations.block_chains import (
     RestartedBlockChains as RestartedBlockChains,
     SpatialBlockChains as SpatialBlockChains,
     TemperedBlockChains as TemperedBlockChains,
-    WeightedBlockChains as WeightedBlockChains,
 )
 from gibbsian.expectations.chains import (
     MonteCarlo as MonteCarlo,
@@ -36,4 +35,3 @@ from gibbsian.expectations.spatial import (
 from gibbsian.expectations.spatial_chains import ClampedSpatial as ClampedSpatial, SpatialChains as SpatialChains
 from gibbsian.expectations.targets import expect_of as expect_of
 from gibbsian.expectations.tempered import TemperedMonteCarlo as TemperedMonteCarlo
-from gibbsian.expectations.weighted import WeightedChains as WeightedChains

@@ -14,7 +14,6 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations.layer_regions import layer_products, pair_products
-from gibbsian.expectations.weighted import ChainWeights
 from gibbsian.models.layer_flips import FlipSums, is_two_valued
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.registry import Registry
@@ -191,66 +190,6 @@ class SpatialBlockChains(_HiddenChainsGoOn):
         """Go on with the chains and integrate around their states."""
         drawn, _, state = self.advance(model, state, rng)
         return spatial_moments(model, drawn, state.hidden, self.region), state
-
-
-class WeightedValues(NamedTuple):
-    """The chains of both halves, and their weights."""
-
-    values: np.ndarray
-    weights: ChainWeights
-
-
-@FREE_PHASES.register("weighted")
-@declared(frozen=True)
-class WeightedBlockChains:
-    """PCD-k with Jarzynski's weights (Carbone, Hua, Coste and Vanden-Eijnden 2023): log Z for free along the run.
-
-    Chains are annealed to the start of a fit from independent units; its history has the estimated log-likelihood of
-    its rows with a standard error. See `gibbsian.expectations.weighted`.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> X = np.repeat(np.random.default_rng(0).random((300, 1)) < 0.5, 4, axis=1).astype(int)      # all on or all off
-    >>> learner = gb.learners.Minibatch(max_iter=20, free_phase="weighted", n_chains=500)
-    >>> rbm = gb.RestrictedBoltzmannMachine(2, learner=learner, random_state=0).fit(X)
-    >>> bool(abs(rbm.result_.history["estimated_log_likelihood"][-1] - rbm.score(X)) < 0.1)
-    True
-    """
-
-    # few chains would teach as well, but not know log Z
-    as_many_as_rows = False
-
-    n_steps: int = whole(1, "Steps of each chain for each minibatch.", least=1)
-    n_chains: int = whole(100, "Number of chains, whatever the size of the minibatches.", least=1)
-
-    def __post_init__(self) -> None:
-        check(self)
-
-    def init(self, model: RestrictedModel, data: Any, rng: np.random.Generator) -> WeightedValues:
-        """Anneal the chains to the model."""
-        states, weights = ChainWeights.annealed(self.n_chains, model, rng)
-        return WeightedValues(model.visible.encode(states), weights)
-
-    def __call__(
-        self, model: RestrictedModel, state: WeightedValues, values: np.ndarray, rng: np.random.Generator
-    ) -> tuple[FreeMoments, WeightedValues]:
-        """Weigh the chains, go on with them, and return the weighted moments of those that teach."""
-        places, weights = self._weighed(model, state).chosen(rng)
-        after = _gibbs(model, model.draw_hidden(state.values[places], rng), self.n_steps, rng)[0]
-        shares = weights.shares.astype(model.theta.dtype)
-        drawn = after[: shares.size]
-        hidden = model.hidden_means(drawn)
-        moments = FreeMoments(shares @ drawn, shares @ hidden, (drawn * shares[:, None]).T @ hidden)
-        return moments, WeightedValues(after, weights)
-
-    def log_partition(self, model: RestrictedModel, state: WeightedValues) -> tuple[float, float]:
-        """Return log Z of a model near the one that the chains have last seen, and its standard error."""
-        return self._weighed(model, state).log_partition()
-
-    def _weighed(self, model: RestrictedModel, state: WeightedValues) -> ChainWeights:
-        before = model.replace(state.weights.theta)
-        return state.weights.at(model, model.value_log_weights(state.values) - before.value_log_weights(state.values))
 
 
 class TemperedChains(NamedTuple):

@@ -8,7 +8,6 @@ from gibbsian.learners.base import (
 from gibbsian.learners.conditional import MCL as MCL, MCPLE as MCPLE
 from gibbsian.learners.contrastive_divergence import CD as CD, PCD as PCD
 from gibbsian.learners.em import EM as EM
-from gibbsian.learners.growing import Growing as Growing
 from gibbsian.learners.hidden import break_symmetry as break_symmetry
 from gibbsian.learners.mean_field import (
     TAP as TAP,
@@ -22,11 +21,10 @@ from gibbsian.learners.mean_field import (
 from gibbsian.learners.minibatch import Minibatch as Minibatch
 from gibbsian.learners.moment_matching import MomentMatching as MomentMatching
 from gibbsian.learners.monte_carlo_likelihood import (
-    AnyLikelihood as AnyLikelihood,
     MonteCarloLikelihood as MonteCarloLikelihood,
 )
 from gibbsian.learners.nodewise import RISE as RISE, RPLE as RPLE, LogRISE as LogRISE, Nodewise as Nodewise
-from gibbsian.learners.numbers import GraphicalLasso as GraphicalLasso, ScoreMatching as ScoreMatching
+from gibbsian.learners.numbers import GraphicalLasso as GraphicalLasso
 from gibbsian.learners.objective import (
     MLE as MLE,
     MPLE as MPLE,
@@ -40,7 +38,6 @@ from gibbsian.learners.recipe import Recipe as Recipe
 from gibbsian.learners.result import FitResult as FitResult, HeldOut as HeldOut, Trace as Trace
 from gibbsian.learners.run import Run as Run, StopRun as StopRun, run as run
 from gibbsian.learners.span_dense import SpanDense as SpanDense
-from gibbsian.learners.span_ensembles import SpanBagging as SpanBagging, SpanSelection as SpanSelection
 from gibbsian.learners.span_greedy import SpanGreedy as SpanGreedy
 from gibbsian.learners.span_hidden import SpanHidden as SpanHidden
 from gibbsian.learners.span_l1 import SpanL1 as SpanL1

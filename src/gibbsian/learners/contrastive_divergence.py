@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gibbsian.expectations import Expectation
 from gibbsian.expectations.chains import PersistentChains, RestartedChains
-from gibbsian.expectations.weighted import WeightedChains
 from gibbsian.learners.base import LEARNERS, Learner
 from gibbsian.learners.moment_matching import AVERAGE, CENTRED, MIN_ITER, OPTIMIZER, MomentMatching
 from gibbsian.learners.recipe import CLAMPED_HELP, Recipe
@@ -96,13 +95,7 @@ class PCD(ChainRecipe):
     """
 
     n_chains: int = whole(500, "Number of chains; the noise falls with the square root.", least=2)
-    weighted: bool = flag(
-        False,
-        "Give chains, and as many more, weights that know log Z (Jarzynski's): the history of a fit then has the "
-        "estimated log-likelihood, where missing cells and hidden units are summed out exactly.",
-    )
 
     def chains(self) -> Expectation:
         """Return chains that live on."""
-        kind = WeightedChains if self.weighted else PersistentChains
-        return kind(n_chains=self.n_chains, n_steps=self.n_steps, sampler=self.sampler)
+        return PersistentChains(n_chains=self.n_chains, n_steps=self.n_steps, sampler=self.sampler)

@@ -60,10 +60,6 @@ class Watched:
         weights = self.shown @ shares
         return model.visible.n_units * float(shares @ scores) / float(weights.sum() or 1.0)
 
-    def log_weight(self, model: RestrictedModel, filled: np.ndarray) -> float:
-        """Return the mean of ``log P + log Z`` of the rows, with what stands in missing cells."""
-        return float(self.shares @ model.value_log_weights(self._values(model, filled)))
-
     def _values(self, model: RestrictedModel, filled: np.ndarray) -> np.ndarray:
         return self.rows.values(model.visible, self.places, filled, np.dtype(np.float64))
 

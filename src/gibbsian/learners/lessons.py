@@ -51,10 +51,6 @@ class Lessons:
         """Return the same by name, for the history of a fit."""
         return {"log_reconstruction": -value} if n_epochs else {}
 
-    def likelihood(self, model: Any, memory: Any, filled: np.ndarray) -> dict[str, float]:
-        """Return the estimated log-likelihood by name, where the chains know log Z."""
-        return {}
-
 
 def lessons_for(model: Any, *arguments: Any) -> Lessons:
     """Return the lessons of a model; the model says which class makes them."""

@@ -199,7 +199,6 @@ class Minibatch(Learner):
         settings = {"n_steps": self.n_steps, "n_chains": self.n_chains}
         phase: Any = as_free_phase(self.free_phase, **{name: n for name, n in settings.items() if n is not None})
         follows = self.n_chains is None and isinstance(self.free_phase, str) and hasattr(phase, "n_chains")
-        follows = follows and getattr(phase, "as_many_as_rows", True)
         if not follows or model is None or np.isinf(model.visible.n_states):
             return phase
         return replace(phase, n_chains=self.batch_size)
@@ -433,8 +432,7 @@ class Minibatch(Learner):
     def figures(self, state: LearnerState) -> dict[str, float]:
         """Return what the learner measures after every epoch."""
         problem, now = state.problem, state.progress
-        known = problem.lessons.likelihood(problem.here(now), now.memory, now.filled)
-        return {**problem.lessons.figures(now.value, now.epoch), **known}
+        return problem.lessons.figures(now.value, now.epoch)
 
     def monitors(self, data: Dataset, held_out: Dataset | None) -> list[Callback]:
         """Return what keeps these figures, and those of rows held out, in the history of a run."""

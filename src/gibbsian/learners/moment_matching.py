@@ -15,7 +15,6 @@ from gibbsian.diagnostics.moments import moment_errors
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import EXPECTATIONS, Estimate, Expectation
 from gibbsian.expectations.clamped import CLAMPED, present_means
-from gibbsian.expectations.weighted import estimated_likelihood
 from gibbsian.learners.base import LearnerState
 from gibbsian.learners.hidden import begun_phase
 from gibbsian.learners.noisy_steps import NoisySteps, OnWalk, from_independent, paced_adam
@@ -156,18 +155,6 @@ class MomentMatching(WithPrior):
         if self.runaway is not None:
             info = info._replace(failure=self.runaway.failure(model, walk.iterate, walk.evaluations))
         return LearnerState(problem, _Progress(walk, samples, posterior)), info
-
-    def figures(self, state: LearnerState) -> dict[str, float]:
-        """Return the log-likelihood of the answer so far, where the chains know log Z and the rows are summed out."""
-        problem, now = state.problem, state.progress
-
-        def log_evidence(model: Any) -> float | None:
-            estimate, _ = problem.clamped(model, now.posterior)
-            return estimate.log_partition if estimate.is_exact else None
-
-        return estimated_likelihood(
-            self.expectation, lambda: problem.model.replace(now.theta), now.samples, log_evidence
-        )
 
     def rebound(self, state: LearnerState, data: Dataset) -> LearnerState:
         """Go on with the statistics of other rows; chains that start at the rows start at the new ones."""

@@ -21,9 +21,7 @@ from gibbsian.expectations.clamped import CLAMPED, Expectation, present_means, s
 from gibbsian.expectations.compiled_regions import compiled_plan
 from gibbsian.expectations.regions import Neighbourhood
 from gibbsian.expectations.samples import Samples
-from gibbsian.inference import predict_cost
-from gibbsian.inference.missing import clamped_seconds
-from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
+from gibbsian.learners.base import LEARNERS, LearnerState
 from gibbsian.learners.hidden import begun_phase
 from gibbsian.learners.noisy_steps import from_independent
 from gibbsian.learners.objective import Minimisation
@@ -472,43 +470,3 @@ def _covariance(model: Model, rows: np.ndarray) -> np.ndarray:
         centred = model.statistics(rows[first : first + STATES_AT_ONCE]) - mean
         covariance += centred.T @ centred
     return covariance / (len(rows) - 1)
-
-
-@LEARNERS.register("likelihood")
-@declared(frozen=True)
-class AnyLikelihood(WithPrior):
-    """Maximum likelihood: exact where one evaluation is quick, else by Monte Carlo (``"mcmle"``).
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]
-    >>> gb.BoltzmannMachine(learner="likelihood").fit(rows).result_.reason          # two columns: exact
-    'converged after ... steps: gradient ...'
-    """
-
-    objective: ClassVar[Likelihood] = Likelihood()
-
-    max_seconds: float = number(1.0, "Exact while one evaluation is predicted to take no longer.", above=0)
-
-    def chosen(self, model: Model, data: Dataset) -> Learner:
-        """Return the learner that suits a model and data."""
-        seconds = predict_cost(model).seconds + (clamped_seconds(model, data) if data.has_missing else 0.0)
-        name = "mle" if seconds <= self.max_seconds else "mcmle"
-        return as_learner(name, l1=self.l1, l2=self.l2, log_prior=self.log_prior)
-
-    def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
-        """Prepare the learner that was chosen."""
-        learner = self.chosen(model, data)
-        state = learner.init(model, data, rng)
-        return LearnerState((learner, state.problem), state.progress)
-
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Take one step of it."""
-        learner, problem = state.problem
-        after, info = learner.step(LearnerState(problem, state.progress))
-        return LearnerState((learner, after.problem), after.progress), info
-
-    def equations(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> Equations:
-        """Return the equations that it solves."""
-        return self.chosen(model, data).equations(model, data, max_seconds)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Learners of models over real numbers: score matching, and the graphical lasso."""
+"""The graphical lasso, which learns models over real numbers."""
 
 from __future__ import annotations
 
@@ -9,76 +9,9 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import DataError
-from gibbsian.learners.around import Around
 from gibbsian.learners.base import LEARNERS, Learner, LearnerState
-from gibbsian.learners.minibatch import Minibatch
-from gibbsian.learners.objective import ObjectiveLearner
-from gibbsian.learners.recipe import Recipe, optimizer_setting
-from gibbsian.learners.standard_units import ColumnScale
-from gibbsian.objectives.score_matching import ScoreMatching as ScoreObjective
-from gibbsian.optimizers import Optimizer, StepInfo
+from gibbsian.optimizers import StepInfo
 from gibbsian.settings import check, declared, number
-
-
-@LEARNERS.register("score-matching", models=("gaussian", "restricted"))
-@declared(frozen=True)
-class ScoreMatching(Recipe):
-    """Score matching (Hyvarinen 2005; H06 section 1): real numbers without log Z, of a Gaussian by linear equations.
-
-    Examples
-    --------
-    >>> import numpy as np, gibbsian as gb
-    >>> rows = np.random.default_rng(0).normal(size=(100, 3))
-    >>> gb.GaussianMachine(graph=[(0, 1), (1, 2)], learner="score-matching").fit(rows).result_.n_steps
-    1
-    """
-
-    optimizer: Optimizer | str = optimizer_setting("lbfgs", "How to minimise.")
-
-    def build(self) -> Learner:
-        """Minimise the score matching objective."""
-        return ObjectiveLearner(objective=ScoreObjective(), optimizer=self.optimizer, l1=self.l1, l2=self.l2)
-
-    def refusal(self, model: Any) -> str:
-        """Only densities have scores."""
-        known = getattr(model, "has_scores", False)
-        return "" if known else "needs a density of real numbers in closed form, up to log Z"
-
-    def for_layers(self) -> Learner:
-        """Return the learner as it takes a restricted machine of Gaussian visible units."""
-        return InStandardUnits(self)
-
-
-@dataclass(frozen=True)
-class InStandardUnits(Around):
-    """Learns a machine of Gaussian visible units in standard units, from small random weights."""
-
-    learner: Learner
-
-    def start(self, model: Any, data: Dataset, rng: np.random.Generator) -> Any:
-        """Begin where learning by minibatches begins."""
-        return Minibatch().start(model, data, rng)
-
-    def init(self, model: Any, data: Dataset, rng: np.random.Generator) -> LearnerState:
-        """Go over to standard units."""
-        scale = ColumnScale.of(data)
-        inner = self.learner.init(scale.from_data(model), scale.standard(data), rng)
-        return LearnerState((inner.problem, scale), inner.progress)
-
-    def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
-        """Take a step of the learner within."""
-        inner, info = self.learner.step(self.within(state))
-        return LearnerState((inner.problem, state.problem[1]), inner.progress), info
-
-    def within(self, state: LearnerState) -> LearnerState:
-        """Return the state of the learner in standard units."""
-        return LearnerState(state.problem[0], state.progress)
-
-    def fitted(self, model: Any, state: LearnerState) -> Any:
-        """Return the machine in the units of the data."""
-        _, scale = state.problem
-        return scale.to_data(scale.from_data(model).replace(state.progress.theta))
-
 
 # How well scikit-learn is to solve; its own tolerances leave the second digit open where columns are much alike.
 PRECISELY = {"tol": 1e-6, "enet_tol": 1e-9, "max_iter": 1000}
@@ -140,7 +73,7 @@ class GraphicalLasso(Learner):
         _, precision = graphical_lasso(moments.covariance, before.penalty, **PRECISELY)
         after = model.with_precision(precision, moments)
         moved = float(np.abs(after.theta - before.theta).max()) if data.has_missing else 0.0
-        value = after.moment_loss("likelihood", moments)[0]
+        value = after.moment_loss(moments)[0]
         value += before.penalty * float(np.abs(after.theta[model.penalised]).sum())
         progress = LassoProgress(after.theta, before.penalty, before.steps + 1)
         verdict = f"converged after {progress.steps} steps: moved by {moved:.1g}" if 0 < moved < SETTLED else ""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gibbsian.expectations.block_chains import BlockSamples, SampledPhase
-from gibbsian.expectations.weighted import estimated_likelihood
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_gradient import GradientMaker, Offsets
 from gibbsian.learners.layer_monitors import Watched
@@ -86,9 +85,3 @@ class RestrictedLessons(Lessons):
     def figures(self, value: float, n_epochs: int) -> dict[str, float]:
         """Return the figure that is watched."""
         return {self.watched.name: self.watched.sign * value}
-
-    def likelihood(self, model: RestrictedModel, memory: RestrictedMemory, filled: np.ndarray) -> dict[str, float]:
-        """Return the log-likelihood of the rows that are watched, where the chains have weights that know log Z."""
-        return estimated_likelihood(
-            self.phase, lambda: model, memory.free, lambda model: self.watched.log_weight(model, filled)
-        )

@@ -15,7 +15,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
-from gibbsian.learners.base import LEARNERS, Learner, LearnerState, as_learner
+from gibbsian.learners.base import Learner, LearnerState
 from gibbsian.learners.span_device import DeviceSpanProblem
 from gibbsian.learners.span_problem import DescriptionLength, Shrinkage, SpanProblem, negative_entropy
 from gibbsian.models.full_span import FullSpanModel
@@ -338,14 +338,6 @@ class SelectingLearner(SpanLearner):
     mdl_scale: float = number(1.0, "Factor on the description lengths of functions: less takes more of them.", least=0)  # type: ignore[misc]
     l1: float = number(0.0, "Strength of the absolute value of parameters.", least=0)  # type: ignore[misc]
     dtype: str = choice("float64", "Of the tables; float32 takes half the memory.", "float64", "float32")  # type: ignore[misc]
-
-
-def as_span_learner(given: Any, **settings: Any) -> Any:
-    """Return a learner of full-span models, given as such or by name with settings."""
-    named = [name for name in LEARNERS if name.startswith("span-")]
-    if given not in named if isinstance(given, str) else not hasattr(given, "require_memory"):
-        raise ArgumentError("learns no full span", f"use one of {', '.join(named)}", argument="learner", value=given)
-    return as_learner(given, **settings)
 
 
 def best_so_far(inner: Any) -> tuple[np.ndarray, np.ndarray]:

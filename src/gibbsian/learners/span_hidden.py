@@ -21,8 +21,8 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.around import Around
-from gibbsian.learners.base import LEARNERS, LearnerState
-from gibbsian.learners.span_base import Change, SpanLearner, as_span_learner, refreshed, step_info
+from gibbsian.learners.base import LEARNERS, LearnerState, as_learner
+from gibbsian.learners.span_base import Change, SpanLearner, refreshed, step_info
 from gibbsian.learners.span_filling import SpreadRows
 from gibbsian.learners.span_problem import negative_entropy
 from gibbsian.models.far_points import far_points
@@ -92,7 +92,7 @@ class SpanHidden(Around):
 
     def __post_init__(self) -> None:
         check(self)
-        object.__setattr__(self, "learner", as_span_learner(self.learner))
+        object.__setattr__(self, "learner", as_learner(self.learner))
         if not isinstance(self.learner, SpanLearner):
             raise ArgumentError("must choose functions of a full-span model", argument="learner", value=self.learner)
 

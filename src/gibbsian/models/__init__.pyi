@@ -20,7 +20,6 @@ from gibbsian.models.potential_field import ContinuousField as ContinuousField, 
 from gibbsian.models.potentials import POTENTIALS as POTENTIALS, Potential as Potential
 from gibbsian.models.potts import PottsModel as PottsModel
 from gibbsian.models.restricted import RestrictedModel as RestrictedModel
-from gibbsian.models.span_average import SpanAverage as SpanAverage
 from gibbsian.models.span_basis import SpanBasis as SpanBasis
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel as GaussianMixtureModel, KMeansModel as KMeansModel
 from gibbsian.models.tables import MarkovRandomField as MarkovRandomField

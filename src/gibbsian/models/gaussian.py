@@ -59,37 +59,6 @@ class Moments(NamedTuple):
         return self.matrix[1:, 1:] - np.outer(self.matrix[0, 1:], self.matrix[0, 1:])
 
 
-class NodeLoss(NamedTuple):
-    """A loss of every node's ``d = J_ii`` and ``q = E (J_i u - h_i)^2``: value, derivatives, second derivatives.
-
-    Parameters
-    ----------
-    value : float
-        Its sum over the nodes.
-    slope, pull : ndarray
-        Twice the derivative by q, and minus the one by d.
-    cross, corner : ndarray
-        Twice the derivative of the former by d, and the second one by d.
-    """
-
-    value: float
-    slope: np.ndarray
-    pull: np.ndarray
-    cross: np.ndarray
-    corner: np.ndarray
-
-    @classmethod
-    def of(cls, kind: str, d: np.ndarray, q: np.ndarray) -> NodeLoss:
-        """Return score matching (Hyvarinen 2005), ``q/2 - d``, or minus the log-density of each node given the rest."""
-        one = np.ones_like(d)
-        if kind == "score-matching":
-            return cls(float((q / 2 - d).sum()), one, one, 0 * d, 0 * d)
-        if (d <= 0).any():
-            return cls(np.inf, one, one, 0 * d, 0 * d)
-        value = float((q / d - np.log(d) + LOG_TWO_PI).sum() / 2)
-        return cls(value, 1 / d, (q / d + 1) / (2 * d), -1 / d**2, (q / d + 0.5) / d**2)
-
-
 @MODELS.register("gaussian", numbers=True)
 @dataclass(frozen=True, eq=False)
 class GaussianModel(ExponentialFamily):
@@ -125,7 +94,6 @@ class GaussianModel(ExponentialFamily):
     domain: ClassVar[Any] = REALS
     temperature: ClassVar[float] = 1.0
     of_numbers: ClassVar[bool] = True
-    has_scores: ClassVar[bool] = True
     answers: ClassVar[str] = "gibbsian.answers.gaussian:GaussianAnswers"
 
     def __post_init__(self) -> None:
@@ -287,62 +255,16 @@ class GaussianModel(ExponentialFamily):
         """Return what completes rows under a model: the E step of EM, in closed form."""
         return Completions(data)
 
-    def moment_loss(self, kind: str, moments: Moments) -> tuple[float, np.ndarray]:
-        """Return a loss of the moments and its gradient: likelihood, pseudolikelihood or score matching."""
-        if kind == "likelihood":
-            a, b, factors = self._terms
-            seen = factors * moments.matrix[a, b]
-            if not self.is_proper:
-                return np.inf, np.full_like(seen, np.inf)
-            return self.log_partition - float(seen @ self.theta), self.expected_statistics() - seen
-        products, loss = self._node_loss(kind, moments)
-        i, k, signs, which = self._entries
-        slopes = loss.slope[i] * products[i, k] - np.where(k == i + 1, loss.pull[i], 0.0)
-        units = 0.0 if kind == "score-matching" else float(np.log(self.scale).sum())
-        return loss.value + units, np.bincount(which, signs * slopes, minlength=self.theta.size)
+    def moment_loss(self, moments: Moments) -> tuple[float, np.ndarray]:
+        """Return minus the mean log-likelihood of rows with these moments, and its gradient."""
+        a, b, factors = self._terms
+        seen = factors * moments.matrix[a, b]
+        if not self.is_proper:
+            return np.inf, np.full_like(seen, np.inf)
+        return self.log_partition - float(seen @ self.theta), self.expected_statistics() - seen
 
-    def moment_curvature(self, kind: str, moments: Moments) -> np.ndarray:
-        """Return the second derivatives of such a loss."""
-        if kind == "likelihood":
-            return self._information()
-        products, loss = self._node_loss(kind, moments)
-        curvature = np.zeros((self.theta.size, self.theta.size))
-        i, k, signs, which = self._entries
-        for node in range(self.n_variables):
-            own = i == node
-            columns, unit = k[own], (k[own] == node + 1).astype(float)
-            lean = loss.cross[node] * np.outer(products[node, columns], unit)
-            bent = loss.slope[node] * moments.matrix[np.ix_(columns, columns)] + lean + lean.T
-            bent += loss.corner[node] * np.outer(unit, unit)
-            curvature[np.ix_(which[own], which[own])] += np.outer(signs[own], signs[own]) * bent
-        return curvature
-
-    def moment_scores(self, kind: str, x: np.ndarray) -> np.ndarray:
-        """Return the gradient of each row's own loss; of the likelihood up to a constant."""
-        if kind == "likelihood":
-            return -self.statistics(x)
-        moments = [Moments.of(u[None], np.ones(1)) for u in self.standard(x)]
-        return np.array([self.moment_loss(kind, one)[1] for one in moments]).reshape(-1, self.theta.size)
-
-    @cached_property
-    def _entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Where theta stands in the rows (-h_i, J_i): node, column, sign, and which parameter it is."""
-        n, (i, j), nodes = self.n_variables, self.graph.edges.T, np.arange(self.n_variables)
-        edges = np.arange(2 * n, self.theta.size)
-        rows, columns = np.concatenate([nodes, nodes, i, j]), np.concatenate([0 * nodes, nodes + 1, j + 1, i + 1])
-        signs = np.where(columns == 0, -1.0, 1.0)
-        return rows, columns, signs, np.concatenate([nodes, nodes + n, edges, edges])
-
-    def _node_loss(self, kind: str, moments: Moments) -> tuple[np.ndarray, NodeLoss]:
-        i, k, signs, which = self._entries
-        nodes = np.zeros((self.n_variables, self.n_variables + 1))
-        nodes[i, k] = signs * self.theta[which]
-        products = nodes @ moments.matrix
-        squares = np.einsum("ik,ik->i", nodes, products)
-        return products, NodeLoss.of(kind, np.diag(self.precision), squares)
-
-    def _information(self) -> np.ndarray:
-        """The covariance of the statistics, by Isserlis' theorem for products of two variables."""
+    def information(self) -> np.ndarray:
+        """Return the covariance of the statistics, by Isserlis' theorem for products of two variables."""
         mean, covariance = self.standard_moments
         m, wide, second = np.append(1.0, mean), np.pad(covariance, (1, 0)), self.own_moments(1.0).matrix
         a, b, factors = self._terms

@@ -214,32 +214,6 @@ class RestrictedModel(LayeredModel):
             FlipSums(self, self.visible.encode(np.asarray(x))).costs() if is_two_valued(self) else super().flip_costs(x)
         )
 
-    # -- score matching ---------------------------------------------------------------------------------------------
-    @property
-    def has_scores(self) -> bool:
-        """Whether visible units are real numbers and hidden ones have two values, so that `score_loss` is known."""
-        return self.visible.kind == "gaussian" and self.hidden.kind in ("binary", "spin")
-
-    def score_loss(self, v: np.ndarray, shares: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the score matching objective of rows of real numbers and its gradient, hidden units summed out.
-
-        With m, s and s' the mean of a hidden unit given v and its derivatives by the field, and g = W / T, the score is
-        ``psi = (b - v / d^2) / T + g m`` and its derivatives ``d psi_i / d v_i = -1 / (T d_i^2) + sum_j g_ij^2 s_j``.
-        """
-        assert isinstance(self.visible, GaussianLayer)
-        t, g, narrow = self.temperature, self.weights / self.temperature, 1.0 / self.visible.variances
-        m = self.hidden_means(v)
-        s, s_slope = (
-            (m - m**2, (m - m**2) * (1 - 2 * m)) if self.hidden.kind == "binary" else (1 - m**2, 2 * m**3 - 2 * m)
-        )
-        psi = (self.visible_biases - v * narrow) / t + m @ g.T
-        squares = (g**2).sum(axis=0)
-        value = shares @ (s @ squares + (psi**2).sum(axis=1) / 2) - narrow.sum() / t
-        weighted = psi * shares[:, None]
-        by_field = shares[:, None] * (s_slope * squares + (psi @ g) * s)
-        by_weight = 2 * g * (shares @ s) + weighted.T @ m + v.T @ by_field
-        return float(value), joined_parts([weighted.sum(axis=0), by_field.sum(axis=0), by_weight]) / t
-
     # -- rows that lack some cells, with zeros there ----------------------------------------------------------------
     def upward(self, v: np.ndarray) -> np.ndarray:
         """Return what visible values add to the fields of the hidden units, times T."""

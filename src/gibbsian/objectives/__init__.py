@@ -12,7 +12,6 @@ from gibbsian.objectives.priors import Laplace, Normal, StudentT
 from gibbsian.objectives.probability_flow import ProbabilityFlow
 from gibbsian.objectives.pseudolikelihood import Pseudolikelihood
 from gibbsian.objectives.ratio_matching import RatioMatching
-from gibbsian.objectives.score_matching import ScoreMatching
 
 __all__ = [
     "OBJECTIVES",
@@ -29,7 +28,6 @@ __all__ = [
     "ProbabilityFlow",
     "Pseudolikelihood",
     "RatioMatching",
-    "ScoreMatching",
     "StudentT",
     "value_and_gradient",
 ]

@@ -22,7 +22,7 @@ from gibbsian.objectives.curvature import (
     state_blocks,
     symmetric_differences,
 )
-from gibbsian.objectives.moments import MomentObjective
+from gibbsian.objectives.gaussian import GaussianLikelihood
 from gibbsian.settings import check, declared, number, positional
 
 
@@ -53,9 +53,9 @@ class Likelihood:
     def __post_init__(self) -> None:
         check(self)
 
-    def with_numbers(self) -> MomentObjective:
+    def with_numbers(self) -> GaussianLikelihood:
         """Return the form for Gaussian models."""
-        return MomentObjective("likelihood")
+        return GaussianLikelihood()
 
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta; sums over one of two layers take a tenth of those over all variables."""

@@ -7,7 +7,6 @@ from gibbsian.backends.numba.grouped_losses import softmax
 from gibbsian.objectives.base import OBJECTIVES
 from gibbsian.objectives.flip_costs import FlipCostObjective
 from gibbsian.objectives.hidden_pseudolikelihood import HiddenPseudolikelihood
-from gibbsian.objectives.moments import MomentObjective
 from gibbsian.settings import declared
 
 
@@ -36,7 +35,3 @@ class Pseudolikelihood(FlipCostObjective):
     def with_hidden(self) -> HiddenPseudolikelihood:
         """Return the form for models with hidden units, which are summed out."""
         return HiddenPseudolikelihood()
-
-    def with_numbers(self) -> MomentObjective:
-        """Return the form for Gaussian models: regressions of every column on its neighbours, sharing parameters."""
-        return MomentObjective("pseudolikelihood")

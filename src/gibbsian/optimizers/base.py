@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -47,13 +47,6 @@ class OptimizerState:
     gradient: np.ndarray
     value: float
     evaluations: int
-
-
-def with_memory_of(before: Any, fresh: Any) -> Any:
-    """Return a state at a new function or point with what an earlier state remembers of the way there."""
-    at_the_point = {part.name for part in fields(OptimizerState)}
-    memory = {part.name: getattr(before, part.name) for part in fields(before) if part.name not in at_the_point}
-    return replace(fresh, **memory)
 
 
 class StepInfo(NamedTuple):

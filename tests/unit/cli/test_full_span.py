@@ -152,14 +152,11 @@ def test_dense_needs_l2(folder, table):
         {"n_components": 2},
         {"n_components": (2, 3), "n_init": 2},
         {"learner": "span-l1", "l1": 0.02},
-        {"learner": "span-l1", "l1": 0.02, "n_components": (2, 2), "n_averages": 2},
-        {"n_averages": 3},
-        {"candidates": "span-greedy, span-dense:l2=0.01"},
-        {"candidates": "span-greedy, span-dense:l2=0.01", "combine": "stack"},
+        {"learner": "span-l1", "l1": 0.02, "n_components": (2, 2)},
     ],
     ids=lambda settings: " ".join(settings),
 )
-def test_hidden_variables_averages_and_choices(folder, table, settings):
+def test_hidden_variables_and_l1(folder, table, settings):
     written = {
         name: ",".join(map(str, value)) if isinstance(value, tuple) else value for name, value in settings.items()
     }

@@ -443,8 +443,6 @@ def test_held_out_rows_and_model_selection(rng):
         ({"tol": 1e-14}, "tol=1e-14 is less than float64 tables resolve"),
         ({"max_iter": 0}, "max_iter=0 must be at least 1"),
         ({"n_components": 0}, "n_components=0 must be at least 1"),
-        ({"n_averages": -1}, "n_averages=-1 must be at least 0"),
-        ({"combine": "mean"}, "combine='mean' is not known"),
         ({"validation_fraction": 1.0}, r"validation_fraction=1\.0 must be at least 0 and below 1"),
     ],
 )
@@ -988,14 +986,6 @@ class TestSeveralHiddenVariables:
         around = gb.FullSpan("span-newton", n_components=(2, 2), random_state=0).fit(rows)
         assert np.array_equal(by_name.model_.theta, around.model_.theta)
 
-    def test_averages_and_mixtures_are_of_the_columns(self, rng):
-        rows = two_causes(rng, 200)[0]
-        averaged = gb.FullSpan(n_components=(2, 2), n_averages=2, random_state=0).fit(rows)
-        mixed = gb.FullSpan(n_components=(2, 2), candidates="span-greedy, span-l1", combine="stack", random_state=0)
-        for machine in (averaged, mixed.fit(rows)):
-            assert machine.model_.cardinalities == (2,) * 6
-            assert machine.score(rows) > gb.FullSpan(mdl_scale=100.0).fit(rows).score(rows)
-
     @pytest.mark.parametrize(("given", "words"), [((2, 0), "0 must be at least 1"), ((2, 2.5), "2.5 must be a whole")])
     def test_bad_numbers_of_values_are_named(self, given, words, rng):
         with pytest.raises(ArgumentError, match=f"n_components={words}"):
@@ -1029,28 +1019,6 @@ def test_without_a_hidden_variable_there_is_nothing_to_transform(coupled_fit):
     assert not hasattr(coupled_fit, "transform")
 
 
-def test_averages_over_resampled_rows(tmp_path, rng):
-    rows = noisy_parities(rng, n_variables=5)
-    one, many = gb.FullSpan().fit(rows), gb.FullSpan(n_averages=5, random_state=0).fit(rows)
-    assert many.result_.reason == "converged: 5 fits are averaged"
-    assert len(many.basis_) > len(one.basis_)
-    assert math.isnan(many.cost_)
-    many.save(tmp_path / "m")
-    assert np.array_equal(gb.load(tmp_path / "m").score_samples(rows), many.score_samples(rows))
-    assert np.array_equal(gb.FullSpan(n_averages=5, random_state=0).fit(rows).model_.theta, many.model_.theta)
-
-
-def test_candidates_are_chosen_or_mixed(rng):
-    rows = noisy_parities(rng)
-    text = "span-greedy, span-dense:l2=1.0"
-    best = gb.FullSpan(candidates=text, random_state=0).fit(rows)
-    mixture = gb.FullSpan(candidates=text, combine="stack", random_state=0).fit(rows)
-    assert "is the best of 2 candidates" in best.result_.reason
-    assert mixture.result_.reason == "converged: 2 candidates are mixed"
-    assert np.array_equal(best.model_.theta, gb.FullSpan().fit(rows).model_.theta)
-    assert np.isfinite(mixture.score(rows))
-
-
 def test_a_learner_object_brings_its_own_settings(rng):
     rows = noisy_parities(rng)
     given = gb.FullSpan(gb.learners.SpanGreedy(tol=1e-3, mdl_scale=0.5)).fit(rows)
@@ -1068,13 +1036,3 @@ def test_more_starts_of_a_hidden_variable_end_no_higher(rng):
     assert many.cost_ <= one.cost_ + 1e-3
     assert np.isfinite(many.basis_["dual"]).all()
     assert many.transform(rows).shape == (400, 3)
-
-
-def test_averages_and_choices_of_models_with_a_hidden_variable(rng):
-    rows = two_classes(rng, 200)
-    averaged = gb.FullSpan(n_components=2, n_averages=2, random_state=0).fit(rows)
-    chosen = gb.FullSpan(n_components=2, candidates="span-greedy, span-newton", random_state=0).fit(rows)
-    for machine in (averaged, chosen):
-        assert machine.model_.cardinalities == (2,) * 5
-        assert not hasattr(machine, "transform")
-        assert machine.score(rows) > gb.FullSpan(mdl_scale=100.0).fit(rows).score(rows)

@@ -5,9 +5,8 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.diagnostics.moments import moment_errors
-from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.errors import ArgumentError
 from gibbsian.learners.monte_carlo_likelihood import Draws, Reweighted, _coarse, _covariance, _edge, _within
-from gibbsian.learners.run import run
 from gibbsian.objectives.priors import SmoothPenalty
 from gibbsian.uncertainty import standard_errors
 from systems import random_model, random_model_of, sampled_data
@@ -139,20 +138,6 @@ def test_missing_cells_and_hidden_units_are_expected_under_the_model(rng):
     assert best.score(cells) - found.score(cells) < 0.005
     with pytest.raises(ArgumentError, match="missing cells"):
         standard_errors(found, cells)
-
-
-def test_likelihood_is_exact_where_that_is_quick():
-    rng = np.random.default_rng(0)
-    few, many = (gb.PairwiseModel.zeros(gb.graphs.complete(n)) for n in (5, 60))
-    data = gb.Dataset.read(rng.choice([-1, 1], (200, 60)), coding="spin")
-    learner = gb.learners.AnyLikelihood(l2=0.1)
-    assert isinstance(learner.chosen(few, data), gb.learners.MLE)
-    assert isinstance(learner.chosen(many, data), gb.learners.MonteCarloLikelihood)
-    assert learner.chosen(many, data).l2 == 0.1
-    result = run(learner, many, data, rng, max_iter=2)
-    assert "draws" in result.trace.details
-    with pytest.raises(TooExpensiveError, match="max_seconds"):
-        learner.equations(many, data, 1e-9)
 
 
 def test_independent_draws_are_worth_one_each_and_repeated_ones_a_share(rng):

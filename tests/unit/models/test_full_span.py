@@ -7,7 +7,7 @@ import pytest
 from scipy.special import logsumexp
 
 from gibbsian.errors import ArgumentError, DataError, TooExpensiveError
-from gibbsian.models import FullSpanModel, SpanAverage, SpanBasis
+from gibbsian.models import FullSpanModel, SpanBasis
 from span_reference import all_functions
 
 SYSTEMS = [(2,) * 3, (2,) * 6, (4, 2, 8), (3,), (3, 3, 3), (2, 3, 4), (5, 2, 2, 3), (1, 3, 2), (7, 4, 3)]
@@ -92,12 +92,6 @@ def test_orders_and_supports_of_many_functions():
     assert len(supports) == indices.size
     assert all(supports[k] == tuple(np.flatnonzero(digits[k]).tolist()) for k in range(0, indices.size, 997))
     assert basis.supports([]) == []
-
-
-def test_logarithms_of_an_average_do_not_saturate():
-    models = tuple(FullSpanModel.build((2,), [1], [theta]) for theta in (600.0, 1000.0))
-    found = SpanAverage(models, (0.25, 0.75)).log_probabilities(np.array([[0], [1]]))
-    np.testing.assert_allclose(found, [0.0, np.log(0.25) - 1200.0], atol=1e-12)
 
 
 def test_what_needs_no_table_is_named(monkeypatch):

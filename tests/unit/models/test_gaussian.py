@@ -7,11 +7,10 @@ from scipy.stats import multivariate_normal
 import gibbsian as gb
 from gibbsian.answers import answers_about
 from gibbsian.models.gaussian import GaussianModel, Moments
-from gibbsian.objectives import Likelihood, Pseudolikelihood, ScoreMatching
+from gibbsian.objectives import Likelihood
 from gibbsian.objectives.base import for_model
 
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (2, 3), (0, 3)], 4)
-KINDS = {"likelihood": Likelihood(), "pseudolikelihood": Pseudolikelihood(), "score-matching": ScoreMatching()}
 
 
 @pytest.fixture(params=[gb.graphs.complete(4), GRAPH], ids=["complete", "ring"])
@@ -65,7 +64,7 @@ def test_missing_cells_are_integrated_out(model, law, rng):
 
 def test_expected_statistics_are_the_gradient_of_log_z_and_their_covariance_the_curvature(model):
     h = 1e-5
-    expected, information = model.expected_statistics(), model.moment_curvature("likelihood", None)
+    expected, information = model.expected_statistics(), model.information()
     for k, unit in enumerate(np.eye(model.theta.size)):
         up, down = (model.replace(model.theta + sign * h * unit) for sign in (1, -1))
         assert expected[k] == pytest.approx((up.log_partition - down.log_partition) / (2 * h), abs=1e-8)
@@ -73,9 +72,8 @@ def test_expected_statistics_are_the_gradient_of_log_z_and_their_covariance_the_
         np.testing.assert_allclose(information[k], slope, atol=1e-7)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_gradients_curvatures_and_scores_are_derivatives(kind, model, data, rng):
-    objective = for_model(KINDS[kind], model)
+def test_gradients_curvatures_and_scores_are_derivatives(model, data, rng):
+    objective = for_model(Likelihood(), model)
     function, h = objective.bind(model, data), 1e-5
     theta = model.theta + rng.normal(scale=0.05, size=model.theta.size)
     gradient, here = function(theta)[1], model.replace(theta)
@@ -85,14 +83,14 @@ def test_gradients_curvatures_and_scores_are_derivatives(kind, model, data, rng)
         assert gradient[k] == pytest.approx((up[0] - down[0]) / (2 * h), abs=1e-7)
         np.testing.assert_allclose(curvature[k], (up[1] - down[1]) / (2 * h), atol=1e-6)
     scores = np.vstack([values for _, values in objective.scores(here, data)])
-    constant = here.expected_statistics() if kind == "likelihood" else 0.0
-    np.testing.assert_allclose(data.weights @ scores / data.total_weight + constant, gradient, atol=1e-10)
+    mean = data.weights @ scores / data.total_weight
+    np.testing.assert_allclose(mean + here.expected_statistics(), gradient, atol=1e-10)
 
 
 def test_the_values_are_those_of_their_definitions(model, law, data):
     rows = data.states
-    values = {kind: for_model(KINDS[kind], model).bind(model, data)(model.theta)[0] for kind in KINDS}
-    assert values["likelihood"] == pytest.approx(-law.logpdf(rows).mean())
+    value, _ = for_model(Likelihood(), model).bind(model, data)(model.theta)
+    assert value == pytest.approx(-law.logpdf(rows).mean())
     precision = np.linalg.inv(law.cov)
     scores = -(rows - law.mean) @ precision
     conditional = 0.0
@@ -100,11 +98,7 @@ def test_the_values_are_those_of_their_definitions(model, law, data):
         width = 1.0 / precision[i, i]
         mean = rows[:, i] + width * scores[:, i]
         conditional -= multivariate_normal(0.0, width).logpdf(rows[:, i] - mean).mean()
-    assert values["pseudolikelihood"] == pytest.approx(conditional)
     assert answers_about(model).log_pseudolikelihood(data) == pytest.approx(-conditional)
-    # in standard units
-    in_units = (scores * model.scale) ** 2 / 2 - np.diag(precision) * model.scale**2
-    assert values["score-matching"] == pytest.approx(in_units.sum(axis=1).mean())
 
 
 def test_no_distribution_has_no_likelihood(model):
@@ -112,8 +106,7 @@ def test_no_distribution_has_no_likelihood(model):
     moments = Moments(np.eye(5), 1.0)
     assert not broken.is_proper
     assert broken.log_partition == np.inf
-    assert broken.moment_loss("likelihood", moments)[0] == np.inf
-    assert broken.moment_loss("pseudolikelihood", moments)[0] == np.inf
+    assert broken.moment_loss(moments)[0] == np.inf
 
 
 def test_samples_follow_the_law_and_what_is_given(model, law, rng):

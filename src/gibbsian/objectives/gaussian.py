@@ -1,4 +1,4 @@
-"""Objectives of Gaussian models: functions of the first and second moments of the rows."""
+"""Likelihood of Gaussian models: a function of the first and second moments of the rows."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from gibbsian.objectives.curvature import state_blocks
 
 
 @dataclass(frozen=True)
-class MomentObjective:
-    """A loss that the model knows as a function of moments, by its name."""
+class GaussianLikelihood:
+    """Minus the mean log-likelihood of a Gaussian, given the moments of the rows."""
 
-    name: str
+    name: ClassVar[str] = "likelihood"
     takes_missing: ClassVar[bool] = False
 
     def bind(self, model: Any, data: Any) -> Function:
         """Take the moments once and return the function of theta."""
         moments = model.moments(data)
-        return lambda theta: model.replace(theta).moment_loss(self.name, moments)
+        return lambda theta: model.replace(theta).moment_loss(moments)
 
     def curvature(self, model: Any, data: Any, max_seconds: float = 60.0) -> np.ndarray:
         """Return the second derivatives at the model's parameters."""
-        return model.moment_curvature(self.name, model.moments(data))
+        return model.information()
 
     def scores(self, model: Any, data: Dataset, max_seconds: float = 60.0) -> Scores:
-        """Yield the gradient of each state's loss."""
+        """Yield the gradient of each state's loss, up to a constant."""
         for block in state_blocks(data):
-            yield block, model.moment_scores(self.name, data.states[block])
+            yield block, -model.statistics(data.states[block])
