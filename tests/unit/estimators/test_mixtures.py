@@ -475,7 +475,7 @@ class TestFiles:
         frame = pd.DataFrame({"colour": ["red", "blue", "red"], "size": [1, 2, 1], "old": [True, False, True]})
         fitted = MachineMixture(2, random_state=0).fit(frame)
         drawn, again = (m.sample(20, random_state=0) for m in (fitted, saved(fitted, tmp_path)))
-        assert drawn.tolist() == again.tolist()
+        assert drawn.values.tolist() == again.tolist()
         assert {tuple(map(type, row)) for row in again.tolist()} == {(str, int, bool)}
 
     @pytest.mark.parametrize("column", [pd.to_datetime(["2020-01-01", "2021-01-01"]), [b"a", b"b"]])
