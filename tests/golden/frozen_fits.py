@@ -739,7 +739,7 @@ def pairwise_structure() -> Answers:
     """Edges that every method finds, and the parameters of the refitted machine."""
     rows = spins(n_rows=300, n_columns=6, noise=0.15)
     found: Answers = {}
-    for method in ("l1-ebic", "l1-ebic-joint", "rise", "logrise", "rple", "decimation"):
+    for method in ("l1-ebic", "rise", "logrise", "rple", "decimation"):
         edges, machine = structure(rows, method, l2=0.01)
         found |= prefixed(method, {"edges": edges.ravel(), **parameters(theta_of(machine))})
     return found
