@@ -189,7 +189,6 @@ MODELS = [
         5,
         says="Monte Carlo",
     ),
-    swap("an unknown way to a concentration", lambda method: concentration.concentration(0.5, 3, method), "guess"),
     swap("mean lengths beyond one", lambda length: concentration.concentration(length, 3), 2.0, 0.5, says="unit norm"),
     swap(
         "log Z of wide layers",

@@ -1194,8 +1194,7 @@ def von_mises_fisher_mixture() -> Answers:
 @frozen
 def von_mises_fisher_hard_tied_sparse() -> Answers:
     rows = sparse.csr_matrix(np.abs(points(n_columns=5)))
-    settings = {"kappa": "tied", "assignment": "hard", "kappa_method": "banerjee"}
-    mixture = build("von-mises-fisher", n_components=2, **settings).fit(rows)
+    mixture = build("von-mises-fisher", n_components=2, kappa="tied", assignment="hard").fit(rows)
     fixed = build("von-mises-fisher", n_components=2, kappa=5.0, class_weights="equal").fit(rows)
     return {**mixture_answers(mixture, rows, "means", "concentrations"), "fixed_means": fixed.means_}
 
