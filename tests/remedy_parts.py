@@ -673,10 +673,6 @@ SAMPLERS = [
         np.ones((2, 3)),
         says="(2, 3)",
     ),
-    swap("no models to go along", gb.samplers.trajectory_path, [], [SPINS], says="that a fit has passed"),
-    swap(
-        "models of two structures", gb.samplers.trajectory_path, [LAYERS, SPINS], [SPINS, SPINS], says="one structure"
-    ),
     swap(
         "an unknown base",
         lambda base: gb.samplers.variable_path(SPINS, base),
