@@ -176,7 +176,6 @@ MODELS = [
         5,
         says="Monte Carlo",
     ),
-    swap("an unknown way to a concentration", lambda method: concentration.concentration(0.5, 3, method), "guess"),
     swap("mean lengths beyond one", lambda length: concentration.concentration(length, 3), 2.0, 0.5, says="unit norm"),
     swap(
         "log Z of wide layers",
@@ -645,10 +644,6 @@ SAMPLERS = [
         np.ones((2, 2)),
         np.ones((2, 3)),
         says="(2, 3)",
-    ),
-    swap("no models to go along", gb.samplers.trajectory_path, [], [SPINS], says="that a fit has passed"),
-    swap(
-        "models of two structures", gb.samplers.trajectory_path, [LAYERS, SPINS], [SPINS, SPINS], says="one structure"
     ),
     swap(
         "an unknown base",

@@ -568,8 +568,7 @@ QUESTIONS = [
         ask,
         {"question": "log_partition", "method": "guess"},
         ({"method": "ais", "n_samples": 20, "betas": 20},),
-        "auto, exact, ais, trajectory",
-        but=("trajectory",),
+        "auto, exact, ais",
     ),
     Row(
         "samples for an exact log Z",
@@ -717,13 +716,6 @@ QUESTIONS = [
         ({"method": "ais", "n_samples": 20, "betas": 20},),
         "`method='ais'`",
         but=("method",),
-    ),
-    Row(
-        "a fit that kept nothing of its way",
-        lambda **how: fit(l2=0.1, **how).log_partition("trajectory", 20, 20),
-        {},
-        ({"callbacks": gb.learners.callbacks.KeepTrajectory()},),
-        "`callbacks=KeepTrajectory()`",
     ),
     Row(
         "a Gaussian has no probabilities",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
+import polars
 import pytest
 from sklearn.base import clone
 
@@ -99,6 +101,20 @@ def test_samples_are_rows_that_can_be_read_again(name, fitted):
     assert np.isfinite(machine.score_samples(drawn)).all()
     again = machine.sample(7, random_state=1)
     np.testing.assert_array_equal(np.asarray(drawn), np.asarray(again))
+
+
+@pytest.mark.parametrize("library", [pandas, polars])
+@pytest.mark.parametrize("name", NAMES)
+def test_samples_of_a_fit_to_a_frame_are_a_frame(name, library):
+    frame = library.DataFrame(table(name, n_rows=40), **{"columns" if library is pandas else "schema": list("abcd")})
+    machine = small(name).fit(frame)
+    drawn, hidden = machine.sample(5, random_state=1, return_hidden=True)
+    assert type(drawn) is type(frame)
+    assert list(drawn.columns) == list("abcd")
+    assert list(drawn.dtypes) == list(frame.dtypes)
+    assert len(drawn) == len(hidden) == 5
+    assert np.isfinite(machine.score_samples(drawn)).all()
+    assert type(machine.fit(frame.to_numpy()).sample(5)) is np.ndarray
 
 
 @pytest.mark.parametrize("name", NAMES)

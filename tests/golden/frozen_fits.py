@@ -718,7 +718,7 @@ def pairwise_structure() -> Answers:
     """Edges that every method finds, and the parameters of the refitted machine."""
     rows = spins(n_rows=300, n_columns=6, noise=0.15)
     found: Answers = {}
-    for method in ("l1-ebic", "l1-ebic-joint", "rise", "logrise", "rple", "decimation"):
+    for method in ("l1-ebic", "rise", "logrise", "rple", "decimation"):
         edges, machine = structure(rows, method, l2=0.01)
         found |= prefixed(method, {"edges": edges.ravel(), **parameters(theta_of(machine))})
     return found
@@ -1145,8 +1145,7 @@ def von_mises_fisher_mixture() -> Answers:
 @frozen
 def von_mises_fisher_hard_tied_sparse() -> Answers:
     rows = sparse.csr_matrix(np.abs(points(n_columns=5)))
-    settings = {"kappa": "tied", "assignment": "hard", "kappa_method": "banerjee"}
-    mixture = build("von-mises-fisher", n_components=2, **settings).fit(rows)
+    mixture = build("von-mises-fisher", n_components=2, kappa="tied", assignment="hard").fit(rows)
     fixed = build("von-mises-fisher", n_components=2, kappa=5.0, class_weights="equal").fit(rows)
     return {**mixture_answers(mixture, rows, "means", "concentrations"), "fixed_means": fixed.means_}
 

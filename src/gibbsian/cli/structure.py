@@ -17,7 +17,7 @@ from gibbsian.errors import ArgumentError
 
 @click.command(cls=Command)
 @options.data_file
-@click.option("--method", default="l1-ebic", help="l1-ebic, l1-ebic-joint, rise, logrise, rple or decimation.")
+@click.option("--method", default="l1-ebic", help="l1-ebic, rise, logrise, rple or decimation.")
 @click.option("--rule", help="Keep an edge that both ends ask for (and), or one of them (or).")
 @click.option("--out", "-o", type=options.PATH, metavar="MODEL", help="Write the refitted model.")
 @click.option("--learner", default="mple", help="The learner of the refit on the edges that were kept.")

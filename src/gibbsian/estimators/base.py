@@ -19,6 +19,7 @@ from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, notify
 from gibbsian.estimators.cells import FillsCells
 from gibbsian.estimators.distribution import Distribution
 from gibbsian.estimators.files import KeptInFiles
+from gibbsian.estimators.frames import empty_frame
 from gibbsian.estimators.penalty import ChoosesPenalty
 from gibbsian.estimators.queries import Asking
 from gibbsian.estimators.reading import on_own_device
@@ -152,6 +153,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         check(self)
         with self._unchanged_on_error():
             data = self._counting(self._read(X, fitting=True, sample_weight=sample_weight))
+            self._frame_of_fit = empty_frame(X, data.names)
             rng = as_generator(self.random_state)
             data, unseen = self._split(data, rng)
             learner, result = self._learn(data, unseen, rng)
@@ -222,6 +224,8 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             raise DataError("a DataStream is learned by fit", "`partial_fit` takes rows in memory")
         with self._unchanged_on_error():
             data = self._counting(self._read(X, fitting=first, sample_weight=sample_weight))
+            if first:
+                self._frame_of_fit = empty_frame(X, data.names)
             rng = as_generator(self.random_state)
             start = self._chunk_start(data, rng) if first else self.model_
             learner = self._chunk_learner(start, data)

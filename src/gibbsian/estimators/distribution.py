@@ -64,6 +64,9 @@ class Distribution(Scores):
     ) -> Any:
         """Draw rows from the model, in the labels of the data it was fitted on.
 
+        After a fit to a pandas or polars frame they are such a frame, with its columns and their types, and else an
+        array. Files do not keep the kind of table: a loaded model draws arrays.
+
         Parameters
         ----------
         n_samples : int, default=1
@@ -97,7 +100,7 @@ class Distribution(Scores):
         states, hidden = answers.sample(n_samples, self._rng(random_state), method, **options)
         narrow = self.coding_.decode(states[:1]).dtype.itemsize == 1  # else codes and labels take eight bytes each
         require_memory(states.size * (3.0 if narrow else 18.0), f"{n_samples:,} rows of labels", "draw fewer at a time")
-        rows = self.coding_.decode(states)
+        rows = like_frame(self.coding_.decode(states), self._frame_of_fit, self.names_)
         return (rows, hidden) if return_hidden else rows
 
     @on_own_device

@@ -11,26 +11,47 @@ from gibbsian.data.table import default_names
 from gibbsian.lazy import pandas
 
 
+def empty_frame(source: Any, names: Sequence[str]) -> Any:
+    """Return a pandas or polars frame without its rows and without columns that are no variables, and else None."""
+    module = _library_of(source)
+    if not module:
+        return None
+    empty = source.iloc[:0].copy() if module == "pandas" else source.clear()
+    variables = [name for name in source.columns if str(name) in names]
+    return empty[variables] if len(variables) == len(names) else empty
+
+
 def like_frame(values: np.ndarray, source: Any, names: Sequence[str]) -> Any:
     """Give `values` the columns and index of `source` where that is a pandas or polars frame.
 
     Columns keep their types where these can hold the values. A frame of dummies has more columns than variables; then
-    the variables' own names are given.
+    the variables' own names are given. Values for a frame without rows are counted from 0.
     """
-    module = type(source).__module__.partition(".")[0]
-    if module not in ("pandas", "polars"):
+    module = _library_of(source)
+    if not module:
         return values
     if len(source.columns) != len(names):
         if module == "polars":
             return type(source)(values, schema=list(names))
-        return type(source)(values, columns=list(names), index=source.index)
+        return type(source)(values, columns=list(names), index=_index_of(source))
     return _like_pandas(values, source) if module == "pandas" else _like_polars(values, source)
+
+
+def _library_of(source: Any) -> str:
+    """Return "pandas" or "polars" for a frame of one, by the module of its class, and else an empty text."""
+    module = type(source).__module__.partition(".")[0]
+    return module if module in ("pandas", "polars") and hasattr(source, "columns") else ""
+
+
+def _index_of(source: Any) -> Any:
+    """Return the index of a pandas frame that has rows."""
+    return source.index if len(source) else None
 
 
 def _like_pandas(values: np.ndarray, source: Any) -> Any:
     """Give values the columns, index and types of a pandas frame."""
     kinds = list(source.dtypes)
-    frame = pandas.DataFrame(values, index=source.index)
+    frame = pandas.DataFrame(values, index=_index_of(source))
     if _are_numbers(values.dtype) and _are_numbers(kinds[0]) and len(set(kinds)) == 1:  # all columns at once
         frame = _cast(frame, kinds[0])
     else:

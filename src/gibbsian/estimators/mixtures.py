@@ -26,7 +26,6 @@ from gibbsian.lazy import pandas
 from gibbsian.learners import EM, FitResult, Learner, as_learner
 from gibbsian.learners.stages import Annealed, Restarts
 from gibbsian.models import bessel
-from gibbsian.models.concentration import METHODS
 from gibbsian.models.mixture import FAR_APART, PLACINGS
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel
 from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, unit_rows, without_direction
@@ -453,7 +452,6 @@ class VonMisesFisherMixture(UnitNorm, MixtureEstimator):
     class_weights: str = choice("free", "Learn the weights of the classes or keep them equal.", "free", "equal")
     assignment: str = choice("soft", "Share each row among the classes or give it to the best.", "soft", "hard")
     normalize: bool = flag(True, "Scale rows to unit norm; otherwise they must have it.")
-    kappa_method: str = choice("newton", "How kappa is found; 'newton' is exact.", *METHODS)
     kappa_max: float = number(
         1e8, "Largest concentration: a class of one direction has no finite one.", above=0.0, most=LARGEST_KAPPA
     )
@@ -474,7 +472,6 @@ class VonMisesFisherMixture(UnitNorm, MixtureEstimator):
             data.n_variables,
             kappa=self.kappa,
             free_weights=self.class_weights == "free",
-            method=self.kappa_method,
             largest=self.kappa_max,
         )
 

@@ -48,6 +48,7 @@ class ReadsTables(DensityMixin, BaseEstimator):
     names_: tuple[str, ...]
     result_: FitResult
     random_state: RandomState
+    _frame_of_fit: Any = None  # the table of the fit without its rows, where it was a frame
 
     # kinds of tables that are welcome besides numbers with missing cells, by scikit-learn's names
     _welcome: ClassVar[tuple[str, ...]] = ()

@@ -9,7 +9,6 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, EstimatedScoreWarning, MissingValuesError, TooExpensiveError, notify
 from gibbsian.estimators.reading import ReadsTables, on_own_device
-from gibbsian.learners.callbacks import as_callbacks
 from gibbsian.learners.result import HeldOut
 from gibbsian.settings import Setting, check_method, check_value
 
@@ -45,7 +44,6 @@ class ScoreInterval(NamedTuple):
 class Scores(ReadsTables):
     """What every fitted estimator says of the likelihood of rows."""
 
-    callbacks: Any
 
     # What scores are: log-likelihoods (estimates of them where log Z is out of reach), or minus an energy.
     has_density: ClassVar[bool] = True
@@ -223,13 +221,11 @@ class Scores(ReadsTables):
 
         Parameters
         ----------
-        method : {"auto", "exact", "ais", "trajectory"}, default="auto"
+        method : {"auto", "exact", "ais"}, default="auto"
             ``"auto"`` goes beyond the reach of exact sums by two methods that are to agree: annealed importance
             sampling there and back, and tempered chains with Bennett's ratio between neighbouring temperatures. Where
             they do not, all runs once more and longer; then a `MixingWarning` says it, and the interval has both.
-            ``"ais"`` is the annealing alone, back from Gibbs chains. ``"trajectory"`` is the same two methods along the
-            models that the fit has passed, where it was given ``callbacks=KeepTrajectory()``: a check that owes nothing
-            to temperatures, and for machines that were learned in small steps.
+            ``"ais"`` is the annealing alone, back from Gibbs chains.
         n_samples, betas : int, default=None
             Walkers and temperatures of the annealing; by default its own numbers.
 
@@ -242,7 +238,7 @@ class Scores(ReadsTables):
         """
         answers, asked = self._answers, n_samples is not None or betas is not None
         check_method(method)
-        if method not in (known := ("auto", "exact", "ais", "trajectory")):
+        if method not in (known := ("auto", "exact", "ais")):
             raise ArgumentError("is not known", f"use one of {', '.join(known)}", argument="method", value=method)
         if n_samples is not None:
             n_samples = check_value("n_samples", n_samples, Setting("Walkers.", "whole", low=2))
@@ -256,22 +252,7 @@ class Scores(ReadsTables):
                 if method == "exact":
                     raise TooExpensiveError(error.reason, error.also("bracket log Z by `method='ais'`")) from None
         ask = self._ask("log_partition_interval")
-        if method == "trajectory":
-            from gibbsian.answers.base import annealing_of
-            from gibbsian.diagnostics.partition import log_partition_interval
-            from gibbsian.samplers.trajectories import trajectory_path
-
-            path = trajectory_path([*self._passed(), self.model_])
-            return log_partition_interval(path, annealing=annealing_of(n_samples, betas), rng=self._rng())
         return ask(self._rng(), n_samples, betas, method="ais" if method == "ais" else "auto")
-
-    def _passed(self) -> list[Any]:
-        """Return the models that the fit has passed, where a callback has kept them."""
-        kept = [one.models for one in as_callbacks(self.callbacks) if getattr(one, "models", None)]
-        if not kept:
-            remedy = "fit with `callbacks=KeepTrajectory()` of gibbsian.learners.callbacks"
-            raise ArgumentError("the fit kept no models on its way", remedy, argument="method", value="trajectory")
-        return kept[-1]
 
     def sums_exactly(self) -> bool:
         """Whether log Z is in reach of an exact sum, so that scores are likelihoods and no bounds.

@@ -7,10 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
-
-import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.learners.run import Run, StopRun
@@ -141,51 +138,6 @@ class Monitor(Callback):
         """Take the figures of the model as it stands."""
         for name, value in self.figures(run).items():
             run.history.setdefault(name, []).append(float(value))
-
-
-class KeepTrajectory(Callback):
-    """Keep models that a fit passes, about evenly apart in their parameters.
-
-    `gibbsian.samplers.trajectory_path` goes along them, and ``log_partition(method="trajectory")`` of an estimator.
-
-    Parameters
-    ----------
-    most : int, default 24
-        The most models; when there are more, those too near to the one before are dropped.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> votes = gb.datasets.load_house_votes().complete_rows()
-    >>> passed = gb.learners.callbacks.KeepTrajectory()
-    >>> bm = gb.BoltzmannMachine(learner="pcd", l2=0.01, callbacks=passed, random_state=0).fit(votes)
-    >>> 8 <= len(passed.models) <= 24
-    True
-    """
-
-    def __init__(self, most: int = 24):
-        self.most = most
-        self.models: list[Any] = []
-        self.apart = 0.0
-
-    def on_start(self, run: Run) -> None:
-        """Begin anew."""
-        self.models, self.apart = [run.fitted()], 0.0
-
-    def on_step(self, run: Run) -> None:
-        """Keep the model where it is far enough from the last one."""
-        here = run.fitted()
-        self._keep([*self.models, here.replace(here.theta.copy())])
-        while len(self.models) > self.most:
-            least = min(np.linalg.norm(b.theta - a.theta) for a, b in pairwise(self.models))
-            self.apart = 2.0 * max(self.apart, float(least))
-            self._keep(self.models)
-
-    def _keep(self, passed: list[Any]) -> None:
-        self.models = passed[:1]
-        for model in passed[1:]:
-            if np.linalg.norm(model.theta - self.models[-1].theta) >= self.apart:
-                self.models.append(model)
 
 
 class EarlyStopping(Callback):

@@ -43,8 +43,6 @@ class VonMisesFisherMixtureModel(ExponentialMixture):
         One concentration learned for each class, one for all, or a fixed one.
     free_weights : bool, default=True
         Learn the weights of the classes; otherwise they are equal.
-    method : str, default="newton"
-        How kappa is found; see `concentration`. An approximation that would raise the free energy is not taken.
     largest : float, default=1e8
         Concentrations are held at this value: the likelihood of a class of one direction has no bound.
     trouble : str, default=""
@@ -65,7 +63,6 @@ class VonMisesFisherMixtureModel(ExponentialMixture):
     concentrations: np.ndarray
     kappa: float | str = "free"
     free_weights: bool = True
-    method: str = "newton"
     largest: float = 1e8
     trouble: str = ""
     parts: ClassVar[tuple[str, ...]] = ("weights", "means", "concentrations")
@@ -159,23 +156,14 @@ class VonMisesFisherMixtureModel(ExponentialMixture):
         if not isinstance(self.kappa, str):
             return np.full(len(mass), float(self.kappa))
         if self.kappa == "tied" or first:
-            old = None if first else self.concentrations[:1]
-            pooled = self._solved(np.atleast_1d(lengths.sum()), np.atleast_1d(mass.sum()), old)
+            pooled = self._solved(np.atleast_1d(lengths.sum()), np.atleast_1d(mass.sum()))
             return np.full(len(mass), pooled[0])
-        found = self._solved(lengths, np.where(empty, 1.0, mass), self.concentrations)
+        found = self._solved(lengths, np.where(empty, 1.0, mass))
         return np.where(empty, self.concentrations, found)
 
-    def _solved(self, lengths: np.ndarray, mass: np.ndarray, old: np.ndarray | None) -> np.ndarray:
-        """Solve for kappa; of an approximation and the old value take the one of greater likelihood."""
-        mean_lengths = np.minimum(lengths / mass, 1.0)
-        kappas = concentration(mean_lengths, self.n_variables, self.method, self.largest)
-        if old is None or self.method == "newton":
-            return kappas
-
-        def likelihood(kappa: np.ndarray) -> np.ndarray:
-            return kappa * mean_lengths - bessel.log_partition(kappa, self.n_variables)
-
-        return np.where(likelihood(kappas) >= likelihood(old), kappas, old)
+    def _solved(self, lengths: np.ndarray, mass: np.ndarray) -> np.ndarray:
+        """Return the kappa of each class of greatest likelihood."""
+        return concentration(np.minimum(lengths / mass, 1.0), self.n_variables, self.largest)
 
     def what_is_wrong(self, mass: np.ndarray) -> str:
         """Say which class has gathered on one direction or has lost all its rows."""

@@ -1,8 +1,9 @@
 """Pictures of what was learned: networks, intervals, moments, the course of a fit, hidden units, classes.
 
 Each function takes a fitted estimator (or a result), draws on the `Axes` it is given as ``ax``, or on a figure of its
-own, and returns the `Axes`. Figures are made without pyplot, so there is no global state and no window: in a notebook
-the figure (``ax.figure``) shows itself, and `save_figure` writes it to a file.
+own, and returns the `Axes`. In a notebook, in an interactive Python and in a program that has imported pyplot this
+figure is one of pyplot's: it is shown under the cell, by ``plt.show()`` in a window, and kept until it is closed. Other
+programs do not load pyplot, and `save_figure` writes the figure (``ax.figure``) to a file.
 """
 
 from gibbsian.lazy import attach

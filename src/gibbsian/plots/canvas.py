@@ -6,6 +6,7 @@ import contextlib
 import functools
 import io
 import os
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -39,11 +40,17 @@ def axes(
     """Return the axes that were given, or those of a new figure."""
     if ax is not None:
         return ax
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    # Python tells by sys.ps1 that a person types; a notebook shows the figures that pyplot has
+    if "matplotlib.pyplot" in sys.modules or hasattr(sys, "ps1"):
+        from matplotlib import pyplot
 
-    figure = Figure(figsize=size, layout=layout)
-    FigureCanvasAgg(figure)
+        figure = pyplot.figure(figsize=size, layout=layout)
+    else:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=size, layout=layout)
+        FigureCanvasAgg(figure)
     return figure.add_subplot(projection=projection)
 
 

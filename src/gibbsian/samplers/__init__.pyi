@@ -13,5 +13,4 @@ from gibbsian.samplers.gibbs import ChromaticGibbs as ChromaticGibbs, Gibbs as G
 from gibbsian.samplers.independent import IndependentVariables as IndependentVariables
 from gibbsian.samplers.layer_paths import layer_path as layer_path
 from gibbsian.samplers.tempering import Tempering as Tempering
-from gibbsian.samplers.trajectories import trajectory_path as trajectory_path
 from gibbsian.samplers.variable_paths import variable_path as variable_path

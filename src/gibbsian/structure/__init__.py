@@ -5,9 +5,9 @@ Depends on learners and estimators. A method is one file: it chooses edges among
 """
 
 from gibbsian.structure.decimation import decimation
-from gibbsian.structure.l1_path import joint_l1_ebic, l1_ebic
+from gibbsian.structure.l1_path import l1_ebic
 from gibbsian.structure.learn import METHODS, learn_structure
 from gibbsian.structure.problem import StructureResult
 from gibbsian.structure.screening import screening
 
-__all__ = ["METHODS", "StructureResult", "decimation", "joint_l1_ebic", "l1_ebic", "learn_structure", "screening"]
+__all__ = ["METHODS", "StructureResult", "decimation", "l1_ebic", "learn_structure", "screening"]

@@ -12,7 +12,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.lazy import pandas
 from gibbsian.learners.nodewise import LOSSES, DirectedModel
-from gibbsian.objectives import Function, Pseudolikelihood
+from gibbsian.objectives import Function
 from gibbsian.progress import counted
 from gibbsian.structure.problem import Problem, StructureResult, combine, minimise
 
@@ -89,57 +89,6 @@ def l1_ebic(
     kept = combine(forward, backward, rule)
     path = _nodewise_table(problem.data.names, penalties, degrees, criteria, best)
     return problem.answer(kept, path, "l1-ebic")
-
-
-def joint_l1_ebic(
-    X: Any,
-    *,
-    gamma: float = 0.25,
-    n_penalties: int = 40,
-    ratio: float = 0.01,
-    relaxed: bool = True,
-    tol: float = 1e-6,
-    **options: Any,
-) -> StructureResult:
-    """Choose the graph on one path of L1-penalised pseudolikelihood with symmetric couplings.
-
-    The criterion is ``-2 PL + 2 k (log N + 2 gamma log(n - 1))`` with k edges. An edge counts twice because it stands
-    in two conditional distributions: twice the gain in PL from a coupling between independent variables is on average
-    2, where it is 1 for a likelihood. With free directed couplings this is the sum of the variables' own criteria.
-
-    Parameters
-    ----------
-    X, gamma, n_penalties, ratio, relaxed, tol, **options
-        As in `l1_ebic`.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> votes = gb.datasets.load_house_votes().complete_rows()
-    >>> found = gb.structure.joint_l1_ebic(votes, n_penalties=20, l2=0.01)
-    >>> int(found.path["n_edges"].iloc[0])
-    0
-    """
-    _check_path(gamma, n_penalties, ratio)
-    problem = Problem.read(X, **options)
-    problem.check(l1=1.0)
-    model = problem.independent()
-    function = Pseudolikelihood().bind(model, problem.spins)
-    largest = 2.0 * np.abs(problem.covariances()).max()
-    theta, n_rows = model.theta, problem.spins.total_weight
-    judged, accuracy = theta, max(tol, CRITERION_GRADIENT / np.sqrt(problem.spins.total_weight))
-    steps = []
-    for scale in counted(_scales(n_penalties, ratio), "penalties", n_penalties):
-        theta = minimise(function, theta, np.where(model.penalised, scale * largest, 0.0), tol=tol)
-        judged = _relax(function, theta, judged, model.penalised, accuracy) if relaxed else theta
-        present = theta[model.n_biases :] != 0
-        criterion = ebic(-n_rows * function(judged)[0], 2 * present.sum(), problem.spins, gamma)
-        steps.append((scale * largest, present.sum(), criterion, present))
-    penalties, n_edges, criteria, present = (np.array(column) for column in zip(*steps, strict=True))
-    best = int(criteria.argmin())
-    path = pandas.DataFrame({"l1": penalties, "n_edges": n_edges, "ebic": criteria})
-    path["chosen"] = path.index == best
-    return problem.answer(present[best], path, "l1-ebic-joint")
 
 
 def largest_penalties(problem: Problem) -> np.ndarray:

@@ -9,13 +9,12 @@ from typing import Any
 
 from gibbsian.errors import ArgumentError
 from gibbsian.structure.decimation import decimation
-from gibbsian.structure.l1_path import joint_l1_ebic, l1_ebic
+from gibbsian.structure.l1_path import l1_ebic
 from gibbsian.structure.problem import Problem, StructureResult
 from gibbsian.structure.screening import screening
 
 METHODS: dict[str, Callable[..., StructureResult]] = {
     "l1-ebic": l1_ebic,
-    "l1-ebic-joint": joint_l1_ebic,
     "rise": partial(screening, loss="rise"),
     "logrise": partial(screening, loss="logrise"),
     "rple": partial(screening, loss="rple"),
@@ -31,8 +30,8 @@ def learn_structure(X: Any, method: str = "l1-ebic", **settings: Any) -> Structu
     X : array, frame, path, Dataset or dask.dataframe
         Complete rows of two-valued variables; those on a cluster are learned from there.
     method : str
-        ``"l1-ebic"`` (a path of L1-penalised regressions per variable), ``"l1-ebic-joint"`` (one path with symmetric
-        couplings), ``"rise"``, ``"logrise"``, ``"rple"`` (theoretical penalty and threshold) or ``"decimation"``.
+        ``"l1-ebic"`` (a path of L1-penalised regressions per variable), ``"rise"``, ``"logrise"``, ``"rple"``
+        (theoretical penalty and threshold) or ``"decimation"``.
     **settings
         The method's own (``rule``, ``gamma``, ``threshold``, ``fraction``, ...), and for all of them: `graph`, the
         candidate edges (default all pairs); `coding` and `sample_weight` as in `Dataset.read`, weights counting as

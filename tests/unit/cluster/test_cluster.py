@@ -250,7 +250,7 @@ def test_cancelled_tasks_are_not_a_lost_scheduler(client, folder):
 
 @pytest.mark.parametrize(
     "method",
-    ["logrise", *(pytest.param(name, marks=pytest.mark.long) for name in ("l1-ebic", "l1-ebic-joint", "decimation"))],
+    ["logrise", *(pytest.param(name, marks=pytest.mark.long) for name in ("l1-ebic", "decimation"))],
 )
 def test_structure_is_learned_where_the_rows_are(data, whole, method):
     settings = {"n_penalties": 2, "ratio": 0.3, "tol": 1e-3} if "ebic" in method else {}

@@ -101,7 +101,7 @@ class TestAnswers:
         rows, probabilities, _ = law(fitted)
         drawn = fitted.sample(20_000, method="exact")
         place = {tuple(row): k for k, row in enumerate(rows.tolist())}
-        counts = np.bincount([place[tuple(row)] for row in drawn.tolist()], minlength=len(rows))
+        counts = np.bincount([place[tuple(row)] for row in np.asarray(drawn).tolist()], minlength=len(rows))
         expected = 20_000 * probabilities
         often = expected > 5
         chi_square = ((counts - expected)[often] ** 2 / expected[often]).sum()

@@ -16,7 +16,6 @@ from gibbsian.backends.parallel import limited_threads
 from gibbsian.learners import EM, LearnerState, run
 from gibbsian.learners.winner_take_all import WinnerTakeAll
 from gibbsian.models import class_shares
-from gibbsian.models.concentration import METHODS
 from gibbsian.models.mixture import starting_points
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel, KMeansModel
 from gibbsian.models.von_mises_fisher import unit_rows
@@ -56,8 +55,6 @@ VARIANTS = [
         VonMisesFisherMixture(4, kappa=kappa, class_weights=weights, assignment=assignment)
         for kappa, weights, assignment in itertools.product(("free", "tied", 20.0), ("free", "equal"), ("soft", "hard"))
     ],
-    *[VonMisesFisherMixture(4, kappa_method=method) for method in METHODS],
-    *[VonMisesFisherMixture(4, kappa="tied", kappa_method=method) for method in METHODS],
 ]
 
 

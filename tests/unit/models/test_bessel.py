@@ -10,7 +10,7 @@ import pytest
 
 from gibbsian.errors import ArgumentError
 from gibbsian.models import bessel
-from gibbsian.models.concentration import METHODS, bracket, concentration, mean_length_slope
+from gibbsian.models.concentration import bracket, concentration
 
 DIMENSIONS = [1, 2, 3, 4, 5, 10, 50, 61, 62, 63, 100, 1000, 50_000]
 KAPPAS = [1e-8, 1e-3, 0.3, 1.0, 1.9, 2.5, 7.7, 14.0, 33.0, 100.0, 317.0, 3000.0, 1e4]
@@ -95,7 +95,8 @@ class TestConcentration:
         values = bessel.evaluate(self.KAPPAS, dimension)
         found = concentration(values.ratio, dimension)
         # R itself is rounded: an error of one unit in its last place is amplified by dlog(kappa)/dR
-        amplified = np.finfo(float).eps / (self.KAPPAS * mean_length_slope(self.KAPPAS, values, dimension))
+        slope = values.complement * (2.0 - values.complement) - (dimension - 1.0) * values.ratio / self.KAPPAS
+        amplified = np.finfo(float).eps / (self.KAPPAS * slope)
         assert (np.abs(found / self.KAPPAS - 1) < 4 * np.maximum(amplified * values.ratio, 1e-15)).all()
 
     @pytest.mark.parametrize("dimension", [2, 3, 10, 1000])
@@ -104,16 +105,8 @@ class TestConcentration:
         assert (low <= self.KAPPAS * (1 + 1e-9)).all()
         assert (high >= self.KAPPAS * (1 - 1e-9)).all()
 
-    @pytest.mark.parametrize(("method", "error"), [("banerjee", 0.07), ("sra", 3e-5), ("song", 2e-9), ("newton", 2e-9)])
-    def test_approximations_are_as_good_as_published(self, method, error):
-        for dimension in (2, 3, 10, 100):
-            found = concentration(bessel.mean_length(self.KAPPAS, dimension), dimension, method)
-            assert np.abs(found / self.KAPPAS - 1).max() < error
-
     def test_limits(self):
-        for method in METHODS:
-            found = concentration([0.0, 1.0], 3, method, largest=1e8)
-            assert found.tolist() == [0.0, 1e8]
+        assert concentration([0.0, 1.0], 3, largest=1e8).tolist() == [0.0, 1e8]
         assert concentration(0.3, 1) == pytest.approx(np.arctanh(0.3), rel=1e-14)
         with pytest.raises(ArgumentError, match="between 0 and 1"):
             concentration(1.5, 3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from matplotlib import _pylab_helpers
 from matplotlib.figure import Figure
 
 import gibbsian as gb
@@ -20,12 +19,6 @@ def test_pictures_go_where_they_are_asked(small):
         convergence(small, ax=ax),
     ):
         assert drawn is ax
-
-
-def test_no_picture_touches_pyplot_s_figures(small):
-    network(small)
-    couplings(small)
-    assert _pylab_helpers.Gcf.get_all_fig_managers() == []
 
 
 @pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF")])

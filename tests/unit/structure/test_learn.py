@@ -15,7 +15,7 @@ from gibbsian.errors import (
     MissingValuesError,
 )
 from gibbsian.learners.nodewise import DirectedModel
-from gibbsian.structure import METHODS, decimation, joint_l1_ebic, l1_ebic, learn_structure, screening
+from gibbsian.structure import METHODS, decimation, l1_ebic, learn_structure, screening
 from gibbsian.structure.l1_path import ebic, largest_penalties, node_losses
 from gibbsian.structure.problem import Problem, combine, minimise
 from systems import random_model, sampled_data
@@ -92,12 +92,6 @@ def test_largest_penalty_is_the_border(bias, noisy):
     assert (second[1] >= 1).all()
 
 
-@pytest.mark.parametrize("bias", [True, False])
-def test_largest_joint_penalty_is_the_border(bias, noisy):
-    path = joint_l1_ebic(noisy, bias=bias, n_penalties=2, ratio=0.999, tol=1e-10).path
-    assert path["n_edges"].tolist() == [0, 1]
-
-
 def test_criterion_of_a_variable_by_direct_computation(noisy):
     path = l1_ebic(noisy, gamma=0.5, n_penalties=8, relaxed=False, tol=1e-9).path
     x = noisy.states[noisy.row_of].astype(float)
@@ -121,17 +115,6 @@ def test_criterion_of_a_variable_by_direct_computation(noisy):
         assert entry["n_neighbours"] == k > 0
         expected = -2 * log_likelihood + k * np.log(400) + 2 * 0.5 * k * np.log(5)
         assert entry["ebic"] == pytest.approx(expected, abs=1e-4)
-
-
-def test_relaxed_joint_criterion_is_that_of_the_unpenalised_fit(noisy):
-    found = joint_l1_ebic(noisy, learner="mple", gamma=0.25)
-    best = found.path[found.path["chosen"]].iloc[0]
-    k = found.graph.n_edges
-    pseudolikelihood = found.machine.pseudo_score(noisy) * 400
-    expected = -2 * pseudolikelihood + 2 * k * (np.log(400) + 2 * 0.25 * np.log(5))
-    assert best["n_edges"] == k
-    assert best["ebic"] == pytest.approx(expected, abs=1e-4)
-    assert best["ebic"] == found.path["ebic"].min()
 
 
 def test_chosen_neighbours_have_the_least_criterion(noisy):
@@ -202,8 +185,8 @@ def test_the_smallest_coupling_goes_first(noisy):
         ({"method": "decimation", "fraction": 0.0}, "fraction=0"),
         ({"method": "l1-ebic", "rule": "xor"}, "rule='xor'"),
         ({"method": "l1-ebic", "gamma": -1}, "gamma=-1"),
-        ({"method": "l1-ebic-joint", "ratio": 1.0}, "ratio=1"),
-        ({"method": "l1-ebic-joint", "n_penalties": 1}, "n_penalties=1"),
+        ({"method": "l1-ebic", "ratio": 1.0}, "ratio=1"),
+        ({"method": "l1-ebic", "n_penalties": 1}, "n_penalties=1"),
         ({"method": "rise", "threshold": -1.0}, "threshold=-1"),
         ({"method": "rise", "graph": "empty"}, "no edges to choose from"),
     ],
