@@ -80,7 +80,8 @@ def put_off(*names: str) -> Iterator[None]:
     """Let other packages that import these modules in this block load them when something in them is first asked for.
 
     A package is named before its parts. Functions that are asked for in the block already are named as in
-    ``"module:one,two"``, and load their module when they are called.
+    ``"module:one,two"``, and load their module when they are called. Where several threads run, modules are loaded as
+    usual: another thread would import what only stands for a module.
 
     Examples
     --------
@@ -90,8 +91,9 @@ def put_off(*names: str) -> Iterator[None]:
     >>> colorsys.rgb_to_hsv(1.0, 1.0, 1.0)      # loaded now
     (0.0, 0.0, 1.0)
     """
-    missing = []
-    for name, functions in (name.partition(":")[::2] for name in names):
+    missing: list[str] = []
+    alone = len(sys._current_frames()) == 1
+    for name, functions in (name.partition(":")[::2] for name in names if alone):
         if name not in sys.modules and (spec := find_spec(name)):
             missing.append(name)
             sys.modules[name] = _StandIn(name, spec.submodule_search_locations or [], functions.split(","))

@@ -80,7 +80,7 @@ class Registry:
 
     def factory(self, name: str) -> Callable[..., Any]:
         """Return the class or function registered as `name`."""
-        if name not in self._factories and name in self._index():
+        if name in self._index():  # also where it is filed already: another thread may be halfway through its module
             load_module(self._index()[name][0])
         if name not in self._factories:
             raise ArgumentError("is not known", f"use one of {', '.join(self.names())}", argument=self.kind, value=name)
@@ -99,11 +99,12 @@ class Registry:
         if self._found is None:
             about = r'(?:[^)"]*\babout="([^"]*)")?'
             registration = re.compile(rf'^@{self.variable}\.register\(\s*"([^"]+)"{about}', re.MULTILINE)
-            self._found = {}
+            found = {}
             for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
                 source = pkgutil.get_data(self.package, f"{module.name}.py") if not module.ispkg else None
                 for name, line in registration.findall((source or b"").decode()):
-                    self._found[name] = f"{self.package}.{module.name}", line
+                    found[name] = f"{self.package}.{module.name}", line
+            self._found = found  # only when it is full: other threads read it too
         return self._found
 
 

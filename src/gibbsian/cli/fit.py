@@ -95,9 +95,9 @@ def fit(
 
         chosen_by(choice, estimator)
     trained(estimator.result_)  # kept in the file, so that `show` need not compute it
-    estimator.save(out)
     # biases are for `show`: here the strongest of what was found is enough
     tables = {title: found for title, found in estimator.tables(N_STRONGEST).items() if title != "biases"}
+    estimator.save(out)  # after all that may fail: no file is left of a fit that ended wrong
     if json:
         print_json({"model": out, "kind": estimator.registered_name, **record_of(estimator), **table_record(tables)})
     elif not quiet:

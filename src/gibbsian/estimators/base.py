@@ -75,6 +75,11 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
     auto_learner: ClassVar[str] = ""
 
     @property
+    def _most_steps(self) -> int:
+        """The maximum number of steps of a run."""
+        return self.max_iter
+
+    @property
     def _asked(self) -> Any:
         """The learner that was asked for, by name or as an object."""
         is_auto = isinstance(self.learner, str) and self.learner == "auto"
@@ -187,7 +192,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
         """Run the learner and write down where its result came from."""
         shown = self._shown(start, data)
         callbacks = [*learner.monitors(data, unseen), *self._all_callbacks()]
-        max_iter = learner.most_steps(start, self.max_iter)
+        max_iter = learner.most_steps(start, self._most_steps)
         result = run(learner, start, shown, rng, callbacks, max_iter=max_iter, tol=self.tol)
         result = self._judged(result, shown, learner)
         if not result.converged:

@@ -21,6 +21,8 @@ from gibbsian.settings import choice, declared, free, whole
 
 # Columns that are listed for each hidden unit.
 MOST_COLUMNS = 6
+# Steps of a learner that counts no epochs, where nothing is said.
+N_STEPS = 10
 
 
 def _refuse_sparse(X: Any) -> None:
@@ -70,13 +72,23 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         doc="Model or fitted estimator, optional",
         flag=False,
     )
-    max_iter: int = whole(10, "Epochs: how often all rows are shown; other learners' most steps.", least=1)
+    max_iter: int | None = whole(  # type: ignore[assignment]
+        None,
+        "Maximum number of epochs, in which all rows are shown once: by default 10, or what a learner object says, "
+        "which a smaller number shortens. For learners without epochs the maximum number of steps, by default 10.",
+        least=1,
+        optional=True,
+    )
 
     auto_learner = "minibatch"
     _one_trace = True
 
     _welcome = ("sparse",)
     _learns_on_cluster = True
+
+    @property
+    def _most_steps(self) -> int:
+        return N_STEPS if self.max_iter is None else self.max_iter
 
     @property
     def _counts_rows(self) -> bool:  # type: ignore[override]

@@ -167,7 +167,7 @@ class PottsMachine(Machine):
 
     def tables(self, n: int = 10) -> dict[str, Any]:
         """Return the biases, the strongest tables of couplings and their strongest entries, in the zero-sum gauge."""
-        couplings = np.concatenate([table.ravel() for table in self.model_.zero_sum().couplings])
+        couplings = np.concatenate([np.zeros(0), *(table.ravel() for table in self.model_.zero_sum().couplings)])
         strongest = np.argsort(-np.abs(couplings), kind="stable")[:n]
         entries = self.statistics()["pairs"].iloc[strongest].assign(coupling=couplings[strongest])
         return {

@@ -83,6 +83,10 @@ class Learner:
         """Return the most steps of a run, given what was asked for; learners by epochs know their number."""
         return max_iter
 
+    def at_most(self, epochs: int) -> Learner:
+        """Return the learner with no more than this number of epochs, where it has a number of its own."""
+        return self
+
     def monitors(self, data: Any, held_out: Any) -> list[Any]:
         """Return callbacks that keep in the history of a run what the learner measures, of data and rows held out."""
         from gibbsian.learners.callbacks import Monitor
@@ -168,7 +172,8 @@ class Learner:
 def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settings: Any) -> Learner:
     """Turn a registered name (with settings) or a learner object (which brings its own) into a learner.
 
-    Learners by epochs need their number (`epochs`) for the rate to fall; others leave it to the run.
+    Learners by epochs need their number (`epochs`) for the rate to fall, an object of its own number and `epochs` the
+    smaller one; others leave it to the run.
 
     Examples
     --------
@@ -188,7 +193,7 @@ def as_learner(learner: str | Learner, /, *, epochs: int | None = None, **settin
         )
     if given := [f"{name}={value}" for name, value in settings.items() if value]:
         raise ArgumentError(f"{', '.join(given)}", "a learner object brings its own settings, so give it there")
-    return learner
+    return learner if epochs is None else learner.at_most(epochs)
 
 
 def is_penalised(learner: Any) -> bool:

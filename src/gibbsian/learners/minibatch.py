@@ -409,6 +409,10 @@ class Minibatch(Learner):
         """Return the number of epochs."""
         return self.max_iter
 
+    def at_most(self, epochs: int) -> Minibatch:
+        """Return the learner with the smaller number of epochs; its rate falls to zero at the end of the last."""
+        return replace(self, max_iter=min(self.max_iter, epochs))
+
     def kept(self, state: LearnerState) -> LearnerState | None:
         """Return the state where learning goes on after a fit with its chains; a device forgets it."""
         if (there := twin("layers")) is not None:

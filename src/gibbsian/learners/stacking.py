@@ -133,6 +133,11 @@ class Stacking(Learner):
         last = 0 if self.together is None else self.together.max_iter
         return self.alone.max_iter * model.n_hidden_layers + last
 
+    def at_most(self, epochs: int) -> Stacking:
+        """Return the learner with the smaller number of epochs in each stage."""
+        together = None if self.together is None else self.together.at_most(epochs)
+        return replace(self, alone=self.alone.at_most(epochs), together=together)
+
     def start(self, model: DeepMachine, data: Dataset, rng: np.random.Generator) -> DeepMachine:
         """Return the model itself: each machine of the stack starts by itself."""
         return model

@@ -44,11 +44,15 @@ def imputation(subject: Subject) -> Markup | None:
     real, rows = data.domain.name == "real", list[tuple[Any, ...]]()
     for j in np.flatnonzero(hidden.any(axis=0)):
         asked, seen = hidden[:, j], true[~(missing | hidden)[:, j], j]
+        if not seen.size:  # no known cell is left to guess from
+            continue
         values, counts = np.unique(seen, return_counts=True)
         guess = seen.mean() if real else values[counts.argmax()]
         off = [np.asarray(answer - true[asked, j], dtype=float) for answer in (filled[asked, j], guess)]
         quality = [float(np.sqrt(np.mean(part**2)) if real else np.mean(part == 0)) for part in off]
         rows.append((subject.names[j], int(asked.sum()), *quality))
+    if not rows:  # a single column has nothing that its cells could be filled from
+        return None
     whole = np.average([row[2:] for row in rows], axis=0, weights=[row[1] for row in rows])
     titles = ["error", "error of the mean"] if real else ["filled rightly", "most frequent value"]
     about = (

@@ -218,7 +218,7 @@ def _refit(machine: Estimator, learner: Learner, data: Dataset, rng: np.random.G
         warnings.simplefilter("ignore", GibbsianWarning)
         machine._preflight(data, model, learner)
         shown = machine._shown(model, data)
-        result = run(learner, model, shown, rng, max_iter=machine.max_iter, tol=machine.tol)
+        result = run(learner, model, shown, rng, max_iter=machine._most_steps, tol=machine.tol)
         return machine._judged(result, shown, learner)
 
 

@@ -161,3 +161,35 @@ def test_exact_answers_out_of_reach_name_the_limit_and_the_way_out(name):
         told.log_likelihood(bits(5, 30), exact=True)
     with pytest.raises(TooExpensiveError, match="method='ais'"):
         told.log_partition("exact")
+
+
+class TestEpochs:
+    """`max_iter` is heeded beside a learner object that brings a number of its own: the smaller one counts."""
+
+    @pytest.mark.parametrize(("max_iter", "own", "taken"), [(2, 10, 2), (20, 3, 3), (None, 13, 13), (5, 5, 5)])
+    def test_the_smaller_number_of_epochs_counts(self, max_iter, own, taken):
+        rbm = gb.RestrictedBoltzmannMachine(
+            2, max_iter=max_iter, learner=gb.learners.Minibatch(max_iter=own), random_state=0
+        ).fit(bits())
+        assert (rbm.result_.n_steps, rbm.result_.converged) == (taken, True)
+        assert rbm.result_.reason == f"trained for {taken} epochs"
+
+    def test_a_number_is_ten_where_nothing_is_said(self):
+        assert gb.RestrictedBoltzmannMachine(2, random_state=0).fit(bits()).result_.reason == "trained for 10 epochs"
+
+    def test_each_stage_of_a_stack(self):
+        dbm = gb.DeepBoltzmannMachine((3, 2), max_iter=2, learner=gb.learners.Stacking(), random_state=0).fit(bits())
+        assert dbm.result_.reason == "trained for 2 epochs a layer, 2 layers, then 2 epochs together"
+
+    def test_shortened_epochs_end_with_a_rate_of_zero(self):
+        """As if the number had been given to the learner: the rate falls over the epochs that are made."""
+        shortened = gb.RestrictedBoltzmannMachine(2, max_iter=3, learner=gb.learners.Minibatch(), random_state=0).fit(
+            bits()
+        )
+        given = gb.RestrictedBoltzmannMachine(2, learner=gb.learners.Minibatch(max_iter=3), random_state=0).fit(bits())
+        assert np.array_equal(shortened.model_.theta, given.model_.theta)
+
+    def test_machines_whose_graph_is_restricted(self):
+        learner = gb.learners.Minibatch()
+        machine = gb.HiddenBoltzmannMachine(2, graph="restricted", max_iter=2, learner=learner, random_state=0)
+        assert machine.fit(bits()).result_.reason == "trained for 2 epochs"
