@@ -103,9 +103,7 @@ class Run:
         """Return the model as it stands."""
         return self.learner.fitted(self.model, self.state)
 
-    def resume(
-        self, state: LearnerState, trace: Trace, history: dict[str, list[float]], info: StepInfo | None
-    ) -> None:
+    def resume(self, state: LearnerState, trace: Trace, history: dict[str, list[float]], info: StepInfo | None) -> None:
         """Go on where an earlier run stood; its last step may have been its end."""
         self.state, self.trace, self.history, self.info = state, trace, history, info
         self.seconds_before = trace.rows[-1][-1] if trace.rows else 0.0

@@ -158,7 +158,7 @@ class SpanHidden(Around):
         self.learner.require_memory(basis, checkpoint, missing)
 
     def restored(self, state: LearnerState, progress: HiddenProgress) -> LearnerState:
-        """Fill the hidden cells as the model of a checkpoint does; before its first round they are as they were drawn."""
+        """Fill the hidden cells by the model of a checkpoint; before the first round they are as they were drawn."""
         if not progress.n_steps:
             return LearnerState(state.problem, progress)
         (rows, entropy), table = state.problem, progress.dual

@@ -10,7 +10,19 @@ import numpy as np
 
 from gibbsian.learners.result import COLUMNS
 from gibbsian.models.base import MODELS
-from gibbsian.models.file_parts import TEXT, TRUTH, Anything, Listed, Plain, Record, Sizes, Tensor, parts_of, reals, refuse
+from gibbsian.models.file_parts import (
+    TEXT,
+    TRUTH,
+    Anything,
+    Listed,
+    Plain,
+    Record,
+    Sizes,
+    Tensor,
+    parts_of,
+    reals,
+    refuse,
+)
 from gibbsian.resources import require_memory
 from gibbsian.storage.codings import CODINGS_IN_FILE
 
