@@ -13,10 +13,7 @@ from cli_runner import printed
 from estimator_samples import small, table
 from gibbsian.errors import GibbsianError
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.learners import StopRun
-from gibbsian.learners.callbacks import Callback
 from gibbsian.settings import settings_of
-from gibbsian.storage import Checkpoint
 
 NAMES = ESTIMATORS.names()
 pytestmark = pytest.mark.filterwarnings("ignore::gibbsian.errors.GibbsianWarning")
@@ -139,32 +136,6 @@ def test_files_give_the_same_answers(name, fitted, tmp_path):
     assert {key for key in settings_of(type(machine)) if getattr(again, key) != getattr(machine, key)} <= {
         "random_state", "coding", "graph", "cliques", "learner", "machine", "n_components", "checkpoint", "callbacks",
     }  # fmt: skip
-
-
-class _StopAfter(Callback):
-    """Ends a run after some steps, as Ctrl-C does."""
-
-    def __init__(self, steps):
-        self.steps = steps
-
-    def on_step(self, run):
-        if run.n_steps == self.steps and not run.done:
-            raise StopRun("interrupted: by the test")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_fit_that_was_stopped_is_resumed_to_the_same_bits(name, tmp_path):
-    rows, path = table(name), tmp_path / "fit.checkpoint"
-    whole = small(name).fit(rows)
-    if whole.result_.n_steps < 3:
-        pytest.skip("the fit has too few steps to be stopped")
-    part = small(name, callbacks=[_StopAfter(2)], checkpoint=Checkpoint(path, every=1)).fit(rows)
-    assert part.result_.reason.startswith("interrupted")
-    assert part.result_.n_steps == 2
-    rest = small(name, checkpoint=Checkpoint(path, resume=True)).fit(rows)
-    np.testing.assert_array_equal(rest.model_.theta, whole.model_.theta)
-    assert rest.result_.n_steps == whole.result_.n_steps
-    assert rest.result_.provenance["resumed_at_step"] == 2
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,7 +13,6 @@ import pytest
 import gibbsian as gb
 from gibbsian.errors import ConvergenceWarning
 from gibbsian.learners import LEARNERS, Learner, run
-from gibbsian.storage import Checkpoint
 from systems import exact_law, models_with_domains, random_model, random_model_of, sampled_data
 
 NAMES = [name for name in LEARNERS.names() if LEARNERS.trait(name, "models") is None]
@@ -104,26 +103,6 @@ def test_same_seed_same_bits(name, rng):
     data = sampled_data(random_model(gb.graphs.grid(2, 2), rng), 200, rng)
     fits = [fit(name, data, graph="grid:2x2") for _ in range(2)]
     assert np.array_equal(fits[0].model_.theta, fits[1].model_.theta)
-
-
-def test_resumed_fit_has_the_bits_of_an_uninterrupted_one(name, rng, tmp_path):
-    promise(name, "stepwise", True)
-    model = random_model(gb.graphs.complete(5), rng)
-    data = sampled_data(model, 300, rng)
-    start = model.replace(np.zeros_like(model.theta))
-    learner = LEARNERS.create(name)
-    limits = {"tol": 1e-9, "max_iter": 40}
-    whole = run(learner, start, data, np.random.default_rng(3), **limits)
-    path = tmp_path / "fit.checkpoint"
-    n_steps = min(4, len(whole.trace) - 1)
-    assert n_steps >= 2
-    few = {**limits, "max_iter": n_steps}
-    run(learner, start, data, np.random.default_rng(3), **few, callbacks=[Checkpoint(path, every=2)])
-    rest = run(learner, start, data, np.random.default_rng(3), **limits, callbacks=[Checkpoint(path, resume=True)])
-    assert rest.provenance["resumed_at_step"] == n_steps
-    assert np.array_equal(rest.model.theta, whole.model.theta)
-    assert len(rest.trace) == len(whole.trace)
-    assert np.array_equal(rest.trace.column("gradient_norm"), whole.trace.column("gradient_norm"))
 
 
 def test_penalties_shrink(name, rng):

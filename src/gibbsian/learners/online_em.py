@@ -112,7 +112,7 @@ class OnlineEM(Learner):
         after = self._shown_once(problem.model, problem.data, before)
         value, _ = problem.steps.expect(problem.model.replace(after.theta))
         change = abs(value - before.value) / problem.steps.total_weight
-        moved = np.isfinite(before.value) and not np.array_equal(after.theta, problem.model.theta)
+        moved = np.isfinite(before.value) and after.shown >= self.wait * problem.model.n_components
         info = StepInfo(value, change if moved else NOT_YET, self._rate(after.steps - 1), after.steps)
         return LearnerState(problem, replace(after, value=value)), info
 

@@ -103,12 +103,11 @@ class Run:
         """Return the model as it stands."""
         return self.learner.fitted(self.model, self.state)
 
-    def resume(self, state: LearnerState, trace: Trace, history: dict[str, list[float]]) -> None:
-        """Go on where an earlier run stood."""
-        self.state, self.trace, self.history = state, trace, history
+    def resume(self, state: LearnerState, trace: Trace, history: dict[str, list[float]], info: StepInfo | None) -> None:
+        """Go on where an earlier run stood; its last step may have been its end."""
+        self.state, self.trace, self.history, self.info = state, trace, history, info
         self.seconds_before = trace.rows[-1][-1] if trace.rows else 0.0
         self.provenance["resumed_at_step"] = len(trace)
-        self.info = _last_step(trace, state)
 
     def step(self) -> None:
         """Take one step and write it down."""
@@ -217,22 +216,6 @@ def has_ended(info: StepInfo, n_steps: int, max_iter: int, tol: float) -> bool:
     """Whether no further step is to be taken after this one."""
     ended = has_converged(info, tol) or info.stalled or bool(info.failure) or not np.isfinite(info.gradient_norm)
     return bool(ended) or n_steps >= max_iter
-
-
-def _last_step(trace: Trace, state: LearnerState) -> StepInfo | None:
-    """Return the last step of a resumed run, which may already have been its end."""
-    if not trace.rows:
-        return None
-    last = dict(zip(trace.columns, trace.rows[-1], strict=True))
-    return StepInfo(
-        last["value"],
-        last["gradient_norm"],
-        last["step_size"],
-        int(last["evaluations"]),
-        stalled=last["step_size"] == 0,
-        noise=getattr(state.progress, "noise", 0.0),
-        verdict=getattr(state.progress, "verdict", ""),
-    )
 
 
 def _reason(learner: Learner, info: StepInfo | None, trace: Trace, converged: bool, tol: float) -> str:

@@ -158,7 +158,9 @@ class SpanHidden(Around):
         self.learner.require_memory(basis, checkpoint, missing)
 
     def restored(self, state: LearnerState, progress: HiddenProgress) -> LearnerState:
-        """Fill the hidden cells as the model of a checkpoint does."""
+        """Fill the hidden cells by the model of a checkpoint; before the first round they are as they were drawn."""
+        if not progress.n_steps:
+            return LearnerState(state.problem, progress)
         (rows, entropy), table = state.problem, progress.dual
         fill_probabilities(table, rows.problem.basis, progress.indices, progress.theta)
         return LearnerState((rows.filled(table), entropy), progress)

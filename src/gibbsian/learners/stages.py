@@ -80,8 +80,8 @@ class Staged(Around):
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
         """Take a step of the present fit; after its last one begin the next."""
-        problem = state.problem
         inner, info = self.learner.step(self.present(state))
+        problem = replace(state.problem, state=inner)  # which a learner of several stages makes anew for each
         progress = replace(state.progress, present=inner.progress, n_steps=state.progress.n_steps + 1)
         progress = self.stepped(progress)
         if not self._has_ended(info, progress.n_steps):
@@ -276,18 +276,24 @@ class Restarts(Staged):
     ) -> tuple[LearnerState, RestartsProgress]:
         """Begin the next start, with its generator."""
         following = progress.stage + 1
-        rng = generator_of(progress.streams[following])
-        begun = self.learner.start(problem.model, problem.data, rng)
-        inner = self.learner.restarted(problem.state, begun, problem.data, rng)
+        inner, rng = self._begun(problem, progress.streams[following])
         return inner, replace(progress, streams=self._streams_after(progress.streams, following, rng))
+
+    def _begun(self, problem: Within, stream: np.ndarray) -> tuple[LearnerState, np.random.Generator]:
+        """Return a start before its first step, and the generator that has drawn it."""
+        rng = generator_of(stream)
+        begun = self.learner.start(problem.model, problem.data, rng)
+        return self.learner.restarted(problem.state, begun, problem.data, rng), rng
 
     def within(self, state: LearnerState) -> LearnerState:
         """Return the best start so far."""
         return LearnerState(state.problem.state.problem, state.progress.best)
 
     def restored(self, state: LearnerState, progress: RestartsProgress) -> LearnerState:
-        """Go on with the start that a checkpoint held."""
-        present, best = (self.learner.restored(state.problem.state, one) for one in (progress.present, progress.best))
+        """Go on with the start that a checkpoint held, drawn again by its own generator."""
+        best = self.learner.restored(state.problem.state, progress.best)
+        begun, _ = self._begun(state.problem, progress.streams[progress.stage])
+        present = self.learner.restored(begun, progress.present)
         progress = replace(progress, present=present.progress, best=best.progress)
         return LearnerState(replace(state.problem, state=present), progress)
 

@@ -17,8 +17,9 @@ from gibbsian.learners.callbacks import Callback
 from gibbsian.learners.result import Trace
 from gibbsian.learners.run import Run
 from gibbsian.models.file_parts import LARGEST, refuse
+from gibbsian.optimizers import StepInfo
 from gibbsian.storage.container import read_tensors, reading, target_of, write_tensors
-from gibbsian.storage.schema import check_checkpoint
+from gibbsian.storage.schema import ENDING, check_checkpoint
 
 
 @dataclass
@@ -76,7 +77,8 @@ class Checkpoint(Callback):
         history = {name: tensors.pop(f"history.{name}").tolist() for name in header["history"]}
         with reading(self.path):
             progress = unpack(run.state.progress, tensors)
-            run.resume(run.learner.restored(run.state, progress), trace, history)
+            last = _last_step(trace, header["ending"], float(tensors["noise"][0]))
+            run.resume(run.learner.restored(run.state, progress), trace, history, last)
             run.fitted()  # which refuses parameters that are not its own
 
     def on_step(self, run: Run) -> None:
@@ -90,11 +92,26 @@ class Checkpoint(Callback):
             self._save(run)
 
     def _save(self, run: Run) -> None:
-        header = {"fingerprint": self._fingerprint, "details": list(run.trace.details), "history": list(run.history)}
+        last = run.info
+        header = {
+            "fingerprint": self._fingerprint,
+            "details": list(run.trace.details),
+            "history": list(run.history),
+            "ending": {} if last is None else {name: getattr(last, name) for name in ENDING},
+        }
         history = {f"history.{name}": np.asarray(values, np.float64) for name, values in run.history.items()}
-        write_tensors(
-            self.path, "checkpoint", header, {"trace": run.trace.to_array(), **history, **pack(run.state.progress)}
-        )
+        story = {"trace": run.trace.to_array(), "noise": np.array([0.0 if last is None else last.noise]), **history}
+        write_tensors(self.path, "checkpoint", header, {**story, **pack(run.state.progress)})
+
+
+def _last_step(trace: Trace, ending: dict[str, Any], noise: float) -> StepInfo | None:
+    """Return the last step of the run that wrote a checkpoint; None before the first."""
+    if not trace.rows:
+        return None
+    last = dict(zip(trace.columns, trace.rows[-1], strict=True))
+    details = {name: last[name] for name in trace.details}
+    figures = last["value"], last["gradient_norm"], last["step_size"], int(last["evaluations"])
+    return StepInfo(*figures, noise=noise, details=details, **ending)
 
 
 def as_checkpoint(given: Checkpoint | str | os.PathLike[str]) -> Checkpoint:

@@ -10,13 +10,27 @@ import numpy as np
 
 from gibbsian.learners.result import COLUMNS
 from gibbsian.models.base import MODELS
-from gibbsian.models.file_parts import TEXT, Anything, Listed, Plain, Record, Sizes, Tensor, parts_of, reals, refuse
+from gibbsian.models.file_parts import (
+    TEXT,
+    TRUTH,
+    Anything,
+    Listed,
+    Plain,
+    Record,
+    Sizes,
+    Tensor,
+    parts_of,
+    reals,
+    refuse,
+)
 from gibbsian.resources import require_memory
 from gibbsian.storage.codings import CODINGS_IN_FILE
 
 # Bytes that graphs and samplers take at least for each variable.
 BYTES_A_VARIABLE = 64.0
 _ANY_RECORD = Record({}, Anything())
+# Fields of the last step of a run that say whether it was its end; its noise, which may be NaN, is an array.
+ENDING = {"stalled": TRUTH, "verdict": TEXT, "failure": TEXT}
 _COUNT = Plain((int, float), low=0, optional=True)
 _STORY = {
     "converged": Plain((bool,), optional=True),
@@ -87,9 +101,11 @@ def _tensors(header: dict[str, Any], own: dict[str, np.ndarray], arrays: dict[st
 def check_checkpoint(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
     """Raise `ArgumentError` unless header and story are those of a checkpoint; its progress is the learner's own."""
     texts = Listed(TEXT)
-    parts = {"fingerprint": TEXT, "details": texts, "history": texts}
+    ending = Record(ENDING if len(tensors.get("trace", ())) else {})
+    parts = {"fingerprint": TEXT, "details": texts, "history": texts, "ending": ending}
     Record(parts, Anything()).check("", header, {})
-    Record(trace_and_history(header), Anything()).check("", tensors, {})
+    arrays = {**trace_and_history(header), "noise": Tensor((1,), bounded=False)}
+    Record(arrays, Anything()).check("", tensors, {})
 
 
 def trace_and_history(header: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from gibbsian.expectations.layers import recognition_bounds
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import BinaryLayer, SpinLayer
-from gibbsian.storage import Checkpoint
 from layered_systems import bits, small_machine
 from layered_systems import dbm as DBM
 from layered_systems import dbn as DBN
@@ -135,30 +134,6 @@ def test_same_seed_same_machine(name):
     one, two = (MACHINES[name](**SMALL).fit(X) for _ in range(2))
     np.testing.assert_array_equal(one.model_.theta, two.model_.theta)
     np.testing.assert_array_equal(one.sample(5), two.sample(5))
-
-
-@pytest.mark.parametrize("stop_at", [2, 5, 8])
-@pytest.mark.parametrize("name", MACHINES)
-def test_a_resumed_fit_has_the_same_bits(name, stop_at, tmp_path):
-    """The fit has two machines of three epochs and three (or ten) together: a break in each stage."""
-    X = two_groups(60).astype(float)
-    X[::7, 2] = np.nan
-    joint = {"fine_tune": 3} if name == "dbn" else {"pretrain": 3}
-    whole = MACHINES[name](**SMALL, **joint).fit(X)
-    path = tmp_path / "fit.checkpoint"
-
-    class Interrupted(Exception):
-        pass
-
-    def stop(step, info):
-        if step == stop_at:
-            raise Interrupted
-
-    with pytest.raises(Interrupted):
-        MACHINES[name](**SMALL, **joint, callbacks=stop, checkpoint=Checkpoint(path, every=1)).fit(X)
-    again = MACHINES[name](**SMALL, **joint, checkpoint=Checkpoint(path, every=1, resume=True)).fit(X)
-    assert again.result_.provenance["resumed_at_step"] == stop_at - 1
-    np.testing.assert_array_equal(again.model_.theta, whole.model_.theta)
 
 
 def test_missing_cells():

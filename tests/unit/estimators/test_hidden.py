@@ -360,18 +360,6 @@ class TestLearning:
         assert again.result_.n_steps <= 2
         np.testing.assert_allclose(again.model_.theta, first.model_.theta, atol=1e-6)
 
-    def test_checkpoints_of_several_starts(self, tmp_path):
-        settings = {"n_components": 1, "l2": 1e-4, "n_init": 2, "random_state": 1}
-        path = tmp_path / "fit.checkpoint"
-        whole = gb.HiddenBoltzmannMachine(**settings).fit(XOR)
-        kept = gb.HiddenBoltzmannMachine(**settings, checkpoint=gb.storage.Checkpoint(path, every=10)).fit(XOR)
-        assert path.exists()
-        resumed = gb.storage.Checkpoint(path, every=10, resume=True)
-        again = gb.HiddenBoltzmannMachine(**settings, checkpoint=resumed).fit(XOR)
-        assert again.result_.provenance["resumed_at_step"] >= 10
-        np.testing.assert_array_equal(kept.model_.theta, whole.model_.theta)
-        np.testing.assert_array_equal(again.model_.theta, whole.model_.theta)
-
     def test_held_out_rows_are_scored(self):
         held = gb.HiddenBoltzmannMachine(1, l2=1e-3, validation_fraction=0.2, random_state=0).fit(XOR).result_.held_out
         assert (held.kind, held.n_rows) == ("log-likelihood", 20)

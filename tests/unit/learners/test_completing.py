@@ -12,7 +12,6 @@ from gibbsian.expectations import ClampedChains
 from gibbsian.learners import as_learner, run
 from gibbsian.learners.completing import AllCompletions
 from gibbsian.objectives import value_and_gradient
-from gibbsian.storage import Checkpoint
 from systems import dataset_of, exact_law, models_with_domains, random_model, random_model_of, sampled_data
 
 OBJECTIVES = ["mple", "rm", "mpf"]
@@ -118,18 +117,6 @@ def test_chains_come_to_the_same_answer(name, domain, rng):
     learner = as_learner(name, l2=0.01, completions=ClampedChains(copies=4))
     result = learn(learner, truth, data, max_iter=600)
     np.testing.assert_allclose(result.model.theta, exact.theta, atol=0.05 * truth.domain.gap**-2 * 4)
-
-
-@pytest.mark.parametrize("completions", ["exact", "chains"])
-def test_resumed_fit_has_the_bits_of_an_uninterrupted_one(completions, rng, tmp_path):
-    model = random_model(gb.graphs.complete(4), rng)
-    data = pierced(sampled_data(model, 200, rng), 0.2, rng)
-    learner, path = as_learner("mple", l2=0.01, completions=completions), tmp_path / "fit.checkpoint"
-    limits = {"tol": 1e-12, "max_iter": 9}
-    whole = run(learner, model, data, np.random.default_rng(3), **limits)
-    run(learner, model, data, np.random.default_rng(3), [Checkpoint(path, every=4)], tol=1e-12, max_iter=4)
-    rest = run(learner, model, data, np.random.default_rng(3), [Checkpoint(path, resume=True)], **limits)
-    assert np.array_equal(rest.model.theta, whole.model.theta)
 
 
 def test_chunks_with_holes_approach_the_whole_fit(rng):

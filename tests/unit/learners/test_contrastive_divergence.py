@@ -15,7 +15,6 @@ from gibbsian.learners.callbacks import EachStep
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian.optimizers import LBFGS, Adam, Ascent, Decay
 from gibbsian.samplers import as_sampler
-from gibbsian.storage import Checkpoint
 from systems import all_states, exact_law, random_model, random_model_of, sampled_data
 
 SCANS = ["gibbs", "random-scan", "chromatic"]
@@ -297,18 +296,6 @@ def test_weights_count_as_repetition(name, rng):
     start = gb.PairwiseModel.zeros(gb.graphs.complete(3))
     fits = [run(learner, start, data, np.random.default_rng(0), max_iter=30) for data in (weighted, repeated)]
     assert np.array_equal(fits[0].model.theta, fits[1].model.theta)
-
-
-def test_finished_fit_is_not_continued_on_resume(case, tmp_path):
-    model, data = case
-    learner, path = as_learner("cd", l2=0.01), tmp_path / "fit.checkpoint"
-    runs = [
-        run(learner, model, data, np.random.default_rng(0), callbacks=[Checkpoint(path, every=1, resume=resume)])
-        for resume in (False, True)
-    ]
-    assert runs[0].converged
-    assert runs[1].converged
-    assert runs[1].provenance["resumed_at_step"] == len(runs[0].trace) == len(runs[1].trace)
 
 
 def test_fit_does_not_end_in_the_noise_before_its_time(case):

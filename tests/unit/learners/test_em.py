@@ -9,7 +9,6 @@ import gibbsian as gb
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.learners import EM, as_learner, break_symmetry, run
 from gibbsian.objectives import Likelihood
-from gibbsian.storage import Checkpoint
 from holes import holed
 from systems import models_with_domains, random_model, random_model_of, sampled_data
 
@@ -106,17 +105,6 @@ def test_sampled_e_steps_end_within_their_noise(rng):
     assert "Monte Carlo noise" in found.reason
     function = Likelihood().bind(start, data)
     assert function(found.model.theta)[0] < function(best.model.theta)[0] + 0.005
-
-
-@pytest.mark.parametrize("clamped", ["exact", "mean-field", "chains"])
-def test_resumed_fit_has_the_bits_of_an_uninterrupted_one(clamped, rng, tmp_path):
-    start, data = problem("pairwise", gb.domain.SPIN, 1)
-    learner, limits = EM(clamped), {"tol": 1e-12, "max_iter": 9}
-    whole = run(learner, start, data, np.random.default_rng(3), **limits)
-    path = tmp_path / "em.checkpoint"
-    run(learner, start, data, np.random.default_rng(3), tol=1e-12, max_iter=4, callbacks=[Checkpoint(path, every=2)])
-    rest = run(learner, start, data, np.random.default_rng(3), **limits, callbacks=[Checkpoint(path, resume=True)])
-    assert np.array_equal(rest.model.theta, whole.model.theta)
 
 
 def test_what_cannot_be_is_refused(rng):

@@ -13,7 +13,6 @@ from gibbsian.inference.missing import is_quick
 from gibbsian.learners import MomentMatching, as_learner, break_symmetry, run
 from gibbsian.learners.hidden import scattered
 from gibbsian.objectives import Likelihood
-from gibbsian.storage import Checkpoint
 from holes import holed, rows_with_holes
 from systems import models_with_domains, random_model, random_model_of, sampled_data
 
@@ -92,19 +91,6 @@ def test_noise_of_the_clamped_phase_counts(rng):
     found = run(learner, start, data, np.random.default_rng(0), max_iter=2000)
     assert found.converged
     assert "Monte Carlo noise" in found.reason
-
-
-@pytest.mark.parametrize(
-    ("name", "clamped"), [("cd", None), ("pcd", "chains"), ("pcd", "mean-field"), ("pcd", "spatial")]
-)
-def test_resumed_fit_has_the_bits_of_an_uninterrupted_one(name, clamped, rng, tmp_path):
-    start, data = missing_problem(rng)
-    learner = as_learner(name, clamped=clamped)
-    whole = run(learner, start, data, np.random.default_rng(3), max_iter=10)
-    path = tmp_path / "fit.checkpoint"
-    run(learner, start, data, np.random.default_rng(3), max_iter=4, callbacks=[Checkpoint(path, every=2)])
-    rest = run(learner, start, data, np.random.default_rng(3), max_iter=10, callbacks=[Checkpoint(path, resume=True)])
-    assert np.array_equal(rest.model.theta, whole.model.theta)
 
 
 @pytest.mark.parametrize("name", ["smci", "1-smci", "s2-smci"])

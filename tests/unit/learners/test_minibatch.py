@@ -8,13 +8,12 @@ import pytest
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.expectations import PersistentBlockChains
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
-from gibbsian.learners import Learner, Minibatch, run
+from gibbsian.learners import Learner, Minibatch
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_monitors import unit_log_probabilities
 from gibbsian.models.layers import BinaryLayer, GaussianLayer
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.optimizers import Decay
-from gibbsian.storage import Checkpoint
 from layered_systems import (
     DISCRETE,
     all_values,
@@ -156,29 +155,6 @@ def test_filled_cells_belong_to_their_rows(rng):
     whole[missing] = filled
     places = np.array([7, 3, 19, 0, 3])
     np.testing.assert_array_equal(filling.states(places, filled), whole[places])
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("phase", ["pcd", "cd", "tempering", "smci"])
-def test_a_resumed_fit_ends_at_the_same_bits(rows, rng, tmp_path, dtype, phase):
-    missing = rng.random(rows.states.shape) < 0.1
-    rows = data_rows(rows.states[:200], rng.random(200), missing[:200])
-    start = started(rows, rng)
-    learner = Minibatch(max_iter=6, batch_size=20, momentum=0.5, dtype=dtype, free_phase=phase)
-    whole = trained(learner, start, rows, np.random.default_rng(3))
-    assert whole.model.theta.dtype == dtype
-    checkpoint = Checkpoint(tmp_path / "fit.checkpoint", every=1, resume=True)
-    run(learner, start, rows, np.random.default_rng(3), [*learner.monitors(rows, None), checkpoint], max_iter=4)
-    resumed = trained(learner, start, rows, np.random.default_rng(99), [checkpoint])
-    assert resumed.provenance == {"resumed_at_step": 4}
-    np.testing.assert_array_equal(resumed.model.theta, whole.model.theta)
-    np.testing.assert_array_equal(resumed.state.progress.filled, whole.state.progress.filled)
-    for name, figures in whole.history.items():
-        np.testing.assert_array_equal(resumed.history[name], figures)
-    assert resumed.reason == whole.reason == "trained for 6 epochs"
-    again = trained(learner, start, rows, np.random.default_rng(5), [checkpoint])
-    assert again.converged
-    np.testing.assert_array_equal(again.model.theta, whole.model.theta)
 
 
 def test_the_same_seed_gives_the_same_machine_and_another_another(rows, rng):

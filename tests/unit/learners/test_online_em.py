@@ -10,9 +10,7 @@ from scipy.special import logsumexp
 import gibbsian as gb
 from cli_runner import run as command
 from gibbsian.errors import ArgumentError
-from gibbsian.learners import LEARNERS, OnlineEM, run
-from gibbsian.models.spherical_gaussians import GaussianMixtureModel
-from gibbsian.storage import Checkpoint
+from gibbsian.learners import LEARNERS, OnlineEM
 
 EVERY_ROW_ALIKE = {"learning_rate": 1.0, "power": 1.0, "delay": 1.0, "average": False}
 
@@ -113,20 +111,6 @@ def test_sparse_directions_and_missing_cells(overlapping):
     holed[::7, 0] = np.nan
     online = gb.GaussianMixture(3, learner="online-em", random_state=0, n_init=3, tol=1e-6).fit(holed)
     assert online.score(holed) == pytest.approx(gb.GaussianMixture(3, random_state=0).fit(holed).score(holed), abs=0.02)
-
-
-def test_a_resumed_fit_has_the_bits_of_an_uninterrupted_one(overlapping, tmp_path):
-    data, model = gb.Dataset.read(overlapping, coding="real"), GaussianMixtureModel.unplaced(3, 2)
-    path, learner = tmp_path / "fit.checkpoint", OnlineEM(batch_size=10)
-
-    def fit(max_iter, *callbacks):
-        return run(learner, model, data, np.random.default_rng(3), callbacks, max_iter=max_iter, tol=0.0)
-
-    whole = fit(9)
-    fit(4, Checkpoint(path, every=2))
-    rest = fit(9, Checkpoint(path, resume=True))
-    assert rest.provenance["resumed_at_step"] == 4
-    assert np.array_equal(rest.model.theta, whole.model.theta)
 
 
 def test_chunks_go_on_after_a_fit_and_after_a_load(far_apart, tmp_path):

@@ -10,7 +10,6 @@ from gibbsian.learners import run
 from gibbsian.learners.span_filling import SpreadRows
 from gibbsian.learners.span_hidden import SpanHidden
 from gibbsian.models import FullSpanModel
-from gibbsian.storage import Checkpoint
 from span_fits import counted, fit, learner_of
 
 DENSE = {"l2": 0.003, "l2_growth": 4.0}
@@ -95,20 +94,6 @@ def test_equal_rows_are_counted_together(rng):
         for data in (gb.Dataset.read(x), counted(states, counts, (2,) * 4))
     )
     assert every == pytest.approx(distinct, abs=1e-9)
-
-
-@pytest.mark.parametrize("n_hidden", [1, 2])
-@pytest.mark.parametrize("inner", ["span-newton", "span-l1"])
-def test_a_resumed_fit_has_the_bits_of_an_uninterrupted_one(inner, n_hidden, tmp_path, rng):
-    data = counted(two_classes(200, rng)[0], np.ones(200), (2,) * 6)
-    learner, model = SpanHidden(inner, tol=0.0), FullSpanModel.build((2,) * (6 + n_hidden), n_hidden=n_hidden)
-    whole = run(learner, model, data, 0, max_iter=9)
-    path = tmp_path / "fit.checkpoint"
-    run(learner, model, data, 0, [Checkpoint(path, every=2)], max_iter=4)
-    rest = run(learner, model, data, 0, [Checkpoint(path, resume=True)], max_iter=9)
-    assert rest.provenance["resumed_at_step"] == 4
-    assert np.array_equal(rest.model.theta, whole.model.theta)
-    assert np.array_equal(costs_of(rest), costs_of(whole))
 
 
 def test_it_takes_no_more_rounds_than_asked(rng):

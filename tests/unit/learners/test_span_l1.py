@@ -8,7 +8,6 @@ from gibbsian.errors import ArgumentError
 from gibbsian.learners import run
 from gibbsian.learners.span_l1 import SpanL1
 from gibbsian.models import FullSpanModel
-from gibbsian.storage import Checkpoint
 from span_fits import counted, fit
 from span_reference import all_functions, empirical
 
@@ -95,21 +94,6 @@ def test_a_path_of_warm_starts_ends_where_cold_ones_do(rng):
         cold = fit(rows, np.ones(len(rows)), SYSTEMS[1], "l1", l1=l1).model
         np.testing.assert_allclose(dense(model), dense(cold), atol=1e-4)
         assert (model.theta != 0).all()
-
-
-@pytest.mark.parametrize("share", [0.0, 0.1])
-def test_a_resumed_fit_has_the_bits_of_an_uninterrupted_one(share, tmp_path, rng):
-    rows = rows_of(SYSTEMS[0], rng)
-    data = counted(rows, np.ones(len(rows)), SYSTEMS[0], rng.random(rows.shape) < share)
-    learner, model, path = SpanL1(l1=0.005), FullSpanModel.build(SYSTEMS[0]), tmp_path / "fit.checkpoint"
-    whole = run(learner, model, data, 0)
-    assert whole.converged
-    assert whole.n_steps > 4
-    run(learner, model, data, 0, [Checkpoint(path, every=2)], max_iter=4)
-    rest = run(learner, model, data, 0, [Checkpoint(path, resume=True)])
-    assert rest.provenance["resumed_at_step"] == 4
-    assert np.array_equal(rest.model.theta, whole.model.theta)
-    assert np.array_equal(rest.trace.column("value"), whole.trace.column("value"))
 
 
 def test_the_cost_falls_and_the_end_is_said_in_its_own_words(rng):

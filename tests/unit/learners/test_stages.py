@@ -8,10 +8,9 @@ import pytest
 import gibbsian as gb
 from gibbsian.learners import EM, StopRun, run
 from gibbsian.learners.callbacks import Callback
-from gibbsian.learners.stages import Annealed, Restarts
+from gibbsian.learners.stages import Restarts
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel, KMeansModel
 from gibbsian.rng import generator_of, generator_words
-from gibbsian.storage import Checkpoint
 
 
 @pytest.fixture
@@ -65,30 +64,6 @@ class Stop(Callback):
     def on_step(self, run):
         if run.n_steps == self.step and not run.done:
             raise StopRun("interrupted: by the test")
-
-
-LEARNERS = {
-    "restarts": (Restarts(EM(), 4, max_iter=300, tol=0.0), KMeansModel.unplaced(5, 2)),
-    "annealed": (
-        Restarts(Annealed(EM(), cooling=0.6), 2, max_iter=None, tol=1e-8),
-        GaussianMixtureModel.unplaced(5, 2, variance=0.3, free_weights=False),
-    ),
-    "free": (Restarts(EM(), 3, tol=1e-7), GaussianMixtureModel.unplaced(5, 2)),
-}
-
-
-@pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_a_run_resumes_to_the_same_bits_in_any_start(name, share, data, tmp_path):
-    learner, model = LEARNERS[name]
-    whole = fit(learner, data, model=model)
-    stop, path = int(share * whole.n_steps), tmp_path / "fit.checkpoint"
-    part = fit(learner, data, [Stop(stop), Checkpoint(path)], model)
-    assert part.reason.startswith("interrupted")
-    rest = fit(learner, data, [Checkpoint(path, resume=True)], model)
-    np.testing.assert_array_equal(rest.model.theta, whole.model.theta)
-    np.testing.assert_array_equal(rest.trace.column("value"), whole.trace.column("value"))
-    assert rest.reason == whole.reason
 
 
 def test_an_interrupted_run_keeps_the_best_so_far(data):
