@@ -16,6 +16,7 @@ FUNCTIONS = (
     "logsumexp",
     "ndtr",
     "ndtri",
+    "pdtrc",
     "softmax",
     "stdtrit",
     "xlogy",

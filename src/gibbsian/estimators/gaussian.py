@@ -9,6 +9,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.data.number_checks import column_units, require_full_rank
+from gibbsian.diagnostics.moments import DataMoments, data_moments
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.known import ESTIMATORS
@@ -94,7 +95,10 @@ class GaussianMachine(NumberTables, Estimator):
         model: Any = result.model
         if not model.is_proper:
             raise DataError(*IMPROPER.split(": "))
-        return result
+        return replace(result, moments=self._moments(model, data))
+
+    def _moments(self, model: GaussianModel, data: Dataset) -> DataMoments | None:
+        return data_moments(model, data)
 
     def _chunk_learner(self, model: GaussianModel, data: Dataset) -> Learner:
         rows = self.result_.provenance["rows"] if hasattr(self, "model_") else 0.0

@@ -17,6 +17,7 @@ from gibbsian.learners import FitResult, Learner
 from gibbsian.learners.base import is_penalised
 from gibbsian.learners.runaway import check_runaway
 from gibbsian.learners.start import start_from
+from gibbsian.objectives.priors import check_prior
 from gibbsian.resources import memory_limit, require_memory
 from gibbsian.scikit import check_is_fitted
 from gibbsian.settings import declared, free
@@ -62,15 +63,12 @@ class Machine(LearnedMachine):
                 remedy = "leave `memory` out, or give `stream.in_memory()`"
                 raise ArgumentError("needs rows in memory", remedy, argument="learner", value=self.learner)
             return learner
-        return self._learner_named(self._chosen(model, data), epochs=self.max_iter)
-
-    def _chosen(self, model: Any, data: Dataset) -> Any:
-        """Return the learner that was asked for, or the one that suits model and data."""
         if not self._is_auto:
-            return self.learner
-        from gibbsian.learners.auto import choose_learner
+            return self._learner_named(self.learner, epochs=self.max_iter)
+        from gibbsian.learners.auto import auto_learner
 
-        return choose_learner(model, data)
+        check_prior(self.log_prior)
+        return auto_learner(model, data, self.tol, l1=self.l1, l2=self._l2, log_prior=self.log_prior)
 
     @property
     def _is_auto(self) -> bool:

@@ -59,6 +59,6 @@ class TemperedMonteCarlo:
         columns = TemperedColumns.settled(variable_path(model), rng, self.n_chains)
         run = columns.run(self.n_steps, self.n_steps * self.n_chains)
         draws = np.swapaxes(run.states.reshape(self.n_steps, self.n_chains, -1), 0, 1)
-        numbers = judged(self, model, draws)
+        numbers = {**judged(self, model, draws), "trouble": run.trouble}
         estimate = Estimate(*chain_means(model, draws), run.log_partition, numbers, run.log_partition_stderr)
         return estimate, state._replace(n_calls=state.n_calls + 1)

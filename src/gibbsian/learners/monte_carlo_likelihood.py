@@ -225,6 +225,12 @@ class MonteCarloLikelihood(WithPrior):
 
     # -- learning -----------------------------------------------------------------------------------------------------
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
+        """Prepare to learn, and begin at pseudolikelihood or at independent columns."""
+        state = self.prepared(model, data, rng)
+        theta = self._begin(state.problem, data, state.progress.chains, state.progress.n_draws)
+        return LearnerState(state.problem, self.begun_at(state.progress, theta))
+
+    def prepared(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Compute the data's statistics, or prepare their clamped phase, and start the chains at the data."""
         chains = PersistentChains(n_chains=self.n_chains, sampler=self.sampler)
         clamped, posterior, rows = begun_phase(self.clamped, chains, model, data, rng)
@@ -232,9 +238,23 @@ class MonteCarloLikelihood(WithPrior):
         problem = _Problem(model, clamped, self._smooth_of(model, data), self._walk(model, data), error)
         n_draws = self._first_draws(model, data)
         starts, zeros = chains.start(model, rows, rng), np.zeros((2 * (self.n_chains // self._group), model.theta.size))
-        theta = self._begin(problem, data, starts, n_draws)
+        theta = model.theta
         return LearnerState(
             problem, _Progress(theta, starts, posterior, zeros, theta, starts, NOWHERE, TRUSTED, n_draws, 1, 0, 0, 0.0)
+        )
+
+    def begun_at(self, progress: _Progress, theta: np.ndarray, states: np.ndarray | None = None) -> _Progress:
+        """Begin the first round at some parameters, with chains where they are, or at other states."""
+        chains = progress.chains if states is None else progress.chains._replace(states=states)
+        return replace(
+            progress,
+            theta=theta,
+            before=theta,
+            chains=chains,
+            chains_before=chains,
+            mismatch=NOWHERE,
+            round=0,
+            noise=0.0,
         )
 
     def _begin(self, problem: _Problem, data: Dataset, chains: ChainState, n_draws: int) -> np.ndarray:

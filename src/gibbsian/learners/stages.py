@@ -85,7 +85,7 @@ class Staged(Around):
         progress = replace(state.progress, present=inner.progress, n_steps=state.progress.n_steps + 1)
         progress = self.stepped(progress)
         if not self._has_ended(info, progress.n_steps):
-            return LearnerState(problem, progress), _going_on(info, self.details(progress))
+            return LearnerState(problem, progress), going_on(info, self.details(progress))
         ending = self._ending(inner, info, progress.n_steps)
         progress = self.ended(problem, progress, ending)
         details, verdict = self.details(progress), self.verdict(progress, ending)
@@ -93,7 +93,7 @@ class Staged(Around):
             return LearnerState(problem, progress), _after_the_last(info, *verdict, details)
         inner, progress = self.following(problem, progress, ending)
         progress = replace(progress, present=inner.progress, stage=progress.stage + 1, n_steps=0)
-        info = _going_on(info._replace(gradient_norm=np.inf), details)
+        info = going_on(info._replace(gradient_norm=np.inf), details)
         return LearnerState(replace(problem, state=inner), progress), info
 
     def _has_ended(self, info: StepInfo, n_steps: int) -> bool:
@@ -121,7 +121,7 @@ class Staged(Around):
         return self.learner.kept(self.within(state))
 
 
-def _going_on(info: StepInfo, details: dict[str, float]) -> StepInfo:
+def going_on(info: StepInfo, details: dict[str, float]) -> StepInfo:
     """Return a step after which there is more to do, whatever the learner within said of it."""
     return info._replace(
         gradient_norm=NOT_YET if not np.isfinite(info.gradient_norm) else info.gradient_norm,

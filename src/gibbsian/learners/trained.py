@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from gibbsian.data import Dataset
 from gibbsian.diagnostics.moments import DataMoments
 from gibbsian.display import Shown
+from gibbsian.domain import REALS
 from gibbsian.errors import ArgumentError, TooExpensiveError
-from gibbsian.expectations import Estimate, Exact, MonteCarlo
+from gibbsian.expectations import Estimate, Exact, MonteCarlo, TemperedMonteCarlo
+from gibbsian.expectations.chains import MonteCarloState
 from gibbsian.models import Model
 from gibbsian.objectives.priors import SmoothPenalty, bind_prior
+from gibbsian.samplers import as_sampler, variable_path
+from gibbsian.samplers.bridges import TemperedColumns
+from gibbsian.special import ndtr, ndtri, pdtrc
 
-# A moment further from the data than this many standard errors is not explained by chance.
+# A moment further from the data than this many standard errors is looked at; of many some are, by chance.
 FAR = 3.0
+# The probability with which chance alone makes any one rule of `TrainingReport.status` call a right model untrained.
+FAMILY_LEVEL = 0.01
+# Moments are correlated, so that more of them are far at once than if they were independent: so many times as many.
+CORRELATED = 4.0
+# A penalty that leaves more than this share of the (squared) distance between the data and a model without interactions
+# has taken away most of what the data say.
+MAX_SHARE_KEPT_OFF = 0.5
 # Exact moments are taken where they need no more than this; else about this many Gibbs updates are spent.
 EXACT_SECONDS = 2.0
 GIBBS_UPDATES = 2e7
 N_CHAINS = 100
+# Chains with a larger R-hat have not mixed. Then tempered chains decide, for as many updates and up to so many columns.
+MAX_R_HAT, MAX_R_HAT_TEMPERED = 1.05, 1.1
+TEMPERED_UPDATES, MAX_TEMPERED_COLUMNS = 3e8, 2000
+# Chains that start at a mode are brought there by sweeps at this part of the model's temperature.
+COLD, COLD_SWEEPS = 0.05, 20
+# Exchanges of the tempered chains whose states other chains start from.
+TEMPERED_ROUNDS = 100
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,14 +56,20 @@ class TrainingReport(Shown):
         Largest entry of the gradient at the last step.
     exact : bool
         Whether the model's moments are exact.
-    held : bool
-        Whether the penalty accounts for every moment that is far: at a maximum it pulls as hard as they differ.
+    unexplained : ndarray or None
+        The same z-scores without the part that a penalty accounts for: at a maximum it pulls as hard as they differ.
+        None where there was no penalty.
+    share_kept_off : float
+        Squared distance between the moments of the interactions in the data and in the model, as a share of that to the
+        model without interactions, over moments that are far in either; 0 where the penalty holds none off.
     converged : bool
         Whether the fit had converged.
     r_hat, effective_sample_size : float or None
         Of the chains behind sampled moments.
     mean, error : ndarray or None
         The moments of the model, and the standard errors that differences are measured in.
+    mixed : bool
+        Whether sampled moments come from chains that have forgotten where they started.
 
     Examples
     --------
@@ -56,12 +82,14 @@ class TrainingReport(Shown):
     z_scores: np.ndarray
     gradient_norm: float
     exact: bool
-    held: bool = False
+    unexplained: np.ndarray | None = None
+    share_kept_off: float = 0.0
     converged: bool = True
     r_hat: float | None = None
     effective_sample_size: float | None = None
     mean: np.ndarray | None = None
     error: np.ndarray | None = None
+    mixed: bool = True
 
     def _facts(self) -> dict[str, str]:
         return {"trained": self.describe()}
@@ -82,25 +110,70 @@ class TrainingReport(Shown):
         return int((np.abs(self.z_scores) > FAR).sum())
 
     @property
+    def threshold(self) -> float:
+        """Size of a z-score that none of so many moments has by chance but with a probability of 1% (Sidak 1967)."""
+        n = max(int(np.isfinite(self.z_scores).sum()), 1)
+        return max(FAR, -float(ndtri(-np.expm1(np.log1p(-FAMILY_LEVEL) / n) / 2)))
+
+    @property
     def is_trained(self) -> bool:
-        """Whether no moment is far from the data's."""
-        return self.n_far == 0
+        """Whether the model's moments are those of the data, as far as chance and the penalty allow."""
+        return self.status == "trained"
 
     @property
     def status(self) -> Literal["trained", "untrained", "unknown"]:
-        """``"trained"``, ``"untrained"``, or ``"unknown"`` where the comparison is no evidence."""
-        return "trained" if self.is_trained or self.held else "untrained"
+        """``"trained"``, ``"untrained"``, or ``"unknown"`` where the comparison is no evidence.
+
+        Of many moments some are far from the data's by chance. A model is untrained where, after the part that its
+        penalty accounts for is subtracted, a z-score is beyond `threshold`, or more of them are beyond 3 or beyond 4
+        than normal ones have at the level 1%, and than four times their mean (moments are correlated). It is untrained
+        too where its penalty has taken away most of what the data say of interactions. Nothing is known where there is
+        no moment to compare, where the chains behind them have not mixed, or where a penalty of unknown strength (a
+        function that a file does not hold) may explain the distance.
+        """
+        if not np.isfinite(self.z_scores).any() or not self.mixed:
+            return "unknown"
+        if not self._has_far(self.z_scores):
+            return "trained"
+        if self.unexplained is None or self._has_far(self.unexplained):
+            return "untrained"
+        if np.isnan(self.share_kept_off):
+            return "unknown"
+        return "untrained" if self.share_kept_off > MAX_SHARE_KEPT_OFF else "trained"
+
+    def _has_far(self, z_scores: np.ndarray) -> bool:
+        """Whether more z-scores are far from zero than chance explains."""
+        size = np.abs(z_scores[~np.isnan(z_scores)])
+        if (size > self.threshold).any():
+            return True
+        for limit in (FAR, 4.0):
+            n_far, expected = int((size > limit).sum()), size.size * 2.0 * float(ndtr(-limit))
+            if n_far > CORRELATED * expected and n_far > 1 and pdtrc(n_far - 1, expected) < FAMILY_LEVEL:
+                return True
+        return False
 
     def describe(self) -> str:
         """Describe the comparison in one sentence."""
+        if not np.isfinite(self.z_scores).any():
+            return "no moments were compared: the model has none that the data show"
         size = f"largest |z| {self.largest_z:.2f} of {self.z_scores.size}"
         sampled = "" if self.exact else f" (sampled: R-hat {self.r_hat:.3f})"
-        if self.is_trained:
+        if not self.mixed:
+            return (
+                "the moments of the model are not known: chains from different starts disagree"
+                f"{sampled}, and tempered chains do not settle it"
+            )
+        if not self._has_far(self.z_scores):
             return f"the moments of the model agree with those of the data: {size}{sampled}"
+        status = self.status
         why = (
             "the penalty holds them there"
-            if self.held
-            else "the learner has ended there, so compare with another one"
+            if status == "trained"
+            else "a prior that the file does not hold may keep them there"
+            if status == "unknown"
+            else "the penalty takes away most of what the data say: lower it"
+            if self.unexplained is not None and not self._has_far(self.unexplained)
+            else f"the fit finished but does not reproduce the data, try `learner='{'mle' if self.exact else 'mcmle'}'`"
             if self.converged
             else "train longer"
         )
@@ -115,31 +188,57 @@ def training_report(
     rng: np.random.Generator,
     pull: tuple[np.ndarray, np.ndarray] | None = None,
     converged: bool = True,
+    rows: Dataset | None = None,
 ) -> TrainingReport:
-    """Compare a model with the moments of the data it was fitted to; `pull` is how far a penalty may hold them off."""
-    estimate = _expect(model, rng)
-    low, high = model.statistic_range
+    """Compare a model with the moments of the data it was fitted to.
+
+    `pull` is how far a penalty may hold them off. Some chains start at `rows`, where they are given.
+    """
+    estimate = _expect(model, rng) if rows is None else _expect(model, rng, rows)
     difference = moments.mean - estimate.mean
-    # a mean fixes the variance of what has two values, and bounds that of what has more (Bhatia and Davis 2000); what
-    # the model's samples never show has the variance of what lies between them and the data
-    variance = np.maximum((high - estimate.mean) * (estimate.mean - low), 0.0)
-    between = estimate.mean + difference / 2
-    variance = np.where(variance > 0, variance, np.maximum((high - between) * (between - low), 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.sqrt(variance / moments.count + estimate.stderr**2)
+        error = np.sqrt(_variance(model, estimate.mean, difference) / moments.count + estimate.stderr**2)
         z_scores = np.where(difference == 0, 0.0, difference / error)
-        unexplained = np.zeros(0) if pull is None else np.abs(difference - np.clip(difference, *pull)) / error
-    return TrainingReport(
+        unexplained = None
+        if pull is not None:
+            excess = difference - np.clip(difference, *pull)
+            unexplained = np.where(excess == 0, 0.0, excess / error)
+    report = TrainingReport(
         z_scores,
         gradient_norm,
         estimate.is_exact,
-        pull is not None and not (unexplained > FAR).any(),
+        unexplained,
+        0.0,
         converged,
         estimate.diagnostics.get("r_hat"),
         estimate.diagnostics.get("effective_sample_size"),
         estimate.mean,
         error,
+        bool(estimate.diagnostics.get("mixed", True)),
     )
+    if pull is None or report.status != "trained" or not report.n_far:
+        return report
+    if np.isinf(pull[0]).any():
+        return replace(report, share_kept_off=np.nan)
+    alone = _expect(model.replace(np.where(model.penalised, 0.0, model.theta)), rng).mean
+    differences = np.abs([difference, moments.mean - alone])
+    far = model.penalised & (differences > FAR * error).any(axis=0)
+    lost, found = np.square(differences[:, far]).sum(axis=1).tolist()
+    return replace(report, share_kept_off=lost / found if found else 1.0)
+
+
+def _variance(model: Model, mean: np.ndarray, difference: np.ndarray) -> np.ndarray:
+    """Return the variance of each statistic under the model, whose mean is `difference` below that of the data.
+
+    A mean fixes the variance of a statistic with two values, and bounds that of one with more (Bhatia and Davis 2000).
+    A statistic that the model's samples never show has the variance of one whose mean is halfway to the data's.
+    """
+    if model.domain == REALS:
+        return model.statistic_variances()  # type: ignore[attr-defined]
+    low, high = model.statistic_range
+    variance = np.maximum((high - mean) * (mean - low), 0.0)
+    between = mean + difference / 2
+    return np.where(variance > 0, variance, np.maximum((high - between) * (between - low), 0.0))
 
 
 def penalty_pull(model: Model, l1: float, l2: float, log_prior: Any, n_rows: float) -> tuple[np.ndarray, np.ndarray]:
@@ -159,11 +258,62 @@ def penalty_pull(model: Model, l1: float, l2: float, log_prior: Any, n_rows: flo
     return np.minimum(sides[0], 0.0), np.maximum(sides[1], 0.0)
 
 
-def _expect(model: Model, rng: np.random.Generator) -> Estimate:
-    """Return the model's moments: exact where that is quick, else by chains of a bounded length."""
+def _expect(model: Model, rng: np.random.Generator, rows: Dataset | None = None) -> Estimate:
+    """Return the model's moments: exact where that is quick, else by chains of a bounded length from several starts.
+
+    Where chains from different starts disagree tempered chains decide; where these do not settle it either, the
+    diagnostics of the estimate say that nothing has mixed.
+    """
+    if model.domain == REALS:
+        mean = model.expected_statistics()  # type: ignore[attr-defined]
+        return Estimate(mean, np.zeros_like(mean))
     try:
         return Exact(max_seconds=EXACT_SECONDS)(model)[0]
     except TooExpensiveError:
         sweeps = int(np.clip(GIBBS_UPDATES / (N_CHAINS * model.n_variables), 20, 500))
-        expectation = MonteCarlo(n_chains=N_CHAINS, n_steps=sweeps, burn_in=2 * sweeps, warn=False)
-        return expectation(model, expectation.init(model, None, rng))[0]
+    expectation = MonteCarlo(n_chains=N_CHAINS, n_steps=sweeps, burn_in=2 * sweeps, warn=False)
+    estimate = expectation(model, _spread_out(model, rng, rows))[0]
+    if not estimate.diagnostics["r_hat"] > MAX_R_HAT:  # not a number where no chain moves from the state of all
+        return estimate
+    tempered = _tempered(model, rng)
+    if tempered is not None:
+        return tempered
+    return replace(estimate, diagnostics={**estimate.diagnostics, "mixed": False})
+
+
+def _spread_out(model: Model, rng: np.random.Generator, rows: Dataset | None) -> MonteCarloState:
+    """Start chains at random states, at all lowest and all highest values, at modes of the model, and at rows."""
+    sampler = as_sampler("gibbs")
+    chains = sampler.init(model, N_CHAINS, rng)
+    states = chains.states.copy()
+    parts = np.array_split(np.arange(N_CHAINS), 4 if rows is None else 5)
+    states[parts[1][::2]], states[parts[1][1::2]] = states.min(axis=0), states.max(axis=0)
+    cold, _ = sampler.step(model.at_temperature(COLD * model.temperature), chains, COLD_SWEEPS)  # type: ignore[attr-defined]
+    states[parts[2]] = cold.states[parts[2]]
+    if rows is not None:
+        states[parts[4]] = rows.drawn(len(parts[4]), rng)
+    return MonteCarloState(chains._replace(states=states), fresh=True)
+
+
+def _tempered(model: Model, rng: np.random.Generator) -> Estimate | None:
+    """Return the moments by tempered chains from random and from cold states; None where these do not agree."""
+    if model.n_variables > MAX_TEMPERED_COLUMNS:
+        return None
+    columns = TemperedMonteCarlo(warn=False)
+    n_steps = int(np.clip(TEMPERED_UPDATES / (columns.n_chains * 100.0 * model.n_variables), 100, columns.n_steps))
+    columns = replace(columns, n_steps=n_steps)
+    try:
+        estimate = columns(model, columns.init(model, None, rng))[0]
+    except (ArgumentError, TooExpensiveError):  # a model that has no path from independent columns
+        return None
+    settled = not estimate.diagnostics["r_hat"] > MAX_R_HAT_TEMPERED and not estimate.diagnostics["trouble"]
+    return estimate if settled else None
+
+
+def mixed_states(model: Model, n_states: int, rng: np.random.Generator) -> np.ndarray | None:
+    """Return states of a model by tempered chains; None where it has no path from independent columns."""
+    try:
+        columns = TemperedColumns.settled(variable_path(model), rng)
+        return columns.run(TEMPERED_ROUNDS, n_states).states
+    except (ArgumentError, TooExpensiveError):
+        return None

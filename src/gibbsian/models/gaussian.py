@@ -226,7 +226,28 @@ class GaussianModel(ExponentialFamily):
 
     def mean_statistics(self, x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Return the weighted mean of the statistics."""
-        return np.average(self.statistics(x), axis=0, weights=weights)
+        a, b, factors = self._terms
+        return factors * Moments.of(self.standard(x), np.ones(len(x)) if weights is None else weights).matrix[a, b]
+
+    def present_sums(
+        self, states: np.ndarray, present: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return sums of the statistics over the rows that show them, and the shares of the weight of these rows."""
+        a, b, factors = self._terms
+        shares = weights / weights.sum()
+        shown = np.column_stack([np.ones(len(states)), present])
+        y = np.where(shown, self._with_one(states), 0.0)
+        return factors * ((y * shares[:, None]).T @ y)[a, b], ((shown * shares[:, None]).T @ shown)[a, b]
+
+    def statistic_variances(self) -> np.ndarray:
+        """Return the variance of each statistic: the diagonal of the information."""
+        mean, covariance = self.standard_moments
+        m, wide, second = np.append(1.0, mean), np.pad(covariance, (1, 0)), self.own_moments(1.0).matrix
+        a, b, factors = self._terms
+        pairs = (
+            second[a, a] * wide[b, b] + second[a, b] * wide[a, b] + m[a] * m[b] * wide[a, b] + m[b] ** 2 * wide[a, a]
+        )
+        return factors**2 * pairs
 
     def energy(self, x: np.ndarray) -> np.ndarray:
         """Return ``u' J u / 2 - h . u`` of each row."""
