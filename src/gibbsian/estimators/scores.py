@@ -44,7 +44,6 @@ class ScoreInterval(NamedTuple):
 class Scores(ReadsTables):
     """What every fitted estimator says of the likelihood of rows."""
 
-
     # What scores are: log-likelihoods (estimates of them where log Z is out of reach), or minus an energy.
     has_density: ClassVar[bool] = True
     scores_are_bounds: ClassVar[bool] = False  # also where log Z is exact

@@ -37,7 +37,8 @@ class Verdict(NamedTuple):
 
 def judge(result: FitResult) -> Verdict:
     """Return the verdict on a fit from its ending, the moments of its model and the rows that were held out."""
-    bad, unknown = [], []
+    bad: list[str] = []
+    unknown: list[str] = []
     if not result.converged and "chunks" not in result.provenance:
         bad.append(result.reason)
     if result.moments is not None and result.training.status != "trained":
