@@ -1603,6 +1603,12 @@ def fast(rate, method="fit", **how):
     )
 
 
+def to_and_fro(rate):
+    rows = np.repeat(np.random.default_rng(0).integers(0, 2, (200, 2)), 4, axis=1)
+    learner = gb.learners.Minibatch(learning_rate=rate)
+    return gb.RestrictedBoltzmannMachine(2, random_state=0, learner=learner).fit(rows)
+
+
 def rewritten(**changes):
     """Return a model's file with other parts, sealed again."""
     from safetensors import safe_open
@@ -1683,6 +1689,7 @@ FILES = [
         "`l2='auto'`",
     ),
     swap("a rate that is too high", fast, 1e90, 0.01, says="lower `learning_rate=1e+90`"),
+    swap("a rate that goes to and fro", to_and_fro, 100.0, 0.1, says="lower `learning_rate=100`"),
     Row(
         "a rate that is too high for chunks",
         fast,

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from gibbsian.answers import answers_about
 from gibbsian.data import Dataset
 from gibbsian.data.numbers import is_sparse
 from gibbsian.data.rules import VISIBLE_KINDS, Units
-from gibbsian.errors import ArgumentError, TooExpensiveError
+from gibbsian.errors import ArgumentError, TooExpensiveError, spelled
 from gibbsian.estimators.common import HiddenFeatures, LearnedMachine
+from gibbsian.inference import exact, is_affordable
+from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.lazy import pandas
-from gibbsian.learners import Learner
+from gibbsian.learners import Learner, Minibatch
+from gibbsian.learners.result import FitResult
+from gibbsian.learners.runaway import ALARMING_LOG_ODDS
 from gibbsian.learners.standard_units import as_visible, checked_deviations, visible_layer
 from gibbsian.learners.start import model_to_start_from
-from gibbsian.models.layers import Layer, as_layer, hidden_kind
+from gibbsian.models.layers import Layer, as_layer, hidden_kind, log_probability, mean_values
 from gibbsian.scikit import available_if, check_is_fitted
 from gibbsian.settings import choice, declared, free, whole
 
@@ -23,6 +29,12 @@ from gibbsian.settings import choice, declared, free, whole
 MOST_COLUMNS = 6
 # Steps of a learner that counts no epochs, where nothing is said.
 N_STEPS = 10
+# Rows by which the end of a fit is judged: so many that products of visible and hidden units stay below this.
+MAX_PRODUCTS, MIN_ROWS, MAX_ROWS = 5e7, 50, 1000
+# log Z is summed for them where it takes no longer.
+QUICK_SECONDS = 0.5
+# Nats a column by which a fit may be worse than independent columns: what rounding, penalties and chains cost.
+COLUMN_TOLERANCE = 0.01
 
 
 def _refuse_sparse(X: Any) -> None:
@@ -36,6 +48,55 @@ def _has_values(machine: Any) -> bool:
     if machine.visible == "gaussian":
         raise AttributeError("real numbers have no most probable value, and Gaussian units need every number of a row")
     return True
+
+
+def _beside_columns(model: Any, data: Dataset) -> tuple[float, float, float] | None:
+    """Return the mean score of some rows, that of independent columns, and the standard error of their difference.
+
+    None where no row is complete. Scores are log-likelihoods where these are quickly summed, else pseudolikelihoods,
+    which of independent columns are the same, else ``log P(v | h)`` at the means of the hidden units.
+    """
+    n_most = int(np.clip(MAX_PRODUCTS / (model.layers[0].width * model.layers[1].width), MIN_ROWS, MAX_ROWS))
+    whole = np.arange(data.n_rows) if data.missing is None else np.flatnonzero(~data.missing[data.row_of].any(axis=1))
+    if not len(whole):
+        return None
+    visible, some = model.tempered[0], data.take(whole[:: -(-len(whole) // n_most)])
+    nothing = visible.means(np.zeros((1, visible.width)))[0]
+    means = (data.n_rows * mean_values(visible, data) + nothing) / (data.n_rows + 1)  # as where learning begins
+    values = visible.encode(some.states)
+    columns = log_probability(visible, visible.fields_of(means)[None], values)
+    with np.errstate(all="ignore"):  # of parameters that are absurd
+        gain = _row_scores(model, some) - columns
+    weights = some.weights / some.weights.sum()
+    mean = float(weights @ gain)
+    stderr = float(np.sqrt(weights @ np.square(gain - mean) / some.n_rows))
+    return float(weights @ columns) + mean, float(weights @ columns), stderr
+
+
+def _allowance(model: Any, data: Dataset) -> float:
+    """Return by how much a fit may be worse than independent columns: few epochs do not regain what a start costs.
+
+    Learning begins with random weights, which are worse than none. Weights that have run away are no such beginning.
+    """
+    if model.visible.kind != "gaussian" and np.abs(model.lowest_parts[2]).max() > ALARMING_LOG_ODDS * model.temperature:
+        return 0.0
+    own, columns, _ = _beside_columns(Minibatch().start(model, data, np.random.default_rng(0)), data) or (0.0, 0.0, 0.0)
+    return 2.0 * max(columns - own, 0.0) + COLUMN_TOLERANCE * data.n_variables
+
+
+def _row_scores(model: Any, data: Dataset) -> np.ndarray:
+    """Score each distinct row, by sums where these are quick."""
+    is_restricted, has_states = len(model.layers) == 2, data.states.dtype.kind in "iub"
+    answers = answers_about(model)
+    if has_states or data.domain.name == "real":
+        if (is_restricted or answers._sums_hidden(data)) and is_affordable(model, QUICK_SECONDS):
+            return model.log_weights(data.states) - exact(model).log_partition()
+        if is_restricted and has_states:
+            return log_pseudolikelihood(model, data.states)
+    hidden = answers.expected(data, np.random.default_rng(0))[1]
+    biases, _, weights = model.lowest_parts
+    fields = (biases + hidden @ weights.T) / model.temperature
+    return log_probability(model.tempered[0], fields, model.visible.encode(data.states))
 
 
 @declared
@@ -172,10 +233,21 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
                 remedy = "call fit, or partial_fit on a new machine"
                 raise ArgumentError(f"but the machine has learned with {learned}", remedy, argument=name, value=value)
 
-    def _judged(self, result: Any, data: Dataset, learner: Learner) -> Any:
+    def _judged(self, result: FitResult, data: Dataset, learner: Learner) -> FitResult:
+        """Refuse parameters that are no numbers, and call a fit that knows less than independent columns a failure."""
         if not np.isfinite(result.trace.column("gradient_norm")[-1]):
             raise ArgumentError(result.reason.partition(": ")[0], result.remedy)
-        return result
+        if not isinstance(data, Dataset) or (scores := _beside_columns(result.model, data)) is None:
+            return result
+        own, columns, stderr = scores
+        lacking = columns - own - 2.0 * stderr
+        if lacking <= 0 or lacking <= _allowance(result.model, data):
+            return result
+        why = f"after {result.n_steps} steps the fitted rows score {own:.4g} nats, worse than independent columns"
+        rate = getattr(getattr(learner, "together", None) or getattr(learner, "alone", learner), "learning_rate", None)
+        slower = "" if rate is None else f"lower `learning_rate={rate:g}`, or "
+        remedy = f"{slower}raise `max_iter` where `history_` still climbs"
+        return replace(result, converged=False, reason=spelled(f"{why} ({columns:.4g}): {remedy}"), remedy=remedy)
 
     # -- missing cells ------------------------------------------------------------------------------------------------
     @available_if(_has_values)

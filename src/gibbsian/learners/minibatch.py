@@ -36,6 +36,8 @@ from gibbsian.settings import check, choice, declared, flag, free, number, whole
 
 # Numbers that tell the generators of one seed apart: the start, and the epochs from there on.
 _START = 0
+# Log-odds beyond which parameters have run away, in the units of learning: no table has as many rows.
+LARGEST_PARAMETER = 1e6
 # Arrays of the size of the weights, of the rows whose curves are watched, and of those that are treated together.
 COPIES_OF_WEIGHTS, _COPIES_OF_WATCHED, _COPIES_OF_ROWS = 9, 1.3, 6
 
@@ -331,7 +333,7 @@ class Minibatch(Learner):
             epoch=progress.epoch + 1,
             steps=progress.steps + len(plan.rates),
             value=problem.lessons.value(problem.model.replace(theta), filled, misfit),
-            gradient_norm=float(change),
+            gradient_norm=float(change) if np.abs(theta).max() < LARGEST_PARAMETER else np.inf,
         )
 
     def _plan(self, problem: MinibatchProblem, progress: MinibatchProgress, rng: np.random.Generator) -> EpochPlan:

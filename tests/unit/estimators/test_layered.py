@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, StorageError, TooExpensiveError
+from gibbsian.errors import (
+    ArgumentError,
+    ConvergenceWarning,
+    DataError,
+    DegenerateDataWarning,
+    StorageError,
+    TooExpensiveError,
+)
 from layered_systems import bits, small_machine
 from layered_systems import rbm as RBM
 
@@ -193,3 +200,73 @@ class TestEpochs:
         learner = gb.learners.Minibatch()
         machine = gb.HiddenBoltzmannMachine(2, graph="restricted", max_iter=2, learner=learner, random_state=0)
         assert machine.fit(bits()).result_.reason == "trained for 2 epochs"
+
+
+def groups(n_rows=400, n_columns=8):
+    """Two groups of columns that agree but for one cell in ten."""
+    rng = np.random.default_rng(0)
+    equal = np.repeat(rng.random((n_rows, 2)) < 0.5, n_columns // 2, axis=1)
+    return (equal ^ (rng.random((n_rows, n_columns)) < 0.1)).astype(int)
+
+
+def at_rate(name, rate, **settings):
+    """A machine whose every stage learns at a rate."""
+    learner = gb.learners.Minibatch(learning_rate=rate)
+    if name == "rbm":
+        return gb.RestrictedBoltzmannMachine(4, learner=learner, random_state=0, **settings)
+    stacked = {"dbm": gb.DeepBoltzmannMachine, "dbn": gb.DeepBeliefNetwork}[name]
+    together = None if name == "dbn" else learner
+    return stacked((4, 3), learner=gb.learners.Stacking(alone=learner, together=together), random_state=0, **settings)
+
+
+class TestDivergence:
+    """A rate that is too high is a failure with a remedy, whether parameters run away or go to and fro."""
+
+    @pytest.mark.parametrize("rate", [100.0, 1e4])
+    @pytest.mark.parametrize("name", ["rbm", "dbm", "dbn"])
+    def test_rows_that_score_worse_than_independent_columns(self, name, rate):
+        machine = at_rate(name, rate, validation_fraction=0.2)
+        with pytest.warns(ConvergenceWarning, match=f"worse than independent columns .*lower learning_rate={rate:g}"):
+            machine.fit(groups())
+        assert not machine.result_.converged
+        assert machine.result_.verdict.status == "bad"
+        assert f"lower `learning_rate={rate:g}`" in machine.result_.remedy
+
+    def test_what_is_said_is_so(self):
+        X = groups()
+        with pytest.warns(ConvergenceWarning, match="the fitted rows score"):
+            machine = at_rate("rbm", 100.0).fit(X)
+        shares = X.mean(axis=0)
+        independent = float((shares * np.log(shares) + (1 - shares) * np.log(1 - shares)).sum())
+        assert f"score {machine.score(X):.4g} nats, worse than independent columns" in machine.result_.reason
+        assert independent == pytest.approx(float(machine.result_.reason.split("columns (")[1].split(")")[0]), abs=1e-2)
+
+    @pytest.mark.parametrize("name", ["rbm", "dbm", "dbn"])
+    def test_numbers_that_run_away(self, name):
+        X = np.random.default_rng(0).standard_cauchy((300, 5))
+        with pytest.raises(ArgumentError, match=r"the parameters have run to infinity .*lower learning_rate=10"):
+            at_rate(name, 10.0, visible="gaussian").fit(X)
+
+    @pytest.mark.parametrize("visible", ["binary", "spin", "categorical", "gaussian"])
+    @pytest.mark.parametrize(("name", "max_iter"), [("rbm", 1), ("rbm", 10), ("dbm", 1), ("dbn", 1)])
+    def test_cautious_fits_and_few_epochs_are_no_failures(self, name, max_iter, visible):
+        """Warnings are errors here: random weights that have hardly learned are not called wrong."""
+        X = groups()
+        X = {
+            "binary": X,
+            "spin": 2 * X - 1,
+            "categorical": np.array(list("abc"))[X + (np.arange(400)[:, None] % 2)],
+            "gaussian": X + np.random.default_rng(1).normal(size=X.shape),
+        }[visible]
+        settings = {"visible": visible} if visible == "gaussian" else {}
+        assert at_rate(name, 0.05, max_iter=max_iter, **settings).fit(X).result_.converged
+
+    def test_columns_without_anything_in_common(self):
+        X = (np.random.default_rng(0).random((300, 8)) < np.linspace(0.05, 0.95, 8)).astype(int)
+        assert at_rate("rbm", 0.1).fit(X).result_.converged
+
+    def test_large_machines_are_judged_by_pseudolikelihood(self):
+        X = groups(200, 60)
+        learner = gb.learners.Minibatch(learning_rate=100.0, max_iter=3)
+        with pytest.warns(ConvergenceWarning, match="worse than independent columns"):
+            gb.RestrictedBoltzmannMachine(60, learner=learner, random_state=0).fit(X)
