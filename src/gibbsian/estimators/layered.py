@@ -16,7 +16,7 @@ from gibbsian.estimators.common import HiddenFeatures, LearnedMachine
 from gibbsian.inference import exact, is_affordable
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
 from gibbsian.lazy import pandas
-from gibbsian.learners import Learner, Minibatch
+from gibbsian.learners import Learner
 from gibbsian.learners.result import FitResult
 from gibbsian.learners.runaway import ALARMING_LOG_ODDS
 from gibbsian.learners.standard_units import as_visible, checked_deviations, visible_layer
@@ -35,6 +35,8 @@ MAX_PRODUCTS, MIN_ROWS, MAX_ROWS = 5e7, 50, 1000
 QUICK_SECONDS = 0.5
 # Nats a column by which a fit may be worse than independent columns: what rounding, penalties and chains cost.
 COLUMN_TOLERANCE = 0.01
+# Learning begins with random weights, which are worse than none: fewer epochs may not have made up for them.
+MIN_STEPS_TO_JUDGE = 5
 
 
 def _refuse_sparse(X: Any) -> None:
@@ -73,15 +75,10 @@ def _beside_columns(model: Any, data: Dataset) -> tuple[float, float, float] | N
     return float(weights @ columns) + mean, float(weights @ columns), stderr
 
 
-def _allowance(model: Any, data: Dataset) -> float:
-    """Return by how much a fit may be worse than independent columns: few epochs do not regain what a start costs.
-
-    Learning begins with random weights, which are worse than none. Weights that have run away are no such beginning.
-    """
-    if model.visible.kind != "gaussian" and np.abs(model.lowest_parts[2]).max() > ALARMING_LOG_ODDS * model.temperature:
-        return 0.0
-    own, columns, _ = _beside_columns(Minibatch().start(model, data, np.random.default_rng(0)), data) or (0.0, 0.0, 0.0)
-    return 2.0 * max(columns - own, 0.0) + COLUMN_TOLERANCE * data.n_variables
+def _ran_away(model: Any) -> bool:
+    """Whether a weight is larger than the log-odds that any table has; weights of real units have other scales."""
+    largest = np.abs(model.lowest_parts[2]).max() / model.temperature
+    return model.visible.kind != "gaussian" and bool(largest > ALARMING_LOG_ODDS)
 
 
 def _row_scores(model: Any, data: Dataset) -> np.ndarray:
@@ -240,8 +237,8 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         if not isinstance(data, Dataset) or (scores := _beside_columns(result.model, data)) is None:
             return result
         own, columns, stderr = scores
-        lacking = columns - own - 2.0 * stderr
-        if lacking <= 0 or lacking <= _allowance(result.model, data):
+        has_just_begun = result.n_steps < MIN_STEPS_TO_JUDGE and not _ran_away(result.model)
+        if has_just_begun or columns - own <= 2.0 * stderr + COLUMN_TOLERANCE * data.n_variables:
             return result
         why = f"after {result.n_steps} steps the fitted rows score {own:.4g} nats, worse than independent columns"
         rate = getattr(getattr(learner, "together", None) or getattr(learner, "alone", learner), "learning_rate", None)
