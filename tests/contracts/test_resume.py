@@ -75,7 +75,6 @@ def of_defaults(name: str) -> Make:
 PAIRS = working_pairs()
 FROM_STARTS = [name for name in ESTIMATORS if "n_init" in settings_of(ESTIMATORS.factory(name))]
 TAKES_MISSING = {name: f"| {name} | yes |" in PAGE.read_text() for name in ESTIMATORS}
-PHASES = [phase for phase in FREE_PHASES if phase != "weighted"]  # which the next issue drops
 STARTS = {"n_init": 2, "max_iter": 3}
 
 SETTINGS: dict[str, tuple[str, Make]] = {
@@ -103,7 +102,7 @@ SETTINGS: dict[str, tuple[str, Make]] = {
             partial(small, name, l2=0.0, learner=Minibatch(max_iter=3, free_phase=phase, dtype=dtype, momentum=0.5)),
         )
         for name in ("rbm", "dbm")
-        for phase in PHASES
+        for phase in FREE_PHASES
         for dtype in ("float64", "float32")
     },
     "rbm-held-out": ("rbm", partial(small, "rbm", max_iter=3, validation_fraction=0.2)),
