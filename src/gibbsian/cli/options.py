@@ -39,8 +39,7 @@ _out_file = click.option(
     type=PATH,
     metavar="FILE",
     callback=lambda ctx, param, path: None if path == STANDARD else path,
-    help="A .csv (also .gz, .bz2, .xz, .zst), .tsv, .parquet, .feather, .npy or .xlsx file; else CSV on stdout. Many "
-    "files go to a folder, or by a name with a * in it.",
+    help="A .csv (also .gz, .bz2, .xz, .zst), .tsv, .parquet, .feather, .npy or .xlsx file; else CSV on stdout.",
 )
 _safe_csv = click.option(
     "--safe-csv",
@@ -71,11 +70,6 @@ cluster = click.option(
     "--cluster",
     metavar="local|ADDRESS",
     help="Let the workers of a Dask cluster read DATA, which may be a pattern (part-*.parquet), and learn there.",
-)
-files_on_cluster = click.option(
-    "--cluster",
-    metavar="local|ADDRESS",
-    help="Let the workers of a Dask cluster do it, a file each; DATA may be a pattern (part-*.csv), also without.",
 )
 fits_on_cluster = click.option(
     "--cluster", metavar="local|ADDRESS", help="Let the workers of a Dask cluster do the fits.", cls=BriefOption

@@ -7,9 +7,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +24,13 @@ STANDARD = Path("-")
 # What a cell of text begins with that a spreadsheet takes for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 SAFE_CSV = "gibbsian.safe-csv"
-_COLLECTED: ContextVar[list[Any] | None] = ContextVar("_COLLECTED", default=None)
 _NUMBER = re.compile(r"[-+]?\d+\.?\d*(e[-+]\d+)?|-")
 
 
 # -- to the screen ----------------------------------------------------------------------------------------------------
 def print_json(value: Any) -> None:
-    """Print a value as one line of JSON, NaN and infinity as null; inside `collected` it is kept instead."""
-    kept = _COLLECTED.get()
-    if kept is None:
-        tell(json.dumps(plain(value)))
-    else:
-        kept.append(plain(value))
-
-
-@contextmanager
-def collected() -> Iterator[list[Any]]:
-    """Give the list of what is printed as JSON inside the block, in place of printing it."""
-    kept: list[Any] = []
-    token = _COLLECTED.set(kept)
-    try:
-        yield kept
-    finally:
-        _COLLECTED.reset(token)
+    """Print a value as one line of JSON, NaN and infinity as null."""
+    tell(json.dumps(plain(value)))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], digits: str = ".4f") -> None:
