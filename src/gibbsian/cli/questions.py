@@ -13,7 +13,7 @@ import click
 from gibbsian.cli import options
 from gibbsian.cli.bars import watched
 from gibbsian.cli.guard import Command, tell
-from gibbsian.cli.options import TABLE_FORMATS, load_model
+from gibbsian.cli.options import OUT_FORMATS, load_model
 from gibbsian.cli.output import (
     check_distinct,
     check_target,
@@ -43,7 +43,7 @@ def question(of_rows: bool, whole: bool = True) -> Callable[[Callable[..., None]
             from gibbsian.data.chunks import rereadable
 
             check_distinct(model=model, out=out)
-            check_target(out, TABLE_FORMATS)
+            check_target(out, OUT_FORMATS)
             check_distinct(data=data, out=out)
             machine = load_model(model, seed)
             how: dict[str, Any] = {name: own.pop(name) for name in ("weights", "convert") if name in own}
@@ -104,8 +104,7 @@ def score(
     own = {} if log_partition is None else {"log_partition": log_partition}
     each = sign * machine.score_samples(rows, **own) if found is None else found.per_row()
     mean = float((rows.shares * each).sum())
-    numbers_only = out is not None and out.suffix.lower() == ".npy"
-    names = {} if numbers_only else other_columns(machine, data, [how["weights"]])
+    names = other_columns(machine, data, [how["weights"]])
     _print_each(kind, each, mean, names, out, json, partition_record(log_partition) if own else None)
 
 
@@ -196,10 +195,9 @@ def beside(rows: Any, hidden: Any) -> Any:
 )
 def impute(machine: Any, data: Path, probabilities: bool, convert: bool, out: Path | None, json: bool) -> None:
     """Fill the missing cells given the present ones of their row; all columns and rows stay where they are."""
-    from gibbsian.data.files import STREAMED, format_of
     from gibbsian.estimators.row_questions import fills_file
 
-    in_parts = not json if out is None else format_of(out)[0] in STREAMED
+    in_parts = out is not None or not json
     if in_parts and not (probabilities or convert) and fills_file(machine, data):
         _fill_file(machine, data, out, json)
         return
