@@ -167,20 +167,4 @@ CLUSTER = [
         ({"args": "fit|bits.csv|--complete-rows|--out|new.gibbs"},),
         "leave it out",
     ),
-    *(
-        Row(f"many files: {name}", command, {"args": wrong}, ({"args": then},), says)
-        for name, wrong, then, says in (
-            ("no place", "impute|m.gibbs|[bh]?[lt]*s.csv", "impute|m.gibbs|[bh]?[lt]*s.csv|-o|filled", "give --out"),
-            (
-                "one place",
-                "impute|m.gibbs|[bh]?[lt]*s.csv|-o|x.csv",
-                "impute|m.gibbs|[bh]?[lt]*s.csv|-o|x-*.csv",
-                "a name with",
-            ),
-            ("one name", "score|m.gibbs|bits.[cn]*|--per-row|-o|y-*.csv", "score|m.gibbs|b?ts.csv", "some of them"),
-            ("their own place", "impute|m.gibbs|b?ts.csv|-o|.", "impute|m.gibbs|b?ts.csv|-o|filled", "another name"),
-            ("weights", "score|m.gibbs|we*d.csv|--weights|w", "score|m.gibbs|weighted.csv|--weights|w", "each file"),
-            ("one on a cluster", "score|m.gibbs|bits.csv|--cluster|local", "score|m.gibbs|bits.csv", "leave it out"),
-        )
-    ),
 ]

@@ -102,17 +102,6 @@ def of_own_learner():
     return machine
 
 
-@cache
-def mixture_of(kind):
-    if kind == "own":
-        return machines_in_a_mixture()
-    return gb.MachineMixture(2, machine=kernel_density(), random_state=0).fit(NUMBERS)
-
-
-def saved_mixture(kind):
-    return saved(mixture_of(kind))
-
-
 MAJORITY = pd.DataFrame([[*bits, int(sum(bits) >= 2)] for bits in np.ndindex(2, 2, 2)] * 4, columns=list("abcd"))
 MAJORITY_HOLE = MAJORITY.astype(float).mask(np.arange(128).reshape(32, 4) == 0)
 
@@ -1054,8 +1043,12 @@ ANSWERS = [
         ({"support": "gaussian"}, {"support": "gaussian:0:1"}),
         "'gaussian' or 'gaussian:0:1'",
     ),
-    Row(
-        "a machine that a file cannot hold", saved_mixture, {"kind": "sklearn"}, ({"kind": "own"},), "by its own means"
+    swap(
+        "a machine of another library",
+        lambda machine: gb.MachineMixture(2, machine=machine, random_state=0, n_init=1, tol=0.01).fit(BITS),
+        Later(kernel_density),
+        Later(lambda: gb.BoltzmannMachine(l2=0.1)),
+        says="`BoltzmannMachine()`",
     ),
     Row(
         "rows of norm zero",
@@ -1474,13 +1467,6 @@ OTHERS = [
         "`sampled=True`",
     ),
     Row(
-        "what interacts in a density of another library",
-        lambda kind: mixture_of(kind).interactions(),
-        {"kind": "sklearn"},
-        ({"kind": "own"},),
-        "this library's machines",
-    ),
-    Row(
         "a class that cannot be fitted",
         lambda machine, **how: gb.MachineMixture(
             **{"n_components": 2, "machine": machine, "random_state": 0, "n_init": 1, **how}
@@ -1586,14 +1572,6 @@ def without(package, call):
 def sheet():
     BITS.to_excel(folder_path() / "bits.xlsx", index=False)
     return folder_path() / "bits.xlsx"
-
-
-def resumed(machine, checkpoint=True):
-    how = {"n_components": 2, "machine": machine, "random_state": 0, "max_iter": 2}
-    path = str(folder_path() / f"{type(machine).__name__}.ck")
-    gb.MachineMixture(**how, checkpoint=gb.storage.Checkpoint(path, every=1)).fit(NUMBERS)
-    again = gb.storage.Checkpoint(path, resume=True) if checkpoint else None
-    return gb.MachineMixture(**how, checkpoint=again).fit(NUMBERS)
 
 
 def fast(rate, method="fit", **how):
@@ -1703,13 +1681,6 @@ FILES = [
         {"rows": Later(stream), "learner": "pcd", **QUICK},
         ({"rows": Later(lambda: stream().in_memory())},),
         "`stream.in_memory()`",
-    ),
-    Row(
-        "a checkpoint of densities of another library",
-        resumed,
-        {"machine": Later(kernel_density)},
-        ({"checkpoint": False},),
-        "leave `checkpoint` out",
     ),
     Row(
         "pictures of what a machine lacks",

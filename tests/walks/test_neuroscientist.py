@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from walk_steps import is_picture, typed
@@ -33,8 +34,8 @@ def test_rare_spikes_are_fitted_by_the_defaults_and_simulated(tmp_path, rng):
     assert "converged" in typed("show", model, "--picture", tmp_path / "cells.png")
     assert is_picture(tmp_path / "cells.png")
 
-    typed("sample", model, "-n", 4000, "--seed", 1, "--out", tmp_path / "simulated.npy")
-    rates = np.load(tmp_path / "simulated.npy").mean(axis=0)
+    typed("sample", model, "-n", 4000, "--seed", 1, "--out", tmp_path / "simulated.csv")
+    rates = pd.read_csv(tmp_path / "simulated.csv").to_numpy().mean(axis=0)
     errors = np.sqrt(bins.mean(axis=0) * (1 / 4000 + 1 / N_BINS))
     assert np.abs(rates - bins.mean(axis=0)).max() < 4.5 * errors.max()
 

@@ -202,11 +202,6 @@ class MixtureAnswers:
 
     def n_parameters(self) -> int:
         """Return the number of parameters that the fit has learned."""
-        if self.model.n_parameters is None:
-            raise ArgumentError(
-                "the machines do not tell their number of parameters (n_parameters_ or model_.theta), "
-                "which bic and aic need"
-            )
         return self.model.n_parameters
 
     def bic(self, data: Dataset, log_unit: float = 0.0) -> float:
@@ -265,13 +260,13 @@ class MachineMixtureAnswers(MixtureAnswers):
     def cell_probabilities(self, data: Dataset, rng: np.random.Generator) -> np.ndarray:
         """Return the probabilities of the values of each cell: those of the machines, by class."""
         # predict_proba is about classes where there are some
-        return self._shared(data, lambda one: getattr(one, "cell_probabilities", None) or _asked(one, "predict_proba"))
+        return self._shared(data, lambda one: getattr(one, "cell_probabilities", one.predict_proba))
 
     def _parts(self) -> list[Any]:
         """Return the model of each class: that of its machine, columns first."""
         ours = [self.model.coding.labels_of(j) for j in range(self.model.n_variables)]
         for machine in self.model.machines:
-            if not hasattr(machine, "model_") or [machine.coding_.labels_of(j) for j in range(len(ours))] != ours:
+            if [machine.coding_.labels_of(j) for j in range(len(ours))] != ours:
                 raise ArgumentError(
                     "tells no probabilities of single columns", argument="machine", value=type(machine).__name__
                 )
@@ -279,13 +274,12 @@ class MachineMixtureAnswers(MixtureAnswers):
 
     def hidden_variables(self, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
         """Return the hidden variables of the machines, and the classes."""
-        machine = self.model.machines[0]
-        own = answers_about(machine.model_).hidden_variables(names) if hasattr(machine, "model_") else {}
+        own = answers_about(self.model.machines[0].model_).hidden_variables(names)
         return own | super().hidden_variables([*names, *own])
 
     def _peaks(self, state: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rows = self.model.rows_for_machines(state[None], free[None])
-        found = [_asked(machine, "most_probable")(rows) for machine in self.model.machines]
+        found = [machine.most_probable(rows) for machine in self.model.machines]
         peaks = [Dataset.read(one.rows, coding=self.model.coding).rows()[0][0] for one in found]
         return np.array(peaks), np.array([one.gaps[0] for one in found])
 
@@ -295,7 +289,7 @@ class MachineMixtureAnswers(MixtureAnswers):
 
     def cell_means(self, data: Dataset) -> np.ndarray:
         """Return the expected numbers of each distinct row: those of the machines, by class."""
-        return self._shared(data, lambda one: _asked(one, "impute"))
+        return self._shared(data, lambda one: one.impute)
 
     def _shared(self, data: Dataset, ask: Any) -> np.ndarray:
         """The mean of what the machines say, each weighted by the probability of its class."""
@@ -316,10 +310,3 @@ def with_class(weights: np.ndarray, parts: Sequence[Any]) -> MarkovRandomField:
             scope = (*factor.nodes, len(sizes))
             tables.setdefault(scope, np.zeros((*factor.table.shape, k)))[..., number] += factor.table
     return MarkovRandomField.build(tables, len(sizes) + 1, Categories((*sizes, k)))
-
-
-def _asked(machine: Any, method: str) -> Any:
-    if not hasattr(machine, method):
-        reason = f"has no {method}, so that its missing cells cannot be filled"
-        raise ArgumentError(reason, argument="machine", value=type(machine).__name__)
-    return getattr(machine, method)

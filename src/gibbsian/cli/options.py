@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from gibbsian.cli.flags import BriefOption, begun_with
-from gibbsian.cli.output import SAFE_CSV, STANDARD
+from gibbsian.cli.output import STANDARD
 from gibbsian.estimators.known import ESTIMATORS
 
-TABLE_FORMATS = (".csv", ".tsv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zst", ".parquet", ".feather", ".npy", ".xlsx")
+OUT_FORMATS = (".csv", ".csv.gz", ".parquet")
 PICTURES = (".png", ".svg", ".pdf")
 PATH = click.Path(path_type=Path)
 
@@ -33,21 +33,13 @@ coding = click.option(
 convert = click.option(
     "--convert", is_flag=True, help="Rewrite the data in the model's coding: lower for lower, upper for upper."
 )
-_out_file = click.option(
+out_table = click.option(
     "--out",
     "-o",
     type=PATH,
     metavar="FILE",
     callback=lambda ctx, param, path: None if path == STANDARD else path,
-    help="A .csv (also .gz, .bz2, .xz, .zst), .tsv, .parquet, .feather, .npy or .xlsx file; else CSV on stdout. Many "
-    "files go to a folder, or by a name with a * in it.",
-)
-_safe_csv = click.option(
-    "--safe-csv",
-    is_flag=True,
-    expose_value=False,
-    callback=lambda ctx, param, given: ctx.meta.update({SAFE_CSV: given}),
-    help="Put a ' before text that begins with = + - @, which spreadsheets would run as a formula.",
+    help="A .csv, .csv.gz or .parquet file; else CSV on stdout.",
 )
 
 
@@ -62,20 +54,10 @@ def model_file(command: Any) -> Any:
     return click.argument("model", type=PATH, metavar="MODEL")(command)
 
 
-def out_table(command: Any) -> Any:
-    """Give a command the options that say where and how its table is written."""
-    return _out_file(_safe_csv(command))
-
-
 cluster = click.option(
     "--cluster",
     metavar="local|ADDRESS",
     help="Let the workers of a Dask cluster read DATA, which may be a pattern (part-*.parquet), and learn there.",
-)
-files_on_cluster = click.option(
-    "--cluster",
-    metavar="local|ADDRESS",
-    help="Let the workers of a Dask cluster do it, a file each; DATA may be a pattern (part-*.csv), also without.",
 )
 fits_on_cluster = click.option(
     "--cluster", metavar="local|ADDRESS", help="Let the workers of a Dask cluster do the fits.", cls=BriefOption

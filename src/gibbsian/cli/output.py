@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import click
 
 from gibbsian.cli.guard import printable, tell
 from gibbsian.display import plain
@@ -23,32 +20,13 @@ from gibbsian.lazy import pandas
 
 # What stands for stdin and stdout among files.
 STANDARD = Path("-")
-# What a cell of text begins with that a spreadsheet takes for a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-SAFE_CSV = "gibbsian.safe-csv"
-_COLLECTED: ContextVar[list[Any] | None] = ContextVar("_COLLECTED", default=None)
 _NUMBER = re.compile(r"[-+]?\d+\.?\d*(e[-+]\d+)?|-")
 
 
 # -- to the screen ----------------------------------------------------------------------------------------------------
 def print_json(value: Any) -> None:
-    """Print a value as one line of JSON, NaN and infinity as null; inside `collected` it is kept instead."""
-    kept = _COLLECTED.get()
-    if kept is None:
-        tell(json.dumps(plain(value)))
-    else:
-        kept.append(plain(value))
-
-
-@contextmanager
-def collected() -> Iterator[list[Any]]:
-    """Give the list of what is printed as JSON inside the block, in place of printing it."""
-    kept: list[Any] = []
-    token = _COLLECTED.set(kept)
-    try:
-        yield kept
-    finally:
-        _COLLECTED.reset(token)
+    """Print a value as one line of JSON, NaN and infinity as null."""
+    tell(json.dumps(plain(value)))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], digits: str = ".4f") -> None:
@@ -146,40 +124,20 @@ def write_table(path: Path | None, names: Sequence[str], values: np.ndarray) -> 
 
 
 def _table_bytes(path: Path, names: Sequence[str], values: np.ndarray) -> bytes:
-    from gibbsian.data.files import format_of, needed, packed
-
-    kind, packing = format_of(path)
-    buffer = io.BytesIO()
-    if kind == ".npy":
-        # text as fixed-width strings: an array of objects would need pickle
-        np.save(buffer, values.astype(str) if values.dtype == object else values, allow_pickle=False)
+    if path.suffix.lower() == ".parquet":
+        buffer = io.BytesIO()
+        _frame(names, values).to_parquet(buffer, index=False)
         return buffer.getvalue()
-    frame = _frame(names, values)
-    if kind == ".parquet":
-        frame.to_parquet(buffer, index=False)
-    elif kind == ".feather":
-        frame.to_feather(buffer)
-    elif kind == ".xlsx":
-        with needed(path, "openpyxl"):
-            frame.to_excel(buffer, index=False)
-    else:
-        return packed(frame.to_csv(index=False, sep="\t" if kind == ".tsv" else ",").encode(), packing)
-    return buffer.getvalue()
+    return _packed(_frame(names, values).to_csv(index=False), path)
+
+
+def _packed(text: str, path: Path) -> bytes:
+    """Return text as bytes, compressed for a file that ends in .gz."""
+    return gzip.compress(text.encode()) if path.suffix.lower() == ".gz" else text.encode()
 
 
 def _frame(names: Sequence[str], values: np.ndarray) -> pandas.DataFrame:
-    """Return the rows as a frame; with ``--safe-csv`` a quote stands before text that would be taken for a formula."""
-    frame = pandas.DataFrame(values, columns=list(names))
-    return frame.map(_quoted).rename(columns=_quoted) if _is_safe() else frame
-
-
-def _is_safe() -> bool:
-    context = click.get_current_context(silent=True)
-    return bool(context and context.meta.get(SAFE_CSV))
-
-
-def _quoted(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+    return pandas.DataFrame(values, columns=list(names))
 
 
 def write_parts(path: Path | None, parts: Iterable[Any], as_text: bool) -> None:
@@ -187,43 +145,38 @@ def write_parts(path: Path | None, parts: Iterable[Any], as_text: bool) -> None:
 
     Parts that were read `as_text` get types where they go to a file that has some.
     """
-    from gibbsian.data.files import format_of, packed
     from gibbsian.storage.container import written_atomically
 
     if path is None:
-        for text in _texts(parts, ","):
+        for text in _texts(parts):
             print(printable(text) if sys.stdout.isatty() else text, end="")
         return
-    kind, packing = format_of(path)
     with written_atomically(path) as file:
-        if kind == ".parquet":
+        if path.suffix.lower() == ".parquet":
             _write_parquet(file, [_typed(parts)] if as_text else parts)
         else:
-            for text in _texts(parts, "\t" if kind == ".tsv" else ","):
-                file.write(packed(text.encode(), packing))  # packed parts after each other are a packed whole
+            for text in _texts(parts):
+                file.write(_packed(text, path))  # packed parts after each other are a packed whole
 
 
-def _texts(parts: Iterable[Any], delimiter: str) -> Iterable[str]:
-    """Return tables as delimited text, the first under the names of its columns."""
+def _texts(parts: Iterable[Any]) -> Iterable[str]:
+    """Return tables as CSV, the first under the names of its columns."""
     for number, part in enumerate(parts):
         if number == 0:
-            yield _text(part[:0], delimiter, header=True)
-        plain = None if _is_safe() else _plain_text(part, delimiter)
-        yield plain or _text(part, delimiter, header=False)
+            yield _text(part[:0], header=True)
+        yield _plain_text(part) or _text(part, header=False)
 
 
-def _text(part: Any, delimiter: str, header: bool) -> str:
-    frame = part.to_pandas()
-    frame = frame.map(_quoted).rename(columns=_quoted) if _is_safe() else frame
-    return frame.to_csv(index=False, sep=delimiter, header=header, lineterminator="\n")
+def _text(part: Any, header: bool) -> str:
+    return part.to_pandas().to_csv(index=False, header=header, lineterminator="\n")
 
 
-def _plain_text(part: Any, delimiter: str) -> str | None:
+def _plain_text(part: Any) -> str | None:
     """Return words as they are, which is quick; None where something else stands there, or needs quotes."""
     from pyarrow import ArrowInvalid, types
     from pyarrow import csv as arrow_csv
 
-    options = arrow_csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
+    options = arrow_csv.WriteOptions(include_header=False, quoting_style="none")
     buffer = io.BytesIO()
     try:
         if all(types.is_string(field.type) for field in part.schema):
@@ -248,4 +201,4 @@ def _typed(parts: Iterable[Any]) -> Any:
     """Return tables of words as one of numbers, truth values and words."""
     from pyarrow import csv as arrow_csv
 
-    return arrow_csv.read_csv(io.BytesIO("".join(_texts(parts, ",")).encode()))
+    return arrow_csv.read_csv(io.BytesIO("".join(_texts(parts)).encode()))

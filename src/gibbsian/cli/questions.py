@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from gibbsian.cli import many, options
+from gibbsian.cli import options
 from gibbsian.cli.bars import watched
 from gibbsian.cli.guard import Command, tell
-from gibbsian.cli.options import TABLE_FORMATS, load_model
+from gibbsian.cli.options import OUT_FORMATS, load_model
 from gibbsian.cli.output import (
     check_distinct,
     check_target,
@@ -28,44 +28,30 @@ from gibbsian.errors import ArgumentError
 from gibbsian.lazy import numpy as np
 
 
-def question(of_rows: bool, whole: bool = True, adds: bool = False) -> Callable[[Callable[..., None]], click.Command]:
+def question(of_rows: bool, whole: bool = True) -> Callable[[Callable[..., None]], click.Command]:
     """Make a command that asks a fitted model, about rows of a table or without any.
 
     The function gets the model and the rows; files are checked and read before. Where the table need not be `whole` in
-    memory the function gets its path (or the words of stdin), and how to read it. Many files are answered one by one;
-    what is printed of them must have an `--out` unless it `adds` up.
+    memory the function gets its path (or the words of stdin), and how to read it.
     """
     common = [options.out_table, options.seed, options.json]
-    rows_of = [options.data_file, options.convert, options.files_on_cluster]
-    common = [options.model_file, *(rows_of if of_rows else []), *common]
+    common = [options.model_file, *([options.data_file, options.convert] if of_rows else []), *common]
 
     def decorate(function: Callable[..., None]) -> click.Command:
-        def answer(machine: Any, out: Path | None, data: Path | None = None, **own: Any) -> None:
+        @functools.wraps(function)
+        def ask(model: Path, out: Path | None, seed: int | None, data: Path | None = None, **own: Any) -> None:
             from gibbsian.data.chunks import rereadable
 
+            check_distinct(model=model, out=out)
+            check_target(out, OUT_FORMATS)
+            check_distinct(data=data, out=out)
+            machine = load_model(model, seed)
             how: dict[str, Any] = {name: own.pop(name) for name in ("weights", "convert") if name in own}
             if "columns" in own:  # which are to be predicted, so the table need not have them
                 own["columns"] = how["unseen"] = _names_in(own["columns"], machine.names_)
             rows = [] if data is None else [machine.read(data, **how) if whole else rereadable(data)]
             with watched():
                 function(machine, *rows, out=out, **own, **({} if whole else how))
-
-        @functools.wraps(function)
-        def ask(model: Path, out: Path | None, seed: int | None, data: Path | None = None, **own: Any) -> None:
-            cluster, files, n_files = own.pop("cluster", None), many.files_in(data), own.pop("n_files", None)
-            check_distinct(model=model, out=out)
-            if n_files is not None:
-                share, left = divmod(own.pop("n_samples"), n_files)
-                tasks: list[dict[str, Any]] = [{"n_samples": share + (k < left)} for k in range(n_files)]
-                _ask_many(answer, load_model(model), tasks, out, cluster, seed, own, adds=False)
-            elif files:
-                _ask_many(answer, load_model(model), [{"data": file} for file in files], out, cluster, seed, own, adds)
-            elif cluster is not None:
-                raise ArgumentError("--cluster deals out files, and this is one", "leave it out, or ask for many")
-            else:
-                check_target(out, TABLE_FORMATS)
-                check_distinct(data=data, out=out)
-                answer(load_model(model, seed), out, data, **own)
 
         for option in reversed(common):
             ask = option(ask)
@@ -74,30 +60,8 @@ def question(of_rows: bool, whole: bool = True, adds: bool = False) -> Callable[
     return decorate
 
 
-def _ask_many(
-    answer: Callable[..., None],
-    machine: Any,
-    tasks: list[dict[str, Any]],
-    out: Path | None,
-    cluster: str | None,
-    seed: int | None,
-    own: dict[str, Any],
-    adds: bool,
-) -> None:
-    """Ask about many files and tell the answers as one."""
-    json, files = own.pop("json"), [task["data"] for task in tasks if "data" in task]
-    if own.get("weights") is not None:
-        raise ArgumentError("--weights are those of one table", "ask about each file alone")
-    if out is None and (not adds or own.get("per_row")):
-        raise ArgumentError("answers about many files are files", "give --out, a folder or a name with a * in it")
-    names = files or [f"{k:0{len(str(len(tasks) - 1))}}.parquet" for k in range(len(tasks))]
-    targets: list[Any] = [None] * len(tasks) if out is None else many.targets_in(out, names)
-    asked = [{**own, **task, "out": target, "json": True} for task, target in zip(tasks, targets, strict=True)]
-    many.tell_together(many.ask_each(answer, machine, asked, cluster, seed), names, out, own.get("top", 0), json)
-
-
 # -- score ------------------------------------------------------------------------------------------------------------
-@question(of_rows=True, whole=False, adds=True)
+@question(of_rows=True, whole=False)
 @click.option("--per-row", is_flag=True, help="Give the log-likelihood of each row, beside its identifiers.")
 @click.option("--pseudo", is_flag=True, help="Log-pseudolikelihood instead, which suits a model of any size.")
 @click.option("--method", help="exact, or ais (between two sides by annealed importance sampling); exact if in reach.")
@@ -140,8 +104,7 @@ def score(
     own = {} if log_partition is None else {"log_partition": log_partition}
     each = sign * machine.score_samples(rows, **own) if found is None else found.per_row()
     mean = float((rows.shares * each).sum())
-    numbers_only = out is not None and out.suffix.lower() == ".npy"
-    names = {} if numbers_only else other_columns(machine, data, [how["weights"]])
+    names = other_columns(machine, data, [how["weights"]])
     _print_each(kind, each, mean, names, out, json, partition_record(log_partition) if own else None)
 
 
@@ -207,10 +170,6 @@ def _print_interval(found: Any, n_rows: int, json: bool) -> None:
 
 # -- rows -------------------------------------------------------------------------------------------------------------
 @question(of_rows=False)
-@options.fits_on_cluster
-@click.option(
-    "--files", "n_files", type=click.IntRange(min=1), metavar="K", help="Write so many, to --out 'rows-*.csv'."
-)
 @click.option("--samples", "--n-samples", "-n", "n_samples", type=int, default=1, help="How many rows.")
 @click.option("--method", default="auto", help="auto, exact, or a sampler (gibbs, ...); a wrong name lists them all.")
 @click.option("--hidden", is_flag=True, help="Add the hidden units, or the class, of each row.")
@@ -236,10 +195,9 @@ def beside(rows: Any, hidden: Any) -> Any:
 )
 def impute(machine: Any, data: Path, probabilities: bool, convert: bool, out: Path | None, json: bool) -> None:
     """Fill the missing cells given the present ones of their row; all columns and rows stay where they are."""
-    from gibbsian.data.files import STREAMED, format_of
     from gibbsian.estimators.row_questions import fills_file
 
-    in_parts = not json if out is None else format_of(out)[0] in STREAMED
+    in_parts = out is not None or not json
     if in_parts and not (probabilities or convert) and fills_file(machine, data):
         _fill_file(machine, data, out, json)
         return
@@ -273,7 +231,7 @@ def _fill_file(machine: Any, data: Path, out: Path | None, json: bool) -> None:
         tell(f"{n_rows} rows, {n_filled} cells filled: written to {out}")
 
 
-@question(of_rows=True, whole=False, adds=True)
+@question(of_rows=True, whole=False)
 @click.option("--top", type=click.IntRange(min=1), default=20, help="How many rows, and how many cells.")
 @click.option("--cells", is_flag=True, help="Write the cells to the file of --out, instead of the rows.")
 def unusual(machine: Any, data: Path, top: int, cells: bool, convert: bool, out: Path | None, json: bool) -> None:

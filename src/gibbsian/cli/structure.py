@@ -79,7 +79,6 @@ def structure(
 )
 @options.top(20)
 @options.picture
-@options.fits_on_cluster
 @options.seed
 @options.json
 def intervals(
@@ -89,13 +88,11 @@ def intervals(
     bootstrap: int,
     top: int,
     picture: Path | None,
-    cluster: str | None,
     seed: int | None,
     json: bool,
 ) -> None:
     """Print confidence intervals of the parameters, from the data that the model was fitted to."""
     from gibbsian import plots, uncertainty
-    from gibbsian.cluster.connection import fits_on
 
     check_target(picture, options.PICTURES, "--picture")
     check_distinct(model=model, data=data, picture=picture)
@@ -106,7 +103,7 @@ def intervals(
     machine = options.load_model(model, seed)
     table = machine.read(data)
     uncertainty.check_same_data(machine, table)
-    with fits_on(cluster), watched():
+    with watched():
         if bootstrap:
             errors: Any = uncertainty.bootstrap(machine, table, bootstrap, random_state=seed)
         else:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gibbsian.cli.options import TABLE_FORMATS
 from gibbsian.errors import ArgumentError, CodingError, DataError, GraphError
 from gibbsian.lazy import numpy as np
 
@@ -164,10 +163,11 @@ def from_files(settings: dict[str, Any], names: tuple[str, ...]) -> dict[str, An
 
 def _read_start(text: str, names: tuple[str, ...]) -> Any:
     """Return the model of a file; a table of means keeps its name, as does what is no file."""
+    from gibbsian.data.files import TABLE_FORMATS, format_of
     from gibbsian.estimators import load
 
     path = Path(text)
-    return load(text) if path.is_file() and path.suffix.lower() not in TABLE_FORMATS else text
+    return load(text) if path.is_file() and format_of(path)[0] not in TABLE_FORMATS else text
 
 
 def read_edges(text: str, names: tuple[str, ...]) -> Any:

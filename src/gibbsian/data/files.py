@@ -54,6 +54,7 @@ FRAME_READERS: dict[str, tuple[str, dict[str, Any], str]] = {
     ".sav": ("read_spss", {"convert_categoricals": False}, "pyreadstat"),
     ".dta": ("read_stata", {}, ""),
 }
+TABLE_FORMATS = (*TEXT_FORMATS, ".parquet", ".feather", ".npy", ".npz", *FRAME_READERS)
 
 
 def read_file(path: Path, names: Sequence[str] | None = None) -> Table:
@@ -252,17 +253,6 @@ def _opened(path: Path, packing: str) -> Any:
 
         return input_stream(path, compression="zstd")
     return import_module(PACKINGS[packing]).open(path, "rb")
-
-
-def packed(text: bytes, packing: str) -> bytes:
-    """Compress text as the extension says; the empty one leaves it as it is."""
-    if not packing:
-        return text
-    if packing == ".zst":
-        from pyarrow import compress
-
-        return compress(text, codec="zstd", asbytes=True)
-    return import_module(PACKINGS[packing]).compress(text)
 
 
 def _first_lines(path: Path, plain: bytes | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Mixtures of machines as a scikit-learn estimator: independent columns of labels, or any machine."""
+"""Mixtures of machines as a scikit-learn estimator: independent columns of labels, or machines of this library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.mixtures import MixtureEstimator
 from gibbsian.lazy import pandas
 from gibbsian.models.independent_columns import IndependentColumnsMixture, smoothing_to_frequencies
-from gibbsian.models.machine_mixture import MachineMixtureModel, check_machine
+from gibbsian.models.machine_mixture import MachineMixtureModel
 from gibbsian.scikit import check_is_fitted, clone, validate_data
 from gibbsian.settings import choice, declared, free, number
 from gibbsian.storage import StoredModel
@@ -27,7 +27,7 @@ INDEPENDENT = ("categorical", "bernoulli")
 )
 @declared
 class MachineMixture(MixtureEstimator):
-    """Mixture of machines: independent columns of labels, or any machine that can fit weighted rows and score them.
+    """Mixture of machines: independent columns of labels, or any estimator of this library with a density.
 
     The fit leaves ``weights_`` and ``probabilities_`` (of each value of each column, side by side) or ``machines_``.
 
@@ -41,9 +41,9 @@ class MachineMixture(MixtureEstimator):
 
     machine: Any = free(
         "categorical",
-        "Independent columns of any labels ('categorical'), of two values each ('bernoulli'), or an object with "
-        "fit(X, sample_weight=) and score_samples(X), cloned for each class.",
-        doc="{'categorical', 'bernoulli'} or estimator",
+        "Independent columns of any labels ('categorical'), of two values each ('bernoulli'), or an estimator "
+        "of this library, cloned for each class.",
+        doc="{'categorical', 'bernoulli'} or Estimator",
     )
     assignment: str = choice("soft", "Share each row among the classes or give it to the best.", "soft", "hard")
     smoothing: float = number(
@@ -63,11 +63,9 @@ class MachineMixture(MixtureEstimator):
 
     # -- reading ------------------------------------------------------------------------------------------------------
     def _coding(self) -> Any:
-        """Return what the machines take labels for; those of others take numbers."""
+        """Return what the machines take labels for."""
         self._check_machine()
-        if isinstance(self.machine, str):
-            return "categorical"
-        return self.machine._coding() if isinstance(self.machine, Estimator) else "real"
+        return "categorical" if isinstance(self.machine, str) else self.machine._coding()
 
     def _table(self, X: Any, fitting: bool) -> Any:
         if not fitting:
@@ -77,14 +75,19 @@ class MachineMixture(MixtureEstimator):
 
     @property
     def _learns_on_cluster(self) -> bool:  # type: ignore[override]
-        return isinstance(self.machine, str) or getattr(self.machine, "_learns_on_cluster", False)
+        return isinstance(self.machine, str) or self.machine._learns_on_cluster
 
     def _check_machine(self) -> None:
-        if not isinstance(self.machine, str):
-            check_machine(self.machine)
+        if isinstance(self.machine, Estimator):
+            if not self.machine.has_density:
+                kind = type(self.machine).__name__
+                raise ArgumentError("has no density, which a mixture needs", argument="machine", value=kind)
         elif self.machine not in INDEPENDENT:
             raise ArgumentError(
-                "must be 'categorical', 'bernoulli' or an estimator", argument="machine", value=self.machine
+                "must be 'categorical', 'bernoulli' or an estimator of this library",
+                "give one, such as `BoltzmannMachine()`",
+                argument="machine",
+                value=self.machine,
             )
 
     def _prepared(self, data: Dataset) -> Dataset:
@@ -113,7 +116,6 @@ class MachineMixture(MixtureEstimator):
             return tables | {
                 f"class {a}: {title}": table
                 for a, machine in enumerate(self.machines_)
-                if isinstance(machine, Estimator)
                 for title, table in machine.tables(n).items()
             }
         values = [
@@ -130,12 +132,6 @@ class MachineMixture(MixtureEstimator):
         stored = super().to_stored()
         if not hasattr(self, "machines_"):
             return stored
-        for machine in self.machines_:
-            if not isinstance(machine, Estimator):
-                raise ArgumentError(
-                    f"a {type(machine).__name__} is no machine of this library, so that a file cannot hold it",
-                    "save it by its own means",
-                )
         parts = tuple(machine.to_stored() for machine in self.machines_)
         return replace(stored, parts=parts)
 

@@ -1,4 +1,4 @@
-"""Mixtures of any machines: objects that can be fitted to weighted rows and asked for the log-density of rows.
+"""Mixtures of machines: estimators that can be fitted to weighted rows and asked for the log-density of rows.
 
 With fits that reach their maximum EM is monotone.
 """
@@ -6,7 +6,6 @@ With fits that reach their maximum EM is monotone.
 from __future__ import annotations
 
 import copy
-import inspect
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -14,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gibbsian.backends.numba.mixtures import hard_assignment, soft_assignment
-from gibbsian.errors import ArgumentError, DataError, FileFormatError
+from gibbsian.errors import ArgumentError, DataError
 from gibbsian.models.base import MODELS
 from gibbsian.models.class_shares import class_weights, emptied, is_empty, log_weights, nearest
 from gibbsian.models.file_parts import MOST, Plain, Tensor
@@ -48,7 +47,7 @@ class MachineMixtureModel(Mixture):
     machines : tuple
         One fitted machine per class; empty before learning has placed them.
     prototype : estimator
-        With ``fit(X, sample_weight=)`` and ``score_samples(X)``; it is cloned for each class.
+        It is cloned for each class.
     coding : Coding, CategoryCoding or RealCoding
         How machines want rows written.
     n_columns : int
@@ -102,14 +101,11 @@ class MachineMixtureModel(Mixture):
 
     @property
     def theta(self) -> np.ndarray:
-        """The weights, and the parameters of the machines that have some."""
-        return np.concatenate([self.weights, *(part for part in map(_theta, self.machines) if part is not None)])
+        """The weights, and the parameters of the machines."""
+        return np.concatenate([self.weights, *(machine.model_.theta for machine in self.machines)])
 
     def interactions(self) -> Interactions:
         """Return the interactions of the machines, averaged over the classes."""
-        if not all(hasattr(machine, "interactions") for machine in self.machines):
-            kind = type(self.prototype).__name__
-            raise ArgumentError(f"a {kind} does not say what interacts", "ask a mixture of this library's machines")
         found = [machine.interactions() for machine in self.machines]
         totals: dict[tuple[int, ...], float] = {}
         for weight, part in zip(self.weights.tolist(), found, strict=True):
@@ -122,22 +118,17 @@ class MachineMixtureModel(Mixture):
         """Return the same machines with other parameters."""
         machines, start = [], self.n_components
         for machine in self.machines:
-            own = _theta(machine)
-            if own is None:
-                kind = type(machine).__name__
-                raise FileFormatError(
-                    f"a checkpoint holds vectors of parameters, and a {kind} has none", "leave `checkpoint` out"
-                )
-            machines.append(_moved(machine, theta[start : start + own.size]))
-            start += own.size
+            size = machine.model_.theta.size
+            machines.append(_moved(machine, theta[start : start + size]))
+            start += size
         return replace(self, weights=theta[: self.n_components], machines=tuple(machines))
 
     @property
-    def n_parameters(self) -> int | None:
-        """The number of parameters of all machines, and the weights; None where the machines do not say."""
-        counts = [_n_parameters(machine) for machine in self.machines]
-        known = [count for count in counts if count is not None]
-        return sum(known) + self.n_components - 1 if len(known) == len(counts) else None
+    def n_parameters(self) -> int:
+        """The number of parameters of all machines, and the weights."""
+        models = [machine.model_ for machine in self.machines]
+        counts = [model.n_parameters if isinstance(model, Mixture) else model.theta.size for model in models]
+        return sum(counts) + self.n_components - 1
 
     def rows_for_machines(self, states: Any, missing: np.ndarray | None = None) -> Any:
         """Return rows as the machines want them."""
@@ -307,45 +298,9 @@ def _of_class(model: MachineMixtureModel, hard: bool, a: int, data: Any) -> Any:
 
 
 # -- machines ---------------------------------------------------------------------------------------------------------
-def check_machine(machine: Any) -> None:
-    """Raise `ArgumentError` unless an object can be cloned, fitted to weighted rows and asked for their density."""
-    if isinstance(machine, type):
-        raise ArgumentError(f"machine is the class {machine.__name__}", f"give an object of it, {machine.__name__}()")
-    asked = ("get_params", "fit", "score_samples")
-    lacking = [name for name in asked if not hasattr(machine, name)]
-    if len(lacking) == len(asked):
-        raise ArgumentError("must be 'categorical', 'bernoulli' or an estimator", argument="machine", value=machine)
-    if lacking:
-        raise ArgumentError(
-            f"has no {lacking[0]}, which a mixture needs", argument="machine", value=type(machine).__name__
-        )
-    if not getattr(machine, "has_density", True):
-        raise ArgumentError("has no density, which a mixture needs", argument="machine", value=type(machine).__name__)
-    if not _takes(machine.fit, "sample_weight"):
-        raise ArgumentError(
-            "takes no `sample_weight` in fit, which a mixture needs", argument="machine", value=type(machine).__name__
-        )
-
-
-def _takes(method: Any, argument: str) -> bool:
-    parameters = inspect.signature(method).parameters
-    return argument in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-
-
 def _drawn(machine: Any, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw rows from a machine; of a pair (rows, classes) the rows. A seed is understood by every generator."""
-    if not hasattr(machine, "sample"):
-        raise ArgumentError(
-            "has no sample, so the mixture cannot be sampled", argument="machine", value=type(machine).__name__
-        )
-    seed = {"random_state": int(rng.integers(2**31 - 1))} if _takes(machine.sample, "random_state") else {}
-    drawn = machine.sample(n_samples, **seed)
-    return np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn)
-
-
-def _theta(machine: Any) -> np.ndarray | None:
-    """The parameters of a fitted machine, None where it has no such vector."""
-    return getattr(getattr(machine, "model_", None), "theta", None)
+    """Draw rows from a machine."""
+    return np.asarray(machine.sample(n_samples, random_state=int(rng.integers(2**31 - 1))))
 
 
 def _moved(machine: Any, theta: np.ndarray) -> Any:
@@ -354,9 +309,3 @@ def _moved(machine: Any, theta: np.ndarray) -> Any:
     moved.__dict__.pop("_log_z", None)  # of the model that was there before
     moved.model_ = machine.model_.replace(theta)
     return moved
-
-
-def _n_parameters(machine: Any) -> int | None:
-    known = getattr(machine, "n_parameters_", None)
-    theta = _theta(machine)
-    return int(known) if known is not None else None if theta is None else theta.size

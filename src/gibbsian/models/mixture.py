@@ -123,8 +123,8 @@ class Mixture(ABC):
 
     @property
     @abstractmethod
-    def n_parameters(self) -> int | None:
-        """The number of parameters that are learned; None where the components do not say."""
+    def n_parameters(self) -> int:
+        """The number of parameters that are learned."""
 
     @abstractmethod
     def log_joint(self, states: Any, missing: np.ndarray | None = None) -> np.ndarray:

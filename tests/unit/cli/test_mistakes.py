@@ -96,7 +96,7 @@ def test_an_absent_output_directory_is_named(folder, command):
 
 def test_an_unknown_output_format_is_named(folder):
     sentence = refused("sample", folder / "model.gibbs", "--out", folder / "rows.xls")
-    assert "must end in one of .csv, .tsv, .csv.gz, " in sentence
+    assert "must end in one of .csv, .csv.gz, .parquet" in sentence
 
 
 def test_data_in_another_coding_is_refused(folder, table):

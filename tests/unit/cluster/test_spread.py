@@ -1,4 +1,4 @@
-"""Many fits and many files on real worker processes; late workers of other versions, and a scheduler that is killed."""
+"""Many fits on real worker processes; late workers of other versions, and a scheduler that is killed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
 
 import gibbsian as gb
-from cli_runner import answer, refused
 from gibbsian.backends.processes import map_fits
 from gibbsian.cluster import DistributedDataset, connect, fits_on
 from gibbsian.errors import ClusterError
@@ -91,67 +89,6 @@ def test_walkers_find_the_same_bits_on_workers(client):
     here = walk.forward(model, rng=0)
     np.testing.assert_array_equal(there.log_weights, here.log_weights)
     np.testing.assert_array_equal(there.states, here.states)
-
-
-# -- many files -------------------------------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def parts(tmp_path_factory):
-    """A model, three files with missing cells, and the same rows in one."""
-    folder = tmp_path_factory.mktemp("files")
-    rng = np.random.default_rng(0)
-    frame = pandas.DataFrame(rng.choice([0, 1], (90, 4)), columns=list("abcd"))
-    frame["d"] = np.where(rng.random(90) < 0.8, frame["a"], frame["d"])
-    gb.BoltzmannMachine(learner="mple").fit(frame).save(folder / "model.gibbs")
-    holed = frame.astype("Int64").mask(rng.random(frame.shape) < 0.1)
-    holed.assign(who=range(90)).to_csv(folder / "all.csv", index=False)
-    for k in range(3):
-        holed.assign(who=range(90))[30 * k : 30 * k + 30].to_csv(folder / f"part-{k}.csv", index=False)
-    return folder
-
-
-def test_a_pattern_is_answered_as_its_rows_in_one_file(parts, tmp_path):
-    model, files, whole = parts / "model.gibbs", parts / "part-*.csv", parts / "all.csv"
-    together, alone = (answer("score", model, data) for data in (files, whole))
-    assert together["mean_log_likelihood"] == pytest.approx(alone["mean_log_likelihood"], rel=1e-12)
-    assert (together["files"], together["rows"]) == (3, 90)
-    told = answer("impute", model, files, "-o", tmp_path / "filled")
-    one = answer("impute", model, whole, "-o", tmp_path / "all.csv")
-    assert told["filled_cells"] == one["filled_cells"] > 0
-    filled = pandas.concat(pandas.read_csv(tmp_path / "filled" / f"part-{k}.csv") for k in range(3))
-    pandas.testing.assert_frame_equal(filled.reset_index(drop=True), pandas.read_csv(tmp_path / "all.csv"))
-    least, of_all = (answer("unusual", model, data, "--top", 4) for data in (files, whole))
-    for kind in ("unusual_rows", "unusual_cells"):
-        assert [row["who"] for row in least[kind]] == [row["who"] for row in of_all[kind]]
-    assert least["unusual_rows"][0]["file"].endswith(".csv")
-
-
-def test_files_are_answered_by_workers_as_in_turn(client, parts, tmp_path):
-    model, address = parts / "model.gibbs", client.scheduler.address
-    for where, cluster in ((tmp_path / "here", ()), (tmp_path / "there", ("--cluster", address))):
-        where.mkdir()
-        answer("score", model, parts / "part-*.csv", "--per-row", "-o", where / "score-*.csv", *cluster)
-        answer("sample", model, "-n", 10, "--files", 3, "--seed", 1, "-o", where / "rows-*.csv", *cluster)
-        answer("impute", model, parts / "part-*.csv", "--safe-csv", "--probabilities", "-o", where, *cluster)
-    names = sorted(path.name for path in (tmp_path / "here").iterdir())
-    assert names == [*(f"{kind}{k}.csv" for kind in ("part-", "rows-", "score-part-") for k in range(3))]
-    for name in names:
-        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
-    drawn = [Path(tmp_path / "here" / f"rows-{k}.csv").read_text() for k in range(3)]
-    assert [len(text.splitlines()) for text in drawn] == [5, 4, 4]
-    assert drawn[1] != drawn[2]
-
-
-def test_many_files_are_refused_in_one_sentence(parts, tmp_path):
-    model, files = parts / "model.gibbs", parts / "part-*.csv"
-    assert "give --out" in refused("impute", model, files)
-    assert "give --out" in refused("score", model, files, "--per-row")
-    assert "is one file" in refused("impute", model, files, "-o", tmp_path / "one.csv")
-    assert "is a data file" in refused("impute", model, files, "-o", parts)
-    assert "no file is called" in refused("score", model, parts / "none-*.csv")
-    assert "ask for many" in refused("score", model, parts / "all.csv", "--cluster", "local")
-    assert "--weights" in refused("score", model, files, "--weights", "who")
-    (tmp_path / "bad-1.csv").write_text("a,b,c,d\n0,1,7,0\n")
-    assert "bad-1.csv" in refused("score", model, tmp_path / "bad-*.csv")
 
 
 def test_a_late_worker_of_other_versions_is_refused(client, processes):

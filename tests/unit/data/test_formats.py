@@ -1,16 +1,20 @@
 """Every format of tables, written and read back; stdin; packages that are not installed."""
 
+import bz2
+import gzip
 import io
+import lzma
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 
 import gibbsian as gb
-from gibbsian.cli.options import TABLE_FORMATS
+from gibbsian.cli.options import OUT_FORMATS
 from gibbsian.cli.output import write_table
 from gibbsian.data import files
 from gibbsian.errors import DataError, TooExpensiveError
@@ -25,18 +29,39 @@ def states(path) -> np.ndarray:
     return data.states[data.row_of]
 
 
-@pytest.mark.parametrize("ending", TABLE_FORMATS)
+def packed(text: bytes, ending: str) -> bytes:
+    """Compress text as the ending of its file says."""
+    if ending == ".zst":
+        return pyarrow.compress(text, codec="zstd", asbytes=True)
+    return {".gz": gzip, ".bz2": bz2, ".xz": lzma}[ending].compress(text)
+
+
+@pytest.mark.parametrize("ending", OUT_FORMATS)
 def test_what_commands_write_is_read_back(tmp_path, ending):
     path = tmp_path / f"rows{ending}"
     write_table(path, NAMES, ROWS)
     assert states(path).tolist() == (ROWS == "yes").astype(int).tolist()
 
 
-@pytest.mark.parametrize("ending", [".txt.gz", ".tsv.zst"])
-def test_other_text_may_be_compressed_too(tmp_path, ending):
+@pytest.mark.parametrize("ending", [".csv.bz2", ".csv.xz", ".csv.zst", ".txt.gz", ".tsv.zst"])
+def test_text_may_be_compressed(tmp_path, ending):
     path = tmp_path / f"rows{ending}"
-    text = pd.DataFrame(ROWS, columns=NAMES).to_csv(index=False, sep="\t").encode()
-    path.write_bytes(files.packed(text, path.suffix))
+    text = pd.DataFrame(ROWS, columns=NAMES).to_csv(index=False, sep="," if "csv" in ending else "\t").encode()
+    path.write_bytes(packed(text, path.suffix))
+    assert states(path).tolist() == (ROWS == "yes").astype(int).tolist()
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".feather", ".xlsx", ".npy"])
+def test_formats_that_are_read_only(tmp_path, ending):
+    path, frame = tmp_path / f"rows{ending}", pd.DataFrame(ROWS, columns=NAMES)
+    if ending == ".tsv":
+        frame.to_csv(path, index=False, sep="\t")
+    elif ending == ".feather":
+        frame.to_feather(path)
+    elif ending == ".xlsx":
+        frame.to_excel(path, index=False)
+    else:
+        np.save(path, ROWS.astype(str))
     assert states(path).tolist() == (ROWS == "yes").astype(int).tolist()
 
 
@@ -86,14 +111,14 @@ def test_stdin_is_text(monkeypatch, separator):
 @pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".zst"])
 def test_damaged_compression_is_one_sentence(tmp_path, ending):
     path = tmp_path / f"t.csv{ending}"
-    path.write_bytes(files.packed(b"a,b\n0,1\n" * 100, ending)[:-12])
+    path.write_bytes(packed(b"a,b\n0,1\n" * 100, ending)[:-12])
     with pytest.raises(DataError, match="is not a readable"):
         gb.Dataset.read(path)
 
 
 def test_what_is_small_on_disk_and_large_in_memory_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "t.csv.gz"
-    path.write_bytes(files.packed(b"a,b\n" + b"0,1\n" * 1_000_000, ".gz"))
+    path.write_bytes(packed(b"a,b\n" + b"0,1\n" * 1_000_000, ".gz"))
     monkeypatch.setattr(files, "PIECE", 1 << 16)
     monkeypatch.setenv("GIBBSIAN_MEMORY_LIMIT", "0.004")
     with pytest.raises(TooExpensiveError, match="reading"):
@@ -102,7 +127,6 @@ def test_what_is_small_on_disk_and_large_in_memory_is_refused(tmp_path, monkeypa
 
 def test_words_that_differ_in_every_row_are_read_in_one_piece():
     """Arrow gives every chunk the dictionary of all, so that putting chunks together would be quadratic."""
-    pyarrow = pytest.importorskip("pyarrow")
     column = pyarrow.chunked_array([[f"r{i}"] for i in range(3000)])
     started = time.process_time()
     table = files.table_from_arrow(pyarrow.table({"id": column}))
