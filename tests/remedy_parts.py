@@ -869,10 +869,10 @@ LEARNED = [
         {"carried": "means"},
     ),
     Row(
-        "wake and sleep with holes",
+        "a belief network by minibatches",
         lambda **how: deep(model=gb.DeepBeliefNetwork, **how),
-        {"rows": HOLES, "learner": "minibatch"},
-        ({"rows": BITS},),
+        {"learner": "minibatch"},
+        (),
         "`learner='stacking'`",
     ),
     *(
@@ -1322,7 +1322,7 @@ def stacked(together):
     learner = gb.learners.Stacking(
         alone=gb.learners.Minibatch(max_iter=2), together=gb.learners.Minibatch(max_iter=2) if together else None
     )
-    return gb.DeepBeliefNetwork((2, 2), learner=learner, random_state=0).fit(BITS)
+    return gb.DeepBoltzmannMachine((2, 2), learner=learner, random_state=0).fit(BITS)
 
 
 def errors_of_rbm(learner, how=gb.uncertainty.standard_errors):

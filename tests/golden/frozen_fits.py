@@ -79,13 +79,12 @@ def build(kind: str, **settings: Any) -> Any:
 
 def layered(kind: str, named: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a machine of layers: those of learning by minibatches belong to its learner."""
-    stages = {name: named.pop(name) for name in ("pretrain", "fine_tune", "carried") if name in named}
+    stages = {name: named.pop(name) for name in ("pretrain", "carried") if name in named}
     inner = {name: named.pop(name) for name in list(named) if name in MINIBATCH}
     if isinstance(inner.get("free_phase", "pcd"), str) and inner.get("free_phase") != "cd":
         inner = {"n_chains": 100, **inner}  # the default when the answers were frozen
     epochs = inner.pop("n_iter", 10)
-    together = {"deep": epochs, "belief-network": stages.get("fine_tune", 10)}.get(kind, epochs)
-    by_minibatches = gb.learners.Minibatch(max_iter=together, **inner)
+    by_minibatches = gb.learners.Minibatch(max_iter=epochs, **inner)
     if kind != "restricted" and stages.get("pretrain") != 0:
         alone = gb.learners.Minibatch(max_iter=stages.get("pretrain", epochs), **inner)
         carried = {name: value for name, value in stages.items() if name == "carried"}
@@ -980,14 +979,14 @@ def restricted_single_precision() -> Answers:
 @frozen
 def belief_network_binary() -> Answers:
     rows = binary(n_columns=6)
-    machine = build("belief-network", n_components=(4, 3), n_iter=4, fine_tune=3).fit(rows)
+    machine = build("belief-network", n_components=(4, 3), n_iter=4).fit(rows)
     return deep_answers(machine, rows)
 
 
 @frozen
 def belief_network_gaussian_of_means() -> Answers:
     rows = points(n_columns=4)
-    settings = {"visible": "gaussian", "carried": "means", "fine_tune": 2, "learning_rate": 0.02}
+    settings = {"visible": "gaussian", "carried": "means", "learning_rate": 0.02}
     machine = build("belief-network", n_components=(3, 2), n_iter=4, free_phase="cd", **settings).fit(rows)
     return deep_answers(machine, rows)
 

@@ -203,7 +203,6 @@ EPOCHS = {
     "restricted": (LAYERS, "log_pseudolikelihood", 5),
     "real numbers": (clone(LAYERS).set_params(visible="gaussian"), "reconstruction_error", 5),
     "deep": (gb.DeepBoltzmannMachine((3, 2), learner=LAYERS.learner, random_state=0), "log_reconstruction", 4),
-    "belief network": (gb.DeepBeliefNetwork((3, 2), learner=LAYERS.learner, random_state=0), "log_reconstruction", 4),
 }
 
 
@@ -213,8 +212,6 @@ def test_epochs_average_what_partitions_have_learned(client, data, name):
     machine, figure, n_figures = EPOCHS[name]
     if name == "real numbers":
         data = there(client, numbers(), coding="real")
-    elif name == "belief network":  # which needs all cells
-        data = there(client, spins())
     machine = clone(machine).fit(data)
     assert machine.result_.reason == "trained for 4 epochs"
     assert {name: len(values) for name, values in machine.history_.items()} == {figure: n_figures}
