@@ -1064,7 +1064,7 @@ DEEPER = [
         {"rows": WIDE_HOLES, "learner": "mle", **QUICK},
         calls={"Dataset.complete_rows()": {"rows": WIDE, "graph": "chain"}},
     ),
-    Row("samples of too many completions", fit, {"rows": WIDE_HOLES, "learner": "1-smci", **QUICK}),
+    Row("samples of too many completions", fit, {"rows": WIDE_HOLES, "learner": "smci", **QUICK}),
     Row("regressions with too many completions", fit, {"rows": WIDE_HOLES, "learner": "rise", **QUICK}),
     Row(
         "contrastive divergence without chains",

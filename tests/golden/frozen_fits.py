@@ -94,7 +94,7 @@ def layered(kind: str, named: dict[str, Any]) -> dict[str, Any]:
 
 def learner(name: str, **settings: Any) -> Any:
     """Return a learner with settings of its own; those of chains as they were when the answers were frozen."""
-    if name in ("cd", "pcd", "smci-pcd", "s2-smci-pcd"):
+    if name in ("cd", "pcd", "smci-pcd"):
         decay = gb.optimizers.Decay(power=0.75, delay=100)
         settings = {"optimizer": gb.optimizers.Adam(learning_rate=0.05, decay=decay), "min_iter": 10**6, **settings}
     return gb.learners.as_learner(name, **settings)
@@ -574,13 +574,14 @@ def pairwise_smci_of_forests() -> Answers:
 @frozen
 def pairwise_first_order_smci() -> Answers:
     rows = binary(n_rows=300)
-    return visible_answers(build("pairwise", graph="chain", learner="1-smci", **TIGHT).fit(rows), rows)
+    return visible_answers(build("pairwise", graph="chain", learner="smci", **TIGHT).fit(rows), rows)
 
 
 @frozen
 def pairwise_semi_second_order_smci() -> Answers:
     rows = spins(n_rows=300, n_columns=6)
-    return visible_answers(build("pairwise", graph="grid:2x3", learner="s2-smci", l2=0.01, **TIGHT).fit(rows), rows)
+    chosen = learner("smci", region="s2", l2=0.01)
+    return visible_answers(build("pairwise", graph="grid:2x3", learner=chosen, **TIGHT).fit(rows), rows)
 
 
 @frozen
@@ -593,7 +594,7 @@ def pairwise_smci_pcd() -> Answers:
 @frozen
 def pairwise_semi_second_order_smci_pcd() -> Answers:
     rows = spins(n_columns=6)
-    chosen = learner("s2-smci-pcd", copies=1, l1=0.01)
+    chosen = learner("smci-pcd", region="s2", copies=1, l1=0.01)
     return visible_answers(build("pairwise", graph="grid:2x3", learner=chosen, max_iter=50).fit(rows), rows)
 
 
@@ -796,7 +797,7 @@ def potts_pcd() -> Answers:
 def potts_other_learners() -> Answers:
     rows = categories(n_rows=200, sizes=(3, 3, 3))
     found: Answers = {}
-    for name in ("rm", "mpf", "cd", "1-smci", "online", "mean-field"):
+    for name in ("rm", "mpf", "cd", "smci", "online", "mean-field"):
         penalty = {} if name == "mean-field" else {"l2": 0.05}
         chosen = {"learner": learner("cd", l2=0.05)} if name == "cd" else {"learner": name, **penalty}
         machine = build("potts", graph="chain", max_iter=30, **chosen).fit(rows)

@@ -44,9 +44,6 @@ from gibbsian.learners.span_l1 import SpanL1 as SpanL1
 from gibbsian.learners.span_newton import SpanNewton as SpanNewton
 from gibbsian.learners.spatial import (
     SMCI as SMCI,
-    FirstOrderSMCI as FirstOrderSMCI,
-    SemiSecondOrderPCD as SemiSecondOrderPCD,
-    SemiSecondOrderSMCI as SemiSecondOrderSMCI,
     SpatialPCD as SpatialPCD,
 )
 from gibbsian.learners.stacking import Stacking as Stacking

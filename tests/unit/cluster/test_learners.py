@@ -55,7 +55,7 @@ def data(client):
 
 
 # -- missing cells ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "1-smci", "em"])
+@pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "smci", "em"])
 def test_missing_cells_are_completed_on_the_workers(data, learner):
     """Each partition lists the completions of its own rows under the model of every step."""
     on_cluster, here = (gb.BoltzmannMachine(learner=learner, tol=0.01).fit(rows) for rows in (data, holed()))

@@ -43,7 +43,7 @@ class TestPairwise:
         majority = (np.sign(np.nanmean(holed, axis=0)) == whole)[hidden].mean()
         assert right > majority + 0.02
 
-    @pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "1-smci", "bethe", "rple"])
+    @pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "smci", "bethe", "rple"])
     def test_other_learners_complete_the_cells_and_lose_little(self, rows, learner):
         truth, *tables = rows
         machines = [

@@ -99,7 +99,7 @@ def test_the_maximum_of_the_posterior_is_stationary(learner, objective, missing,
     assert np.abs(flat.theta - model.theta).max() > 0.05
 
 
-@pytest.mark.parametrize("learner", ["mle", "mple", "rm", "mpf", "em", "1-smci", "pcd", "online", "minibatch"])
+@pytest.mark.parametrize("learner", ["mle", "mple", "rm", "mpf", "em", "smci", "pcd", "online", "minibatch"])
 def test_a_normal_prior_is_l2(learner, votes):
     if learner == "minibatch":  # there l2 is of the weights alone
         kind = gb.RestrictedBoltzmannMachine
