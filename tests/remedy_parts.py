@@ -768,16 +768,17 @@ LEARNED = [
     Row(
         "pairs of which a combination never occurs",
         learned,
-        {"rows": BITS.assign(c=BITS["a"]), "learner": "independent-pair"},
+        {"rows": BITS.assign(c=BITS["a"]), "learner": "mean-field", "approximation": "independent-pair"},
         ({"rows": BITS},),
         "`l2=0.01`",
     ),
     Row(
         "couplings too strong for a closed form",
         learned,
-        {"rows": Later(strong_rows), "learner": "tap", "l2": 0.01},
-        ({"l2": 1.0},),
+        {"rows": Later(strong_rows), "learner": "mean-field", "approximation": "tap", "l2": 0.01},
+        ({"l2": 1.0}, {"learner": "mple", "approximation": OUT}),
         "raise `l2=` or use 'mple'",
+        but=("mple",),
     ),
     Row(
         "minibatches of what has no layers",

@@ -613,9 +613,9 @@ def pairwise_nodewise() -> Answers:
 def pairwise_closed_forms() -> Answers:
     """Learners that solve equations in one step, in both codings."""
     found: Answers = {}
-    for name in ("mean-field", "tap", "bethe", "independent-pair", "sessak-monasson"):
+    for name in ("naive", "tap", "bethe", "independent-pair", "sessak-monasson"):
         for coding, rows in (("spin", spins(n_rows=300)), ("binary", binary(n_rows=300))):
-            machine = build("pairwise", learner=name).fit(rows)
+            machine = build("pairwise", learner=learner("mean-field", approximation=name)).fit(rows)
             found |= prefixed(f"{name}_{coding}", {**parameters(theta_of(machine)), "score": machine.score(rows[:20])})
     return found
 

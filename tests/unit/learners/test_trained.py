@@ -231,7 +231,7 @@ def test_chains_that_have_not_mixed_are_no_evidence(monkeypatch):
     rng = np.random.default_rng(11)
     half = rng.random(400) < 0.5
     rows = (half[:, None] ^ (rng.random((400, 40)) < 0.1)).astype(int)
-    result = gb.BoltzmannMachine(learner="tap").fit(rows).result_
+    result = gb.BoltzmannMachine(learner=gb.learners.InverseMeanField("tap")).fit(rows).result_
     assert result.training.status == "untrained"  # chains in both modes agree with the data, and with R-hat 22
     assert result.training.mean[0] < 0.1 < rows[:, 0].mean()
     monkeypatch.setattr(trained, "_tempered", lambda model, rng: None)

@@ -154,7 +154,7 @@ def test_priors_elsewhere(votes, tmp_path):
     with pytest.raises(ArgumentError, match="under the prior"):
         gb.uncertainty.standard_errors(loaded, table)
     with pytest.raises(ArgumentError, match="log_prior"):
-        gb.BoltzmannMachine(learner="tap", log_prior="normal:1").fit(votes)
+        gb.BoltzmannMachine(learner="mean-field", log_prior="normal:1").fit(votes)
     with pytest.raises(ArgumentError, match="log_prior"):
         run(EM(log_prior="normal:1"), KMeansModel.unplaced(2, 2), votes)
     chunks = gb.BoltzmannMachine(log_prior="normal:0.01", random_state=0)
