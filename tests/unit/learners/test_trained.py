@@ -279,7 +279,7 @@ class TestGaussianMoments:
         root = rng.normal(size=(4, 4))
         machine = gb.GaussianMachine(graph="chain").fit(rng.normal(size=(300, 4)) @ root + 1.0)
         model = machine.model_.replace(machine.model_.theta + rng.normal(scale=0.02, size=machine.model_.theta.size))
-        np.testing.assert_allclose(model.statistic_variances(), np.diag(model._information()), rtol=1e-10)
+        np.testing.assert_allclose(model.statistic_variances(), np.diag(model.information()), rtol=1e-10)
 
     def test_moments_are_compared_over_the_rows_that_show_them(self, rng):
         numbers = rng.normal(size=(500, 3)) @ rng.normal(size=(3, 3))
