@@ -870,6 +870,14 @@ LEARNED = [
         {"carried": "means"},
     ),
     Row(
+        "chunks of a belief network",
+        lambda model: model((2, 2), random_state=0)._learns_by_chunks(),
+        {"model": gb.DeepBeliefNetwork},
+        ({"model": gb.DeepBoltzmannMachine},),
+        "DeepBoltzmannMachine",
+        but=("fit",),
+    ),
+    Row(
         "a belief network by minibatches",
         lambda **how: deep(model=gb.DeepBeliefNetwork, **how),
         {"learner": "minibatch"},
