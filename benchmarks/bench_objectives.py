@@ -124,7 +124,7 @@ def around_the_kernels(n: int, n_rows: int, side: int) -> None:
 def small_fits(side: int, n_rows: int) -> None:
     """Whole fits of a small lattice from an array, of which a simulation study makes thousands."""
     rows, graph = correlated(n_rows, side**2, np.random.default_rng(0)), gb.graphs.grid(side, side)
-    names = ("mple", "mpf", "rm", "1-smci", "mle")
+    names = ("mple", "mpf", "rm", "smci", "mle")
     machines = {name: gb.BoltzmannMachine(graph=graph, learner=name, tol=1e-5) for name in names}
     best = interleaved({name: lambda machine=machine: machine.fit(rows) for name, machine in machines.items()}, 50)
     print(f"whole fits from an array, {side}x{side} grid, N = {n_rows:,}")

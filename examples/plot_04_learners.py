@@ -16,7 +16,7 @@ graph = gb.graphs.grid(4, 4)
 truth = gb.PairwiseModel.build(graph, rng.normal(0, 0.3, 16), rng.normal(0, 0.3, graph.n_edges))
 engine = gb.inference.exact(truth)
 sizes = [100, 300, 1000, 3000, 10000]
-learners = {"mple": "pseudolikelihood", "rm": "ratio matching", "mpf": "probability flow", "1-smci": "1-SMCI"}
+learners = {"mple": "pseudolikelihood", "rm": "ratio matching", "mpf": "probability flow", "smci": "1-SMCI"}
 distance = {name: [] for name in learners}
 for n in sizes:
     rows = engine.sample(n, rng)

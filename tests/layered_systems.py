@@ -92,13 +92,13 @@ def by_minibatches(settings: dict, **stages: int) -> dict:
         return settings
     inner |= {name: settings.pop(name) for name in ("l1", "l2") if name in settings}
     epochs = settings.pop("max_iter", 10)
-    together = gb.learners.Minibatch(max_iter=stages.get("fine_tune", epochs) or 1, **inner)
+    together = gb.learners.Minibatch(max_iter=epochs, **inner)
     if not stages and not carried:
         return {**settings, "learner": together}
     if stages.get("pretrain") == 0:
         return {**settings, "learner": together}
     alone = gb.learners.Minibatch(max_iter=stages.get("pretrain", epochs), **inner)
-    last = None if stages.get("fine_tune") == 0 else together
+    last = None if stages.get("together") == 0 else together
     return {**settings, "learner": gb.learners.Stacking(alone=alone, together=last, **carried)}
 
 
@@ -107,9 +107,9 @@ def rbm(*sizes, **settings) -> gb.RestrictedBoltzmannMachine:
     return gb.RestrictedBoltzmannMachine(*sizes, **by_minibatches(settings))
 
 
-def dbn(*sizes, fine_tune=10, **settings) -> gb.DeepBeliefNetwork:
-    """A belief network, `max_iter` epochs for each layer and `fine_tune` together."""
-    return gb.DeepBeliefNetwork(*sizes, **by_minibatches(settings, fine_tune=fine_tune))
+def dbn(*sizes, **settings) -> gb.DeepBeliefNetwork:
+    """A belief network, `max_iter` epochs for each layer."""
+    return gb.DeepBeliefNetwork(*sizes, **by_minibatches(settings, together=0))
 
 
 def dbm(*sizes, pretrain=10, **settings) -> gb.DeepBoltzmannMachine:

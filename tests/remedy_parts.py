@@ -757,16 +757,17 @@ LEARNED = [
     Row(
         "pairs of which a combination never occurs",
         learned,
-        {"rows": BITS.assign(c=BITS["a"]), "learner": "independent-pair"},
+        {"rows": BITS.assign(c=BITS["a"]), "learner": "mean-field", "approximation": "independent-pair"},
         ({"rows": BITS},),
         "`l2=0.01`",
     ),
     Row(
         "couplings too strong for a closed form",
         learned,
-        {"rows": Later(strong_rows), "learner": "tap", "l2": 0.01},
-        ({"l2": 1.0},),
+        {"rows": Later(strong_rows), "learner": "mean-field", "approximation": "tap", "l2": 0.01},
+        ({"l2": 1.0}, {"learner": "mple", "approximation": OUT}),
         "raise `l2=` or use 'mple'",
+        but=("mple",),
     ),
     Row(
         "minibatches of what has no layers",
@@ -858,10 +859,18 @@ LEARNED = [
         {"carried": "means"},
     ),
     Row(
-        "wake and sleep with holes",
+        "chunks of a belief network",
+        lambda model: model((2, 2), random_state=0)._learns_by_chunks(),
+        {"model": gb.DeepBeliefNetwork},
+        ({"model": gb.DeepBoltzmannMachine},),
+        "DeepBoltzmannMachine",
+        but=("fit",),
+    ),
+    Row(
+        "a belief network by minibatches",
         lambda **how: deep(model=gb.DeepBeliefNetwork, **how),
-        {"rows": HOLES, "learner": "minibatch"},
-        ({"rows": BITS},),
+        {"learner": "minibatch"},
+        (),
         "`learner='stacking'`",
     ),
     *(
@@ -1315,7 +1324,7 @@ def stacked(together):
     learner = gb.learners.Stacking(
         alone=gb.learners.Minibatch(max_iter=2), together=gb.learners.Minibatch(max_iter=2) if together else None
     )
-    return gb.DeepBeliefNetwork((2, 2), learner=learner, random_state=0).fit(BITS)
+    return gb.DeepBoltzmannMachine((2, 2), learner=learner, random_state=0).fit(BITS)
 
 
 def errors_of_rbm(learner, how=gb.uncertainty.standard_errors):

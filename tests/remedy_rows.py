@@ -376,9 +376,9 @@ FITS = [
         "another share",
     ),
     Row(
-        "sessak-monasson with l1",
+        "mean field with l1",
         fit,
-        {"learner": "sessak-monasson", "l1": 0.1},
+        {"learner": "mean-field", "l1": 0.1},
         ({"l1": OUT, "l2": 0.1}, {"learner": "mple"}),
         "use `l2=`",
     ),
@@ -391,11 +391,24 @@ FITS = [
         ({"drop": ["a"]},),
         "drop one of them",
     ),
-    Row("independent pairs with an empty cell", fit, {"rows": IMPLIED, "learner": "independent-pair"}),
     Row(
-        "a closed form of a Potts machine",
-        potts,
-        {"learner": "tap"},
+        "independent pairs with an empty cell",
+        fit,
+        {"rows": IMPLIED, "learner": Later(lambda: learner("mean-field", approximation="independent-pair"))},
+        ({"learner": Later(lambda: learner("mean-field", approximation="independent-pair", l2=0.01)), "l2": OUT},),
+        but=("l2",),
+    ),
+    Row(
+        "an approximation of a Potts machine",
+        lambda approximation: gb.PottsMachine(learner=learner("mean-field", approximation=approximation, l2=1.0)).fit(
+            CATEGORIES
+        ),
+        {"approximation": "tap"},
+    ),
+    Row(
+        "a closed form of a higher-order machine",
+        lambda **how: fit(model=gb.HigherOrderBoltzmannMachine, **how),
+        {"learner": "mean-field"},
         ({"learner": "pcd", "max_iter": 5, "tol": 1.0},),
         "'mple' or 'pcd'",
     ),
@@ -1064,7 +1077,7 @@ DEEPER = [
         {"rows": WIDE_HOLES, "learner": "mle", **QUICK},
         calls={"Dataset.complete_rows()": {"rows": WIDE, "graph": "chain"}},
     ),
-    Row("samples of too many completions", fit, {"rows": WIDE_HOLES, "learner": "1-smci", **QUICK}),
+    Row("samples of too many completions", fit, {"rows": WIDE_HOLES, "learner": "smci", **QUICK}),
     Row("regressions with too many completions", fit, {"rows": WIDE_HOLES, "learner": "rise", **QUICK}),
     Row(
         "contrastive divergence without chains",
@@ -1136,7 +1149,7 @@ DEEPER = [
     Row(
         "errors of a closed form",
         errors_of,
-        {"learner": "tap", "l2": 0.1},
+        {"learner": "mean-field", "l2": 0.1},
         ({"method": gb.uncertainty.bootstrap},),
         "bootstrap",
     ),

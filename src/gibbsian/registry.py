@@ -115,10 +115,10 @@ def check_settings(what: str, factory: Callable[..., Any], settings: Collection[
     --------
     >>> from gibbsian.learners import LEARNERS
     >>> from gibbsian.registry import check_settings
-    >>> check_settings("1-smci", LEARNERS.factory("1-smci"), {"regions": 2})
+    >>> check_settings("smci", LEARNERS.factory("smci"), {"regions": 2})
     Traceback (most recent call last):
         ...
-    gibbsian.errors.ArgumentError: 1-smci has no setting regions: it takes l1, l2, log_prior, optimizer, centred
+    gibbsian.errors.ArgumentError: smci has no setting regions: it takes l1, l2, log_prior, optimizer, centred, region
     """
     known = _known_settings(factory)
     if known is None:

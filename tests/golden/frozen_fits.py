@@ -79,13 +79,12 @@ def build(kind: str, **settings: Any) -> Any:
 
 def layered(kind: str, named: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a machine of layers: those of learning by minibatches belong to its learner."""
-    stages = {name: named.pop(name) for name in ("pretrain", "fine_tune", "carried") if name in named}
+    stages = {name: named.pop(name) for name in ("pretrain", "carried") if name in named}
     inner = {name: named.pop(name) for name in list(named) if name in MINIBATCH}
     if isinstance(inner.get("free_phase", "pcd"), str) and inner.get("free_phase") != "cd":
         inner = {"n_chains": 100, **inner}  # the default when the answers were frozen
     epochs = inner.pop("n_iter", 10)
-    together = {"deep": epochs, "belief-network": stages.get("fine_tune", 10)}.get(kind, epochs)
-    by_minibatches = gb.learners.Minibatch(max_iter=together, **inner)
+    by_minibatches = gb.learners.Minibatch(max_iter=epochs, **inner)
     if kind != "restricted" and stages.get("pretrain") != 0:
         alone = gb.learners.Minibatch(max_iter=stages.get("pretrain", epochs), **inner)
         carried = {name: value for name, value in stages.items() if name == "carried"}
@@ -95,7 +94,7 @@ def layered(kind: str, named: dict[str, Any]) -> dict[str, Any]:
 
 def learner(name: str, **settings: Any) -> Any:
     """Return a learner with settings of its own; those of chains as they were when the answers were frozen."""
-    if name in ("cd", "pcd", "smci-pcd", "s2-smci-pcd"):
+    if name in ("cd", "pcd", "smci-pcd"):
         decay = gb.optimizers.Decay(power=0.75, delay=100)
         settings = {"optimizer": gb.optimizers.Adam(learning_rate=0.05, decay=decay), "min_iter": 10**6, **settings}
     return gb.learners.as_learner(name, **settings)
@@ -575,13 +574,14 @@ def pairwise_smci_of_forests() -> Answers:
 @frozen
 def pairwise_first_order_smci() -> Answers:
     rows = binary(n_rows=300)
-    return visible_answers(build("pairwise", graph="chain", learner="1-smci", **TIGHT).fit(rows), rows)
+    return visible_answers(build("pairwise", graph="chain", learner="smci", **TIGHT).fit(rows), rows)
 
 
 @frozen
 def pairwise_semi_second_order_smci() -> Answers:
     rows = spins(n_rows=300, n_columns=6)
-    return visible_answers(build("pairwise", graph="grid:2x3", learner="s2-smci", l2=0.01, **TIGHT).fit(rows), rows)
+    chosen = learner("smci", region="s2", l2=0.01)
+    return visible_answers(build("pairwise", graph="grid:2x3", learner=chosen, **TIGHT).fit(rows), rows)
 
 
 @frozen
@@ -594,7 +594,7 @@ def pairwise_smci_pcd() -> Answers:
 @frozen
 def pairwise_semi_second_order_smci_pcd() -> Answers:
     rows = spins(n_columns=6)
-    chosen = learner("s2-smci-pcd", copies=1, l1=0.01)
+    chosen = learner("smci-pcd", region="s2", copies=1, l1=0.01)
     return visible_answers(build("pairwise", graph="grid:2x3", learner=chosen, max_iter=50).fit(rows), rows)
 
 
@@ -613,9 +613,9 @@ def pairwise_nodewise() -> Answers:
 def pairwise_closed_forms() -> Answers:
     """Learners that solve equations in one step, in both codings."""
     found: Answers = {}
-    for name in ("mean-field", "tap", "bethe", "independent-pair", "sessak-monasson"):
+    for name in ("naive", "tap", "bethe", "independent-pair", "sessak-monasson"):
         for coding, rows in (("spin", spins(n_rows=300)), ("binary", binary(n_rows=300))):
-            machine = build("pairwise", learner=name).fit(rows)
+            machine = build("pairwise", learner=learner("mean-field", approximation=name)).fit(rows)
             found |= prefixed(f"{name}_{coding}", {**parameters(theta_of(machine)), "score": machine.score(rows[:20])})
     return found
 
@@ -797,7 +797,7 @@ def potts_pcd() -> Answers:
 def potts_other_learners() -> Answers:
     rows = categories(n_rows=200, sizes=(3, 3, 3))
     found: Answers = {}
-    for name in ("rm", "mpf", "cd", "1-smci", "online", "mean-field"):
+    for name in ("rm", "mpf", "cd", "smci", "online", "mean-field"):
         penalty = {} if name == "mean-field" else {"l2": 0.05}
         chosen = {"learner": learner("cd", l2=0.05)} if name == "cd" else {"learner": name, **penalty}
         machine = build("potts", graph="chain", max_iter=30, **chosen).fit(rows)
@@ -980,14 +980,14 @@ def restricted_single_precision() -> Answers:
 @frozen
 def belief_network_binary() -> Answers:
     rows = binary(n_columns=6)
-    machine = build("belief-network", n_components=(4, 3), n_iter=4, fine_tune=3).fit(rows)
+    machine = build("belief-network", n_components=(4, 3), n_iter=4).fit(rows)
     return deep_answers(machine, rows)
 
 
 @frozen
 def belief_network_gaussian_of_means() -> Answers:
     rows = points(n_columns=4)
-    settings = {"visible": "gaussian", "carried": "means", "fine_tune": 2, "learning_rate": 0.02}
+    settings = {"visible": "gaussian", "carried": "means", "learning_rate": 0.02}
     machine = build("belief-network", n_components=(3, 2), n_iter=4, free_phase="cd", **settings).fit(rows)
     return deep_answers(machine, rows)
 

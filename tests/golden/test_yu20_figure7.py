@@ -22,10 +22,10 @@ def learners(copies):
     paper = {"optimizer": Ascent(learning_rate=0.02), "centred": False}
     persistent = {**paper, "average": False}
     return {
-        "1 fixed": as_learner("1-smci"),
-        "s2 fixed": as_learner("s2-smci"),
+        "1 fixed": as_learner("smci"),
+        "s2 fixed": as_learner("smci", region="s2"),
         **{f"1 e={e}": as_learner("smci-pcd", copies=e, **persistent) for e in copies},
-        **{f"s2 e={e}": as_learner("s2-smci-pcd", copies=e, **persistent) for e in copies},
+        **{f"s2 e={e}": as_learner("smci-pcd", region="s2", copies=e, **persistent) for e in copies},
     }
 
 

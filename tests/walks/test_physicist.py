@@ -19,7 +19,7 @@ def test_a_lattice_of_spins_from_samples_to_log_z(tmp_path, rng):
     pd.DataFrame(rows.astype(int), columns=names).to_csv(tmp_path / "spins.csv", index=False)
 
     grid = ("--model", "pairwise", "--graph", "grid:8x8", "--seed", 1)
-    for learner in ("mple", "mle", "pcd", "s2-smci"):
+    for learner in ("mple", "mle", "pcd", "smci"):
         out = tmp_path / f"{learner}.gibbs"
         said = typed("fit", tmp_path / "spins.csv", *grid, "--learner", learner, "--out", out)
         assert "fit:         converged" in said

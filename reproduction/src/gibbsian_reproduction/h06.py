@@ -10,7 +10,7 @@ from gibbsian.data import Dataset
 from gibbsian.diagnostics import maximum_exists
 from gibbsian.graphs import complete
 from gibbsian.inference import exact
-from gibbsian.learners import LEARNERS, run
+from gibbsian.learners import as_learner, run
 from gibbsian.models import PairwiseModel
 from gibbsian.objectives import Pseudolikelihood, value_and_gradient
 from gibbsian_reproduction.drawing import Figure, curve, label_axes, legend, lines, method_style
@@ -34,7 +34,8 @@ def random_model(rng: np.random.Generator) -> PairwiseModel:
 
 def estimate(method: str, data: Dataset, rng: np.random.Generator, tol: float = 1e-6) -> np.ndarray:
     """Return a learner's parameters from a random initial point; NaN where it does not converge."""
-    fit = run(LEARNERS.create(method), random_model(rng), data, rng, tol=tol)
+    learner = as_learner("smci" if method == "1-smci" else method)
+    fit = run(learner, random_model(rng), data, rng, tol=tol)
     return fit.model.theta if fit.converged else np.full(fit.model.theta.size, np.nan)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.graphs import complete, grid
 from gibbsian.inference import exact
-from gibbsian.learners import LEARNERS, Learner, MomentMatching, as_learner, run
+from gibbsian.learners import Learner, MomentMatching, as_learner, run
 from gibbsian.learners.spatial import SOLVER
 from gibbsian.models import PairwiseModel
 from gibbsian.objectives import OBJECTIVES
@@ -55,10 +56,16 @@ def draw_data(network: PairwiseModel, n_rows: int, rng: np.random.Generator) -> 
     return Dataset.read(exact(network).sample(n_rows, rng), coding="spin")
 
 
+def learner_of(method: str, **settings: Any) -> Learner:
+    """Return the learner of a method: SMCI with its regions, or the one of that name."""
+    region = {"1-smci": 1, "s2-smci": "s2"}.get(method)
+    return as_learner(method, **settings) if region is None else as_learner("smci", region=region, **settings)
+
+
 def solve(method: str, data: Dataset, guide: PairwiseModel | None = None) -> np.ndarray:
     """Return the couplings that a method learns (forests by those of the guide), NaN where none are finite."""
     start = PairwiseModel.zeros(GRID, bias=False)
-    learner: Learner = as_learner(method) if method != "forest-smci" else MomentMatching(FixedForests(guide), SOLVER)
+    learner = learner_of(method) if method != "forest-smci" else MomentMatching(FixedForests(guide), SOLVER)
     fitted = run(learner, start, data, np.random.default_rng(0), tol=1e-8, max_iter=300)
     found = np.abs(fitted.model.theta).max() < LARGEST and (fitted.converged or fitted.trace.rows[-1][2] < 1e-6)
     return fitted.model.theta if found else np.full(start.theta.size, np.nan)
@@ -72,7 +79,7 @@ def path_of(method: str, data: Dataset, n_steps: int) -> np.ndarray:
         learner: Learner = MomentMatching(FixedForests(guide), optimizer)
     else:
         settings = {"centred": False} if method.endswith("-smci") else {}
-        learner = LEARNERS.create(method, optimizer=optimizer, **settings)
+        learner = learner_of(method, optimizer=optimizer, **settings)
     state = learner.init(PairwiseModel.zeros(GRID, bias=False), data, np.random.default_rng(0))
     path = [state.progress.theta]
     for _ in range(n_steps):

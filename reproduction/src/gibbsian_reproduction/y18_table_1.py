@@ -14,12 +14,12 @@ from functools import partial
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.learners import as_learner, run
+from gibbsian.learners import run
 from gibbsian.models import PairwiseModel
 from gibbsian_reproduction.experiment import EXPERIMENTS, Experiment, Results, Trial, Verdict, claim
 from gibbsian_reproduction.tables import Table
 from gibbsian_reproduction.verdicts import ratio_of_means
-from gibbsian_reproduction.y18 import GRID, LABELS, PAPERS, draw_data, draw_network
+from gibbsian_reproduction.y18 import GRID, LABELS, PAPERS, draw_data, draw_network, learner_of
 
 N_ROWS, RATE, MOST_STEPS, SMALL = 2000, 0.2, 1000, 1e-5
 PUBLISHED = {"mple": 0.08, "rm": 0.1, "mpf": 0.04, "1-smci": 0.26}
@@ -63,7 +63,7 @@ def _trial(rng: np.random.Generator) -> Trial:
 
 
 def _library_time(method: str, data: Dataset) -> float:
-    start, learner = PairwiseModel.zeros(GRID, bias=False), as_learner(method)
+    start, learner = PairwiseModel.zeros(GRID, bias=False), learner_of(method)
     fit = partial(run, learner, start, data, np.random.default_rng(0), tol=SMALL)
     return _seconds(fit)
 

@@ -501,7 +501,7 @@ class NetworkAnswers(DeepAnswers):
         for place, (lower, upper) in enumerate(pairs):
             sizes = [len(feature) for feature in upper.features]
             above = upper.domain.from_codes(digits(np.arange(int(upper.n_states)), sizes))
-            fields = np.asarray(self.model.downward_fields(place, upper.encode(above)), np.float64)
+            fields = np.asarray(self.model.machines[place].visible_fields(upper.encode(above)), np.float64)
             columns = spans(feature.shape[1] for feature in lower.features)
             for unit, (feature, at) in enumerate(zip(lower.features, columns, strict=True)):
                 scope = (units[place].start + unit, *range(units[place + 1].start, units[place + 1].stop))

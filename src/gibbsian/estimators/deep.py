@@ -34,8 +34,9 @@ class DeepMachine(LayeredMachine):
     )
     learner: Any = free(
         "auto",
-        "How to learn: 'stacking' (the layers one after the other, then together, `max_iter` epochs each), which "
-        "'auto' is, 'minibatch' (all together from random weights), or a learner object such as Stacking.",
+        "How to learn: 'stacking' (the layers one after the other, those of a Boltzmann machine then together, "
+        "`max_iter` epochs each), which 'auto' is; of a Boltzmann machine 'minibatch' (all together from random "
+        "weights) too; or a learner object such as Stacking.",
         doc="str or Learner",
     )
 
@@ -77,15 +78,15 @@ class DeepMachine(LayeredMachine):
 
 
 @ESTIMATORS.register(
-    "dbn", about="restricted machines stacked, then fine-tuned together by wake-sleep", epochs=True, layers=True
+    "dbn", about="restricted machines stacked, each learned from the units of the one below", epochs=True, layers=True
 )
 @declared
 class DeepBeliefNetwork(DeepMachine):
-    """Deep belief network: restricted machines stacked, then fine-tuned together (Hinton, Osindero and Teh 2006).
+    """Deep belief network: restricted machines stacked, one after the other (Hinton, Osindero and Teh 2006).
 
     Each machine learns from the hidden units of the one below (YK15, "stacking"). The network then has a restricted
-    machine at the top and layers below that are drawn given the one above. Fine-tuning by wake-sleep lets the weights
-    up and down part. Missing cells are drawn anew by the lowest machine whenever their row is visited.
+    machine at the top and layers below that are drawn given the one above. Missing cells are drawn anew by the lowest
+    machine whenever their row is visited. All layers together learn in a `DeepBoltzmannMachine`.
 
     Attributes
     ----------
@@ -101,7 +102,7 @@ class DeepBeliefNetwork(DeepMachine):
     >>> X = np.repeat(rng.random((200, 2)) < 0.5, 3, axis=1).astype(int)       # two groups of three equal columns
     >>> dbn = gb.DeepBeliefNetwork((4, 3), max_iter=30, random_state=0).fit(X)
     >>> dbn.result_.reason
-    'trained for 30 epochs a layer, 2 layers, then 30 epochs together'
+    'trained for 30 epochs a layer, 2 layers'
     >>> dbn.transform(X).shape
     (200, 3)
     """
@@ -109,10 +110,9 @@ class DeepBeliefNetwork(DeepMachine):
     def _model(self, layers: list[Layer]) -> BeliefNetwork:
         return BeliefNetwork.zeros(layers, float(self.temperature))
 
-    def _chunk_start(self, data: Dataset, rng: np.random.Generator) -> BeliefNetwork:
-        # chunks are learned by wake-sleep alone, which needs layers that are not all alike
-        model = self._zeros(data)
-        return self._chunk_learner(model, data).start(model, data, rng)
+    def _learns_by_chunks(self) -> bool:
+        reason = "needs all rows at once, because each layer learns from what the one below makes of them"
+        raise ArgumentError(reason, "call `fit`, or learn a `DeepBoltzmannMachine`")
 
 
 @ESTIMATORS.register(

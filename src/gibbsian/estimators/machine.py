@@ -37,7 +37,7 @@ class Machine(LearnedMachine):
     )
     start: Any = free(
         None,
-        "Where learning begins: at zero, at a mean-field solution ('bethe', 'sessak-monasson', ...; pairwise "
+        "Where learning begins: at zero, at a mean-field solution ('naive', 'bethe', ...; pairwise "
         "machines), or at the parameters of another model of the same structure.",
         doc="str, Model or fitted estimator, optional",
     )

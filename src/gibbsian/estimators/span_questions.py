@@ -30,7 +30,7 @@ def hidden_values(estimator: Any) -> tuple[Any, ...]:
 class SpanQuestions(Estimator):
     """What can be asked of a `FullSpan` beyond other estimators; columns by name, values by label."""
 
-    @available_if(hidden_values)
+    @available_if(lambda estimator: bool(hidden_values(estimator)))
     def transform(self, X: Any) -> np.ndarray:
         """Return the probabilities of the values of each hidden variable given the present cells of each row.
 
@@ -39,7 +39,7 @@ class SpanQuestions(Estimator):
         data = self._read(X)
         return self._answers.hidden_probabilities(data)[data.row_of]
 
-    @available_if(hidden_values)
+    @available_if(lambda estimator: bool(hidden_values(estimator)))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns that `transform` gives, one for each value of each hidden variable."""
         check_is_fitted(self)

@@ -1,7 +1,7 @@
 """What the rows of a machine of layers say of its hidden units, of missing cells, and of the sum over both.
 
 For restricted machines expected values, exact or by chains. Elsewhere the sum is bounded from below: by mean field for
-a deep Boltzmann machine, by the recognition weights for a belief network (the variational bound, made tighter by
+a deep Boltzmann machine, by recognition for a belief network (the variational bound, made tighter by
 averaging several importance weights; Burda, Grosse and Salakhutdinov 2016). A bound may be far below, so nothing is
 said about how good a machine could be, only how good it is at least.
 """
@@ -55,7 +55,7 @@ def recognition_bounds(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return ``log (1/K) sum_k P(v, h_k) Z / Q(h_k | v)`` of each state, a lower bound in expectation, and its error.
 
-    The hidden units h_k are drawn from the recognition weights Q. One draw would give the variational bound in
+    The hidden units h_k are drawn by recognition, Q. One draw would give the variational bound in
     expectation; the more draws, the nearer to ``log P(v) + log Z``.
 
     Parameters

@@ -10,12 +10,7 @@ from gibbsian.learners.contrastive_divergence import CD as CD, PCD as PCD
 from gibbsian.learners.em import EM as EM
 from gibbsian.learners.hidden import break_symmetry as break_symmetry
 from gibbsian.learners.mean_field import (
-    TAP as TAP,
-    IndependentPair as IndependentPair,
-    InverseBethe as InverseBethe,
     InverseMeanField as InverseMeanField,
-    NaiveMeanField as NaiveMeanField,
-    SessakMonasson as SessakMonasson,
     warm_start as warm_start,
 )
 from gibbsian.learners.minibatch import Minibatch as Minibatch
@@ -44,9 +39,6 @@ from gibbsian.learners.span_l1 import SpanL1 as SpanL1
 from gibbsian.learners.span_newton import SpanNewton as SpanNewton
 from gibbsian.learners.spatial import (
     SMCI as SMCI,
-    FirstOrderSMCI as FirstOrderSMCI,
-    SemiSecondOrderPCD as SemiSecondOrderPCD,
-    SemiSecondOrderSMCI as SemiSecondOrderSMCI,
     SpatialPCD as SpatialPCD,
 )
 from gibbsian.learners.stacking import Stacking as Stacking

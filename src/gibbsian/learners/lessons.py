@@ -24,7 +24,7 @@ class Lessons:
     fills_missing = False
     # whether chunks of rows after a fit go on with its chains, instead of new ones
     goes_on = False
-    # what `backends.torch` knows them by, where it does; they then have `offset_parts` and `remembered`
+    # what `backends.torch` knows them by; they have `offset_parts` and `remembered`
     on_device = ""
     # by what the rate is divided
     divisor = 1.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from gibbsian.learners.recipe import Penalised
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.optimizers import StepInfo
 from gibbsian.resources import require_memory
-from gibbsian.settings import check, declared
+from gibbsian.settings import check, choice, declared, positional
 
 _REMEDY = "drop one of them or give `l2=0.01`"
 
@@ -76,9 +76,15 @@ class _Progress:
     theta: np.ndarray
 
 
+@LEARNERS.register("mean-field", consistent=False, penalised=False, stepwise=False)
 @declared(frozen=True)
 class InverseMeanField(Penalised):
     """Parameters by a closed formula; one step, with no gradient to report.
+
+    **Approximation.** ``"naive"`` mean field is off by second order in the couplings; ``"tap"`` adds the reaction term
+    of Thouless, Anderson and Palmer; ``"bethe"`` is exact on trees; ``"independent-pair"`` is exact for two variables
+    and the only one that needs no matrix inverse; ``"sessak-monasson"`` is their small-correlation expansion, loops and
+    pairs together.
 
     **Graph.** The inverse of the correlation matrix is taken over all pairs of variables. Couplings are kept on the
     edges of the graph, and the biases balance those alone.
@@ -97,7 +103,7 @@ class InverseMeanField(Penalised):
     missing completely at random. Such correlations need not be those of any rows; where their matrix has no inverse
     this is said.
 
-    **Many values.** ``"mean-field"`` also serves the Potts model (see `potts_mean_field`); the others are for spins.
+    **Many values.** ``"naive"`` also serves the Potts model (see `potts_mean_field`); the others are for spins.
 
     **No real solution.** TAP and Bethe solve a quadratic equation for each pair. Where its roots are not real, for
     couplings too strong for the approximation, the pair gets the naive value ``-K_ij`` and a warning says so.
@@ -106,30 +112,40 @@ class InverseMeanField(Penalised):
     --------
     >>> import gibbsian as gb
     >>> votes = gb.datasets.load_house_votes().complete_rows()
-    >>> gb.BoltzmannMachine(learner="bethe", l2=0.01).fit(votes).result_.reason
+    >>> learner = gb.learners.InverseMeanField("bethe", l2=0.01)
+    >>> gb.BoltzmannMachine(learner=learner).fit(votes).result_.reason
     "solved in closed form (bethe): the moments match the data's approximately"
     """
 
-    method: ClassVar[str]
+    approximation: str = positional(
+        kw_only=False,
+        default=choice(
+            "naive",
+            "The formula: of naive mean field, or a more exact one for two-valued columns.",
+            "naive",
+            "tap",
+            "bethe",
+            "independent-pair",
+            "sessak-monasson",
+        ),
+    )
 
     def __post_init__(self) -> None:
         check(self)
         if self.l1:
             raise ArgumentError(
                 f"`l1={self.l1}`",
-                f"`learner={self.method!r}` is a closed formula without an L1 penalty: use `l2=`, "
+                "`learner='mean-field'` is a closed formula without an L1 penalty: use `l2=`, "
                 "or a learner such as 'mple'",
             )
 
     def init(self, model: Model, data: Dataset, rng: np.random.Generator) -> LearnerState:
         """Refuse what the formula cannot take; nothing is computed yet."""
-        if not model.is_pairwise and not (model.has_pair_tables and self.method == "mean-field"):
-            raise ArgumentError(
-                f"has no formula for a {type(model).__name__}",
-                "use 'mple' or 'pcd'" + (", or `learner='mean-field'`" if model.has_pair_tables else ""),
-                argument="learner",
-                value=self.method,
-            )
+        kind = f"has no formula for a {type(model).__name__}"
+        if not model.is_pairwise and not model.has_pair_tables:
+            raise ArgumentError(kind, "use 'mple' or 'pcd'", argument="learner", value="mean-field")
+        if model.has_pair_tables and self.approximation != "naive":
+            raise ArgumentError(kind, "use 'naive'", argument="approximation", value=self.approximation)
         return LearnerState((model, data), _Progress(model.theta))
 
     def step(self, state: LearnerState) -> tuple[LearnerState, StepInfo]:
@@ -139,29 +155,29 @@ class InverseMeanField(Penalised):
             pseudocount = self.l2 * model.temperature**2
             theta, unreal = solve_potts(model, data, pseudocount) * model.temperature, np.empty((0, 2))
         else:
-            theta, unreal = _solve(self.method, model, data, self.l2)
+            theta, unreal = _solve(self.approximation, model, data, self.l2)
         if len(unreal):
             first, second = (data.names[node] for node in unreal[0])
             notify(
                 DegenerateDataWarning(
-                    f"has no real solution for {len(unreal)} of {model.graph.n_edges} pairs (first: {first!r} "
-                    f"and {second!r}), which get the naive value",
+                    f"has no real solution by {self.approximation!r} for {len(unreal)} of {model.graph.n_edges} pairs "
+                    f"(first: {first!r} and {second!r}), which get the naive value",
                     "their couplings are too strong, raise `l2=` or use 'mple'",
                     argument="learner",
-                    value=self.method,
+                    value="mean-field",
                 )
             )
-        verdict = f"solved in closed form ({self.method}): the moments match the data's approximately"
+        verdict = f"solved in closed form ({self.approximation}): the moments match the data's approximately"
         return LearnerState(state.problem, _Progress(theta)), StepInfo(float("nan"), 0.0, 1.0, 1, verdict=verdict)
 
 
 def warm_start(name: str, model: PairwiseModel, data: Dataset, l2: float | None = None) -> PairwiseModel:
-    """Return the model with the parameters of a mean-field method, to start another learner from.
+    """Return the model with the parameters of a mean-field approximation, to start another learner from.
 
     Parameters
     ----------
     name : str
-        ``"mean-field"``, ``"tap"``, ``"bethe"``, ``"independent-pair"`` or ``"sessak-monasson"``.
+        ``"naive"``, ``"tap"``, ``"bethe"``, ``"independent-pair"`` or ``"sessak-monasson"``.
     model : PairwiseModel
         The structure; its parameters do not matter.
     data : Dataset
@@ -234,7 +250,7 @@ def _full_moments(model: PairwiseModel, data: Dataset, pseudocount: float) -> _M
     require_memory(
         6 * 8.0 * n**2,
         f"inverting the correlations of {n} variables",
-        "use 'independent-pair', which needs the edges only",
+        "take the approximation 'independent-pair', which needs the edges only",
     )
     spin = _spin_moments(graphs.complete(n), model, data, pseudocount)
     correlations = spin.coupling_matrix
@@ -368,90 +384,11 @@ def _sessak_monasson(s: _Moments) -> _Solution:
     return _Solution(pairs.biases + loops, couplings, pairs.unreal)
 
 
-# name -> (formula, whether it needs the inverse of the correlation matrix)
+# approximation -> (formula, whether it needs the inverse of the correlation matrix)
 _METHODS: dict[str, tuple[Callable[[_Moments], _Solution], bool]] = {
-    "mean-field": (_naive, True),
+    "naive": (_naive, True),
     "tap": (_tap, True),
     "bethe": (_bethe, True),
     "independent-pair": (_independent_pair, False),
     "sessak-monasson": (_sessak_monasson, True),
 }
-
-
-# -- the named learners -----------------------------------------------------------------------------------------------
-@LEARNERS.register("mean-field", consistent=False, penalised=False, stepwise=False)
-@declared(frozen=True)
-class NaiveMeanField(InverseMeanField):
-    """Naive mean-field learning: ``J = -K``, off by second order in the couplings; see `InverseMeanField`.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> gb.BoltzmannMachine(learner="mean-field").fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.converged
-    True
-    """
-
-    method: ClassVar[str] = "mean-field"
-
-
-@LEARNERS.register("tap", consistent=False, penalised=False, stepwise=False)
-@declared(frozen=True)
-class TAP(InverseMeanField):
-    """Learning by the equations of Thouless, Anderson and Palmer: naive with the reaction term.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> gb.BoltzmannMachine(learner="tap").fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.converged
-    True
-    """
-
-    method: ClassVar[str] = "tap"
-
-
-@LEARNERS.register("bethe", consistent=False, penalised=False, stepwise=False)
-@declared(frozen=True)
-class InverseBethe(InverseMeanField):
-    """Learning by the Bethe approximation: exact on trees.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> bm = gb.BoltzmannMachine(learner="bethe").fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]])
-    >>> bm.result_.reason
-    "solved in closed form (bethe): the moments match the data's approximately"
-    >>> bm.expect().mean.round(4).tolist()                             # two variables are a tree: exact
-    [0.2, 0.2, 0.2]
-    """
-
-    method: ClassVar[str] = "bethe"
-
-
-@LEARNERS.register("independent-pair", consistent=False, penalised=False, stepwise=False)
-@declared(frozen=True)
-class IndependentPair(InverseMeanField):
-    """The independent-pair approximation: exact for two variables; the only one that needs no matrix inverse.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> gb.BoltzmannMachine(learner="independent-pair").fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.converged
-    True
-    """
-
-    method: ClassVar[str] = "independent-pair"
-
-
-@LEARNERS.register("sessak-monasson", consistent=False, penalised=False, stepwise=False)
-@declared(frozen=True)
-class SessakMonasson(InverseMeanField):
-    """The small-correlation expansion of Sessak and Monasson: loops and pairs together.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> gb.BoltzmannMachine(learner="sessak-monasson").fit([[1, 1], [1, -1], [-1, -1], [-1, 1]]).result_.converged
-    True
-    """
-
-    method: ClassVar[str] = "sessak-monasson"

@@ -1,7 +1,7 @@
 """Learning by minibatches: epochs of shuffled rows, a rate that falls, momentum and penalties, for models of layers.
 
 What one minibatch teaches is a matter of the model (`gibbsian.learners.lessons`): clamped less free moments for a
-restricted machine, a mean-field posterior less chains for a deep Boltzmann machine, wake-sleep for a belief network.
+restricted machine, a mean-field posterior less chains for a deep Boltzmann machine.
 """
 
 from __future__ import annotations
@@ -451,6 +451,9 @@ def in_layers(model: Any, data: Dataset) -> tuple[Any, Dataset]:
     if not hasattr(model, "layered"):
         raise ArgumentError("learning by minibatches of rows is for machines of layers", "use `learner='online'`")
     layers = model.layered()
+    if not hasattr(layers, "lessons"):
+        reason = "the directed layers of a belief network have no gradient that chains know"
+        raise ArgumentError(reason, "learn them one by one (`learner='stacking'`)")
     if data.n_variables == model.n_variables > layers.n_variables:  # hidden units are columns of the model and the data
         data = without_hidden(data, layers.n_hidden)
     if not data.on_cluster:  # where cells were checked when they were read

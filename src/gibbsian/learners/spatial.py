@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from gibbsian.expectations import Expectation, Spatial, SpatialChains
 from gibbsian.expectations.in_spins import InSpins
@@ -22,41 +22,17 @@ REMEDY = (
     "use `learner='smci-pcd'`, or a penalty `l2=0.01`"
 )
 REGION = (
-    "What is summed over exactly around each statistic: an order k, 's2', 'forest', 'planar', or any region (see "
-    "`gibbsian.expectations.plan_regions`)."
+    "What is summed over exactly around each statistic: an order k (1-SMCI, 2-SMCI, ...), 's2', 'forest', 'planar', or "
+    "any region (see `gibbsian.expectations.plan_regions`)."
 )
 REGION_TYPE = "int, str, callable, mapping or rule, or list of these"
 COPIES = "Chains for each row, e in YU20."
 
 
-@declared(frozen=True)
-class SpatialMatching(Recipe):
-    """Moment matching by generalised SMCI with the data as samples."""
-
-    region: ClassVar[Any]
-
-    optimizer: GradientStep | str = free(
-        SOLVER,
-        "How to solve the equations. The default takes about ten evaluations where plain ascent, `Ascent(0.2)` with "
-        "`centred=False` as in Y18, takes a hundred.",
-        doc="GradientStep or str",
-    )
-    centred: bool = flag(True, CENTRED)
-
-    def build(self) -> Learner:
-        """Match the moments; a solver that needs few steps is given up when it does not settle."""
-        solver = as_optimizer(self.optimizer)
-        runaway = Runaway(REMEDY, patience=PATIENCE if isinstance(solver, Anderson) else None)
-        expectation = InSpins(Spatial(region=self.region))
-        return MomentMatching(
-            expectation=expectation, optimizer=solver, centred=self.centred, runaway=runaway, **self.penalties
-        )
-
-
 @LEARNERS.register("smci")
 @declared(frozen=True)
-class SMCI(SpatialMatching):
-    """Moment matching by generalised SMCI with the data as samples (Y18 section 4; "fix" in YU20 section 5).
+class SMCI(Recipe):
+    """Moment matching by SMCI with the data as samples (1-SMCI: Y18 section 4; other regions: YU20 section 5, "fix").
 
     Deterministic, and consistent: where the data come from a model of this kind, it is the solution. In the
     papers' settings it is several times nearer the maximum of the likelihood than pseudolikelihood (Y18 theorem 1
@@ -72,57 +48,28 @@ class SMCI(SpatialMatching):
     True
     """
 
-    region: Any = free(1, REGION, doc=REGION_TYPE)  # type: ignore[misc]  # a setting here, fixed elsewhere
+    optimizer: GradientStep | str = free(
+        SOLVER,
+        "How to solve the equations. The default takes about ten evaluations where plain ascent, `Ascent(0.2)` with "
+        "`centred=False` as in Y18, takes a hundred.",
+        doc="GradientStep or str",
+    )
+    centred: bool = flag(True, CENTRED)
+    region: Any = free(1, REGION, doc=REGION_TYPE)
 
-
-@LEARNERS.register("1-smci")
-@declared(frozen=True)
-class FirstOrderSMCI(SpatialMatching):
-    """1-SMCI learning (Y18 section 4): see `SMCI`.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> gb.BoltzmannMachine(learner="1-smci").fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]).result_.converged
-    True
-    """
-
-    region: ClassVar[Any] = 1
-
-
-@LEARNERS.register("s2-smci")
-@declared(frozen=True)
-class SemiSecondOrderSMCI(SpatialMatching):
-    """s2-SMCI learning (YU20 sections 4.1 and 5): see `SMCI`.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> gb.BoltzmannMachine(learner="s2-smci").fit([[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]]).result_.converged
-    True
-    """
-
-    region: ClassVar[Any] = "s2"
-
-
-@declared(frozen=True)
-class SpatialChainRecipe(ChainRecipe):
-    """Moment matching by SMCI over chains that start at copies of the data and follow the model."""
-
-    region: ClassVar[Any]
-
-    copies: int = whole(5, COPIES, least=1)
-
-    def chains(self) -> Expectation:
-        """Return the expectation over the chains, taken in spins."""
-        return InSpins(
-            SpatialChains(region=self.region, copies=self.copies, n_steps=self.n_steps, sampler=self.sampler)
+    def build(self) -> Learner:
+        """Match the moments; a solver that needs few steps is given up when it does not settle."""
+        solver = as_optimizer(self.optimizer)
+        runaway = Runaway(REMEDY, patience=PATIENCE if isinstance(solver, Anderson) else None)
+        expectation = InSpins(Spatial(region=self.region))
+        return MomentMatching(
+            expectation=expectation, optimizer=solver, centred=self.centred, runaway=runaway, **self.penalties
         )
 
 
 @LEARNERS.register("smci-pcd", consistent=False, stochastic=True)
 @declared(frozen=True)
-class SpatialPCD(SpatialChainRecipe):
+class SpatialPCD(ChainRecipe):
     """SMCI+PCD (YU20 Algorithm 2): persistent chains, started at copies of the data, are the samples.
 
     It ends at the maximum of the likelihood up to Monte Carlo noise, which is far smaller than that of plain PCD with
@@ -141,21 +88,11 @@ class SpatialPCD(SpatialChainRecipe):
     The paper's own steps are ``SpatialPCD(optimizer=Ascent(0.02), average=False, centred=False)``.
     """
 
-    region: Any = free(1, REGION, doc=REGION_TYPE)  # type: ignore[misc]  # a setting here, fixed elsewhere
+    copies: int = whole(5, COPIES, least=1)
+    region: Any = free(1, REGION, doc=REGION_TYPE)
 
-
-@LEARNERS.register("s2-smci-pcd", consistent=False, stochastic=True)
-@declared(frozen=True)
-class SemiSecondOrderPCD(SpatialChainRecipe):
-    """SMCI+PCD with the regions of s2-SMCI: see `SpatialPCD`.
-
-    Examples
-    --------
-    >>> import gibbsian as gb
-    >>> rows = [[1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]] * 20
-    >>> bm = gb.BoltzmannMachine(learner="s2-smci-pcd", random_state=0).fit(rows)
-    >>> bool(abs(bm.expect().mean - 0.2).max() < 0.02)                            # the data's moments are 0.2
-    True
-    """
-
-    region: ClassVar[Any] = "s2"
+    def chains(self) -> Expectation:
+        """Return the expectation over the chains, taken in spins."""
+        return InSpins(
+            SpatialChains(region=self.region, copies=self.copies, n_steps=self.n_steps, sampler=self.sampler)
+        )

@@ -1,7 +1,7 @@
 """Deep machines layer by layer: each restricted machine learns from the hidden units of the one below (YK15, stacking).
 
 A stack of restricted machines is a deep belief network (Hinton, Osindero and Teh 2006), or the start of a deep
-Boltzmann machine (Salakhutdinov and Hinton 2009). After that, all layers may learn together.
+Boltzmann machine (Salakhutdinov and Hinton 2009), all layers of which may then learn together.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ class StackProgress:
 
 @declared(frozen=True)
 class Stacking(Learner):
-    """Learn the layers of a deep machine one after the other, then together; one step is one epoch.
+    """Learn the layers of a deep machine one after the other, those of a Boltzmann machine then together.
+
+    One step is one epoch.
 
     Examples
     --------
@@ -95,7 +97,9 @@ class Stacking(Learner):
 
     alone: Minibatch = free(Minibatch(), "How each machine of two layers learns.", doc="Minibatch")
     together: Minibatch | None = free(
-        Minibatch(), "How all layers learn together afterwards; None for not at all.", doc="Minibatch or None"
+        Minibatch(),
+        "How all layers of a deep Boltzmann machine learn together afterwards; None for not at all.",
+        doc="Minibatch or None",
     )
     carried: str = choice(
         "samples",
@@ -130,13 +134,18 @@ class Stacking(Learner):
 
     def most_steps(self, model: DeepMachine, max_iter: int) -> int:
         """Return the epochs of all stages."""
-        last = 0 if self.together is None else self.together.max_iter
+        together = self._together(model)
+        last = 0 if together is None else together.max_iter
         return self.alone.max_iter * model.n_hidden_layers + last
 
     def at_most(self, epochs: int) -> Stacking:
         """Return the learner with the smaller number of epochs in each stage."""
         together = None if self.together is None else self.together.at_most(epochs)
         return replace(self, alone=self.alone.at_most(epochs), together=together)
+
+    def _together(self, model: DeepMachine) -> Minibatch | None:
+        """How the layers of a model learn together: the directed ones of a belief network do not."""
+        return self.together if isinstance(model, DeepModel) else None
 
     def start(self, model: DeepMachine, data: Dataset, rng: np.random.Generator) -> DeepMachine:
         """Return the model itself: each machine of the stack starts by itself."""
@@ -158,7 +167,7 @@ class Stacking(Learner):
         problem = _Problem(self, model, data, scale, draw_seed(rng))
         problem.require_memory()
         machines = np.zeros(problem.span(problem.n_machines - 1).stop, dtype=self.alone.dtype)
-        together = None if self.together is None else problem.joint_state(model, _any_rows(model)).progress
+        together = None if problem.together is None else problem.joint_state(model, _any_rows(model)).progress
         progress = StackProgress(
             theta=model.theta.astype(self.alone.dtype),
             machines=machines,
@@ -196,15 +205,15 @@ class Stacking(Learner):
         progress = replace(progress, machines=machines, filled=filled, stage=place + 1, theta=theta)
         if place + 1 < problem.n_machines:
             return replace(progress, alone=problem.state_alone(place + 1, machines, filled).progress)
-        if self.together is None:
+        if problem.together is None:
             return progress
-        state = problem.joint_state(problem.model.replace(theta), problem.rows_together(filled))
+        state = problem.joint_state(problem.model.replace(theta))
         return replace(progress, together=state.progress)
 
     def _step_together(self, problem: _Problem, progress: StackProgress) -> tuple[StackProgress, StepInfo]:
-        assert self.together is not None
+        assert problem.together is not None
         ready = problem.state_together(progress)
-        state, info = self.together.step(LearnerState(ready.problem, progress.together))
+        state, info = problem.together.step(LearnerState(ready.problem, progress.together))
         return replace(progress, together=state.progress, theta=state.progress.theta), info
 
     # -- results ----------------------------------------------------------------------------------------------------
@@ -223,9 +232,10 @@ class Stacking(Learner):
 
     def figures(self, state: LearnerState) -> dict[str, float]:
         """Return what learning together measures after every epoch."""
-        if self.together is None or state.progress.stage < state.problem.n_machines:
+        together = state.problem.together
+        if together is None or state.progress.stage < state.problem.n_machines:
             return {}
-        return self.together.figures(state.problem.together_with(state.progress))
+        return together.figures(state.problem.together_with(state.progress))
 
 
 @LEARNERS.register("stacking", models="layers", epochs=True)
@@ -245,6 +255,10 @@ class _Problem:
     scale: ColumnScale | None
     seed: np.ndarray
     _ready: tuple[int, LearnerState] | None = None
+
+    @property
+    def together(self) -> Minibatch | None:
+        return self.learner._together(self.model)
 
     @property
     def n_machines(self) -> int:
@@ -276,23 +290,18 @@ class _Problem:
             self._ready = place, learner.begin(start, rows, rng)
         return self._ready[1]
 
-    def joint_state(self, model: DeepMachine, rows: Dataset) -> LearnerState:
-        assert self.learner.together is not None
-        return self.learner.together.begin(model, rows, seeded(self.seed, _TOGETHER))
+    def joint_state(self, model: DeepMachine, rows: Dataset | None = None) -> LearnerState:
+        assert self.together is not None
+        return self.together.begin(model, self.data if rows is None else rows, seeded(self.seed, _TOGETHER))
 
     def state_together(self, progress: StackProgress) -> LearnerState:
         """The start of learning together, whose progress is kept elsewhere."""
         if self._ready is None or self._ready[0] != self.n_machines:
-            rows = self.rows_together(progress.filled)
-            self._ready = self.n_machines, self.joint_state(self.model.replace(progress.theta), rows)
+            self._ready = self.n_machines, self.joint_state(self.model.replace(progress.theta))
         return self._ready[1]
 
     def together_with(self, progress: StackProgress) -> LearnerState:
         return LearnerState(self.state_together(progress).problem, progress.together)
-
-    def rows_together(self, filled: np.ndarray) -> Dataset:
-        """The rows that all layers learn from: wake and sleep need something in every cell."""
-        return self.data if self.model.hides_missing else self._completed(filled)
 
     def _completed(self, filled: np.ndarray) -> Dataset:
         if self.data.missing is None:

@@ -1,19 +1,17 @@
 """The deep belief network: a restricted machine at the top, directed layers below it (Hinton, Osindero and Teh 2006).
 
 The machine at the top draws the second highest layer, and each layer below is drawn given the one above it. Rows of
-data are carried the other way by *recognition* weights: independent units given the layer below, which stand for the
-posterior that nobody can compute. A stack of restricted machines (YK15, "stacking") is such a network in which the
-weights up and down are the same.
+data are carried the other way by *recognition*: independent units given the layer below, which stand for the posterior
+that nobody can compute. It is a stack of restricted machines (YK15, "stacking"), whose weights serve both ways.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,23 +26,6 @@ from gibbsian.models.restricted import RestrictedModel
 MOST_STATES = 2.0**16
 
 
-class DirectedPair(NamedTuple):
-    """Two neighbouring layers of which the lower is drawn given the upper.
-
-    Parameters
-    ----------
-    downward_biases, downward_weights : ndarray
-        Of ``P(lower | upper)``: one number for each column of the lower layer, one row of weights too.
-    upward_biases, upward_weights : ndarray
-        Of the recognition distribution ``Q(upper | lower)``; the weights have the same shape.
-    """
-
-    downward_biases: np.ndarray
-    upward_biases: np.ndarray
-    downward_weights: np.ndarray
-    upward_weights: np.ndarray
-
-
 @MODELS.register("belief-network", layers=True)
 @dataclass(frozen=True, eq=False)
 class BeliefNetwork(LayerStack):
@@ -55,8 +36,7 @@ class BeliefNetwork(LayerStack):
     layers : sequence of Layer
         From the visible one to the top, at least two; with two the network is a restricted machine.
     theta : ndarray
-        For each directed pair from the bottom the four parts of `DirectedPair`, matrices row by row; then the
-        parameters of the restricted machine at the top.
+        The parameters of the restricted machines of neighbouring layers, one after the other from the bottom.
     temperature : float
         T of YK15: all fields are divided by it.
 
@@ -78,12 +58,10 @@ class BeliefNetwork(LayerStack):
     temperature: float = 1.0
 
     answers = "gibbsian.answers.layers:NetworkAnswers"
-    lessons = "gibbsian.learners.wake_sleep:WakeSleepLessons"
-    hides_missing = False
 
     def __post_init__(self) -> None:
         self._settle_layers()
-        self._settle(sum(math.prod(shape) for shape in self._shapes))
+        self._settle(sum(a.width + b.width + a.width * b.width for a, b in itertools.pairwise(self.layers)))
 
     @classmethod
     def zeros(cls, layers: Sequence[Layer], temperature: float = 1.0) -> Self:
@@ -124,36 +102,34 @@ class BeliefNetwork(LayerStack):
                 )
             if below.temperature != above.temperature:
                 raise ArgumentError(f"machine {place} has another temperature than the one below", "give one for all")
-        parts = []
-        for machine in machines[:-1]:
-            tied = machine.weights.ravel()
-            parts += [machine.visible_biases, machine.hidden_biases, tied, tied]
         layers = (machines[0].visible, *(machine.hidden for machine in machines))
-        return cls(layers, np.concatenate([*parts, machines[-1].theta]), machines[0].temperature)
+        return cls(layers, np.concatenate([machine.theta for machine in machines]), machines[0].temperature)
 
     # -- parts ----------------------------------------------------------------------------------------------------
     @cached_property
-    def _shapes(self) -> list[tuple[int, ...]]:
+    def machines(self) -> tuple[RestrictedModel, ...]:
+        """The restricted machines of neighbouring layers from the bottom, with views of theta."""
         widths = [layer.width for layer in self.layers]
-        shapes: list[tuple[int, ...]] = []
-        for lower, upper in itertools.pairwise(widths[:-1]):
-            shapes += [(lower,), (upper,), (lower, upper), (lower, upper)]
-        return [*shapes, (widths[-2] + widths[-1] + widths[-2] * widths[-1],)]
+        sizes = [(a + b + a * b,) for a, b in itertools.pairwise(widths)]
+        return tuple(
+            RestrictedModel(self.layers[place], self.layers[place + 1], part, self.temperature)
+            for place, part in enumerate(split_parts(self.theta, sizes))
+        )
 
-    def split(self, vector: np.ndarray) -> tuple[tuple[DirectedPair, ...], np.ndarray]:
-        """Return views of a vector laid out as theta: the directed pairs, and the part of the top machine."""
-        parts = split_parts(vector, self._shapes)
-        return tuple(DirectedPair(*parts[k : k + 4]) for k in range(0, len(parts) - 1, 4)), parts[-1]
+    @property
+    def directed(self) -> tuple[RestrictedModel, ...]:
+        """The machines below the top, by which each layer is drawn given the one above."""
+        return self.machines[:-1]
 
-    @cached_property
-    def pairs(self) -> tuple[DirectedPair, ...]:
-        """The directed pairs from the bottom: views of theta."""
-        return self.split(self.theta)[0]
-
-    @cached_property
+    @property
     def top(self) -> RestrictedModel:
         """The restricted machine of the two highest layers."""
-        return RestrictedModel(self.layers[-2], self.layers[-1], self.split(self.theta)[1], self.temperature)
+        return self.machines[-1]
+
+    @cached_property
+    def penalised(self) -> np.ndarray:
+        """Which parameters a penalty applies to: the weights."""
+        return np.concatenate([machine.penalised for machine in self.machines])
 
     def folded(self) -> RestrictedModel:
         """Return the machine at the top, whose normaliser is the network's."""
@@ -166,17 +142,6 @@ class BeliefNetwork(LayerStack):
     def unfold_values(self, lower: np.ndarray, upper: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
         """Draw the layers below values of the two highest ones, and return all from the bottom."""
         return [*self.draw_down(lower, rng), upper]
-
-    @cached_property
-    def penalised(self) -> np.ndarray:
-        """Which parameters a penalty applies to: the weights."""
-        mask = np.zeros(self.theta.size, bool)
-        pairs, top = self.split(mask)
-        for pair in pairs:
-            pair.downward_weights[...] = True
-            pair.upward_weights[...] = True
-        top[self.layers[-2].width + self.layers[-1].width :] = True
-        return mask
 
     # -- as a stack of restricted machines ----------------------------------------------------------------------------
     def machine_at(self, place: int) -> RestrictedModel:
@@ -191,30 +156,20 @@ class BeliefNetwork(LayerStack):
         """Return the network of these machines."""
         return self.stack(machines)
 
-    @property
-    def layer_weights(self) -> tuple[np.ndarray, ...]:
-        """The weights by which each layer is drawn from the one above, and those of the machine at the top."""
-        return (*(pair.downward_weights for pair in self.pairs), self.top.weights)
-
     def joint(self) -> Any:
         """Refuse: layers drawn given the one above have normalisers, so the energy is not linear in theta."""
         raise ArgumentError(
             "a belief network is no exponential family over its units", "ask for the joint form of its `top` machine"
         )
 
+    @property
+    def layer_weights(self) -> tuple[np.ndarray, ...]:
+        """The weights by which each layer is drawn from the one above, and those of the machine at the top."""
+        return tuple(machine.weights for machine in self.machines)
+
     def rescaled(self, centres: np.ndarray, spreads: np.ndarray) -> Self:
         """Return the network over ``v = centres + spreads u`` of this one: only what touches the data moves."""
-        if not self.pairs:
-            return self.stack([self.top.rescaled(centres, spreads)])
-        lowest, (visible, hidden) = self.pairs[0], self.layers[:2]
-        biases = lowest.downward_biases, lowest.upward_biases
-        down, up = (
-            RestrictedModel.build(visible, hidden, *biases, weights, self.temperature).rescaled(centres, spreads)
-            for weights in (lowest.downward_weights, lowest.upward_weights)
-        )
-        moved = [down.visible_biases, up.hidden_biases, down.weights.ravel(), up.weights.ravel()]
-        rest = self.theta[sum(part.size for part in lowest) :]
-        return type(self)((down.visible, *self.layers[1:]), np.concatenate([*moved, rest]), self.temperature)
+        return self.stack([self.machines[0].rescaled(centres, spreads), *self.machines[1:]])
 
     def started(self, means: np.ndarray, rng: np.random.Generator, scale: float | None = None) -> Self:
         """Return a stack of machines with random weights whose visible units have these means."""
@@ -227,27 +182,14 @@ class BeliefNetwork(LayerStack):
 
     @property
     def lowest_parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Visible biases, biases of the lowest hidden layer given the visible one, and the weights down."""
-        if not self.pairs:
-            return self.top.lowest_parts
-        lowest = self.pairs[0]
-        return lowest.downward_biases, lowest.upward_biases, lowest.downward_weights
+        """Visible biases, biases of the lowest hidden layer given the visible one, and the weights between them."""
+        return self.machines[0].lowest_parts
 
     def at_temperature(self, temperature: float) -> Self:
         """Refuse: each directed layer is normalised by itself, so that there is no energy of all of them."""
         raise ArgumentError("a belief network has no temperature of its own", "ask `model_.top`, or a deep machine")
 
     # -- down and up --------------------------------------------------------------------------------------------------
-    def downward_fields(self, place: int, upper: np.ndarray) -> np.ndarray:
-        """Return the fields of the layer at a place given the one above, place + 1."""
-        pair = self.pairs[place]
-        return (np.asarray(upper, self.theta.dtype) @ pair.downward_weights.T + pair.downward_biases) / self.temperature
-
-    def upward_fields(self, place: int, lower: np.ndarray) -> np.ndarray:
-        """Return the fields of the layer ``place + 1`` under the recognition distribution, given the one at a place."""
-        pair = self.pairs[place]
-        return (np.asarray(lower, self.theta.dtype) @ pair.upward_weights + pair.upward_biases) / self.temperature
-
     def upward_means(self, v: np.ndarray) -> list[np.ndarray]:
         """Return the means of all layers, each given the means of the one below: what `transform` gives.
 
@@ -261,22 +203,22 @@ class BeliefNetwork(LayerStack):
         array([[0.5]])
         """
         values = [np.asarray(v, dtype=self.theta.dtype)]
-        for place in range(len(self.pairs)):
-            values.append(self.tempered[place + 1].means(self.upward_fields(place, values[-1])))
+        for place in range(len(self.directed)):
+            values.append(self.tempered[place + 1].means(self.machines[place].hidden_fields(values[-1])))
         return [*values, self.top.hidden_means(values[-1])]
 
     def draw_up(self, v: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
         """Draw the layers up to the second highest by recognition, given visible values, which come first."""
         values = [np.asarray(v, dtype=self.theta.dtype)]
-        for place in range(len(self.pairs)):
-            values.append(self.tempered[place + 1].draw(self.upward_fields(place, values[-1]), rng))
+        for place in range(len(self.directed)):
+            values.append(self.tempered[place + 1].draw(self.machines[place].hidden_fields(values[-1]), rng))
         return values
 
     def draw_down(self, upper: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
         """Draw the layers from the visible one to the second highest given values of the latter, which come last."""
         values = [np.asarray(upper, dtype=self.theta.dtype)]
-        for place in reversed(range(len(self.pairs))):
-            values.insert(0, self.tempered[place].draw(self.downward_fields(place, values[0]), rng))
+        for place in reversed(range(len(self.directed))):
+            values.insert(0, self.tempered[place].draw(self.machines[place].visible_fields(values[0]), rng))
         return values
 
     # -- distribution -----------------------------------------------------------------------------------------------
@@ -293,15 +235,16 @@ class BeliefNetwork(LayerStack):
         array([1.])
         """
         total = self.top.value_log_weights(values[-1])
-        for place in range(len(self.pairs)):
-            total = total + self._log_probability(place, self.downward_fields(place, values[place + 1]), values[place])
+        for place in range(len(self.directed)):
+            fields = self.machines[place].visible_fields(values[place + 1])
+            total = total + self._log_probability(place, fields, values[place])
         return total
 
     def log_recognition(self, values: Sequence[np.ndarray]) -> np.ndarray:
         """Return ``log Q(x_1, .., x_(L-1) | x_0)`` of rows."""
         total = np.zeros(len(values[0]))
-        for place in range(len(self.pairs)):
-            fields = self.upward_fields(place, values[place])
+        for place in range(len(self.directed)):
+            fields = self.machines[place].hidden_fields(values[place])
             total = total + self._log_probability(place + 1, fields, values[place + 1])
         return total
 
@@ -322,7 +265,7 @@ class BeliefNetwork(LayerStack):
         array([2.])
         """
         v = np.asarray(v, dtype=np.float64)
-        if not self.pairs:
+        if not self.directed:
             return self.top.value_log_weights(v)
         between = joined(self.layers[1:-1])
         if between.n_states > MOST_STATES:
@@ -333,11 +276,8 @@ class BeliefNetwork(LayerStack):
         ends = np.cumsum([layer.width for layer in self.layers[1:-1]])[:-1]
         values = np.split(between.enumerate(0, int(between.n_states)), ends, axis=1)
         upper = self.log_joint([np.zeros((len(values[0]), self.visible.width)), *values])
-        fields = np.asarray(self.downward_fields(0, values[0]), dtype=np.float64)
+        fields = np.asarray(self.machines[0].visible_fields(values[0]), dtype=np.float64)
         # log_joint has counted a visible layer of zeros, whose log-weight is minus the normaliser
         zeros = self.tempered[0].log_measure(np.zeros((1, self.visible.width)))
         own = self.tempered[0].log_measure(v)
         return own - zeros + np.array([np.logaddexp.reduce(upper + fields @ row) for row in v])
-
-
-__all__ = ["BeliefNetwork", "DirectedPair"]

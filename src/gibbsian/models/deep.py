@@ -64,7 +64,6 @@ class DeepModel(LayerStack):
     answers = "gibbsian.answers.layers:DeepAnswers"
     lessons = "gibbsian.learners.deep_lessons:DeepLessons"
     # missing cells are hidden units of their row while all layers learn together
-    hides_missing = True
 
     def __post_init__(self) -> None:
         self._settle_layers()

@@ -84,7 +84,7 @@ def test_devices_nest_and_are_left():
 @pytest.mark.filterwarnings("ignore::gibbsian.errors.MaximumDoesNotExistWarning")
 def test_a_fit_without_a_twin_says_once_that_it_runs_on_the_cpu(monkeypatch):
     torch = pytest.importorskip("torch")
-    settings = {"learner": "tap", "l2": 0.1}
+    settings = {"learner": "mean-field", "l2": 0.1}
     with pytest.warns(gb.errors.DeviceWarning, match="device='torch' has no kernels .* runs on the CPU") as said:
         there = gb.BoltzmannMachine(device="torch", **settings).fit(ROWS)
     assert len(said) == 1

@@ -89,7 +89,10 @@ def test_a_file_of_edges_may_name_hidden_units(folder):
         (("--n-components", "2,3"), "--n-components 2,3 must be a whole number"),
         (("--n-components", "two"), "--n-components two must be a whole number"),
         (("--n-components", "0"), "--n-components 0 must be at least 1"),
-        (("--n-components", "1", "--learner", "bethe"), "with hidden units use one of em, mle, mcmle, mple, mcl, pcd"),
+        (
+            ("--n-components", "1", "--learner", "mean-field"),
+            "with hidden units use one of em, mle, mcmle, mple, mcl, pcd",
+        ),
         (
             ("--n-components", "1", "--learner", "em", "--clamped", "gibbs"),
             "--clamped gibbs is not known: use one of chains, exact",

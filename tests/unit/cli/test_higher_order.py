@@ -64,7 +64,7 @@ def test_cliques_of_a_graph(folder):
     assert max(map(len, gb.load(folder / "new.gibbs").model_.cliques)) == 2
 
 
-@pytest.mark.parametrize("learner", ["mle", "mple", "1-smci", "s2-smci", "smci"])
+@pytest.mark.parametrize("learner", ["mle", "mple", "smci"])
 def test_learners_agree_about_the_strongest_weight(folder, learner):
     told = answer(*fit(folder, "--order", "3", "--learner", learner))
     assert told["converged"]
@@ -73,14 +73,15 @@ def test_learners_agree_about_the_strongest_weight(folder, learner):
     assert gb.load(folder / "new.gibbs").learner == learner
 
 
-@pytest.mark.parametrize("learner", ["smci-pcd", "s2-smci-pcd"])
-def test_learners_by_chains(folder, learner):
-    told = answer(*fit(folder, "--order", "3", "--learner", learner, "--seed", "0"))
+@pytest.mark.parametrize("region", ["1", "s2"])
+def test_learners_by_chains(folder, region):
+    told = answer(*fit(folder, "--order", "3", "--learner", "smci-pcd", "--region", region, "--seed", "0"))
     assert told["strongest_weights"][0]["clique"] == ["a", "b", "c"]
 
 
 def test_the_region_of_smci(folder):
-    assert answer(*fit(folder, "--learner", "smci", "--region", "forest"))["converged"]
+    for region in ("s2", "forest"):
+        assert answer(*fit(folder, "--learner", "smci", "--region", region))["converged"]
     assert "--region does not belong to --model higher-order --learner mle" in refused(
         *fit(folder, "--learner", "mle", "--region", "2"), code=2
     )

@@ -185,7 +185,7 @@ def test_convert_is_of_two_valued_models(folder, model):
 
 def test_compare_takes_the_model(folder):
     records = answer(
-        "compare", folder / "survey.csv", "--model", "potts", "--drop", "id", "--learners", "mle,1-smci", "--l2", "0.01"
+        "compare", folder / "survey.csv", "--model", "potts", "--drop", "id", "--learners", "mle,smci", "--l2", "0.01"
     )["learners"]
     assert [record["distance_to_mle"] < 0.02 for record in records] == [True, True]
     assert records[0]["distance_to_mle"] == 0.0

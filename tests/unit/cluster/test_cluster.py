@@ -113,9 +113,11 @@ def test_identifiers_are_left_out(client, rows):
 
 
 # -- learners ---------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("learner", ["mle", "mple", "rm", "mpf", "rise", "1-smci", "s2-smci"])
+@pytest.mark.parametrize(
+    "learner", ["mle", "mple", "rm", "mpf", "rise", "smci", gb.learners.SMCI(region="s2")], ids=str
+)
 def test_learners_find_what_they_find_in_memory(data, whole, learner):
-    settings = {"tol": 1e-4} if "smci" in learner else {"tol": 1e-7, "l2": 0.01}
+    settings = {"tol": 1e-4} if "smci" in str(learner).lower() else {"tol": 1e-7, "l2": 0.01}
     there, here = (gb.BoltzmannMachine(learner=learner, **settings).fit(rows) for rows in (data, whole))
     np.testing.assert_allclose(there.model_.theta, here.model_.theta, rtol=0, atol=1e-12)
     assert there.result_.n_steps == here.result_.n_steps
@@ -132,8 +134,8 @@ def test_a_dask_array_is_fitted_with_binary_coding(client, rows):
     array = pytest.importorskip("dask.array")
     binary = (rows + 1) // 2
     with client.as_current():
-        there = gb.BoltzmannMachine(learner="1-smci", tol=1e-3).fit(array.from_array(binary, chunks=(700, 4)))
-    here = gb.BoltzmannMachine(learner="1-smci", tol=1e-3).fit(binary)
+        there = gb.BoltzmannMachine(learner="smci", tol=1e-3).fit(array.from_array(binary, chunks=(700, 4)))
+    here = gb.BoltzmannMachine(learner="smci", tol=1e-3).fit(binary)
     np.testing.assert_allclose(there.model_.theta, here.model_.theta, rtol=0, atol=1e-12)
 
 

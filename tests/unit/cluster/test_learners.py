@@ -55,7 +55,7 @@ def data(client):
 
 
 # -- missing cells ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "1-smci", "em"])
+@pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "smci", "em"])
 def test_missing_cells_are_completed_on_the_workers(data, learner):
     """Each partition lists the completions of its own rows under the model of every step."""
     on_cluster, here = (gb.BoltzmannMachine(learner=learner, tol=0.01).fit(rows) for rows in (data, holed()))
@@ -203,7 +203,6 @@ EPOCHS = {
     "restricted": (LAYERS, "log_pseudolikelihood", 5),
     "real numbers": (clone(LAYERS).set_params(visible="gaussian"), "reconstruction_error", 5),
     "deep": (gb.DeepBoltzmannMachine((3, 2), learner=LAYERS.learner, random_state=0), "log_reconstruction", 4),
-    "belief network": (gb.DeepBeliefNetwork((3, 2), learner=LAYERS.learner, random_state=0), "log_reconstruction", 4),
 }
 
 
@@ -213,8 +212,6 @@ def test_epochs_average_what_partitions_have_learned(client, data, name):
     machine, figure, n_figures = EPOCHS[name]
     if name == "real numbers":
         data = there(client, numbers(), coding="real")
-    elif name == "belief network":  # which needs all cells
-        data = there(client, spins())
     machine = clone(machine).fit(data)
     assert machine.result_.reason == "trained for 4 epochs"
     assert {name: len(values) for name, values in machine.history_.items()} == {figure: n_figures}

@@ -164,7 +164,7 @@ class TestMissingCellsInFit:
         assert machine.result_.provenance["missing_cells"] == int(np.isnan(used).sum())
         assert np.abs(machine.model_.theta - truth.theta).max() < 0.06
 
-    @pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "rise", "1-smci", "bethe"])
+    @pytest.mark.parametrize("learner", ["mple", "rm", "mpf", "rise", "smci", "mean-field"])
     def test_every_learner_takes_them(self, learner):
         rows = [[1, np.nan], [-1, 1], [1, -1], [1, 1], [-1, -1]]
         machine = gb.BoltzmannMachine(learner=learner, l2=0.1, max_iter=100, random_state=0).fit(rows)

@@ -181,7 +181,7 @@ class TestRefusals:
             gb.GaussianMachine(graph=RING, learner=learner, max_iter=2).fit(rows)
 
     def test_learners_of_discrete_columns(self, rows):
-        for learner in ("pcd", "rm", "bethe", "mple", gb.learners.PCD()):
+        for learner in ("pcd", "rm", "mean-field", "mple", gb.learners.PCD()):
             with pytest.raises(GibbsianError, match="these are real numbers"):
                 gb.GaussianMachine(learner=learner).fit(rows)
 

@@ -394,7 +394,7 @@ class TestRefusals:
         with pytest.raises(ArgumentError, match="clamped"):
             gb.learners.as_learner("mle", clamped="chains")
 
-    @pytest.mark.parametrize("learner", ["rm", "1-smci", "bethe"])
+    @pytest.mark.parametrize("learner", ["rm", "smci", "mean-field"])
     def test_learners_of_columns_alone(self, learner):
         with pytest.raises(ArgumentError, match=rf"learner='{learner}' needs every unit to be visible.*em, mle"):
             gb.HiddenBoltzmannMachine(1, learner=learner, l2=0.1).fit(XOR)

@@ -67,7 +67,7 @@ def test_fit_forgets_the_chunks_and_chunks_go_on_from_a_fit(rows, tmp_path):
         assert kept.provenance["rows"] == 20_000
 
 
-@pytest.mark.parametrize("learner", ["bethe", "em", "rise"])
+@pytest.mark.parametrize("learner", ["mean-field", "em", "rise"])
 def test_learners_that_need_all_rows_refuse_chunks(rows, learner):
     machine = gb.BoltzmannMachine(learner=learner)
     assert not hasattr(machine, "partial_fit")

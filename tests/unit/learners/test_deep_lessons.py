@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 
 import layered_systems as exact_sums
-from gibbsian.errors import ArgumentError, DataError, MissingValuesError
+from gibbsian.errors import ArgumentError, DataError
 from gibbsian.expectations import DeepMeanField
 from gibbsian.expectations.block_chains import FreeMoments, NoChains
 from gibbsian.expectations.deep_mean_field import log_weight_bound
@@ -17,7 +16,6 @@ from gibbsian.learners import Minibatch
 from gibbsian.learners.callbacks import EachStep
 from gibbsian.learners.deep_lessons import DeepLessons, centred_gradient
 from gibbsian.learners.filling import EpochRows
-from gibbsian.learners.wake_sleep import up_down_gradient
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import BinaryLayer, CategoricalLayer, GaussianLayer, SpinLayer
@@ -108,61 +106,6 @@ def test_centred_gradient_is_the_gradient_in_centred_coordinates():
     )
 
 
-def random_network(layers, seed=0):
-    theta = 0.7 * np.random.default_rng(seed).standard_normal(BeliefNetwork.zeros(layers).theta.size)
-    return BeliefNetwork(layers, theta, 1.3)
-
-
-def joint_states(network, visible):
-    """Every state of the layers below the top, the visible one from a list, with the place of each in the list."""
-    values, places = [visible], np.arange(len(visible))
-    for layer in network.layers[1:-1]:
-        every = layer.enumerate(0, int(layer.n_states))
-        values = [np.repeat(part, len(every), axis=0) for part in values]
-        places = np.repeat(places, len(every))
-        values.append(np.tile(every, (len(places) // len(every), 1)))
-    return values, places
-
-
-@pytest.mark.parametrize("name", ["binary-3", "spin-4"])
-def test_up_down_gradient_is_that_of_both_bounds(name):
-    """Wake: of the variational bound by the weights down and the top; sleep: of E_P[log Q(h | v)] by those up."""
-    network = random_network(STACKS[name])
-    rows = network.visible.enumerate(0, 3)
-    awake, places = joint_states(network, rows)
-    asleep, _ = joint_states(network, network.visible.enumerate(0, int(network.visible.n_states)))
-
-    def log_z(at):
-        return logsumexp(at.top.value_log_weights(at.top.visible.enumerate(0, int(at.top.visible.n_states))))
-
-    wake = np.exp(network.log_recognition(awake)) / len(rows)
-    sleep = np.exp(network.log_joint(asleep) - log_z(network))
-    assert wake.sum() == pytest.approx(1.0)
-    assert sleep.sum() == pytest.approx(1.0)
-
-    def both(theta):
-        at = network.replace(theta)
-        return wake @ at.log_joint(awake) - log_z(at) + sleep @ at.log_recognition(asleep)
-
-    slopes = finite_differences(both, network.theta)
-    found = up_down_gradient(network, awake, asleep, (wake, sleep))
-    # every part is a positive definite change of coordinates away: undo the centring of each
-    pairs, top = network.split(slopes.copy())
-    expected = []
-    for place, pair in enumerate(pairs):
-        above, below = wake @ awake[place + 1], sleep @ asleep[place]
-        down = pair.downward_weights - np.outer(pair.downward_biases, above)
-        up = pair.upward_weights - np.outer(below, pair.upward_biases)
-        expected += [pair.downward_biases - down @ above, pair.upward_biases - below @ up, down.ravel(), up.ravel()]
-    v, h = network.top.visible.width, network.top.hidden.width
-    b, c, w = top[:v], top[v : v + h], top[v + h :].reshape(v, h)
-    mu, nu = wake @ awake[-1], wake @ network.top.hidden_means(awake[-1])
-    w = w - np.outer(mu, c) - np.outer(b, nu)
-    expected += [b - w @ nu, c - mu @ w, w.ravel()]
-    np.testing.assert_allclose(found, np.concatenate(expected), atol=1e-7)
-    assert len(np.unique(places)) == len(rows)
-
-
 def digits_like(n_rows=120, n_units=8, seed=0):
     rng = np.random.default_rng(seed)
     prototypes = rng.random((3, n_units)) < 0.5
@@ -172,7 +115,6 @@ def digits_like(n_rows=120, n_units=8, seed=0):
 
 LEARNERS = {
     "dbm": (Minibatch(max_iter=6, learning_rate=0.1, batch_size=20, momentum=0.5), DeepModel.build),
-    "wake-sleep": (Minibatch(max_iter=6, learning_rate=0.1, batch_size=20, momentum=0.5), BeliefNetwork.zeros),
 }
 
 
@@ -221,20 +163,6 @@ def test_training_raises_the_exact_likelihood(free_phase):
     assert likelihood(start) < independent
 
 
-def test_wake_sleep_raises_the_bound():
-    rows = digits_like(n_rows=300)
-    rng = np.random.default_rng(2)
-    layers = [BinaryLayer(8), BinaryLayer(4), BinaryLayer(3)]
-    start = BeliefNetwork(layers, 0.1 * rng.standard_normal(BeliefNetwork.zeros(layers).theta.size))
-    values = rows.states.astype(float)
-
-    def likelihood(network):
-        return network.value_log_weights(values).mean() - exact_sums.log_partition(network.top)
-
-    learned = trained(Minibatch(max_iter=60, learning_rate=0.2, batch_size=20), start, rows, rng).model
-    assert likelihood(learned) > likelihood(start) + 1.0
-
-
 def test_weights_of_rows_stand_for_repeated_rows():
     rows = EpochRows(data_rows(np.array([[0], [1], [2]]), weights=np.array([2.0, 0.0, 3.0])))
     seen = rows.states(rows.data.draws(np.random.default_rng(0)), np.empty(0)).ravel()
@@ -277,6 +205,5 @@ def test_mistakes_are_named():
         Minibatch(free_phase=3)
     with pytest.raises(ArgumentError, match="learning_rate=0 must be above 0"):
         Minibatch(learning_rate=0)
-    holes = replace(rows, missing=np.ones(rows.states.shape, bool))
-    with pytest.raises(MissingValuesError, match="fill them first"):
-        Minibatch().init(BeliefNetwork.zeros([BinaryLayer(8), BinaryLayer(4)]), holes, rng)
+    with pytest.raises(ArgumentError, match="directed layers of a belief network"):
+        Minibatch().init(BeliefNetwork.zeros([BinaryLayer(8), BinaryLayer(4)]), rows, rng)

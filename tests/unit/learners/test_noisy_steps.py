@@ -22,7 +22,7 @@ def test_the_rate_counts_cliques_and_not_edges():
     assert paced_adam(model).learning_rate == pytest.approx(1 / 55)  # each variable is in 11 * 10 / 2 triples
 
 
-@pytest.mark.parametrize("name", ["cd", "pcd", "smci-pcd", "s2-smci-pcd"])
+@pytest.mark.parametrize("name", ["cd", "pcd", "smci-pcd"])
 def test_an_optimizer_of_the_users_own_is_left_alone(name, rng):
     data = gb.Dataset.read(rng.integers(0, 2, (10, 30)))
     model = gb.PairwiseModel.zeros(gb.graphs.complete(30), data.domain)

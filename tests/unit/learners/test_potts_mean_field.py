@@ -10,8 +10,8 @@ from gibbsian.learners.potts_mean_field import inverted
 from systems import random_model, sampled_data
 
 
-def solve(model, data, rng, name="mean-field", **settings):
-    return run(as_learner(name, **settings), model, data, rng).model
+def solve(model, data, rng, **settings):
+    return run(as_learner("mean-field", **settings), model, data, rng).model
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.3])
@@ -62,8 +62,8 @@ def test_too_few_rows_are_refused_with_the_remedy(rng):
 
 def test_other_formulas_and_models_are_refused(rng):
     data = gb.Dataset.read([[0, 0], [0, 1], [1, 1]])
-    with pytest.raises(ArgumentError, match="learner='mean-field'"):
-        solve(gb.models.PottsModel.zeros(gb.graphs.complete(2), data.domain), data, rng, "tap")
+    with pytest.raises(ArgumentError, match="approximation='tap' has no formula for a PottsModel: use 'naive'"):
+        solve(gb.models.PottsModel.zeros(gb.graphs.complete(2), data.domain), data, rng, approximation="tap")
     with pytest.raises(ArgumentError, match="no formula for a HigherOrderModel"):
         solve(gb.models.HigherOrderModel.of_order(2, 2, data.domain), data, rng)
 

@@ -231,7 +231,7 @@ def test_chains_that_have_not_mixed_are_no_evidence(monkeypatch):
     rng = np.random.default_rng(11)
     half = rng.random(400) < 0.5
     rows = (half[:, None] ^ (rng.random((400, 40)) < 0.1)).astype(int)
-    result = gb.BoltzmannMachine(learner="tap").fit(rows).result_
+    result = gb.BoltzmannMachine(learner=gb.learners.InverseMeanField("tap")).fit(rows).result_
     assert result.training.status == "untrained"  # chains in both modes agree with the data, and with R-hat 22
     assert result.training.mean[0] < 0.1 < rows[:, 0].mean()
     monkeypatch.setattr(trained, "_tempered", lambda model, rng: None)
@@ -279,7 +279,7 @@ class TestGaussianMoments:
         root = rng.normal(size=(4, 4))
         machine = gb.GaussianMachine(graph="chain").fit(rng.normal(size=(300, 4)) @ root + 1.0)
         model = machine.model_.replace(machine.model_.theta + rng.normal(scale=0.02, size=machine.model_.theta.size))
-        np.testing.assert_allclose(model.statistic_variances(), np.diag(model._information()), rtol=1e-10)
+        np.testing.assert_allclose(model.statistic_variances(), np.diag(model.information()), rtol=1e-10)
 
     def test_moments_are_compared_over_the_rows_that_show_them(self, rng):
         numbers = rng.normal(size=(500, 3)) @ rng.normal(size=(3, 3))

@@ -165,13 +165,12 @@ def test_a_start_has_the_means_of_the_data_at_any_temperature(rng):
 
 
 def test_penalties_of_a_belief_network_are_on_its_weights_alone():
-    """Two directed pairs of 3 x 2 and 2 x 4, up and down, and a restricted machine of 4 x 2 at the top."""
+    """Restricted machines of 3 x 2, 2 x 4 and 4 x 2 units."""
     layers = BinaryLayer(3), BinaryLayer(2), BinaryLayer(4), BinaryLayer(2)
     network = BeliefNetwork.zeros(layers)
-    pairs, top = network.split(network.penalised)
-    assert network.penalised.sum() == 2 * (3 * 2 + 2 * 4) + 4 * 2
-    assert all(pair.downward_weights.all() and pair.upward_weights.all() for pair in pairs)
-    assert not top[: 4 + 2].any()
+    masks = [machine.replace(machine.theta.astype(float)) for machine in network.replace(network.penalised).machines]
+    assert network.penalised.sum() == 3 * 2 + 2 * 4 + 4 * 2
+    assert all(mask.weights.all() and not mask.visible_biases.any() for mask in masks)
 
 
 @pytest.mark.parametrize("name", STACKS)

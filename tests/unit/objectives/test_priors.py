@@ -99,7 +99,7 @@ def test_the_maximum_of_the_posterior_is_stationary(learner, objective, missing,
     assert np.abs(flat.theta - model.theta).max() > 0.05
 
 
-@pytest.mark.parametrize("learner", ["mle", "mple", "rm", "mpf", "em", "1-smci", "pcd", "online", "minibatch"])
+@pytest.mark.parametrize("learner", ["mle", "mple", "rm", "mpf", "em", "smci", "pcd", "online", "minibatch"])
 def test_a_normal_prior_is_l2(learner, votes):
     if learner == "minibatch":  # there l2 is of the weights alone
         kind = gb.RestrictedBoltzmannMachine
@@ -154,7 +154,7 @@ def test_priors_elsewhere(votes, tmp_path):
     with pytest.raises(ArgumentError, match="under the prior"):
         gb.uncertainty.standard_errors(loaded, table)
     with pytest.raises(ArgumentError, match="log_prior"):
-        gb.BoltzmannMachine(learner="tap", log_prior="normal:1").fit(votes)
+        gb.BoltzmannMachine(learner="mean-field", log_prior="normal:1").fit(votes)
     with pytest.raises(ArgumentError, match="log_prior"):
         run(EM(log_prior="normal:1"), KMeansModel.unplaced(2, 2), votes)
     chunks = gb.BoltzmannMachine(log_prior="normal:0.01", random_state=0)

@@ -71,4 +71,4 @@ def test_what_a_deep_machine_cannot_show_is_said():
 
 def test_layers_that_never_learned_together_have_no_curve():
     with pytest.raises(ArgumentError, match="never learned together"):
-        training_curves(small_machine("dbn", fine_tune=0).fit(bits()))
+        training_curves(small_machine("dbn").fit(bits()))

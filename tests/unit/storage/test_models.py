@@ -80,7 +80,7 @@ def models_to_store(rng):
     yield RestrictedModel.build(CategoricalLayer((2, 3, 2)), BinaryLayer(2), hidden_biases=[1.0, 2.0]), CATEGORIES
     yield RestrictedModel.build(GaussianLayer(3, (0.1, 1.0, 7.0)), BinaryLayer(1), [0.5, 0.0, -1.0]), None
     layers = (SpinLayer(3), SpinLayer(2), SpinLayer(1))
-    for model, n_parameters in ((DeepModel, 14), (BeliefNetwork, 22)):
+    for model, n_parameters in ((DeepModel, 14), (BeliefNetwork, 16)):
         yield model(layers, rng.normal(size=n_parameters), 1.5), spin
 
 

@@ -65,7 +65,6 @@ def lacking(problem: Any, has_prior: bool) -> str:
     lessons, data = problem.lessons, problem.rows.data
     phase = getattr(lessons, "phase", None)
     others = [
-        (not lessons.on_device, "learns only restricted and deep Boltzmann machines by minibatches"),
         (getattr(phase, "on_device", "") not in PHASES, "has only the free phases 'cd', 'pcd' and 'tempering'"),
         (has_prior, "cannot ask for the slope of a `log_prior`"),
         (data.missing is not None and lessons.on_device == "deep", "needs complete rows for a deep machine"),

@@ -292,10 +292,6 @@ def test_a_resumed_fit_goes_on_to_the_same_bits(phase, dtype, device, tmp_path, 
 @pytest.mark.parametrize(
     ("fit", "reason"),
     [
-        (
-            lambda x, device: gb.DeepBeliefNetwork((2, 2), max_iter=2, device=device, random_state=0).fit(x),
-            "learns only restricted and deep",
-        ),
         (lambda x, device: rbm_on(device, free_phase="smci").fit(x), "has only the free phases 'cd', 'pcd'"),
         (lambda x, device: rbm_on(device, log_prior="normal:1").fit(x), "cannot ask for the slope of a log_prior"),
         (
@@ -311,8 +307,7 @@ def test_what_is_not_learned_there_is_learned_on_the_cpu_with_a_word(fit, reason
     with pytest.warns(DeviceWarning, match=f"device='torch' .*{reason}.*runs on the CPU: set device='cpu'") as said:
         there = fit(x, "torch")
     assert len(said) == 1
-    if not isinstance(there, gb.DeepBeliefNetwork):  # whose layers, one by one, are learned there
-        np.testing.assert_array_equal(there.model_.theta, fit(x, "cpu").model_.theta)
+    np.testing.assert_array_equal(there.model_.theta, fit(x, "cpu").model_.theta)
 
 
 HOLES = [[None, 0], [1, 1], [0, 1]]
