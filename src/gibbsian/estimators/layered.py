@@ -35,8 +35,8 @@ MAX_PRODUCTS, MIN_ROWS, MAX_ROWS = 5e7, 50, 1000
 QUICK_SECONDS = 0.5
 # Nats a column by which a fit may be worse than independent columns: what rounding, penalties and chains cost.
 COLUMN_TOLERANCE = 0.01
-# Learning begins with random weights, which are worse than none: fewer epochs may not have made up for them.
-MIN_STEPS_TO_JUDGE = 5
+# Learning begins with random weights, which are worse than none: fewer epochs a layer may not have made up for them.
+MIN_EPOCHS = 5
 
 
 def _refuse_sparse(X: Any) -> None:
@@ -237,8 +237,10 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         if not isinstance(data, Dataset) or (scores := _beside_columns(result.model, data)) is None:
             return result
         own, columns, stderr = scores
-        has_just_begun = result.n_steps < MIN_STEPS_TO_JUDGE and not _ran_away(result.model)
-        if has_just_begun or columns - own <= 2.0 * stderr + COLUMN_TOLERANCE * data.n_variables:
+        ran_away = _ran_away(result.model)
+        has_just_begun = result.n_steps < MIN_EPOCHS * len(result.model.layers) and not ran_away
+        tolerance = 2.0 * stderr + (0.0 if ran_away else COLUMN_TOLERANCE * data.n_variables)
+        if has_just_begun or columns - own <= tolerance:
             return result
         why = f"after {result.n_steps} steps the fitted rows score {own:.4g} nats, worse than independent columns"
         rate = getattr(getattr(learner, "together", None) or getattr(learner, "alone", learner), "learning_rate", None)
