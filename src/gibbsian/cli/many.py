@@ -14,7 +14,7 @@ from gibbsian.cli.options import TABLE_FORMATS
 from gibbsian.cli.output import SAFE_CSV, check_target, collected, print_json, print_table
 from gibbsian.cli.table import source_of
 from gibbsian.errors import ArgumentError, GibbsianError
-from gibbsian.lazy import numpy as np
+from gibbsian.startup import numpy as np
 
 # What tables of the least probable are sorted by.
 LEAST_FIRST = {"unusual_rows": "log_weight", "unusual_cells": "probability"}
