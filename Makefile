@@ -30,14 +30,14 @@ test-gpu: $(READY)  ## what needs a card, on one
 	$(BIN)/python -m pytest -m gpu -n 8 tests/unit/backends  # most of the time compiles kernels
 
 fuzz: $(READY)  ## hostile calls, command lines and files for a while: SECONDS=300 SEED=0
-	$(BIN)/python tests/fuzz.py --seconds $(or $(SECONDS),300) --seed $(or $(SEED),0)
+	$(BIN)/python -m tools fuzz --seconds $(or $(SECONDS),300) --seed $(or $(SEED),0)
 
 crash: $(READY)  ## processes killed at random, full disks, closed streams: SECONDS=300 SEED=0
-	$(BIN)/python tests/crash.py --seconds $(or $(SECONDS),300) --seed $(or $(SEED),0)
+	$(BIN)/python -m tools crash --seconds $(or $(SECONDS),300) --seed $(or $(SEED),0)
 
 lint: $(READY)  ## style, types, import layers
-	$(BIN)/ruff check src tests benchmarks reproduction
-	$(BIN)/ruff format --check src tests benchmarks reproduction
+	$(BIN)/ruff check src tests benchmarks reproduction tools
+	$(BIN)/ruff format --check src tests benchmarks reproduction tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -49,17 +49,17 @@ dist: $(READY)  ## wheel and sdist, checked, and the wheel tried in an environme
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
-	$(BIN)/python tests/try_wheel.py dist
+	$(BIN)/python -m tools try_wheel dist
 
 format: $(READY)
-	$(BIN)/ruff check --fix src tests benchmarks reproduction
-	$(BIN)/ruff format src tests benchmarks reproduction
+	$(BIN)/ruff check --fix src tests benchmarks reproduction tools
+	$(BIN)/ruff format src tests benchmarks reproduction tools
 
 capabilities: $(READY)  ## docs/capabilities.md, by trying
-	PYTHONPATH=tests $(BIN)/python tests/capabilities.py --write
+	$(BIN)/python -m tools capabilities --write
 
 papers: $(READY)  ## docs/papers.md, where the library does what the papers describe
-	PYTHONPATH=tests $(BIN)/python tests/papers_page.py --write
+	$(BIN)/python -m tools papers_page --write
 
 reproduce: $(READY)  ## every figure and table of the papers, and reproduction/docs with them
 	$(BIN)/gibbsian-reproduce all --out results
@@ -70,10 +70,10 @@ coverage: $(READY)  ## do 95% intervals of log Z hold? twelve families of a hund
 
 claims: $(READY)  ## every claim of the papers that reproduction/docs has as holding, with all its trials
 	$(BIN)/gibbsian-reproduce all --out results --quiet
-	$(BIN)/python tests/claims.py results
+	$(BIN)/python -m tools claims results
 
 mutants: $(READY)  ## plant errors in the mathematics and see whether a test notices (20 minutes of tests, then seconds each: SECONDS=7200)
-	nice -n 10 $(BIN)/python tests/mutants.py --number 500 --seconds $(or $(SECONDS),7200) --out mutants.jsonl
+	nice -n 10 $(BIN)/python -m tools mutants --number 500 --seconds $(or $(SECONDS),7200) --out mutants.jsonl
 
 bench: $(READY)  ## speed, as ratios within one run
 	$(BIN)/python benchmarks/run.py
@@ -91,4 +91,4 @@ bench-peers: $(READY)  ## beside the peers, in a scratch environment, and how co
 
 clean:
 	rm -rf $(VENV) .peers demo-output bench-output build dist docs/_build docs/site/api docs/site/gallery src/*.egg-info reproduction/src/*.egg-info .pytest_cache .ruff_cache .mypy_cache
-	find src tests benchmarks reproduction -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks reproduction tools -name __pycache__ -type d -prune -exec rm -rf {} +

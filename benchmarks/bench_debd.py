@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 
 import gibbsian as gb
 from gibbsian.learners import Minibatch, as_learner
-from gibbsian.special import logsumexp, softmax
+from gibbsian.startup import logsumexp, softmax
 
 FOLDER = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared/data")) / "debd"
 # Walkers and temperatures of annealing where log Z is not exact: more for what comes first, whose intervals matter.

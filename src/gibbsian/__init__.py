@@ -5,7 +5,7 @@ Names are loaded when they are first used, so importing the package and asking t
 
 from __future__ import annotations
 
-from gibbsian.lazy import attach
+from gibbsian.startup import attach
 
 __version__ = "0.1.0"
 

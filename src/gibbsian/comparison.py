@@ -18,7 +18,7 @@ from gibbsian.estimators import BoltzmannMachine
 from gibbsian.estimators.machine import Machine
 from gibbsian.learners import HeldOut, Learner
 from gibbsian.rng import RandomState, as_generator
-from gibbsian.scikit import clone
+from gibbsian.startup import clone
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from gibbsian.errors import ArgumentError
-from gibbsian.lazy import load_module
+from gibbsian.startup import load_module
 
 
 class Registry:

@@ -36,7 +36,7 @@ FACTS = (
 
 
 def test_the_page_says_what_was_tried():
-    assert PAGE.read_text() == page(), "run python tests/capabilities.py --write"
+    assert PAGE.read_text() == page(), "run `make capabilities`"
 
 
 def test_every_refusal_is_a_fact():

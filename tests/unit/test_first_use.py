@@ -6,7 +6,7 @@ import threading
 import wave
 
 import gibbsian as gb
-from gibbsian.lazy import put_off
+from gibbsian.startup import defer_imports
 
 ROWS = [[0, 1, 1], [1, 1, 0], [1, 0, 1], [0, 0, 0], [1, 1, 1], [0, 1, 0]]
 # Four threads that begin each job at once.
@@ -49,13 +49,13 @@ def test_threads_that_fit_and_load_at_once_in_fresh_processes(tmp_path):
         assert (done.stderr, done.returncode) == ("", 0)
 
 
-def test_modules_are_not_put_off_where_another_thread_could_meet_a_stand_in(monkeypatch):
+def test_modules_are_not_deferred_where_another_thread_could_meet_a_stand_in(monkeypatch):
     monkeypatch.delitem(sys.modules, "wave")
     done = threading.Event()
     thread = threading.Thread(target=done.wait)
     thread.start()
     try:
-        with put_off("wave"):
+        with defer_imports("wave"):
             import wave as again
     finally:
         done.set()

@@ -101,7 +101,7 @@ def test_a_first_fit_loads_no_more_than_it_needs():
         "from sklearn.utils.sparsefuncs import LinearOperator; import scipy.sparse.linalg; "
         "print(isinstance(LinearOperator((2, 2), sum, dtype=float), scipy.sparse.linalg.LinearOperator)); "
         "import scipy.stats, pandas; print(scipy.stats.norm.cdf(0.0), pandas.Series([1, 2]).sum()); "
-        "import numpy.f2py; from gibbsian import special; print(numpy.f2py.get_include.__name__, special.expit(0.0))"
+        "import numpy.f2py; from gibbsian.startup import expit; print(numpy.f2py.get_include.__name__, expit(0.0))"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines() == ["[]", "True", "True", "0.5 3", "get_include 0.5"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gibbsian.lazy import named
+from gibbsian.startup import named
 
 
 def answers_about(model: Any) -> Any:

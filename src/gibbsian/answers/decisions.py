@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian import special
 from gibbsian.data import Dataset
 from gibbsian.domain import Reals
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference.log_tables import digits
+from gibbsian.startup import softmax
 
 # Combinations of values of several columns that are listed.
 MOST_COMBINATIONS = 2**12
@@ -45,7 +45,7 @@ def joint_probabilities(answers: Any, data: Dataset, columns: np.ndarray) -> np.
         states = data.states.copy()
         states[:, columns] = values
         logs[:, number] = answers.log_evidence(replace(data, states=states, missing=shown if shown.any() else None))
-    return special.softmax(logs, axis=1)
+    return softmax(logs, axis=1)
 
 
 def decided_codes(

@@ -12,7 +12,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
 from gibbsian.expectations import Estimate
 from gibbsian.models.gaussian import LOG_TWO_PI, GaussianModel, conditional, patterns
-from gibbsian.special import ndtr
+from gibbsian.startup import ndtr
 
 
 class GaussianAnswers:

@@ -34,7 +34,7 @@ from gibbsian.samplers import BlockGibbs, draw_layers, layer_path
 from gibbsian.samplers.cooling import cooled_states
 from gibbsian.samplers.layer_paths import IndependentUnits, filled_values
 from gibbsian.settings import Setting, check_value
-from gibbsian.special import log_softmax
+from gibbsian.startup import log_softmax
 
 # "auto" samples exactly where listing a layer takes no longer.
 QUICK_SECONDS = 2.0

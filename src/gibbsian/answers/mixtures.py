@@ -20,7 +20,7 @@ from gibbsian.models import PottsModel
 from gibbsian.models.class_shares import posterior
 from gibbsian.models.mixture import Rows
 from gibbsian.models.tables import MarkovRandomField
-from gibbsian.special import logsumexp
+from gibbsian.startup import logsumexp
 
 
 class MixtureAnswers:

@@ -23,7 +23,7 @@ from gibbsian.inference import exact
 from gibbsian.inference.log_tables import digits
 from gibbsian.inference.missing import clamped_seconds, log_evidence
 from gibbsian.samplers import Annealing, draw
-from gibbsian.special import entr
+from gibbsian.startup import entr
 
 # Combinations of values that a table lists, and that an entropy or a divergence sums over.
 MOST_CELLS, MOST_TERMS = 2.0**20, 2.0**24

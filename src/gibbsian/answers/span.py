@@ -20,7 +20,7 @@ from gibbsian.models.span_completions import (
     table_for,
     with_hidden_cells,
 )
-from gibbsian.special import logsumexp
+from gibbsian.startup import logsumexp
 
 # States of a table looked at together.
 STATES_AT_ONCE = 2**18

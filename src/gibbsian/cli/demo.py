@@ -12,7 +12,7 @@ import click
 from gibbsian.cli import options
 from gibbsian.cli.guard import Command, tell
 from gibbsian.cli.output import print_json, print_table
-from gibbsian.lazy import numpy as np
+from gibbsian.startup import numpy as np
 
 if TYPE_CHECKING:
     from gibbsian.data import Dataset

@@ -12,7 +12,7 @@ from gibbsian.cli.guard import tell
 from gibbsian.cli.output import check_distinct, print_json, write_table
 from gibbsian.cli.questions import beside, question
 from gibbsian.errors import ArgumentError
-from gibbsian.lazy import numpy as np
+from gibbsian.startup import numpy as np
 
 
 @question(of_rows=False)

@@ -15,8 +15,8 @@ from typing import Any
 from gibbsian.cli.guard import printable, tell
 from gibbsian.display import plain
 from gibbsian.errors import ArgumentError, StorageError
-from gibbsian.lazy import numpy as np
-from gibbsian.lazy import pandas
+from gibbsian.startup import numpy as np
+from gibbsian.startup import pandas
 
 # What stands for stdin and stdout among files.
 STANDARD = Path("-")

@@ -12,8 +12,8 @@ from gibbsian.cli.guard import tell
 from gibbsian.cli.options import PATH, load_model
 from gibbsian.cli.output import print_json, print_table, write_table
 from gibbsian.cli.questions import question
-from gibbsian.lazy import numpy as np
-from gibbsian.lazy import pandas
+from gibbsian.startup import numpy as np
+from gibbsian.startup import pandas
 
 _method = click.option(
     "--method", default="auto", help="auto, exact, or a sampler (gibbs, ...); a wrong name lists them all."

@@ -25,7 +25,7 @@ from gibbsian.cli.output import (
 )
 from gibbsian.cli.show import partition_record
 from gibbsian.errors import ArgumentError
-from gibbsian.lazy import numpy as np
+from gibbsian.startup import numpy as np
 
 
 def question(of_rows: bool, whole: bool = True) -> Callable[[Callable[..., None]], click.Command]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gibbsian.errors import ArgumentError, CodingError, DataError, GraphError
-from gibbsian.lazy import numpy as np
+from gibbsian.startup import numpy as np
 
 # What the two columns of a file of edges are usually called.
 EDGE_TITLES = {"source", "target", "from", "to", "first", "second", "node1", "node2", "a", "b", "i", "j", "u", "v"}

@@ -3,6 +3,6 @@
 Depends on data and what stands below it; dask and distributed are imported when a cluster is used.
 """
 
-from gibbsian.lazy import attach
+from gibbsian.startup import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gibbsian.data.files import STDIN, STREAMED, format_of, open_parquet, read_file, readable, text_batches
 from gibbsian.data.table import canonical, label_key
-from gibbsian.lazy import pandas
+from gibbsian.startup import pandas
 
 ROWS_AT_ONCE = 50_000
 

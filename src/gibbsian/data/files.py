@@ -23,8 +23,8 @@ from gibbsian.data.readers import table_from_array, table_from_pandas
 from gibbsian.data.table import INSTEAD, MISSING_MARKS, Factor, Table, as_factor, as_names, canonical, table_of_columns
 from gibbsian.domain import CODINGS
 from gibbsian.errors import DataError, GibbsianError
-from gibbsian.lazy import pandas
 from gibbsian.resources import require_memory
+from gibbsian.startup import pandas
 
 # Of text that is read at once: a cell of two characters ("0,") becomes an int64, its share of the float block, masks.
 BYTES_PER_FILE_BYTE = 12

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.errors import CellTypeError, DataError
-from gibbsian.lazy import pandas
+from gibbsian.startup import pandas
 
 # A value as it is compared: a number, or a word in lower case (a truth value is the word "true" or "false").
 Token = float | str

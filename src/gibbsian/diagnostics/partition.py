@@ -20,7 +20,7 @@ from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.annealing import AnnealedRun, Annealing
 from gibbsian.samplers.bridges import COLUMNS, SWEEPS, TemperedColumns, TemperedRun, bennett
 from gibbsian.samplers.paths import Path, as_path
-from gibbsian.special import logsumexp
+from gibbsian.startup import logsumexp
 
 # Standard errors that two estimates of one number may be apart.
 MOST_ERRORS_APART = 4.0

@@ -30,8 +30,8 @@ from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learners.result import FitResult, HeldOut, Trace
 from gibbsian.learners.run import run
 from gibbsian.rng import RandomState, as_generator
-from gibbsian.scikit import available_if
 from gibbsian.settings import check, choice, declared, free, number, whole
+from gibbsian.startup import available_if
 from gibbsian.storage.checkpoints import as_checkpoint
 
 

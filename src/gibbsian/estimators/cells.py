@@ -10,8 +10,8 @@ from gibbsian.answers.decisions import column_probabilities, decided_codes, join
 from gibbsian.estimators.frames import is_list, like_frame, stacked
 from gibbsian.estimators.reading import ReadsTables, on_own_device
 from gibbsian.estimators.row_questions import filled_frame, keeps_columns, unusual_cells, unusual_rows
-from gibbsian.scikit import check_is_fitted
 from gibbsian.settings import Setting, check_value
+from gibbsian.startup import check_is_fitted
 
 _N_LISTED = Setting("How many.", "whole", low=1)
 

@@ -10,15 +10,16 @@ from gibbsian.answers.decisions import bayes_decision
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, MaximumDoesNotExistError, notify
 from gibbsian.estimators.base import Estimator
+from gibbsian.estimators.frames import validate_data
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.penalty import one_over
 from gibbsian.estimators.reported import Reported
 from gibbsian.inference.log_tables import digits
-from gibbsian.lazy import pandas
 from gibbsian.learners import MCL, MCPLE, run
 from gibbsian.models import BinaryLayer, CategoricalLayer, ConditionalModel
 from gibbsian.rng import RandomState, as_generator
-from gibbsian.scikit import (
+from gibbsian.settings import check, choice, declared, free, number, positional, settings_of, whole
+from gibbsian.startup import (
     BaseEstimator,
     ClassifierMixin,
     _check_sample_weight,
@@ -26,10 +27,9 @@ from gibbsian.scikit import (
     check_is_fitted,
     clone,
     column_or_1d,
+    pandas,
     type_of_target,
-    validate_data,
 )
-from gibbsian.settings import check, choice, declared, free, number, positional, settings_of, whole
 
 CONDITIONAL: dict[str, Any] = {"conditional": MCL, "pseudo": MCPLE}
 

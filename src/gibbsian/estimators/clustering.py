@@ -14,8 +14,8 @@ from gibbsian.learners import EM, FitResult, Learner
 from gibbsian.learners.stages import Restarts
 from gibbsian.learners.winner_take_all import SCHEDULE, WinnerTakeAll
 from gibbsian.models.spherical_gaussians import KMeansModel
-from gibbsian.scikit import ClusterMixin
 from gibbsian.settings import choice, declared, flag, number, whole
+from gibbsian.startup import ClusterMixin
 
 
 @declared

@@ -13,8 +13,8 @@ from gibbsian.estimators.penalty import l2_setting
 from gibbsian.learners import as_learner
 from gibbsian.learners.recipe import LOG_PRIOR
 from gibbsian.objectives.priors import check_prior
-from gibbsian.scikit import TransformerMixin, _check_feature_names_in, check_is_fitted
 from gibbsian.settings import declared, free, number
+from gibbsian.startup import TransformerMixin, _check_feature_names_in, check_is_fitted
 
 
 @declared

@@ -14,10 +14,10 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimators.frames import like_frame, shorten
 from gibbsian.estimators.reading import on_own_device
 from gibbsian.estimators.scores import Scores
-from gibbsian.lazy import pandas
 from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState
 from gibbsian.settings import Setting, check_method, check_value
+from gibbsian.startup import pandas
 
 if TYPE_CHECKING:
     from gibbsian.answers.modes import Modes

@@ -12,8 +12,8 @@ from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.reading import ReadsTables
 from gibbsian.learners.result import FitResult, HeldOut
 from gibbsian.registry import check_settings
-from gibbsian.scikit import check_is_fitted
 from gibbsian.settings import check
+from gibbsian.startup import check_is_fitted
 from gibbsian.storage import StoredModel, write_model
 
 

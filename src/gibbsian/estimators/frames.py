@@ -7,8 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian import startup
 from gibbsian.data.table import default_names
-from gibbsian.lazy import pandas
+from gibbsian.errors import CellTypeError, DataError
+from gibbsian.startup import pandas
+
+MAX_ERROR_LENGTH = 600  # characters that are repeated of an error: some print the table
+
+
+def validate_data(estimator: Any, *tables: Any, **how: Any) -> Any:
+    """Check a table as scikit-learn does, in its words and with errors of the library."""
+    try:
+        return startup.validate_data(estimator, *tables, **how)
+    except TypeError as error:  # the words of NumPy go on for long
+        raise CellTypeError(" ".join(str(error).split()).partition(". ")[0], "give numbers") from None
+    except (ValueError, OverflowError) as error:
+        raise DataError(" ".join(str(error).split())[:MAX_ERROR_LENGTH]) from None
 
 
 def empty_frame(source: Any, names: Sequence[str]) -> Any:

@@ -15,14 +15,13 @@ from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.penalty import l2_setting, one_over
 from gibbsian.estimators.span_questions import SpanQuestions, hidden_values
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
-from gibbsian.lazy import pandas
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.span_problem import DescriptionLength
 from gibbsian.learners.start import model_to_start_from
 from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.span_basis import SpanBasis
-from gibbsian.scikit import TransformerTags, check_is_fitted
 from gibbsian.settings import Setting, check_value, choice, declared, free, non_defaults, number, positional, whole
+from gibbsian.startup import TransformerTags, check_is_fitted, pandas
 
 # Settings that a learner named by text is made with.
 OF_THE_LEARNER = ("tol", "mdl_scale", "l1", "l2", "l2_growth", "dtype")

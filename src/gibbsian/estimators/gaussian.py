@@ -16,11 +16,11 @@ from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.numbers import NumberTables
 from gibbsian.estimators.penalty import l2_setting
 from gibbsian.graphs import as_graph
-from gibbsian.lazy import pandas
 from gibbsian.learners import FitResult, Learner, as_learner
 from gibbsian.learners.running_moments import IMPROPER, RunningMoments
 from gibbsian.models.gaussian import GaussianModel
 from gibbsian.settings import declared, free, number
+from gibbsian.startup import pandas
 
 # Newton's method, which is indifferent to correlations, pays up to so many parameters.
 MOST_FOR_NEWTON = 2000

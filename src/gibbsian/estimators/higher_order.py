@@ -11,11 +11,10 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Convertible, Machine
 from gibbsian.graphs import as_graph
-from gibbsian.lazy import pandas
 from gibbsian.models import HigherOrderModel
 from gibbsian.models.scopes import Scopes, numbered
-from gibbsian.scikit import check_is_fitted
 from gibbsian.settings import declared, flag, free, positional, whole
+from gibbsian.startup import check_is_fitted, pandas
 
 
 @ESTIMATORS.register("higher-order", about="two values or real numbers, a weight for each clique")

@@ -15,15 +15,14 @@ from gibbsian.errors import ArgumentError, TooExpensiveError, spelled
 from gibbsian.estimators.common import HiddenFeatures, LearnedMachine
 from gibbsian.inference import exact, is_affordable
 from gibbsian.inference.layer_pseudolikelihood import log_pseudolikelihood
-from gibbsian.lazy import pandas
 from gibbsian.learners import Learner
 from gibbsian.learners.result import FitResult
 from gibbsian.learners.runaway import ALARMING_LOG_ODDS
 from gibbsian.learners.standard_units import as_visible, checked_deviations, visible_layer
 from gibbsian.learners.start import model_to_start_from
 from gibbsian.models.layers import Layer, as_layer, hidden_kind, log_probability, mean_values
-from gibbsian.scikit import available_if, check_is_fitted
 from gibbsian.settings import choice, declared, free, whole
+from gibbsian.startup import available_if, check_is_fitted, pandas
 
 # Columns that are listed for each hidden unit.
 MOST_COLUMNS = 6

@@ -19,8 +19,8 @@ from gibbsian.learners.runaway import check_runaway
 from gibbsian.learners.start import start_from
 from gibbsian.objectives.priors import check_prior
 from gibbsian.resources import memory_limit, require_memory
-from gibbsian.scikit import check_is_fitted
 from gibbsian.settings import declared, free
+from gibbsian.startup import check_is_fitted
 
 
 @declared

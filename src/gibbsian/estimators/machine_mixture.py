@@ -10,13 +10,13 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.estimators.base import Estimator
+from gibbsian.estimators.frames import validate_data
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.mixtures import MixtureEstimator
-from gibbsian.lazy import pandas
 from gibbsian.models.independent_columns import IndependentColumnsMixture, smoothing_to_frequencies
 from gibbsian.models.machine_mixture import MachineMixtureModel
-from gibbsian.scikit import check_is_fitted, clone, validate_data
 from gibbsian.settings import choice, declared, free, number
+from gibbsian.startup import check_is_fitted, clone, pandas
 from gibbsian.storage import StoredModel
 
 INDEPENDENT = ("categorical", "bernoulli")

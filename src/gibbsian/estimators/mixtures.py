@@ -22,15 +22,14 @@ from gibbsian.errors import (
 from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.numbers import NumberTables
-from gibbsian.lazy import pandas
 from gibbsian.learners import EM, FitResult, Learner, as_learner
 from gibbsian.learners.stages import Annealed, Restarts
 from gibbsian.models import bessel
 from gibbsian.models.mixture import FAR_APART, PLACINGS
 from gibbsian.models.spherical_gaussians import GaussianMixtureModel
 from gibbsian.models.von_mises_fisher import VonMisesFisherMixtureModel, unit_rows, without_direction
-from gibbsian.scikit import TransformerMixin, check_is_fitted
 from gibbsian.settings import Setting, check_value, choice, declared, flag, free, number, positional, whole
+from gibbsian.startup import TransformerMixin, check_is_fitted, pandas
 
 # Beyond these, squares in the densities leave the range of numbers.
 LEAST_VARIANCE, LARGEST_KAPPA = 1e-140, 1e140

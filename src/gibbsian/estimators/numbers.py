@@ -12,9 +12,9 @@ from gibbsian.data.numbers import check_squares
 from gibbsian.data.readers import is_dask
 from gibbsian.data.table import Table, as_names
 from gibbsian.errors import DataError
+from gibbsian.estimators.frames import validate_data
 from gibbsian.estimators.reading import ReadsTables
-from gibbsian.lazy import pandas
-from gibbsian.scikit import check_is_fitted, validate_data
+from gibbsian.startup import check_is_fitted, pandas
 
 
 class NumberTables(ReadsTables):

@@ -14,10 +14,9 @@ from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Machine
 from gibbsian.estimators.pairwise_tables import PairwiseTables
 from gibbsian.graphs import as_graph
-from gibbsian.lazy import pandas
 from gibbsian.models import OrdinalModel
-from gibbsian.scikit import check_is_fitted
 from gibbsian.settings import declared, free, positional
+from gibbsian.startup import check_is_fitted, pandas
 
 
 @ESTIMATORS.register("ordinal", about="ordered levels (0-4, low<mid<high) and two values, a coupling for each pair")

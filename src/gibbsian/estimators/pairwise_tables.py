@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from gibbsian.estimators.shown import ShowsParameters
-from gibbsian.lazy import pandas
 from gibbsian.models import PairwiseModel
 from gibbsian.resources import require_memory
-from gibbsian.scikit import check_is_fitted
+from gibbsian.startup import check_is_fitted, pandas
 
 
 class PairwiseTables(ShowsParameters):

@@ -19,8 +19,8 @@ from gibbsian.errors import (
     notify,
 )
 from gibbsian.learners.base import LEARNERS
-from gibbsian.scikit import clone
 from gibbsian.settings import number, settings_of
+from gibbsian.startup import clone
 
 # Strengths that cross-validation compares, in units of one over the number of rows, and how many parts it makes.
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)

@@ -15,11 +15,10 @@ from gibbsian.estimators.frames import labels_of_columns
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
-from gibbsian.lazy import pandas
 from gibbsian.models import PottsModel
 from gibbsian.resources import require_memory
-from gibbsian.scikit import check_is_fitted
 from gibbsian.settings import declared, free, positional
+from gibbsian.startup import check_is_fitted, pandas
 
 
 @ESTIMATORS.register("potts", about="any number of values a column, a table for each pair")

@@ -15,9 +15,8 @@ from gibbsian.data.table import label_key
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.estimators.frames import are_chosen, distinct_labels, shorten
 from gibbsian.estimators.reading import ReadsTables
-from gibbsian.lazy import pandas
-from gibbsian.scikit import BaseEstimator, check_is_fitted
 from gibbsian.settings import as_plain
+from gibbsian.startup import BaseEstimator, check_is_fitted, pandas
 
 if TYPE_CHECKING:
     from gibbsian.answers.queries import Divergence, Nats, Queries

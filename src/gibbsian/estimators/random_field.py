@@ -12,10 +12,10 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Machine
 from gibbsian.graphs import as_graph
-from gibbsian.lazy import pandas
 from gibbsian.models import POTENTIALS, PotentialField
 from gibbsian.models.scopes import numbered
 from gibbsian.settings import declared, flag, free, positional, whole
+from gibbsian.startup import pandas
 
 
 @ESTIMATORS.register("mrf", about="any potentials with shared parameters; discrete or continuous")

@@ -18,10 +18,10 @@ from gibbsian.data.table import Table
 from gibbsian.data.two_values import same_labels
 from gibbsian.domain import Coding
 from gibbsian.errors import ArgumentError, CodingError, DataError
-from gibbsian.estimators.frames import are_chosen, shorten
+from gibbsian.estimators.frames import are_chosen, shorten, validate_data
 from gibbsian.learners.result import FitResult
 from gibbsian.rng import RandomState, as_generator
-from gibbsian.scikit import BaseEstimator, DensityMixin, check_is_fitted, validate_data
+from gibbsian.startup import BaseEstimator, DensityMixin, check_is_fitted
 
 # What scikit-learn keeps of the columns of a fit.
 COLUMNS_SEEN = ("n_features_in_", "feature_names_in_")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from gibbsian.scikit import check_is_fitted
+from gibbsian.startup import check_is_fitted
 
 
 class Reported:

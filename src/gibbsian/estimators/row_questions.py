@@ -12,8 +12,8 @@ from gibbsian.data import Dataset
 from gibbsian.data.chunks import chunks, count_rows, is_streamed, names_of, values_of, with_cells
 from gibbsian.data.rules import OneHot
 from gibbsian.errors import DataError
-from gibbsian.lazy import pandas
 from gibbsian.progress import report
+from gibbsian.startup import pandas
 
 
 def parts(machine: Any, source: Any) -> Iterator[tuple[int, Any, Dataset]]:

@@ -10,9 +10,8 @@ import numpy as np
 from gibbsian.data.hidden_columns import hidden_names
 from gibbsian.display import facts_in_html
 from gibbsian.estimators.reading import ReadsTables
-from gibbsian.lazy import pandas
 from gibbsian.models.interactions import Interactions
-from gibbsian.scikit import BaseEstimator, check_is_fitted
+from gibbsian.startup import BaseEstimator, check_is_fitted, pandas
 
 
 class ShowsParameters(ReadsTables):

@@ -16,7 +16,7 @@ from gibbsian.estimators.queries import Variables
 from gibbsian.learners import FitResult, Trace
 from gibbsian.models import HigherOrderModel
 from gibbsian.models.full_span import FullSpanModel
-from gibbsian.scikit import _check_feature_names_in, available_if, check_is_fitted
+from gibbsian.startup import _check_feature_names_in, available_if, check_is_fitted
 
 # What provenance says of a fit to all columns, and not of the model of some given others.
 OF_THE_FIT = ("cost", "divergence", "steps", "seconds", "resumed_at_step")

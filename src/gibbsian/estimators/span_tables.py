@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.lazy import pandas
 from gibbsian.learners import Trace
 from gibbsian.learners.span_base import KINDS
 from gibbsian.models.full_span import FullSpanModel
 from gibbsian.models.span_basis import SpanBasis
+from gibbsian.startup import pandas
 
 Labels = Sequence[Sequence[Any]]
 

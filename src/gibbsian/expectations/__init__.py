@@ -4,6 +4,6 @@ Exact, sampled and approximate expectations share one result, `Estimate`; an exa
 Depends on models, samplers, inference and diagnostics.
 """
 
-from gibbsian.lazy import attach
+from gibbsian.startup import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -14,7 +14,7 @@ from gibbsian.expectations.convergence import START_SCALE, ending, sweep, views
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.models.factors import FactorGraph
 from gibbsian.settings import check, declared, flag, number, whole
-from gibbsian.special import logsumexp, softmax
+from gibbsian.startup import logsumexp, softmax
 
 
 @EXPECTATIONS.register("bethe", consistent=False, sampled=False)

@@ -23,9 +23,9 @@ from gibbsian.errors import ArgumentError
 from gibbsian.expectations.base import Expectation
 from gibbsian.expectations.there import own_generator
 from gibbsian.inference.missing import PATIENT_SECONDS, is_quick
-from gibbsian.lazy import named
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.registry import Registry
+from gibbsian.startup import named
 
 CLAMPED = Registry("clamped", "gibbsian.expectations", "CLAMPED")
 

@@ -22,7 +22,7 @@ from gibbsian.models.deep import DeepModel
 from gibbsian.models.parameters import check_whole_number
 from gibbsian.models.restricted import RestrictedModel
 from gibbsian.rng import RandomState, as_generator
-from gibbsian.special import logsumexp
+from gibbsian.startup import logsumexp
 
 # Steps of the chains that fill what is out of reach: as many again are left aside before, and rows share the chains.
 N_STEPS = 200

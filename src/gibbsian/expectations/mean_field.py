@@ -25,7 +25,7 @@ from gibbsian.models import Model, PairwiseModel
 from gibbsian.models.factors import FactorGraph
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.settings import check, declared, flag, number, whole
-from gibbsian.special import logsumexp, softmax
+from gibbsian.startup import logsumexp, softmax
 
 
 class FreeCells(NamedTuple):

@@ -5,6 +5,6 @@ serve it. `exact` picks the cheapest and refuses with the numbers when none fits
 parameters. Depends on models and the compiled backends only.
 """
 
-from gibbsian.lazy import attach
+from gibbsian.startup import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

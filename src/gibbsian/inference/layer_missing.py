@@ -15,7 +15,7 @@ from gibbsian.data import Dataset
 from gibbsian.errors import MissingValuesError, TooExpensiveError
 from gibbsian.models.layers import Layer
 from gibbsian.models.restricted import RestrictedModel
-from gibbsian.special import logsumexp
+from gibbsian.startup import logsumexp
 
 # States of missing cells or hidden units that are summed for one row.
 MOST_STATES = 2**16

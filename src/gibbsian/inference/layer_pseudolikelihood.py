@@ -12,7 +12,7 @@ from gibbsian.blocks import row_blocks
 from gibbsian.errors import ArgumentError
 from gibbsian.models.layers import CategoricalLayer
 from gibbsian.models.restricted import RestrictedModel
-from gibbsian.special import log_softmax
+from gibbsian.startup import log_softmax
 
 
 def log_pseudolikelihood(model: RestrictedModel, states: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ stopping rule and callbacks. To add a learner, drop a file here that registers i
 asked for.
 """
 
-from gibbsian.lazy import attach
 from gibbsian.learners.run import run  # noqa: F401  (its module has its name)
+from gibbsian.startup import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -13,7 +13,7 @@ from gibbsian.inference import exact, is_affordable
 from gibbsian.learners.filling import EpochRows
 from gibbsian.models.layers import CategoricalLayer
 from gibbsian.models.restricted import RestrictedModel
-from gibbsian.special import log_softmax
+from gibbsian.startup import log_softmax
 
 # Rows that the figures are computed from: enough for two digits of a mean, few enough to cost less than an epoch.
 WATCHED_ROWS = 1000

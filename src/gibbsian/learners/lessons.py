@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.lazy import named
+from gibbsian.startup import named
 
 
 class Lesson(NamedTuple):

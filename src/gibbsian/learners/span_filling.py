@@ -27,7 +27,7 @@ from gibbsian.learners.span_problem import SpanProblem
 from gibbsian.models.full_span import fill_probabilities
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.models.span_completions import completion_places, patterns_of
-from gibbsian.special import xlogy
+from gibbsian.startup import xlogy
 
 # Changes of the active set between two fills: at least so many, and this share of it.
 _LEAST_BATCH, _BATCH_SHARE = 4, 0.5

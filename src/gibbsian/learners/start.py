@@ -8,7 +8,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.scikit import BaseEstimator
+from gibbsian.startup import BaseEstimator
 
 
 def start_from(start: Any, model: Any, data: Dataset) -> Any:

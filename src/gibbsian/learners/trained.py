@@ -18,7 +18,7 @@ from gibbsian.models import Model
 from gibbsian.objectives.priors import SmoothPenalty, bind_prior
 from gibbsian.samplers import as_sampler, variable_path
 from gibbsian.samplers.bridges import TemperedColumns
-from gibbsian.special import ndtr, ndtri, pdtrc
+from gibbsian.startup import ndtr, ndtri, pdtrc
 
 # A moment further from the data than this many standard errors is looked at; of many some are, by chance.
 FAR = 3.0

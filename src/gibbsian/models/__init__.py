@@ -4,6 +4,6 @@ Models are immutable, know nothing of learning, threads or devices, and import o
 (errors, domain, graphs, backends).
 """
 
-from gibbsian.lazy import attach
+from gibbsian.startup import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

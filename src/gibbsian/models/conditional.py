@@ -12,7 +12,7 @@ import numpy as np
 from gibbsian.models.joined_layer import JoinedLayer
 from gibbsian.models.layer_stack import LayeredModel, glorot_spread, split_parts
 from gibbsian.models.layers import GaussianLayer, Layer
-from gibbsian.special import softmax
+from gibbsian.startup import softmax
 
 
 @dataclass(frozen=True, eq=False)

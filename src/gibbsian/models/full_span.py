@@ -25,7 +25,7 @@ from gibbsian.models.scopes import triangles
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes
 from gibbsian.resources import memory_limit, require_memory
-from gibbsian.special import logsumexp
+from gibbsian.startup import logsumexp
 
 # A table of all states up to this size (2^23 states) is kept between two questions; a larger one is made for each
 # question that needs it, and let go: 2^27 states take 1 GiB.

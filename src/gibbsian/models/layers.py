@@ -20,11 +20,11 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from gibbsian import special
 from gibbsian.backends.numba import layers as kernels
 from gibbsian.domain import DOMAINS, MOST_VALUES, REALS, AnyDomain, Categories, Domain, Reals
 from gibbsian.errors import ArgumentError
 from gibbsian.models.file_parts import COUNT, POSITIVE, TEXT, Listed, Plain, Record
+from gibbsian.startup import logit
 
 # Means are kept this far from the ends before their logarithms are taken.
 SMALLEST_SHARE = 1e-6
@@ -191,7 +191,7 @@ class BinaryLayer(_TwoValued):
 
     def fields_of(self, means: np.ndarray) -> np.ndarray:
         """Return the log-odds of the means."""
-        return special.logit(np.clip(means, SMALLEST_SHARE, 1.0 - SMALLEST_SHARE))
+        return logit(np.clip(means, SMALLEST_SHARE, 1.0 - SMALLEST_SHARE))
 
     def enumerate(self, start: int, stop: int) -> np.ndarray:
         """Return the binary digits of the numbers, the first unit the lowest."""
@@ -237,7 +237,7 @@ class SpinLayer(_TwoValued):
 
     def fields_of(self, means: np.ndarray) -> np.ndarray:
         """Return the inverse hyperbolic tangent of the means."""
-        return 0.5 * special.logit(np.clip(0.5 * (1.0 + means), SMALLEST_SHARE, 1.0 - SMALLEST_SHARE))
+        return 0.5 * logit(np.clip(0.5 * (1.0 + means), SMALLEST_SHARE, 1.0 - SMALLEST_SHARE))
 
     def enumerate(self, start: int, stop: int) -> np.ndarray:
         """Return the binary digits of the numbers as -1 and +1, the first unit the lowest."""

@@ -226,7 +226,7 @@ class MachineSteps:
 
 def fitted(model: MachineMixtureModel, a: int, rows: Any, weights: np.ndarray | None = None) -> Any:
     """Return the machine of a class, fitted to its rows."""
-    from gibbsian.scikit import clone
+    from gibbsian.startup import clone
 
     try:
         return clone(model.prototype).fit(rows, sample_weight=weights)

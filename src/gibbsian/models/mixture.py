@@ -30,7 +30,7 @@ from gibbsian.models.class_shares import (
 from gibbsian.models.far_points import far_points
 from gibbsian.models.file_parts import Tensor
 from gibbsian.models.interactions import Interactions, of_classes
-from gibbsian.special import logsumexp
+from gibbsian.startup import logsumexp
 
 # How classes are placed before the first step (YK15, "K-means (2)": "randomly partition the datapoints, or use K++").
 FAR_APART, RANDOM, PARTITION = PLACINGS = "k-means++", "random", "partition"

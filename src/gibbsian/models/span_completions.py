@@ -11,7 +11,7 @@ from gibbsian.blocks import row_blocks
 from gibbsian.models.full_span import FullSpanModel, fill_log_weights
 from gibbsian.models.span_basis import SpanBasis
 from gibbsian.resources import require_memory
-from gibbsian.special import logsumexp
+from gibbsian.startup import logsumexp
 
 # So many completions are weighed by a matrix product, many rows at a time; more by one transform for each row.
 MOST_LISTED = 2**10

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gibbsian import special
 from gibbsian.data import Dataset
 from gibbsian.data.distinct import distinct
 from gibbsian.domain import require_two_values
@@ -22,6 +21,7 @@ from gibbsian.models import Model
 from gibbsian.objectives.base import Function
 from gibbsian.resources import require_memory
 from gibbsian.settings import declared, number
+from gibbsian.startup import expit
 
 
 @declared(frozen=True)
@@ -116,6 +116,6 @@ class Flips:
     def loss(self, evidence: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the mean loss given the evidence of each distinct row, and its derivative by each evidence."""
         costs = evidence[self.here] - evidence[self.there]
-        slopes, size = self.shares * special.expit(-costs), len(evidence)
+        slopes, size = self.shares * expit(-costs), len(evidence)
         down, up = (np.bincount(places, slopes, minlength=size) for places in (self.here, self.there))
         return float(self.shares @ np.logaddexp(0.0, -costs)), up - down

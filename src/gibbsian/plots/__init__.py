@@ -6,6 +6,6 @@ figure is one of pyplot's: it is shown under the cell, by ``plt.show()`` in a wi
 programs do not load pyplot, and `save_figure` writes the figure (``ax.figure``) to a file.
 """
 
-from gibbsian.lazy import attach
+from gibbsian.startup import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

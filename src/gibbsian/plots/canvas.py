@@ -16,7 +16,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, FontWarning, notify
 from gibbsian.models.interactions import Interactions
-from gibbsian.scikit import check_is_fitted
+from gibbsian.startup import check_is_fitted
 from gibbsian.storage import write_atomically
 
 if TYPE_CHECKING:

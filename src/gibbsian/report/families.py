@@ -7,7 +7,7 @@ import numpy as np
 from gibbsian.report.html import Markup, details, frame, join, number, paragraph, table
 from gibbsian.report.subject import MOST_ROWS, SECTIONS, Subject
 from gibbsian.report.svg import Chart, figure
-from gibbsian.scikit import clone
+from gibbsian.startup import clone
 
 N_STRONGEST = 20
 N_PARAMETERS = 10

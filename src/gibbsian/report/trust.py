@@ -8,7 +8,7 @@ from importlib.metadata import version
 from gibbsian import __version__
 from gibbsian.report.html import Markup, facts, join, listed, number, paragraph, tag
 from gibbsian.report.subject import SECTIONS, Subject
-from gibbsian.scikit import clone
+from gibbsian.startup import clone
 
 TRAINED_ON = 0.8
 QUIETLY = {"callbacks": None, "checkpoint": None, "verbose": 0, "validation_fraction": 0.0}

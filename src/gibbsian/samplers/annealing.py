@@ -24,7 +24,7 @@ from gibbsian.models.parameters import check_whole_number
 from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.samplers.paths import as_path
-from gibbsian.special import logsumexp
+from gibbsian.startup import logsumexp
 
 # Weights are trusted while a generalised Pareto distribution fitted to the largest has a shape below this (Vehtari,
 # Simpson, Gelman, Yao and Gabry, "Pareto smoothed importance sampling", JMLR 25, 2024).

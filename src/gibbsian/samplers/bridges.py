@@ -17,7 +17,7 @@ import numpy as np
 
 from gibbsian.progress import counted
 from gibbsian.samplers.paths import Path
-from gibbsian.special import expit, stdtrit
+from gibbsian.startup import expit, stdtrit
 
 # Columns: independent of each other, and as many as the lanes of a kernel.
 COLUMNS = 32

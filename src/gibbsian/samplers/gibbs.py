@@ -22,11 +22,11 @@ from gibbsian.backends.parallel import in_slices, kept_threads
 from gibbsian.domain import SPIN
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.lazy import named
 from gibbsian.models.base import Model
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.models.parameters import change_of_domain
 from gibbsian.samplers.base import SAMPLERS, ChainState, SweepInfo, start_chains
+from gibbsian.startup import named
 
 # From this many chains on, running them side by side beats keeping the fields of each: on sparse graphs, on dense ones.
 GROUPED_FROM, GROUPED_FROM_IF_DENSE = 8, 16

@@ -3,6 +3,6 @@
 A model says itself what a file keeps of it (`to_parts`, `from_parts`).
 """
 
-from gibbsian.lazy import attach
+from gibbsian.startup import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

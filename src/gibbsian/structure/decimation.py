@@ -8,11 +8,11 @@ import numpy as np
 
 from gibbsian.errors import ArgumentError
 from gibbsian.graphs import Graph
-from gibbsian.lazy import pandas
 from gibbsian.learners.objective import ridge
 from gibbsian.models import PairwiseModel
 from gibbsian.objectives import Pseudolikelihood
 from gibbsian.progress import report
+from gibbsian.startup import pandas
 from gibbsian.structure.problem import Problem, StructureResult, minimise
 
 

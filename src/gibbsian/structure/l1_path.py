@@ -10,10 +10,10 @@ import numpy as np
 from gibbsian.blocks import row_blocks
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
-from gibbsian.lazy import pandas
 from gibbsian.learners.nodewise import LOSSES, DirectedModel
 from gibbsian.objectives import Function
 from gibbsian.progress import counted
+from gibbsian.startup import pandas
 from gibbsian.structure.problem import Problem, StructureResult, combine, minimise
 
 # A fit whose gradient is g short of the maximum loses about N g^2 in the log-likelihood: at this over sqrt(N) nothing

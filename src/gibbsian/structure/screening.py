@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 
 from gibbsian.errors import ArgumentError
-from gibbsian.lazy import pandas
 from gibbsian.learners import LEARNERS
 from gibbsian.learners.nodewise import LOSSES, DirectedModel, noise_level
+from gibbsian.startup import pandas
 from gibbsian.structure.problem import Problem, StructureResult, combine, minimise
 
 # On 80 random models of 16 variables (grids and random graphs, |J| = 0.2 or 0.4 to 0.7, N = 2000), averaged over the

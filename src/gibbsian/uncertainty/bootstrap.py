@@ -17,7 +17,7 @@ from gibbsian.learners import FitResult, Learner, run
 from gibbsian.models import Model
 from gibbsian.progress import counted
 from gibbsian.rng import RandomState, as_generator
-from gibbsian.scikit import check_is_fitted
+from gibbsian.startup import check_is_fitted
 from gibbsian.uncertainty.standard_errors import fitted_learner, names_of
 from gibbsian.uncertainty.tables import ConfidenceIntervals, ErrorTables, check_level
 from gibbsian.uncertainty.weights import WeightMeaning, check_meaning

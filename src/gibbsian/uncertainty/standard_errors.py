@@ -14,7 +14,7 @@ from gibbsian.estimators import Estimator
 from gibbsian.learners import Learner
 from gibbsian.models import Model
 from gibbsian.objectives import Equations, Likelihood
-from gibbsian.scikit import check_is_fitted
+from gibbsian.startup import check_is_fitted
 from gibbsian.uncertainty import information
 from gibbsian.uncertainty.tables import ConfidenceIntervals, ErrorTables, check_level
 from gibbsian.uncertainty.weights import RowShares, WeightMeaning
@@ -76,7 +76,7 @@ class StandardErrors(ErrorTables):
 
     def intervals(self, level: float = 0.95) -> ConfidenceIntervals:
         """Return ``theta`` plus and minus the normal quantile times the standard error."""
-        from gibbsian.special import ndtri
+        from gibbsian.startup import ndtri
 
         check_level(level)
         reach = ndtri(0.5 + level / 2) * self.theta_se

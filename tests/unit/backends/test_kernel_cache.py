@@ -13,7 +13,7 @@ import pytest
 import gibbsian
 from gibbsian.backends.numba import njit
 from gibbsian.backends.numba.elementary import VECTOR_MATH, fast_exp
-from gibbsian.lazy import uncollected
+from gibbsian.startup import gc_disabled
 
 CODE = """
 import numpy as np
@@ -105,12 +105,12 @@ def test_kernels_that_kernels_call_can_be_called_from_python_too():
 
 
 def test_garbage_is_looked_for_as_before_once_a_kernel_is_compiled():
-    with uncollected():
+    with gc_disabled():
         assert not gc.isenabled()
     assert gc.isenabled()
     gc.disable()
     try:
-        with uncollected():
+        with gc_disabled():
             pass
         assert not gc.isenabled()
     finally:

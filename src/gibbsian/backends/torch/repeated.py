@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from gibbsian.lazy import uncollected
+from gibbsian.startup import gc_disabled
 
 # Steps that one graph makes: replays have a gap of a microsecond or two between them; and most that need none.
 UNROLLED, ALONE = 10, 19
@@ -63,6 +63,6 @@ class Repeated:
 
     def _captured(self, length: int) -> Any:
         graph = torch.cuda.CUDAGraph()
-        with uncollected(), torch.cuda.graph(graph):  # an older one, collected now, would take the capture with it
+        with gc_disabled(), torch.cuda.graph(graph):  # an older one, collected now, would take the capture with it
             self._steps(length)
         return graph

@@ -1,4 +1,4 @@
-"""Damaged model files: every registered estimator's file, broken at random; `python tests/damaged_files.py --cases N`.
+"""Damaged model files: every registered estimator's file, broken at random; `python -m tools damaged_files --cases N`.
 
 A file ends in one sentence of an error of the library, or in a model with finite answers. Nothing else is right.
 """

@@ -1,7 +1,8 @@
 """Hostile calls: every estimator with hostile tables and settings, commands on hostile files, damaged files.
 
-A call ends in one sentence of the library, or in a finite answer, within its time and the memory limit. ``python
-tests/fuzz.py --seconds 600 --seed 3`` prints how many calls ended how, and the smallest form of what ended otherwise.
+A call ends in one sentence of the library, or in a finite answer, within its time and the memory limit.
+``python -m tools fuzz --seconds 600 --seed 3`` prints how many calls ended how, and the smallest form of what ended
+otherwise.
 """
 # ruff: noqa: E501 - lists of hostile things
 

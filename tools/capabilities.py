@@ -1,7 +1,7 @@
 """Which estimator can do what: tried on small tables, for every registered estimator and learner.
 
-    python tests/capabilities.py            # print the page
-    python tests/capabilities.py --write    # write it to docs/capabilities.md
+    python -m tools capabilities            # print the page
+    python -m tools capabilities --write    # write it to docs/capabilities.md
 
 A cell is a capability that worked, or the number of the reason for which it was refused.
 """
@@ -141,7 +141,7 @@ def page() -> str:
     parts = [
         "# What works with what",
         "",
-        "Made by `python tests/capabilities.py --write` from the registries, by trying; a test holds it. A number is",
+        "Made by `python -m tools capabilities --write` from the registries, by trying; a test holds it. A number is",
         "the reason below for which something is refused.",
         "",
         "## Estimators",

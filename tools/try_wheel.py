@@ -1,4 +1,4 @@
-"""Install the wheel of a folder in an environment of its own and use it: ``python tests/try_wheel.py dist``.
+"""Install the wheel of a folder in an environment of its own and use it: ``python -m tools try_wheel dist``.
 
 What the wheel needs is taken from the environment that runs this, so that nothing is downloaded.
 """

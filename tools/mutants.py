@@ -30,7 +30,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).parents[1]
+TOOLS = Path(__file__).parent
+ROOT = TOOLS.parent
 SOURCE, TESTS = ROOT / "src", ROOT / "tests"
 ROOMS = ("models", "inference", "expectations", "objectives", "learners", "uncertainty", "diagnostics")
 KERNELS = "backends/numba"
@@ -60,14 +61,16 @@ WAVES = 10.0, 50.0  # seconds of tests, the nearest first
 NO_END, NO_END_AFTER, NO_END_TIMES = "no end", 30.0, 6.0  # seconds, and times those of the tests without a mutant
 MAP_SHARE = 0.5  # of the time
 MEMORY = 8 * 2**30
-NOT_MATHEMATICAL = {"browser", "cli", "papers", "plots", "report", "storage", "walks"} | {
+NOT_MATHEMATICAL = {"browser", "cli", "plots", "report", "storage", "walks"} | {
     f"test_{page}"
     for page in (
         "capabilities",
+        "claims",
         "crash",
         "fuzz",
         "json",
         "modes",
+        "papers_page",
         "public_names",
         "readme",
         "remedies",
@@ -81,7 +84,7 @@ PRICES = re.compile(r"_?price|least|needed|.*(seconds|memory|bytes)|_?(check|req
 SILENT = re.compile(r"notify|_?(check|require|refuse)(_.*)?|.*(Error|Warning)")
 FORM = {"strict", "copy", "slots", "stacklevel"}  # arguments that decide on no number
 # file :: line of text :: before -> after :: why nobody can tell them apart
-EQUIVALENT = {tuple(line.split(" :: ")[:3]) for line in (TESTS / "mutants.txt").read_text().splitlines()}
+EQUIVALENT = {tuple(line.split(" :: ")[:3]) for line in (TOOLS / "mutants.txt").read_text().splitlines()}
 
 
 class Mutant(NamedTuple):

@@ -1,7 +1,7 @@
 """Where the library does what the papers describe: every section, equation, figure and remark that can be built.
 
-    python tests/papers_page.py            # print the page
-    python tests/papers_page.py --write    # write it to docs/papers.md
+    python -m tools papers_page            # print the page
+    python -m tools papers_page --write    # write it to docs/papers.md
 
 The list stands in ``papers.txt``: place, what it is, names in the library, tests, experiments, between bars. A name is
 a path below ``gibbsian``, or ``learner:``, ``expectation:``, ``command:`` or ``reproduction:`` and what it is called
@@ -23,13 +23,13 @@ from gibbsian.expectations import EXPECTATIONS
 from gibbsian.learners import LEARNERS
 from gibbsian_reproduction.report import PAPERS
 
-TESTS = Path(__file__).parent
-LIST = TESTS / "papers.txt"
-PAGE = TESTS.parent / "docs" / "papers.md"
+ROOT = Path(__file__).parents[1]
+LIST = Path(__file__).with_name("papers.txt")
+PAGE = ROOT / "docs" / "papers.md"
 WHY_NOT = "why not: "
 HEAD = """# The papers, remark by remark
 
-Made by `python tests/papers_page.py --write` from `tests/papers.txt`; a test holds that every name, test and
+Made by `python -m tools papers_page --write` from `tools/papers.txt`; a test holds that every name, test and
 experiment exists.
 Names stand below `gibbsian`; `learner:`, `expectation:` and `command:` are what the options `learner`, `method` and the
 command
@@ -86,7 +86,7 @@ def resolve(name: str) -> Any:
 def test_exists(test: str) -> bool:
     """Say whether a test, as ``file::function``, is there."""
     file, _, function = test.partition("::")
-    path = (TESTS.parent if file.startswith("reproduction/") else TESTS) / file
+    path = (ROOT if file.startswith("reproduction/") else ROOT / "tests") / file
     return path.is_file() and f"def {function}(" in path.read_text()
 
 

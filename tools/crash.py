@@ -1,8 +1,8 @@
 """Processes that are killed, full disks, streams that close: nothing lost, nothing half-written, one sentence.
 
-``python tests/crash.py --seconds 300 --seed 0`` kills fits of every kind at random moments and resumes them to the same
-bits, kills `save`, commands and `reproduce`, and runs commands where nothing can be written. The exit code says
-whether anything was lost.
+``python -m tools crash --seconds 300 --seed 0`` kills fits of every kind at random moments and resumes them to the same
+bits, kills `save`, commands and `gibbsian-reproduce`, and runs commands where nothing can be written. The exit code
+says whether anything was lost.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -157,11 +158,11 @@ def full_disk(folder, rng, seconds):
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------
-def command(*words, env=(), without=(), **how):
+def command(*words, module="gibbsian", env=(), without=(), **how):
     """Start a command in a process of its own."""
     chosen = {name: value for name, value in (dict(os.environ) | dict(env)).items() if name not in without}
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | how
-    return subprocess.Popen([sys.executable, "-m", "gibbsian", *map(str, words)], env=chosen, text=True, **streams)
+    return subprocess.Popen([sys.executable, "-m", module, *map(str, words)], env=chosen, text=True, **streams)
 
 
 def wrong_words(what, code, errors, good=(1, 130)):
@@ -236,13 +237,14 @@ def poor_surroundings(folder, rng, seconds):
 
 
 def stopped_reproduction(folder, rng, seconds):
-    """Stop `reproduce`, or kill one of its workers, and go on: the same files but for the times."""
-    words = ("reproduce", "yu20-theorem1", "--trials", 12, "--workers", 2, "--quiet", "--out")
+    """Stop `gibbsian-reproduce`, or kill one of its workers, and go on: the same files but for the times."""
+    reproduce = partial(command, module="gibbsian_reproduction")
+    words = ("yu20-theorem1", "--trials", 12, "--workers", 2, "--quiet", "--out")
     whole = folder / "whole"
-    assert command(*words, whole).wait() == 0
+    assert reproduce(*words, whole).wait() == 0
     for how in ("SIGINT", "SIGTERM", "worker"):
         out = folder / how
-        process = command(*words, out)
+        process = reproduce(*words, out)
         trials = out / ".trials"
         while process.poll() is None and not (
             trials.exists() and any(p.read_bytes().count(b"\n") > 2 for p in trials.iterdir())
@@ -260,7 +262,7 @@ def stopped_reproduction(folder, rng, seconds):
         errors = process.communicate()[1]
         if process.returncode:
             yield from wrong_words(f"reproduce, {how}", process.returncode, errors)
-        if command(*words, out).wait() != 0:
+        if reproduce(*words, out).wait() != 0:
             yield f"reproduce, {how}: does not go on"
         for path in sorted(whole.rglob("*")):
             if path.is_file() and contents(path) != contents(out / path.relative_to(whole)):
