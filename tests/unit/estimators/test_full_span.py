@@ -988,6 +988,7 @@ class TestSeveralHiddenVariables:
         around = gb.FullSpan("span-newton", n_components=(2, 2), random_state=0).fit(rows)
         assert np.array_equal(by_name.model_.theta, around.model_.theta)
 
+    @pytest.mark.filterwarnings("ignore::gibbsian.errors.UntrainedWarning")  # functions are few
     def test_averages_and_mixtures_are_of_the_columns(self, rng):
         rows = two_causes(rng, 200)[0]
         averaged = gb.FullSpan(n_components=(2, 2), n_averages=2, random_state=0).fit(rows)
