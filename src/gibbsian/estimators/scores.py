@@ -46,6 +46,7 @@ class Scores(ReadsTables):
 
     # What scores are: log-likelihoods (estimates of them where log Z is out of reach), or minus an energy.
     has_density: ClassVar[bool] = True
+    columns_may_be_independent: ClassVar[bool] = True  # as directions cannot
     scores_are_bounds: ClassVar[bool] = False  # also where log Z is exact
 
     @on_own_device

@@ -187,8 +187,9 @@ def check_same_data(machine: Any, data: Dataset) -> None:
         ...
     gibbsian.errors.ArgumentError: the data is not that which the model was fitted to (its means differ): ...
     """
-    fitted = machine.result_.moments
-    if fitted is None or machine.result_.held_out is not None:  # rows held out are in the file, not in the moments
+    fitted, held_out = machine.result_.moments, machine.result_.held_out
+    kept_out = held_out is not None and data.n_rows == machine.result_.provenance.get("rows", 0) + held_out.n_rows
+    if fitted is None or kept_out:  # rows kept out are in the file, not in the moments
         return
     given = data_moments(machine.model_, data)
     assert given is not None  # a fit had them
