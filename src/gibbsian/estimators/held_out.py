@@ -169,9 +169,7 @@ def _combined(found: list[tuple[HeldOut, np.ndarray]], shares: list[np.ndarray],
     return Folds(whole, [rows for _, rows in found], shares)
 
 
-def _score_fold(
-    machine: Any, data: Dataset, trial: tuple[np.ndarray, float | None]
-) -> tuple[HeldOut, np.ndarray]:
+def _score_fold(machine: Any, data: Dataset, trial: tuple[np.ndarray, float | None]) -> tuple[HeldOut, np.ndarray]:
     """Fit the rows outside a fold, and score the fold."""
     fold, strength = np.sort(trial[0]), trial[1]
     shown, unseen = data.take(np.setdiff1d(np.arange(data.n_rows), fold)), data.take(fold)
