@@ -82,15 +82,15 @@ class Machine(LearnedMachine):
     def _evaluation_seconds(self, data: Any) -> float:
         if data.on_disk or data.on_cluster:
             return float("inf")
+        from gibbsian.learners.auto import choose_learner
+
         model = self._zeros(data)
-        match self._chosen(model, data):
-            case "mle":
-                missing = clamped_seconds(model, data) if data.has_missing else 0.0
-                return predict_cost(model).seconds + missing
-            case "mple" if not data.has_missing:
-                return data.n_states * model.theta.size * PSEUDO_SECONDS
-            case _:  # chains, which differ from fit to fit
-                return float("inf")
+        if self.learner == "mple" and not data.has_missing:
+            return data.n_states * model.theta.size * PSEUDO_SECONDS
+        if self.learner == "mle" or (self._is_auto and choose_learner(model, data) == "mle"):
+            missing = clamped_seconds(model, data) if data.has_missing else 0.0
+            return predict_cost(model).seconds + missing
+        return float("inf")  # chains, which differ from fit to fit
 
     @property
     def _is_auto(self) -> bool:
