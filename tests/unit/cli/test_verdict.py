@@ -43,7 +43,7 @@ def test_an_untrained_fit_warns_in_every_mode(tmp_path, mode):
     opinion = rng.random((500, 1)) < 0.5
     table = np.where(rng.random((500, 8)) < 0.9, opinion, ~opinion).astype(int)
     pd.DataFrame(table).add_prefix("x").to_csv(tmp_path / "t.csv", index=False)
-    arguments = ["fit", tmp_path / "t.csv", "--out", tmp_path / "m.gibbs", "--learner", "naive-mean-field"]
+    arguments = ["fit", tmp_path / "t.csv", "--out", tmp_path / "m.gibbs", "--learner", "mean-field"]
     result = run(*arguments, *mode)
     assert result.exit_code == 0
     assert "standard errors from the data's" in result.stderr
@@ -91,7 +91,8 @@ def test_a_page_on_a_model_that_nothing_checked_is_amber(tmp_path):
     """A model file without moments, held-out rows or data."""
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 3))).add_prefix("x")
     table.to_csv(tmp_path / "t.csv", index=False)
-    fit = run("fit", tmp_path / "t.csv", "--out", tmp_path / "m.gibbs", "--validation-fraction", 0, "--strict")
+    arguments = ["fit", tmp_path / "t.csv", "--out", tmp_path / "m.gibbs", "--model", "gaussian-mixture"]
+    fit = run(*arguments, "--validation-fraction", 0, "--seed", 0, "--strict")
     assert fit.exit_code == 3
     assert "--validation-fraction 0.2" in fit.stderr
     run("report", tmp_path / "m.gibbs", "--out", tmp_path / "r.html")
