@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gibbsian.cli.flags import BriefOption
 from gibbsian.cli.guard import say, speller
 from gibbsian.errors import ConvergenceWarning, spelled
 
@@ -20,7 +19,6 @@ strict = click.option(
     "--strict",
     is_flag=True,
     help=f"Exit with code {NOT_GOOD} unless the verdict on the fit is good; the output is written all the same.",
-    cls=BriefOption,
 )
 
 

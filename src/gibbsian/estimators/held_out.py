@@ -104,10 +104,11 @@ def _row_scores(machine: Any, data: Dataset, kind: str, targets: Any) -> np.ndar
     if kind == PSEUDO:
         batch = np.arange(data.n_rows) % N_BATCHES
         return np.array([machine.pseudo_score(data.take(batch == k)) for k in range(batch.max() + 1)])[batch]
-    log_weights = machine._log_weights(data)
-    if targets is not None:
-        log_weights = log_weights - machine._log_weights(data.hide(targets))
-    return log_weights[data.row_of]
+    log_weights = machine._log_weights(data)[data.row_of]
+    if targets is None:
+        return log_weights
+    given = data.hide(targets)
+    return log_weights - machine._log_weights(given)[given.row_of]
 
 
 def _stderr(difference: np.ndarray, shares: np.ndarray, kind: str) -> float:

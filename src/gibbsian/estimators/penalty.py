@@ -17,7 +17,7 @@ from gibbsian.errors import (
     PenaltyWarning,
     notify,
 )
-from gibbsian.estimators.held_out import N_FOLDS, score_in_folds
+from gibbsian.estimators.held_out import FEWEST_ROWS, N_FOLDS, score_in_folds
 from gibbsian.learners.base import LEARNERS
 from gibbsian.learners.result import HeldOut
 from gibbsian.settings import number, settings_of
@@ -117,7 +117,7 @@ def _settled(machine: Any, data: Any) -> tuple[float, str, HeldOut | None]:
     if density * PLENTY <= 1:
         return 0.0, f"none, with {1 / density:,.0f} rows for each parameter" if density else "", None
     quick = N_FOLDS * len(STRENGTHS) * N_EVALUATIONS * machine._evaluation_seconds(data) <= PATIENT_SECONDS
-    if quick and data.n_rows >= 2 * N_FOLDS:
+    if quick and data.n_rows >= FEWEST_ROWS:
         with suppress(GibbsianError):  # a part without a cell of some column, say
             return cross_validated(machine, data)
     return one_over(data), "1 / rows, a standard normal prior of each parameter", None

@@ -82,7 +82,7 @@ class Scores(ReadsTables):
         --------
         >>> import gibbsian as gb
         >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
-        >>> round(gb.BoltzmannMachine().fit(rows).score(rows), 4)
+        >>> round(gb.BoltzmannMachine(l2=0).fit(rows).score(rows), 4)
         -1.3322
         """
         data = self._read(X, sample_weight=sample_weight)
@@ -166,7 +166,7 @@ class Scores(ReadsTables):
         --------
         >>> import gibbsian as gb
         >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
-        >>> round(gb.BoltzmannMachine().fit(rows).pseudo_score(rows), 4)
+        >>> round(gb.BoltzmannMachine(l2=0).fit(rows).pseudo_score(rows), 4)
         -1.3184
         """
         return float(self._read(X, sample_weight=sample_weight).averaged(self._answers.log_pseudolikelihood))
@@ -181,7 +181,7 @@ class Scores(ReadsTables):
         --------
         >>> import gibbsian as gb
         >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
-        >>> round(gb.BoltzmannMachine().fit(rows).conditional_score(rows, "x1"), 4)
+        >>> round(gb.BoltzmannMachine(l2=0).fit(rows).conditional_score(rows, "x1"), 4)
         -0.6592
         """
         data = self._read(X, sample_weight=sample_weight)
@@ -197,7 +197,7 @@ class Scores(ReadsTables):
         --------
         >>> import gibbsian as gb
         >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
-        >>> gb.BoltzmannMachine().fit(rows).score_or_pseudo_score(rows).kind
+        >>> gb.BoltzmannMachine(l2=0).fit(rows).score_or_pseudo_score(rows).kind
         'log-likelihood'
         """
         data = self._read(X)

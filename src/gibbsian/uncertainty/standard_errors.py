@@ -48,7 +48,7 @@ class StandardErrors(ErrorTables):
     --------
     >>> import gibbsian as gb
     >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
-    >>> errors = gb.uncertainty.standard_errors(gb.BoltzmannMachine().fit(rows), rows)
+    >>> errors = gb.uncertainty.standard_errors(gb.BoltzmannMachine(l2=0).fit(rows), rows)
     >>> errors.couplings.loc["x0", "x1"].round(3).item()
     0.468
     """
@@ -166,7 +166,7 @@ def confidence_intervals(
     --------
     >>> import gibbsian as gb
     >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
-    >>> intervals = gb.uncertainty.confidence_intervals(gb.BoltzmannMachine().fit(rows), rows, level=0.9)
+    >>> intervals = gb.uncertainty.confidence_intervals(gb.BoltzmannMachine(l2=0).fit(rows), rows, level=0.9)
     >>> [table.loc["x0", "x1"].round(2).item() for table in (intervals.couplings_low, intervals.couplings_high)]
     [-0.6, 0.94]
     """
