@@ -85,7 +85,7 @@ class Divergence(NamedTuple):
     Examples
     --------
     >>> import gibbsian as gb
-    >>> model = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+    >>> model = gb.BoltzmannMachine(l2=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
     >>> round(model.divergence([[0.25, 0.25], [0.25, 0.25]]).forward, 4)
     0.0541
     """

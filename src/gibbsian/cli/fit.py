@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,8 @@ from gibbsian.cli.output import (
 )
 from gibbsian.cli.show import facts_of, record_of, trained
 from gibbsian.cli.table import Reading, from_files
-from gibbsian.errors import ArgumentError, ConvergenceWarning
+from gibbsian.cli.verdict import exit_if_strict, leave_endings_to_verdict, strict, verdict_record, warn
+from gibbsian.errors import ArgumentError
 from gibbsian.estimators.known import ESTIMATORS
 
 N_STRONGEST = 10
@@ -43,6 +43,7 @@ N_STRONGEST = 10
 @options.seed
 @options.json
 @options.quiet
+@strict
 @options.reading
 @click.option("--memory", metavar="SIZE", help="Leave the rows on disk and learn by minibatches within SIZE.")
 @options.cluster
@@ -58,6 +59,7 @@ def fit(
     seed: int | None,
     json: bool,
     quiet: bool,
+    strict: bool,
     memory: str | None,
     cluster: str | None,
     checkpoint: Path | None,
@@ -80,11 +82,11 @@ def fit(
     check_distinct(
         data=data, **{name: path for name, path in files.items() if path.is_file()}, out=out, checkpoint=checkpoint
     )
+    settings.setdefault("validation_fraction", "auto")
     settings["checkpoint"] = _checkpoint(checkpoint, every, resume)
+    leave_endings_to_verdict()
     if not quiet:
         announce_compilation()
-        if not json:  # the last lines say it
-            warnings.simplefilter("ignore", ConvergenceWarning)
     reading.check_cluster(cluster, memory)
     client = None if cluster is None else on_cluster(ctx, cluster, quiet)
     estimator, table, choice = prepared(ctx, model, settings, reading, data, memory, client)
@@ -94,7 +96,8 @@ def fit(
         from gibbsian.estimators.choice import chosen_by
 
         chosen_by(choice, estimator)
-    trained(estimator.result_)  # kept in the file, so that `show` need not compute it
+    for keep in (trained, verdict_record):  # in the file, so that `show` need not compute it
+        keep(estimator.result_)
     # biases are for `show`: here the strongest of what was found is enough
     tables = {title: found for title, found in estimator.tables(N_STRONGEST).items() if title != "biases"}
     estimator.save(out)  # after all that may fail: no file is left of a fit that ended wrong
@@ -105,8 +108,10 @@ def fit(
         instead = {} if choice is None else {"chosen": f"{choice.sentence} (--model {choice.other} to change)"}
         print_facts({**facts_of(estimator), **instead}, leave_out=("columns", "temperature", "made"))
         tell(f"model written to {out}")
+    warn(estimator.result_)
     if "interrupted_at_step" in estimator.result_.provenance:
         ctx.exit(INTERRUPTED)
+    exit_if_strict(ctx, estimator.result_, strict)
 
 
 def split_flags(flags: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:

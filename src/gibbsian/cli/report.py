@@ -18,6 +18,7 @@ from gibbsian.cli.flags import BriefOption, ModelCommand
 from gibbsian.cli.guard import speller, tell
 from gibbsian.cli.output import check_distinct, check_target, print_json
 from gibbsian.cli.show import record_of
+from gibbsian.cli.verdict import exit_if_strict, leave_endings_to_verdict, strict, warn
 from gibbsian.errors import ArgumentError, FileFormatError, GibbsianWarning
 
 PAGES = (".html", ".htm")
@@ -32,6 +33,7 @@ DEFAULT = click.core.ParameterSource.DEFAULT
 @options.seed
 @options.json
 @options.quiet
+@strict
 @options.reading
 @click.pass_context
 def report(
@@ -42,6 +44,7 @@ def report(
     seed: int | None,
     json: bool,
     quiet: bool,
+    strict: bool,
     **flags: Any,
 ) -> None:
     """Write a report on DATA, after a fit, or on a MODEL file: one page that opens in any browser, offline."""
@@ -53,6 +56,7 @@ def report(
     if not quiet:
         announce_compilation()
     with warnings.catch_warnings(record=True) as caught:
+        leave_endings_to_verdict()
         machine, rows = (
             _loaded(ctx, source, data, seed) if _is_model(source) else _fitted(ctx, source, data, seed, flags)
         )
@@ -67,6 +71,8 @@ def report(
         print_json({"report": out, "kind": machine.registered_name, **record_of(machine)})
     elif not quiet:
         tell(f"report written to {out}")
+    warn(machine.result_)
+    exit_if_strict(ctx, machine.result_, strict)
 
 
 def _is_model(path: Path) -> bool:
@@ -81,14 +87,20 @@ def _is_model(path: Path) -> bool:
 def _loaded(ctx: click.Context, path: Path, data: Path | None, seed: int | None) -> tuple[Any, Any]:
     """Return the machine of a file, and rows in its coding."""
     where = {name: ctx.params[name] for name in ("device", "precision") if ctx.params.get(name)}
-    known = {"source", "out", "data", "seed", "json", "quiet", *where}
+    known = {"source", "out", "data", "seed", "json", "quiet", "strict", *where}
     given = [name for name in ctx.params if name not in known and ctx.get_parameter_source(name) != DEFAULT]
     if given:
         flag = f"--{given[0].replace('_', '-')}"
         raise ArgumentError(f"{flag} is for a fit, and {path} holds a model already", "leave it out")
     ctx.meta[options.WHERE] = where
     machine = options.load_model(path, seed)
-    return machine, None if data is None else machine.read(data)
+    if data is None:
+        return machine, None
+    from gibbsian.estimators.held_out import measured
+
+    rows = machine.read(data)
+    machine.result_ = measured(machine, rows)
+    return machine, rows
 
 
 def _fitted(
@@ -100,6 +112,7 @@ def _fitted(
     if data is not None:
         raise ArgumentError(f"--data gives rows for a model file, and {path} is a table", "leave --data out")
     reading, settings = split_flags({name: value for name, value in flags.items() if name != "model"})
+    settings.setdefault("validation_fraction", "auto")
     estimator, table, choice = prepared(ctx, flags["model"], settings, reading, path)
     estimator.set_params(random_state=seed).fit(table)
     if choice is not None:

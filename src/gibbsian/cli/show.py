@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from gibbsian.cli import options
-from gibbsian.cli.guard import Command, speller
+from gibbsian.cli.guard import Command
 from gibbsian.cli.output import check_distinct, check_target, print_facts, print_json, print_tables, table_record
-from gibbsian.errors import ArgumentError, spelled
+from gibbsian.cli.verdict import ending, verdict_record
+from gibbsian.errors import ArgumentError
 
 # What can be drawn of models that have this attribute.
 DRAWINGS = {
@@ -80,14 +81,15 @@ def facts_of(machine: Any) -> dict[str, str]:
         "learner": story.get("learner", ""),
         "penalty": _penalty(story),
         "data": f"{story['rows']} rows, {story['missing_cells']} missing cells" if "rows" in story else "",
-        "fit": _ending(result),
+        "fit": ending(result),
         **{
             name.replace("_", " "): f"{values[0]:.4f} to {values[-1]:.4f}"
             for name, values in result.history.items()
             if len(values)
         },
         "trained": trained(result)["said"],
-        "held out": scored and f"{scored.kind} of {scored.n_rows} held-out rows: {scored.score:.4f} nats a row",
+        "held out": story.get("held_out", "") if scored is None else scored.describe(),
+        "verdict": verdict_record(result)["status"],
         "made": f"{story['created']} by gibbsian {story['gibbsian']}" if "created" in story else "",
     }
 
@@ -105,13 +107,11 @@ def trained(result: Any) -> dict[str, Any]:
 
 def _penalty(story: dict[str, Any]) -> str:
     """Say what kept the parameters small, and how the L2 penalty was chosen."""
-    found = ", ".join(f"{name} {story[name]:.3g}" for name in ("l1", "l2") if story.get(name))
-    return f"{found} ({story['l2_rule']})" if "l2_rule" in story else found
-
-
-def _ending(result: Any) -> str:
-    """Say how a fit ended, with the remedy in flags."""
-    return result.reason.removesuffix(spelled(result.remedy)) + spelled(result.remedy, speller())
+    found, rule = (
+        ", ".join(f"{name} {story[name]:.3g}" for name in ("l1", "l2") if story.get(name)),
+        story.get("l2_rule"),
+    )
+    return f"{found} ({rule})" if found and rule else found or rule or ""
 
 
 def _figure(name: str, value: Any) -> str:
@@ -139,6 +139,7 @@ def record_of(machine: Any) -> dict[str, Any]:
         "temperature": machine.model_.temperature,
         "trained": training["is_trained"],
         "largest_z": training["largest_z"],
+        "verdict": verdict_record(result),
         "held_out": None if result.held_out is None else result.held_out._asdict(),
         "provenance": result.provenance,
     }

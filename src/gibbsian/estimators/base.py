@@ -20,6 +20,7 @@ from gibbsian.estimators.cells import FillsCells
 from gibbsian.estimators.distribution import Distribution
 from gibbsian.estimators.files import KeptInFiles
 from gibbsian.estimators.frames import empty_frame
+from gibbsian.estimators.held_out import beside_fitted, measured, score_held_out
 from gibbsian.estimators.penalty import ChoosesPenalty
 from gibbsian.estimators.queries import Asking
 from gibbsian.estimators.reading import on_own_device
@@ -27,7 +28,7 @@ from gibbsian.estimators.reported import Reported
 from gibbsian.estimators.shown import ShowsParameters
 from gibbsian.learners.base import LEARNERS, Learner, as_learner, is_penalised
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
-from gibbsian.learners.result import FitResult, HeldOut, Trace
+from gibbsian.learners.result import FitResult, Trace
 from gibbsian.learners.run import run
 from gibbsian.learners.verdict import warn_untrained
 from gibbsian.rng import RandomState, as_generator
@@ -42,8 +43,14 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
 
     max_iter: int = whole(1000, "Most steps of the learner; epochs where it learns by minibatches.", least=1)
     tol: float = number(1e-6, "When the learner has converged.", least=0.0)
-    validation_fraction: float = number(
-        0.0, "Share of the rows kept out of the fit and scored after it.", least=0, below=1
+    validation_fraction: Any = number(
+        0.0,
+        "Share of the rows kept out of the fit and scored after it. 'auto', which the command line takes by default, "
+        "fits all rows, and scores each by one of three fits to two thirds of the others, where these are predicted to "
+        "take at most 30 s.",
+        least=0,
+        below=1,
+        words=("auto",),
     )
     checkpoint: Any = free(
         None, "File in which the progress is kept; a Checkpoint can also resume.", doc="path or Checkpoint, optional"
@@ -162,17 +169,15 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
             self._frame_of_fit = empty_frame(X, data.names)
             rng = as_generator(self.random_state)
             data, unseen = self._split(data, rng)
-            learner, result = self._learn(data, unseen, rng)
+            _, result = self._learn(data, unseen, rng)
             self._set_fitted(replace(result, state=None), data.coding, data.names)
             self._state = result.state
         if unseen is not None:
-            targets = learner.targets_in(unseen)
-            if targets is None:
-                held_out = self.score_or_pseudo_score(unseen)
-            else:
-                score = self.conditional_score(unseen, targets)
-                held_out = HeldOut(score, "conditional log-likelihood", unseen.n_rows)
-            self.result_ = replace(result, state=None, held_out=held_out)
+            self.result_ = replace(self.result_, held_out=score_held_out(self, data, unseen))
+        elif result.held_out is not None:  # of the folds that chose the penalty
+            self.result_ = replace(self.result_, held_out=beside_fitted(self, data, result.held_out))
+        if self.validation_fraction == "auto":
+            self.result_ = measured(self, data)
         warn_untrained(self.result_)
         return self
 
@@ -283,7 +288,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
     def _split(self, data: Dataset, rng: np.random.Generator) -> tuple[Dataset, Dataset | None]:
         """Split off the rows that the fit shall not see."""
         share = self.validation_fraction
-        if share == 0:
+        if share in (0, "auto"):
             return data, None
         if data.on_disk or data.on_cluster:
             reason, remedy = "is for data in memory", "keep rows of a stream in a file of their own"

@@ -41,7 +41,7 @@ class FillsCells(ReadsTables):
         Examples
         --------
         >>> import numpy as np, gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+        >>> bm = gb.BoltzmannMachine(l2=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
         >>> bm.predict_proba([[1, np.nan]]).round(3)
         array([[1.   , 0.667]])
         >>> bm.predict_proba([[1, -1]], columns="x1").round(3)
@@ -77,7 +77,7 @@ class FillsCells(ReadsTables):
         Examples
         --------
         >>> import numpy as np, gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+        >>> bm = gb.BoltzmannMachine(l2=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
         >>> bm.predict([[1, np.nan]])
         array([[1, 1]], dtype=int8)
         >>> bm.predict([[1, np.nan]], columns="x1", losses=[[0, 5], [1, 0]])         # a wrong 1 costs five times more
@@ -101,7 +101,7 @@ class FillsCells(ReadsTables):
         Examples
         --------
         >>> import numpy as np, gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+        >>> bm = gb.BoltzmannMachine(l2=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
         >>> bm.impute([[1, np.nan]])
         array([[1, 1]], dtype=int8)
         """

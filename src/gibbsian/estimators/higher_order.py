@@ -36,7 +36,7 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
     >>> import gibbsian as gb
     >>> even = [[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]
     >>> rows = even * 3 + [[-x, -y, -z] for x, y, z in even]
-    >>> machine = gb.HigherOrderBoltzmannMachine(order=3).fit(rows)
+    >>> machine = gb.HigherOrderBoltzmannMachine(order=3, l2=0).fit(rows)
     >>> machine.strongest_weights(1).round(3).values.tolist()         # log(3) / 2
     [[('x0', 'x1', 'x2'), 3, 0.549]]
     """
@@ -117,7 +117,7 @@ class HigherOrderBoltzmannMachine(Convertible, Machine):
         Examples
         --------
         >>> import gibbsian as gb
-        >>> machine = gb.HigherOrderBoltzmannMachine(order=2).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+        >>> machine = gb.HigherOrderBoltzmannMachine(order=2, l2=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
         >>> machine.strongest_weights().round(3).values.tolist()          # log(2) / 4
         [[('x0', 'x1'), 2, 0.173]]
         """

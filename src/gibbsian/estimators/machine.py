@@ -13,6 +13,9 @@ from gibbsian.diagnostics.moments import DataMoments, data_moments
 from gibbsian.domain import as_coding
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.estimators.common import LearnedMachine
+from gibbsian.estimators.penalty import one_over
+from gibbsian.inference import predict_cost
+from gibbsian.inference.missing import clamped_seconds
 from gibbsian.learners import FitResult, Learner
 from gibbsian.learners.base import is_penalised
 from gibbsian.learners.runaway import check_runaway
@@ -21,6 +24,9 @@ from gibbsian.objectives.priors import check_prior
 from gibbsian.resources import memory_limit, require_memory
 from gibbsian.settings import declared, free
 from gibbsian.startup import check_is_fitted
+
+# Seconds of pseudolikelihood for one parameter and distinct row, right to an order of magnitude.
+PSEUDO_SECONDS = 1e-9
 
 
 @declared
@@ -70,6 +76,22 @@ class Machine(LearnedMachine):
 
         check_prior(self.log_prior)
         return auto_learner(model, data, self.tol, l1=self.l1, l2=self._l2, log_prior=self.log_prior)
+
+    def _parameters_per_row(self, data: Any) -> float:
+        return float(self._zeros(data).theta.size * one_over(data))
+
+    def _evaluation_seconds(self, data: Any) -> float:
+        if data.on_disk or data.on_cluster:
+            return float("inf")
+        from gibbsian.learners.auto import choose_learner
+
+        model = self._zeros(data)
+        if self.learner == "mple" and not data.has_missing:
+            return data.n_states * model.theta.size * PSEUDO_SECONDS
+        if self.learner == "mle" or (self._is_auto and choose_learner(model, data) == "mle"):
+            missing = clamped_seconds(model, data) if data.has_missing else 0.0
+            return predict_cost(model).seconds + missing
+        return float("inf")  # chains, which differ from fit to fit
 
     @property
     def _is_auto(self) -> bool:

@@ -367,6 +367,7 @@ class UnitNorm:
     """Estimators whose rows are directions: scaled to unit norm; those of norm zero do not count, with a warning."""
 
     normalize: bool
+    columns_may_be_independent: ClassVar[bool] = False
     _without_norm: ClassVar[str] = ""  # what else to do about missing cells
 
     def __sklearn_tags__(self) -> Any:

@@ -43,7 +43,7 @@ class OrdinalMachine(PairwiseTables, Machine):
     --------
     >>> import pandas, gibbsian as gb
     >>> mood, sex = [0, 1, 2, 2, 1, 0, 0, 2, 1, 1], list("FMMMFFMMFM")
-    >>> machine = gb.OrdinalMachine().fit(pandas.DataFrame({"mood": mood, "sex": sex}))
+    >>> machine = gb.OrdinalMachine(l2=0).fit(pandas.DataFrame({"mood": mood, "sex": sex}))
     >>> machine.coding_.labels
     ((0, 1, 2), ('F', 'M'))
     >>> machine.couplings_.loc["mood", "sex"].round(3)

@@ -14,6 +14,7 @@ from gibbsian.estimators.boltzmann_machine import GRAPH
 from gibbsian.estimators.frames import labels_of_columns
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Machine
+from gibbsian.estimators.penalty import one_over
 from gibbsian.graphs import as_graph
 from gibbsian.models import PottsModel
 from gibbsian.resources import require_memory
@@ -78,6 +79,12 @@ class PottsMachine(Machine):
                 "convert the data with `Dataset.convert('categorical')`, or use a BoltzmannMachine",
             )
         return PottsModel.zeros(as_graph(self.graph, data.names), data.domain, self.temperature)
+
+    def _parameters_per_row(self, data: Any) -> float:
+        """Count what a gauge leaves free: one value of each column, and all its couplings, can be zero."""
+        graph, free = as_graph(self.graph, data.names), np.subtract(data.domain.cardinalities(data.n_variables), 1)
+        first, second = graph.edges.T
+        return float((free.sum() + (free[first] * free[second]).sum()) * one_over(data))
 
     @classmethod
     def _structure_of(cls, model: PottsModel, coding: Any) -> dict[str, Any]:

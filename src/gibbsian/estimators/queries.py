@@ -104,7 +104,7 @@ class Asking(ReadsTables):
         Examples
         --------
         >>> import gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+        >>> bm = gb.BoltzmannMachine(l2=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
         >>> bm.query("P(x1 | x0=1)").round(3)
             probability  standard_error
         x1
@@ -158,7 +158,7 @@ class Asking(ReadsTables):
         Examples
         --------
         >>> import gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+        >>> bm = gb.BoltzmannMachine(l2=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
         >>> bm.conditional({"x0": 1}, "x1").probability.round(3).to_dict()
         {-1: 0.333, 1: 0.667}
         """
@@ -197,7 +197,7 @@ class Asking(ReadsTables):
         Examples
         --------
         >>> import gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+        >>> bm = gb.BoltzmannMachine(l2=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
         >>> round(bm.mutual_information("x0", "x1"), 4)
         0.0138
         """
@@ -221,7 +221,7 @@ class Asking(ReadsTables):
         --------
         >>> import gibbsian as gb
         >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
-        >>> one, other = gb.BoltzmannMachine().fit(rows), gb.BoltzmannMachine(l2=1.0).fit(rows)
+        >>> one, other = gb.BoltzmannMachine(l2=0).fit(rows), gb.BoltzmannMachine(l2=1.0).fit(rows)
         >>> [round(number, 4) for number in one.divergence(other)]
         [0.0113, 0.011, 0.0028]
         """

@@ -46,6 +46,7 @@ class Scores(ReadsTables):
 
     # What scores are: log-likelihoods (estimates of them where log Z is out of reach), or minus an energy.
     has_density: ClassVar[bool] = True
+    columns_may_be_independent: ClassVar[bool] = True  # as directions cannot
     scores_are_bounds: ClassVar[bool] = False  # also where log Z is exact
 
     @on_own_device
@@ -81,7 +82,7 @@ class Scores(ReadsTables):
         --------
         >>> import gibbsian as gb
         >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
-        >>> round(gb.BoltzmannMachine().fit(rows).score(rows), 4)
+        >>> round(gb.BoltzmannMachine(l2=0).fit(rows).score(rows), 4)
         -1.3322
         """
         data = self._read(X, sample_weight=sample_weight)
@@ -165,7 +166,7 @@ class Scores(ReadsTables):
         --------
         >>> import gibbsian as gb
         >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
-        >>> round(gb.BoltzmannMachine().fit(rows).pseudo_score(rows), 4)
+        >>> round(gb.BoltzmannMachine(l2=0).fit(rows).pseudo_score(rows), 4)
         -1.3184
         """
         return float(self._read(X, sample_weight=sample_weight).averaged(self._answers.log_pseudolikelihood))
@@ -180,7 +181,7 @@ class Scores(ReadsTables):
         --------
         >>> import gibbsian as gb
         >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
-        >>> round(gb.BoltzmannMachine().fit(rows).conditional_score(rows, "x1"), 4)
+        >>> round(gb.BoltzmannMachine(l2=0).fit(rows).conditional_score(rows, "x1"), 4)
         -0.6592
         """
         data = self._read(X, sample_weight=sample_weight)
@@ -196,7 +197,7 @@ class Scores(ReadsTables):
         --------
         >>> import gibbsian as gb
         >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
-        >>> gb.BoltzmannMachine().fit(rows).score_or_pseudo_score(rows).kind
+        >>> gb.BoltzmannMachine(l2=0).fit(rows).score_or_pseudo_score(rows).kind
         'log-likelihood'
         """
         data = self._read(X)

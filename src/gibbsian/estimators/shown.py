@@ -56,7 +56,7 @@ class ShowsParameters(ReadsTables):
         Examples
         --------
         >>> import gibbsian as gb
-        >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+        >>> bm = gb.BoltzmannMachine(l2=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
         >>> bm.interactions().strongest(1).table.round(3).values.tolist()                     # log(2) / 4
         [[('x0', 'x1'), 2, 0.173]]
         """

@@ -107,14 +107,18 @@ class HeldOut(NamedTuple):
         The same score of the held-out rows under independent columns with the margins of the fitted rows; NaN likewise.
     stderr : float
         Standard error of ``score - independent`` over the held-out rows; NaN likewise.
+    with_penalty, with_penalty_stderr : float
+        The same score of the held-out rows after a fit with ``l2 = 1 / rows``, where that was tried, and the standard
+        error of its difference to `score`; NaN elsewhere.
 
     Examples
     --------
     >>> import gibbsian as gb
     >>> votes = gb.datasets.load_house_votes()
     >>> machine = gb.BoltzmannMachine(learner="mle", l2=0.01, validation_fraction=0.2, random_state=0).fit(votes)
-    >>> machine.result_.held_out.n_rows
-    87
+    >>> found = machine.result_.held_out
+    >>> found.n_rows, found.fitted > found.score > found.independent, found.problem()
+    (87, True, '')
     """
 
     score: float
@@ -123,15 +127,43 @@ class HeldOut(NamedTuple):
     fitted: float = float("nan")
     independent: float = float("nan")
     stderr: float = float("nan")
+    with_penalty: float = float("nan")
+    with_penalty_stderr: float = float("nan")
 
     def problem(self) -> str:
-        """Return what speaks against the fit, in a sentence; empty where nothing does."""
-        if not self.independent - self.score > 2 * self.stderr:
-            return ""
-        return (
-            f"held-out rows score {self.score:.4g} nats, worse than independent columns ({self.independent:.4g}): "
-            "the fit tells nothing about rows that it did not see"
-        )
+        """Return what speaks against the fit, in a sentence; empty where nothing does.
+
+        Every fit scores the rows that it saw higher than others, so that a difference alone is no fault. Three things
+        are, each beyond two standard errors. Held-out rows score lower than independent columns: nothing was learned.
+        A penalty of one over the number of rows raises their score by more than a hundredth of what the fit gains over
+        independent columns: less would have been more. Or they gain less than a third of what the fitted rows gain over
+        independent columns: the loss of a fit is about half the difference of the two scores, so that it is then as
+        large as the gain.
+        """
+        gain, noise = self.score - self.independent, 2 * self.stderr
+        if gain < -noise:
+            return (
+                f"held-out rows score {self.score:.4g} nats, worse than independent columns ({self.independent:.4g}): "
+                "the fit tells nothing about rows that it did not see"
+            )
+        better = self.with_penalty - self.score
+        if better > 2 * self.with_penalty_stderr and better > 0.01 * gain:
+            return (
+                f"overfitted: held-out rows score {self.score:.4g} nats, and {self.with_penalty:.4g} under a penalty "
+                "of one over the number of rows: use `l2='auto'`"
+            )
+        if gain + noise < (self.fitted - self.independent) / 3:
+            return (
+                f"overfitted: fitted rows score {self.fitted:.4g} nats, held-out rows {self.score:.4g}, independent "
+                f"columns {self.independent:.4g}: use a stronger penalty, a smaller model or more rows"
+            )
+        return ""
+
+    def describe(self) -> str:
+        """Describe the scores in one sentence."""
+        beside = {"fitted rows": self.fitted, "independent columns": self.independent}
+        known = [f"{name} {value:.4f}" for name, value in beside.items() if value == value]
+        return ", ".join([f"{self.kind} of {self.n_rows} held-out rows {self.score:.4f} nats a row", *known])
 
 
 @dataclass(frozen=True, repr=False)
@@ -190,7 +222,7 @@ class FitResult(Shown):
             "rows": story.get("rows"),
             "seconds": self.seconds if self.seconds == self.seconds else None,
             "trained": vars(self)["training"].describe() if "training" in vars(self) else None,
-            "held out": None if scored is None else f"{scored.kind} {scored.score:.4f} of {scored.n_rows} rows",
+            "held out": None if scored is None else scored.describe(),
         }
 
     @cached_property

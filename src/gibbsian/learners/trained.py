@@ -77,7 +77,7 @@ class TrainingReport(Shown):
     Examples
     --------
     >>> import gibbsian as gb
-    >>> report = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]).result_.training
+    >>> report = gb.BoltzmannMachine(l2=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]).result_.training
     >>> report.describe()
     'the moments of the model agree with those of the data: largest |z| 0.00 of 3'
     """

@@ -17,7 +17,7 @@ MOST_HIDDEN_CELLS = 6000
 MOST_COLUMNS = 60
 
 
-@SECTIONS.register("unusual", place=100, title="Unusual rows and cells", rows=True)
+@SECTIONS.register("unusual", place=100, title="Unusual rows and cells", rows=True, claims=True)
 def unusual(subject: Subject) -> Markup | None:
     """Return the rows, and the cells given the rest of their row, that the model finds least probable."""
     if subject.data is None or not hasattr(subject.machine, "unusual"):

@@ -35,7 +35,7 @@ def curves(subject: Subject) -> Markup | None:
     return join(pictures) if pictures else None
 
 
-@SECTIONS.register("features", place=75, title="Hidden units and classes in the rows", rows=True)
+@SECTIONS.register("features", place=75, title="Hidden units and classes in the rows", rows=True, claims=True)
 def features(subject: Subject) -> Markup | None:
     """Return how often each hidden unit is on, or how many rows each class has."""
     if subject.data is None or not hasattr(subject.machine, "transform"):
@@ -74,7 +74,7 @@ def labels(subject: Subject) -> Markup | None:
     return join(parts)
 
 
-@SECTIONS.register("parameters", place=800, title="Parameters")
+@SECTIONS.register("parameters", place=800, title="Parameters", claims=True)
 def parameters(subject: Subject) -> Markup | None:
     """Return the tables by which the machine shows its parameters."""
     if not hasattr(subject.machine, "tables"):

@@ -11,7 +11,7 @@ from gibbsian.report.svg import figure, heat_map
 MOST = 70
 
 
-@SECTIONS.register("heat-map", place=70, title="Heat map")
+@SECTIONS.register("heat-map", place=70, title="Heat map", claims=True)
 def matrix(subject: Subject) -> Markup | None:
     """Return the strengths of all pairs as colours, of many variables those that interact most."""
     if not hasattr(subject.machine, "interactions"):

@@ -28,7 +28,7 @@ NODE = (
 )
 
 
-@SECTIONS.register("network", place=50, title="The network")
+@SECTIONS.register("network", place=50, title="The network", claims=True)
 def network(subject: Subject) -> Markup | None:
     """Return the strongest interactions as a network, with what steers it."""
     if not hasattr(subject.machine, "interactions"):

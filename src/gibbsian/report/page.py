@@ -11,6 +11,7 @@ from typing import Any
 from gibbsian.errors import GibbsianError, GibbsianWarning
 from gibbsian.report.html import Markup, join, paragraph, phrase, tag, template
 from gibbsian.report.subject import SECTIONS, Subject
+from gibbsian.report.trust import verdict
 from gibbsian.storage import write_atomically
 
 
@@ -63,17 +64,26 @@ def page(subject: Subject) -> str:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GibbsianWarning)
         names = sorted(SECTIONS.names(), key=lambda name: SECTIONS.trait(name, "place"))
-        silent = [name for name in names if SECTIONS.trait(name, "rows") and not subject.has_rows]
+        failed = subject.verdict.status == "bad"
+        reasons = {
+            "the verdict on the fit is bad": [name for name in names if SECTIONS.trait(name, "claims") and failed],
+            "the report was written without rows": [
+                name for name in names if SECTIONS.trait(name, "rows") and not subject.has_rows
+            ],
+        }
+        silent = {name for left_out in reasons.values() for name in left_out}
         parts = {name: _section(name, subject, caught) for name in names if name not in silent}
     found = {name: part for name, part in parts.items() if part is not None}
-    if silent:
-        left_out = ", ".join(_title(name).lower() for name in silent)
-        found["left-out"] = paragraph(f"Left out, because the report was written without rows: {left_out}.")
+    for reason, left_out in reasons.items():
+        if left_out:
+            titles = ", ".join(_title(name).lower() for name in left_out)
+            found[f"left-out: {reason}"] = paragraph(f"Left out, because {reason}: {titles}.")
     return phrase(
         template("page.html"),
         kind=type(subject.asked).__name__,
         date=f"{datetime.now(UTC):%d %B %Y, %H:%M} UTC",
         links=join(tag("li", tag("a", _title(name), href=f"#{name}")) for name in found if name in parts),
+        verdict=verdict(subject),
         sections=join(found.values(), Markup("\n")),
         style=template("page.css"),
         script=template("page.js"),

@@ -10,6 +10,8 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.errors import GibbsianError
+from gibbsian.learners.result import FitResult
+from gibbsian.learners.verdict import Verdict
 from gibbsian.registry import Registry
 
 SECTIONS = Registry("section", "gibbsian.report", "SECTIONS")
@@ -98,12 +100,26 @@ class Subject:
         return f"all {n:,} rows" if n == chosen else f"a random sample of {chosen:,} of the {n:,} rows"
 
     @cached_property
+    def result(self) -> FitResult:
+        """The result of the fit, with scores of rows that fits did not see where there are rows and it is quick."""
+        from gibbsian.estimators.held_out import measured
+
+        return self.machine.result_ if self.data is None else measured(self.machine, self.rows)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the fit; the page makes no claims where it is bad."""
+        return self.result.verdict
+
+    @cached_property
     def intervals(self) -> Any:
         """Confidence intervals of the parameters, or a sentence that says why there are none."""
         from gibbsian.uncertainty import check_same_data, confidence_intervals
 
         if self.data is None:
             return "there are no intervals, because they need the rows of the fit"
+        if self.verdict.status == "bad":
+            return "there are no intervals, because the verdict on the fit is bad"
         # a sample stands for all rows: each of its rows counts for as many
         weights = self.rows.shares * self.data.total_weight
         try:

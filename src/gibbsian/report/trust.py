@@ -5,14 +5,40 @@ from __future__ import annotations
 import platform
 from importlib.metadata import version
 
-from gibbsian import __version__
-from gibbsian.report.html import Markup, facts, join, listed, number, paragraph, tag
-from gibbsian.report.subject import SECTIONS, Subject
-from gibbsian.startup import clone
+import numpy as np
 
-TRAINED_ON = 0.8
-QUIETLY = {"callbacks": None, "checkpoint": None, "verbose": 0, "validation_fraction": 0.0}
+from gibbsian import __version__
+from gibbsian.errors import spelled
+from gibbsian.report.html import Markup, facts, join, listed, number, paragraph, sentence, table, tag
+from gibbsian.report.subject import SECTIONS, Subject
+
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
+
+
+VERDICTS = {
+    "good": "Verdict: good",
+    "unknown": "Verdict: unknown, because not enough could be checked",
+    "bad": "Verdict: bad, so this page makes no claims about the data",
+}
+
+
+def verdict(subject: Subject) -> Markup:
+    """Return the verdict on the fit, with what speaks against it or what was checked."""
+    status, problems = subject.verdict
+    result, checked = subject.result, []
+    if status == "good":
+        checked = [result.reason]
+        checked += [] if result.moments is None else [result.training.describe()]
+        checked += [] if result.held_out is None else [result.held_out.describe()]
+    body = listed([sentence(spelled(line)) for line in problems or checked])
+    return tag(
+        "section",
+        tag("h2", VERDICTS[status], id="verdict-title"),
+        body,
+        id="verdict",
+        class_=f"verdict {status}",
+        aria_labelledby="verdict-title",
+    )
 
 
 @SECTIONS.register("fit", place=10, title="What was fitted, and whether to trust it")
@@ -23,12 +49,13 @@ def fit(subject: Subject) -> Markup:
     size = ", ".join(
         f"{name} {value}" if isinstance(value, str) else f"{number(value)} {name}" for name, value in figures
     )
-    penalties = [f"{name} {story[name]:g}" for name in ("l1", "l2") if story.get(name)]
+    penalties = [f"{name} {story[name]:.3g}" for name in ("l1", "l2") if story.get(name)]
     pairs = {
         "Model": f"{type(machine).__name__} ({size})" if size else type(machine).__name__,
         "Values": machine.coding_.describe() if hasattr(machine, "coding_") else "",
         "Rows": f"{story['rows']:,}, with {story['missing_cells']:,} missing cells" if "rows" in story else "",
-        "Learner": ", ".join([story.get("learner", ""), *penalties]),
+        "Learner": story.get("learner", ""),
+        "Penalty": ", ".join(penalties) + (f" ({story['l2_rule']})" if "l2_rule" in story else ""),
         "Ending": join([_verdict(result.converged, "converged"), f": {result.reason}"]),
     }
     if result.moments is not None:
@@ -42,18 +69,20 @@ def held_out(subject: Subject) -> Markup | None:
     """Return the score of rows kept out: of the fit itself, or of the same fit to a part of the rows."""
     if subject.data is None:
         return None
-    found, how = subject.machine.result_.held_out, "The fit kept them out itself."
+    found, story = subject.result.held_out, subject.result.provenance
     if found is None:
-        shown, unseen = subject.rows.split(TRAINED_ON, subject.seed)
-        again = clone(subject.machine).set_params(**QUIETLY, random_state=subject.seed).fit(shown)
-        found, own = again.score_or_pseudo_score(unseen), again.score_or_pseudo_score(shown)
-        how = (
-            f"The same machine was fitted again to {shown.n_rows:,} rows, a random {TRAINED_ON:.0%} of "
-            f"{subject.which_rows}, and scored on the others ({again.result_.reason}). The rows it was fitted to score "
-            f"{own.score:.4f}: the further above, the more was learned of these rows alone."
-        )
-    score = f"The {found.kind} of {found.n_rows:,} rows that the fit did not see is {found.score:.4f} nats a row."
-    return join([paragraph(score), paragraph(how)])
+        return paragraph(sentence(f"rows that the fit did not see were {story['held_out']}"))
+    scores = {"rows that the fit did not see": found.score, "rows that were fitted": found.fitted}
+    scores |= {"independent columns, on the rows not seen": found.independent}
+    rows = [(name, score) for name, score in scores.items() if np.isfinite(score)]
+    kept_out = story.get("rows", 0) + found.n_rows == subject.data.n_rows
+    how = (
+        f"{found.n_rows:,} rows were kept out of the fit."
+        if kept_out
+        else f"Each of {found.n_rows:,} rows was scored by a fit to two thirds of the others ({subject.which_rows})."
+    )
+    words = "The further the fitted rows are above the others, the more was learned of these rows alone."
+    return join([paragraph(f"{how} {words}"), table(f"Mean {found.kind} of a row, in nats", ["of", "score"], rows)])
 
 
 @SECTIONS.register("origin", place=900, title="How it was made")

@@ -12,7 +12,7 @@ from gibbsian.report.subject import LEVEL, SECTIONS, Subject
 N_STRONGEST = 15
 
 
-@SECTIONS.register("words", place=60, title="The strongest interactions in words")
+@SECTIONS.register("words", place=60, title="The strongest interactions in words", claims=True)
 def in_words(subject: Subject) -> Markup | None:
     """Return a sentence for each of the strongest interactions, in the words of the model's kind."""
     for wording in (_odds, _combinations, _correlations):

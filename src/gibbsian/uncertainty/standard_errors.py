@@ -48,7 +48,7 @@ class StandardErrors(ErrorTables):
     --------
     >>> import gibbsian as gb
     >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
-    >>> errors = gb.uncertainty.standard_errors(gb.BoltzmannMachine().fit(rows), rows)
+    >>> errors = gb.uncertainty.standard_errors(gb.BoltzmannMachine(l2=0).fit(rows), rows)
     >>> errors.couplings.loc["x0", "x1"].round(3).item()
     0.468
     """
@@ -166,7 +166,7 @@ def confidence_intervals(
     --------
     >>> import gibbsian as gb
     >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
-    >>> intervals = gb.uncertainty.confidence_intervals(gb.BoltzmannMachine().fit(rows), rows, level=0.9)
+    >>> intervals = gb.uncertainty.confidence_intervals(gb.BoltzmannMachine(l2=0).fit(rows), rows, level=0.9)
     >>> [table.loc["x0", "x1"].round(2).item() for table in (intervals.couplings_low, intervals.couplings_high)]
     [-0.6, 0.94]
     """
@@ -187,8 +187,9 @@ def check_same_data(machine: Any, data: Dataset) -> None:
         ...
     gibbsian.errors.ArgumentError: the data is not that which the model was fitted to (its means differ): ...
     """
-    fitted = machine.result_.moments
-    if fitted is None or machine.result_.held_out is not None:  # rows held out are in the file, not in the moments
+    fitted, held_out = machine.result_.moments, machine.result_.held_out
+    kept_out = held_out is not None and data.n_rows == machine.result_.provenance.get("rows", 0) + held_out.n_rows
+    if fitted is None or kept_out:  # rows kept out are in the file, not in the moments
         return
     given = data_moments(machine.model_, data)
     assert given is not None  # a fit had them

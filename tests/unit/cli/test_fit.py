@@ -16,8 +16,10 @@ NAMES = ["a", "b", "c", "d"]
 def test_fit_ends_with_the_reason_and_the_place_of_the_model(fit_arguments, folder):
     result = run(*fit_arguments)
     assert result.exit_code == 0
-    *_, reason, trained, written = result.stdout.splitlines()
+    *_, reason, trained, held_out, verdict, written = result.stdout.splitlines()
     assert reason.startswith("fit:         converged after ")
+    assert held_out.startswith("held out:    log-likelihood of 200 held-out rows ")
+    assert verdict == "verdict:     good"
     assert trained.startswith("trained:     the moments of the model agree with those of the data")
     assert written == f"model written to {folder / 'new.gibbs'}"
     assert "strongest couplings" in result.stdout
