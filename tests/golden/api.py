@@ -21,20 +21,16 @@ from gibbsian.answers.decisions import bayes_decision, column_probabilities, joi
 from gibbsian.answers.modes import Search
 from gibbsian.answers.queries import Queries
 from gibbsian.data import Dataset
-from gibbsian.diagnostics.partition import log_partition_interval
 from gibbsian.domain import BINARY, SPIN, Categories, CategoryCoding, Continuum, RealCoding
 from gibbsian.estimators import ESTIMATORS
-from gibbsian.expectations import CLAMPED, EXPECTATIONS, FREE_PHASES, Samples
-from gibbsian.expectations.base import Estimate
+from gibbsian.expectations import CLAMPED, EXPECTATIONS, FREE_PHASES
 from gibbsian.inference import ENGINES
 from gibbsian.learners import LEARNERS, as_learner
 from gibbsian.models import MODELS, BinaryLayer, CategoricalLayer, GaussianLayer, Potential, SpinLayer
 from gibbsian.models.potentials import POTENTIALS
-from gibbsian.models.scopes import Scopes
 from gibbsian.objectives.base import OBJECTIVES, for_model, value_and_gradient
 from gibbsian.optimizers import OPTIMIZERS
-from gibbsian.samplers import SAMPLERS, BlockGibbs, Tempering
-from gibbsian.samplers.annealing import Annealing
+from gibbsian.samplers import SAMPLERS
 from gibbsian.samplers.block_gibbs import LAYER_SAMPLERS
 
 LAYERS = {"0/1": BinaryLayer, "-1/+1": SpinLayer}
@@ -160,7 +156,8 @@ def _stack(parts: dict[str, float], values: Any, temperature: float, layers: Any
 
 def _belief(parts: dict[str, Any], values: Any, temperature: float, layers: Any) -> Any:
     machines = [
-        _stack(parts[f"machine{place}"], None, temperature, pair) for place, pair in enumerate(itertools.pairwise(layers))
+        _stack(parts[f"machine{place}"], None, temperature, pair)
+        for place, pair in enumerate(itertools.pairwise(layers))
     ]
     return MODELS.factory("belief-network").stack(machines)
 
@@ -482,3 +479,310 @@ def answer(model: Any, question: str, rows: Any, weights: Any, **how: Any) -> An
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return QUESTIONS[question](model, data, **how)
+
+
+# == fits =============================================================================================================
+def estimator_of(name: str, settings: dict[str, Any], seed: int = 0) -> Any:
+    """Return an estimator that is not fitted; its learner and parts of this are names, or pairs with settings."""
+    kind = gb.GibbsClassifier if name == "classifier" else ESTIMATORS.factory(name)
+    given = dict(settings)
+    if isinstance(given.get("learner"), tuple):
+        word, inner = given["learner"]
+        inner = {name: _part(name, value) for name, value in inner.items()}
+        inner |= {key: given.pop(key) for key in ("l1", "l2", "log_prior") if key in given}
+        inner |= {"max_iter": given.pop("max_iter")} if word == "minibatch" and "max_iter" in given else {}
+        given["learner"] = gb.learners.Stacking(**inner) if word == "stacking" else as_learner(word, **inner)
+    elif "l2" in kind().get_params() and name not in UNPENALISED:
+        given = {"l2": 0.0, **given}
+    if isinstance(given.get("start"), dict):
+        given["start"] = build(**given["start"])
+    if isinstance(given.get("machine"), tuple):
+        given["machine"] = estimator_of(*given["machine"])
+    if "potentials" in given:
+        given["potentials"] = [
+            Potential(each[0], scopes=each[1], tied=each[2]) if isinstance(each, tuple) else each
+            for each in given["potentials"]
+        ]
+    return kind(**{"random_state": seed, **given})
+
+
+UNPENALISED: set[str] = {
+    "gaussian-mixture",
+    "soft-k-means",
+    "k-means",
+    "online-k-means",
+    "vmf-mixture",
+    "machine-mixture",
+    "classifier",
+}
+
+
+def _part(setting: str, value: Any) -> Any:
+    """Return a part of a learner: an optimiser, a free or clamped phase, the stages of a stack."""
+    if setting in ("alone", "together") and value is not None:
+        inner = {key: _part(key, part) for key, part in value.items()}
+        return gb.learners.Minibatch(**inner)
+    if not isinstance(value, tuple):
+        return value
+    name, settings = value
+    if setting == "optimizer":
+        return OPTIMIZERS.create(name, **settings)
+    return {"free_phase": FREE_PHASES, "clamped": CLAMPED}[setting].create(name, **settings)
+
+
+def table_of(rows: Any) -> np.ndarray:
+    """Return rows as an array: labels as they are, numbers with NaN for missing cells."""
+    flat = [cell for row in rows for cell in row]
+    if any(isinstance(cell, str) for cell in flat):
+        return np.array(rows, dtype=object)
+    if any(cell is None for cell in flat):
+        return np.array([[np.nan if cell is None else cell for cell in row] for row in rows])
+    return np.array(rows)
+
+
+class Fitted:
+    """A fitted estimator with the rows it has seen."""
+
+    def __init__(self, estimator: str, settings: dict[str, Any], rows: Any, weights: Any, seed: int = 0):
+        self.name = estimator
+        self.rows, self.weights = table_of(rows), None if weights is None else np.array(weights)
+        settings = dict(settings)
+        targets, on_disk = settings.pop("labels", None), settings.pop("on_disk", False)
+        chunks = settings.pop("chunks", 0)
+        self.estimator = estimator_of(estimator, settings, seed)
+        self.settings = settings
+        with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+            warnings.simplefilter("ignore")
+            if targets is not None:
+                self.estimator.fit(self.rows, np.array(targets), sample_weight=self.weights)
+            elif on_disk:
+                np.save(Path(folder) / "rows.npy", self.rows.astype(np.int8))
+                self.estimator.fit(gb.data.DataStream.open(Path(folder) / "rows.npy"))
+            elif chunks:
+                for chunk in np.array_split(self.rows, chunks):
+                    self.estimator.partial_fit(chunk)
+            else:
+                self.estimator.fit(self.rows, sample_weight=self.weights)
+
+    @property
+    def model(self) -> Any:
+        return self.estimator.model_
+
+    @property
+    def converged(self) -> bool:
+        return bool(self.estimator.result_.converged)
+
+    def value(self) -> float | None:
+        """The objective at the end, None where the learner knows none."""
+        value = float(self.estimator.result_.trace.kept("value")[-1])
+        return value if np.isfinite(value) else None
+
+    def parameters(self) -> dict[str, Any]:
+        """Natural parameters in their own gauge, or the arrays that a mixture or a Gaussian shows."""
+        model = self.model
+        if self.name == "classifier":
+            return {"theta": np.asarray(model.theta) / model.temperature}
+        kind = type(model).registered_name
+        if kind == "gaussian":
+            return {"mean": model.mean, "precision": np.linalg.inv(model.covariance)}
+        if kind == "machine-mixture":
+            parts = [_named(machine.model_, machine.model_.theta) for machine in model.machines]
+            return {"weights": model.weights, **{f"machine {a}": list(p.values()) for a, p in enumerate(parts)}}
+        if hasattr(model, "shown"):
+            return {part: getattr(model, part) for part in model.shown if getattr(model, part, None) is not None}
+        if kind == "belief-network":
+            return {"theta": model.theta / model.temperature}
+        return natural(model if hasattr(model, "layers") else model.canonical())
+
+    def smallest_curvature(self, loss: str) -> float:
+        """Return the least second derivative of the penalised loss where parameters are free, at temperature 1.
+
+        Directions that change nothing (of the gauge) are left out, and so are parameters that L1 holds at zero.
+        """
+        model, estimator = self.model, self.estimator
+        data = _with_hidden(model, estimator.read(self.rows) if self.weights is None else self._read())
+        bound = for_model(OBJECTIVES.create(loss), model)
+        learner = estimator.learner
+        l1, l2 = (getattr(learner, name, getattr(estimator, name, 0.0)) for name in ("l1", "l2"))
+        free = np.ones(model.theta.size, bool) if not l1 else (model.theta != 0) | ~model.penalised
+        if hasattr(model, "layers"):
+            model = model.joint()
+            data = _ask(model).completed(estimator.read(self.rows))
+            free = np.ones(model.theta.size, bool)
+
+        def slope(theta: np.ndarray) -> np.ndarray:
+            return value_and_gradient(bound, model.replace(theta), data)[1] + l2 * theta
+
+        step = 1e-5
+        shifts = step * np.eye(free.size)[free]
+        rows = [(slope(model.theta + shift) - slope(model.theta - shift))[free] / (2 * step) for shift in shifts]
+        eigenvalues = np.linalg.eigvalsh((np.array(rows) + np.array(rows).T) / 2)
+        return float(eigenvalues[eigenvalues > 1e-6].min()) * model.temperature
+
+    def _read(self) -> Dataset:
+        return self.estimator._read(self.rows, sample_weight=self.weights)
+
+    def ask(self, what: str, **how: Any) -> Any:
+        """Return what the fitted estimator answers, in labels."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return FITTED_QUESTIONS[what](self, **how)
+
+
+def _asked_rows(fitted: Fitted, rows: Any) -> Any:
+    return fitted.rows[:8] if rows is None else table_of(rows)
+
+
+def _method(name: str) -> Any:
+    """Return the question that a method of the estimator answers about rows, by default the first eight of the fit."""
+
+    def question(fitted: Fitted, rows: Any = None, **how: Any) -> Any:
+        return np.asarray(getattr(fitted.estimator, name)(_asked_rows(fitted, rows), **how))
+
+    return question
+
+
+def _query(fitted: Fitted, text: str) -> Any:
+    return fitted.estimator.query(text).iloc[:, 0].to_list()
+
+
+def _standard_errors(fitted: Fitted, kind: str) -> Any:
+    found = gb.uncertainty.standard_errors(fitted.estimator, fitted.rows, kind, sample_weight=fitted.weights)
+    return dict(zip(names_of(found.model), found.theta_se / found.model.temperature, strict=True))
+
+
+def _modes(fitted: Fitted, rows: Any = None, **how: Any) -> Any:
+    found = fitted.estimator.most_probable(None if rows is None else table_of(rows), **how)
+    return {"rows": np.asarray(found.rows), "log weights": found.log_weights}
+
+
+def _unusual(fitted: Fitted) -> Any:
+    return np.asarray(fitted.estimator.unusual(fitted.rows).iloc[:4, :2], dtype=object)
+
+
+def _again(fitted: Fitted, rows: Any = None) -> Any:
+    """Score rows by the model that a file gives back."""
+    with tempfile.TemporaryDirectory() as folder:
+        fitted.estimator.save(Path(folder) / "model.gibbs")
+        return gb.load(Path(folder) / "model.gibbs").score_samples(_asked_rows(fitted, rows))
+
+
+def _kl(fitted: Fitted, other: tuple[str, dict[str, Any]]) -> Any:
+    second = Fitted(*other, fitted.rows.tolist(), None)
+    return [float(each) for each in fitted.estimator.divergence(second.estimator)]
+
+
+def _predict_labels(fitted: Fitted, rows: Any = None) -> Any:
+    return fitted.estimator.predict_proba(_asked_rows(fitted, rows))
+
+
+FITTED_QUESTIONS = {
+    **{
+        name: _method(name)
+        for name in ("score_samples", "pseudo_score", "impute", "predict_proba", "predict", "transform", "bic", "aic")
+    },
+    "query": _query,
+    "standard errors": _standard_errors,
+    "modes": _modes,
+    "unusual": _unusual,
+    "saved and loaded": _again,
+    "divergence": _kl,
+    "log partition": lambda fitted: float(fitted.estimator.log_partition()),
+    "energy": lambda fitted: float(fitted.estimator.energy_),
+    "labels": lambda fitted: fitted.estimator.labels_,
+    "functions": lambda fitted: np.sort(fitted.model.indices),
+    "cost": lambda fitted: float(fitted.estimator.cost_),
+    "label probabilities": _predict_labels,
+    "coupling norms": lambda fitted: np.asarray(fitted.estimator.coupling_norms(apc=True)),
+}  # fmt: skip
+
+
+def structure(rows: Any, method: str, **settings: Any) -> list[list[int]]:
+    """Return the edges that a method finds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return gb.structure.learn_structure(table_of(rows), method=method, **settings).graph.edges.tolist()
+
+
+# == what is drawn ====================================================================================================
+def draw(seed: int, what: str, model: Any, rows: Any, weights: Any, how: dict[str, Any]) -> list[float]:
+    """Return some numbers with chance in them."""
+    rng = np.random.default_rng(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if what == "fit":
+            return _drawn_fit(Fitted(how["estimator"], how["settings"], rows, weights, seed))
+        if what == "bootstrap":
+            machine = Fitted(how["estimator"], how["settings"], rows, weights, 0).estimator
+            found = gb.uncertainty.bootstrap(machine, table_of(rows), how["n_replicates"], random_state=seed)
+            return found.theta_se[:6].tolist()
+        return DRAWS[what](build(**model), rng, rows, **how)
+
+
+def _drawn_fit(fitted: Fitted) -> list[float]:
+    """The score of the rows, and some parameters that do not depend on the order of hidden units or classes."""
+    estimator = fitted.estimator
+    if fitted.name == "classifier":
+        return estimator.predict_proba(fitted.rows)[:4, 0].tolist()
+    scores = np.asarray(estimator.score_samples(fitted.rows[:40]))
+    parameters = fitted.parameters()
+    firsts: list[float] = []
+    if fitted.name in ("pairwise", "higher-order", "potts", "mrf", "ordinal"):
+        firsts = [float(parameters[name]) for name in sorted(parameters)][:6]
+    if "weights" in parameters:
+        firsts = sorted(np.asarray(parameters["weights"], float).tolist())
+    return [float(scores.mean()), *scores[:3].tolist(), *firsts]
+
+
+def _summary(states: np.ndarray, discrete: bool) -> list[float]:
+    """Means of the first columns, and of products of neighbours (and squares of numbers)."""
+    numbers = np.asarray(states, float)[:, :4]
+    products = numbers[:, 1:] * numbers[:, :-1]
+    squares = [] if discrete else np.square(numbers).mean(axis=0).tolist()
+    return [*numbers.mean(axis=0).tolist(), *products.mean(axis=0).tolist(), *squares]
+
+
+def _sampled(model: Any, rng: Any, rows: Any, method: str, n: int, **how: Any) -> list[float]:
+    states = np.asarray(_ask(model).sample(n, rng, method, **how)[0])
+    return _summary(states, not np.issubdtype(states.dtype, np.floating))
+
+
+def _expected(model: Any, rng: Any, rows: Any, name: str, **how: Any) -> list[float]:
+    expectation = EXPECTATIONS.create(name, **how)
+    found = _named(model, expectation(model, expectation.init(model, None, rng))[0].mean)
+    return [found[each] for each in sorted(found)][:8]
+
+
+def _log_z(model: Any, rng: Any, rows: Any, method: str, n_samples: int, betas: int) -> list[float]:
+    found = _ask(model).log_partition_interval(rng, n_samples, betas, warn=False, method=method)
+    return [float(found.lower + found.upper) / 2]
+
+
+def _clamped(model: Any, rng: Any, rows: Any, name: str, **how: Any) -> list[float]:
+    expectation = CLAMPED.create(name, **how)
+    data = _with_hidden(model, read(model, rows))
+    found = _named(model, expectation(model, expectation.init(model, data, rng))[0].mean)
+    return [found[each] for each in sorted(found)][-8:]
+
+
+def _layer_sampler(model: Any, rng: Any, rows: Any, name: str, n_chains: int, n_steps: int) -> list[float]:
+    sampler = LAYER_SAMPLERS.create(name)
+    target = model if name == "block-gibbs" else gb.samplers.layer_path(model, "uniform", rng=rng)
+    state, _ = sampler.step(target, sampler.init(target, n_chains, rng), rng, n_steps)
+    values = state.values if name == "block-gibbs" else state.values[-1]
+    return _summary(values[:, : model.visible.width], True)
+
+
+def _query_drawn(model: Any, rng: Any, rows: Any, n_samples: int) -> list[float]:
+    asked = Queries(_ask(model).joint(), rng, "gibbs", n_samples)
+    return [*asked.tables([[0, 1]], {2: 1})[0][0].ravel().tolist(), float(asked.information([(1, [0, 1])], {}))]
+
+
+DRAWS = {
+    "sample": _sampled,
+    "expect": _expected,
+    "log Z": _log_z,
+    "clamped": _clamped,
+    "layer sampler": _layer_sampler,
+    "query": _query_drawn,
+}
