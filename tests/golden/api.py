@@ -343,9 +343,9 @@ def objective(model: Any, data: Dataset, name: str, **settings: Any) -> Any:
 
 
 def curvature(model: Any, data: Dataset, name: str) -> Any:
-    """The trace and the determinant's logarithm of second derivatives, by parameters of temperature 1."""
+    """The trace and the norm of the matrix of second derivatives, by parameters of temperature 1."""
     matrix = model.temperature**2 * OBJECTIVES.create(name).curvature(model, data)
-    return {"trace": np.trace(matrix), "log determinant": np.linalg.slogdet(matrix)[1]}
+    return {"trace": np.trace(matrix), "norm": np.linalg.norm(matrix)}
 
 
 def mode(model: Any, data: Dataset, n: int = 1, joint: bool = False) -> Any:
@@ -419,13 +419,13 @@ def gauge(model: Any, data: Any) -> dict[str, float]:
 
 
 def strengths(model: Any, data: Any) -> Any:
-    """How strongly variables interact."""
+    """How strongly variables interact, at temperature 1."""
     found = model.interactions()
-    return [[list(map(int, members)), float(s)] for members, s in zip(found.scopes, found.strengths, strict=True)]
+    return [[list(map(int, members)), float(s) / model.temperature] for members, s in zip(found.scopes, found.strengths, strict=True)]
 
 
 def coupling_norms(model: Any, data: Any, apc: bool) -> Any:
-    return model.coupling_norms(apc=apc)
+    return model.coupling_norms(apc=apc) / model.temperature
 
 
 def bound_on_modes(model: Any, data: Any) -> float:

@@ -24,7 +24,7 @@ STORED = Path(__file__).with_name("frozen.json")
 
 
 def plain(answer: Any) -> Any:
-    """Return an answer in numbers, words, lists and dictionaries alone."""
+    """Return an answer in numbers (of twelve digits), words, lists and dictionaries alone."""
     if isinstance(answer, dict):
         return {str(key): plain(value) for key, value in answer.items()}
     if isinstance(answer, np.ndarray | np.generic):
@@ -32,7 +32,7 @@ def plain(answer: Any) -> Any:
     if isinstance(answer, list | tuple):
         return [plain(each) for each in answer]
     if isinstance(answer, float):
-        return answer if math.isfinite(answer) else str(answer)
+        return float(f"{answer:.12g}") if math.isfinite(answer) else str(answer)
     return answer
 
 

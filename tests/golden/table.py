@@ -514,7 +514,7 @@ for _name in ("pairwise with hidden 0/1", "pairwise with hidden -1/+1"):
 GIVEN.append(
     Given("gaussian: losses", MODELS["gaussian"], (ask("objective", name="likelihood"),), rows_of("gaussian", 20))
 )
-for _name in CONTINUOUS:
+for _name in sorted(CONTINUOUS):
     questions = tuple(ask("objective", name=loss) for loss in ("likelihood", "pseudolikelihood"))
     GIVEN.append(Given(f"{_name}: losses", MODELS[_name], questions, rows_of(_name, 20), weights(20)))
 
@@ -1695,7 +1695,7 @@ DRAWN: list[Drawn] = [
         drawn_numbers(120, 3, 160),
         weights(120),
     ),
-    learned("mixture of columns", "machine-mixture", {"n_components": 2, "n_init": 6}, letters(120), weights(120)),
+    learned("mixture of columns", "machine-mixture", {"n_components": 2, "n_init": 4}, letters(120), weights(120)),
     learned(
         "mixture of columns, hard",
         "machine-mixture",
