@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 import gibbsian as gb
 from gibbsian.answers.decisions import bayes_decision, column_probabilities, joint_probabilities
@@ -421,7 +422,10 @@ def gauge(model: Any, data: Any) -> dict[str, float]:
 def strengths(model: Any, data: Any) -> Any:
     """How strongly variables interact, at temperature 1."""
     found = model.interactions()
-    return [[list(map(int, members)), float(s) / model.temperature] for members, s in zip(found.scopes, found.strengths, strict=True)]
+    return [
+        [list(map(int, members)), float(s) / model.temperature]
+        for members, s in zip(found.scopes, found.strengths, strict=True)
+    ]
 
 
 def coupling_norms(model: Any, data: Any, apc: bool) -> Any:
@@ -548,7 +552,9 @@ class Fitted:
         self.rows, self.weights = table_of(rows), None if weights is None else np.array(weights)
         settings = dict(settings)
         targets, on_disk = settings.pop("labels", None), settings.pop("on_disk", False)
-        chunks = settings.pop("chunks", 0)
+        chunks, shown = settings.pop("chunks", 0), self.rows
+        if settings.pop("sparse", False):
+            shown = sparse.csr_array(shown)
         self.estimator = estimator_of(estimator, settings, seed)
         self.settings = settings
         with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
@@ -562,7 +568,7 @@ class Fitted:
                 for chunk in np.array_split(self.rows, chunks):
                     self.estimator.partial_fit(chunk)
             else:
-                self.estimator.fit(self.rows, sample_weight=self.weights)
+                self.estimator.fit(shown, sample_weight=self.weights)
 
     @property
     def model(self) -> Any:
@@ -731,7 +737,9 @@ def _drawn_fit(fitted: Fitted) -> list[float]:
         firsts = [float(parameters[name]) for name in sorted(parameters)][:6]
     if "weights" in parameters:
         firsts = sorted(np.asarray(parameters["weights"], float).tolist())
-    return [float(scores.mean()), *scores[:3].tolist(), *firsts]
+    unseen = estimator.result_.held_out
+    kept_out = [] if unseen is None else [float(unseen.score)]
+    return [float(scores.mean()), *scores[:3].tolist(), *firsts, *kept_out]
 
 
 def _summary(states: np.ndarray, discrete: bool) -> list[float]:

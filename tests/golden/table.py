@@ -621,6 +621,7 @@ def words(n_rows: int = 150, n: int = 5, seed: int = 4, holes: float = 0.0) -> l
     return labelled(drawn_codes(n_rows, (2,) * n, 100 + seed, holes), ("no", "yes"))
 
 
+SPARSE = [[abs(x) if abs(x) > 1 else 0.0 for x in row] for row in drawn_numbers(120, 3, 160)]
 HOLES = [[None, 1, 0, 1, 1], [0, None, None, 1, 0], [1, 1, 0, 0, None]]
 SPIN_HOLES = labelled(HOLES, (-1, 1))
 LETTER_HOLES = [[None, "b", "d"], ["a", None, None], ["b", "c", None]]
@@ -768,6 +769,16 @@ FITS: list[Fit] = [
         "pseudolikelihood",
         0.0,
         ABOUT_ROWS,
+    ),
+    Fit(
+        "mple beyond exact sums",
+        "pairwise",
+        {"learner": "mple", "l2": 0.1, **TIGHT},
+        spins(200, 36),
+        None,
+        "pseudolikelihood",
+        0.0,
+        (ask("pseudo_score"), ask("predict_proba", rows=[[None, *row[1:]] for row in spins(4, 36)])),
     ),
     Fit(
         "mple with missing cells",
@@ -1275,6 +1286,7 @@ FITS: list[Fit] = [
                 drawn_numbers(120, 3, 160),
                 None,
             ),
+            ("of directions of sparse rows", "vmf-mixture", {"sparse": True}, SPARSE, None),
             (
                 "of directions, hard and tied",
                 "vmf-mixture",
@@ -1662,6 +1674,25 @@ DRAWN: list[Drawn] = [
         },
         drawn_numbers(120, 4, 190, 0.0, 1.0),
     ),
+    learned(
+        "restricted by chunks",
+        "rbm",
+        {"n_components": 3, "chunks": 3, "learner": ("minibatch", {"n_chains": 50})},
+        zero_one(180),
+    ),
+    learned(
+        "deep by chunks",
+        "dbm",
+        {"n_components": (3, 2), "chunks": 3, "learner": ("minibatch", {"n_chains": 50})},
+        zero_one(180),
+    ),
+    learned(
+        "restricted of probabilities, scored by rows kept out",
+        "rbm",
+        {"n_components": 3, "validation_fraction": 0.2, "learner": ("minibatch", EPOCHS)},
+        [[round(u, 2) for u in uniforms(5, 400 + m)] for m in range(100)],
+    ),
+    learned("rows kept out", "pairwise", {"learner": "mle", "validation_fraction": 0.25}, spins(200)),
     # -- mixtures
     learned(
         "mixture by online em",
@@ -1685,6 +1716,12 @@ DRAWN: list[Drawn] = [
         "online k-means of directions",
         "online-k-means",
         {"n_components": 3, "max_iter": 4, "start": [[0, 3, 1], [2.5, -1, -3], [-2.6, -2, 2]]},
+        drawn_numbers(120, 3, 160),
+    ),
+    learned(
+        "online k-means by chunks",
+        "online-k-means",
+        {"n_components": 3, "chunks": 3, "normalize": False, "start": [[0, 3, 1], [2.5, -1, -3], [-2.6, -2, 2]]},
         drawn_numbers(120, 3, 160),
     ),
     learned("k-means from anywhere", "k-means", {"n_components": 3, "n_init": 10}, drawn_numbers(120, 3, 160)),
