@@ -79,13 +79,15 @@ def main() -> None:
     )
     only = tuple(parser.parse_args().only)
     kept, began = stored(), time.perf_counter()
-    for name, row in table.ROWS.items():
-        if name.startswith(only):
-            start = time.perf_counter()
-            kept[name] = frozen(row)
-            print(f"{time.perf_counter() - start:7.2f} s  {name}", flush=True)
-    lines = [f"{json.dumps(name)}: {json.dumps(kept[name])}" for name in table.ROWS if name in kept]
-    STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    try:
+        for name, row in table.ROWS.items():
+            if name.startswith(only):
+                start = time.perf_counter()
+                kept[name] = frozen(row)
+                print(f"{time.perf_counter() - start:7.2f} s  {name}", flush=True)
+    finally:  # what was answered is kept, also of a run that was stopped
+        lines = [f"{json.dumps(name)}: {json.dumps(kept[name])}" for name in table.ROWS if name in kept]
+        STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     print(f"{time.perf_counter() - began:7.2f} s  together")
 
 

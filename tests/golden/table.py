@@ -1395,7 +1395,7 @@ SEEDS = 40
 
 
 def sampled(name: str, method: str, **how: Any) -> Drawn:
-    return Drawn(f"{name}: sampled by {method}", "sample", {"method": method, "n": 400, **how}, MODELS[name])
+    return Drawn(f"{name}: sampled by {method}", "sample", {"method": method, "n": 2000, **how}, MODELS[name])
 
 
 def expected(name: str, method: str, **how: Any) -> Drawn:
@@ -1567,7 +1567,7 @@ DRAWN: list[Drawn] = [
     learned(
         "hidden units by em from anywhere",
         "hidden",
-        {"learner": "em", "n_components": 1, "graph": "restricted", "l2": 0.05, "n_init": 4},
+        {"learner": "em", "n_components": 1, "graph": "restricted", "l2": 0.05, "n_init": 2},
         zero_one(n=4),
     ),
     *(
@@ -1732,7 +1732,7 @@ DRAWN: list[Drawn] = [
         drawn_numbers(120, 3, 160),
         weights(120),
     ),
-    learned("mixture of columns", "machine-mixture", {"n_components": 2, "n_init": 4}, letters(120), weights(120)),
+    learned("mixture of columns", "machine-mixture", {"n_components": 2, "n_init": 3}, letters(120), weights(120)),
     learned(
         "mixture of columns, hard",
         "machine-mixture",
@@ -1757,8 +1757,8 @@ DRAWN: list[Drawn] = [
         {
             "n_components": 2,
             "machine": ("pairwise", {"graph": "chain", "learner": "mle", "l2": 0.01}),
-            "n_init": 2,
-            "max_iter": 40,
+            "n_init": 1,
+            "max_iter": 10,
         },
         zero_one(120, 3),
         None,

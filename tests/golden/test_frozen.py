@@ -16,7 +16,7 @@ STORED = freeze.stored()
 CLOSE = 4.0
 # How often a sound library fails any of the tests of what is drawn, over all numbers of all rows, and the fresh seeds.
 FAMILY_LEVEL = 1e-3
-FRESH = range(10_001, 10_004)
+FRESH = range(10_001, 10_009)
 N_DRAWN = sum(len(STORED[row.name]["mean"]) for row in table.DRAWN if row.name in STORED)
 # Rounding, where chance has no part in the end: several starts that find one solution.
 SETTLED = 1e-6
