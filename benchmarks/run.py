@@ -1,5 +1,7 @@
 """Run every benchmark of this folder and print what was measured: `make bench`, or `run.py NAME ...` for some.
 
+The lines after the last benchmark are a column of docs/baseline.md: what was asked for, how much it was, at most what.
+
 It ends with an error when a ratio is not what is asked of it (`timing.asked`).
 """
 
@@ -11,7 +13,7 @@ import platform
 import sys
 from pathlib import Path
 
-from timing import MISSED
+from timing import ASKED, MISSED
 
 
 def main(names: list[str]) -> None:
@@ -23,6 +25,9 @@ def main(names: list[str]) -> None:
     for name in names or found:
         print()
         importlib.import_module(f"bench_{name}").main()
+    print()
+    for what, ratio, at_most in ASKED:
+        print(f"| {what} | {ratio:.3g} | {at_most:g} |")
     if MISSED:
         sys.exit("\nmissed:\n" + "\n".join(f"  {line}" for line in MISSED))
 

@@ -7,10 +7,13 @@ from collections.abc import Callable
 
 # What was asked for and not reached, in words; `run.py` ends with an error when there is something.
 MISSED: list[str] = []
+# All that was asked for: what, how much it was, and at most how much it may be.
+ASKED: list[tuple[str, float, float]] = []
 
 
 def asked(what: str, ratio: float, at_most: float, digits: int = 2, kind: str = "ratio") -> str:
     """Say a ratio, or a number of another kind, and what is asked of it; what is missed is noted."""
+    ASKED.append((what, ratio, at_most))
     words = f"{kind} {ratio:.{digits}f} (at most {at_most:g})"
     if ratio <= at_most:
         return words

@@ -1,4 +1,7 @@
-"""Every public name is documented, its settings with their defaults, with a runnable example; importing stays light."""
+"""Every public name is documented and has a runnable example; its signature changes only where a diff shows it.
+
+``python tests/test_public_signatures.py`` writes the signatures anew.
+"""
 
 import doctest
 import importlib
@@ -6,6 +9,8 @@ import inspect
 import re
 import subprocess
 import sys
+from functools import cached_property
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +26,73 @@ for module in [gb, *(importlib.import_module(f"gibbsian.{name}") for name in PAC
         if inspect.isclass(thing) or inspect.isfunction(thing):
             ALL[f"{thing.__module__}.{thing.__qualname__}"] = thing
 CLASSES = {name: thing for name, thing in ALL.items() if inspect.isclass(thing)}
+SIGNATURES = Path(__file__).with_name("public_signatures.txt")
+
+
+class Bare(str):
+    """An annotation that is written without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def signature(thing):
+    """The signature of a function or a class, without addresses in memory."""
+    try:
+        found = inspect.signature(thing)
+    except ValueError:  # of errors, for example, whose signature is that of C
+        return "(...)"
+    bare = [each.replace(annotation=unquoted(each.annotation)) for each in found.parameters.values()]
+    whole = found.replace(parameters=bare, return_annotation=unquoted(found.return_annotation))
+    return re.sub(r" at 0x[0-9a-f]+", "", str(whole))
+
+
+def unquoted(annotation):
+    text = getattr(annotation, "__forward_arg__", annotation)
+    return Bare(text) if isinstance(text, str) else annotation
+
+
+def owner_of(thing, name):
+    """The class that gives a class this attribute."""
+    return next((each for each in thing.__mro__ if name in vars(each)), object)
+
+
+def members(thing):
+    """The public methods and properties of a class, less those that it has from another public class."""
+    bases = [base for base in thing.__mro__[1:] if base in CLASSES.values()]
+    for name in sorted(name for name in dir(thing) if not name.startswith("_")):
+        if re.fullmatch("set_.*_request", name):  # which scikit-learn makes
+            continue
+        owner = owner_of(thing, name)
+        if not owner.__module__.startswith("gibbsian") or any(owner_of(base, name) is owner for base in bases):
+            continue
+        member = vars(owner)[name]
+        if isinstance(member, property | cached_property):
+            read = member.fget if isinstance(member, property) else member.func
+            yield f"    {name} -> {read.__annotations__.get('return', '?')}"
+        elif callable(getattr(thing, name, None)):
+            yield f"    {name}{signature(getattr(thing, name))}"
+
+
+def signatures():
+    """The whole public interface by the places where users find it, a line for each name."""
+    lines = []
+    for place in [gb, *(importlib.import_module(f"gibbsian.{name}") for name in PACKAGES)]:
+        for name in getattr(place, "__all__", [name for name in vars(place) if not name.startswith("_")]):
+            thing = getattr(place, name)
+            if f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', '')}" not in ALL:
+                lines += [f"{place.__name__}.{name}"] if hasattr(place, "__all__") else []
+                continue
+            if not hasattr(place, "__all__") and thing.__module__ != place.__name__:
+                continue  # a module imports what others define
+            lines.append(f"{place.__name__}.{name}" + ("" if place is gb else signature(thing)))
+            lines += members(thing) if inspect.isclass(thing) and place is not gb else []
+    return "\n".join(lines) + "\n"
+
+
+def test_signatures_are_those_of_the_file():
+    """A change of the interface is seen in a diff; the file is written by running this one."""
+    assert signatures() == SIGNATURES.read_text()
 
 
 def is_contract(thing):
@@ -105,3 +177,7 @@ def test_a_first_fit_loads_no_more_than_it_needs():
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines() == ["[]", "True", "True", "0.5 3", "get_include 0.5"]
+
+
+if __name__ == "__main__":
+    SIGNATURES.write_text(signatures())

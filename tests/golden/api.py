@@ -1,0 +1,796 @@
+"""The one door between the frozen answers and the library: a change of names is a change of this file alone.
+
+The table and the test speak plain numbers: parameters by natural names (``x0*x1``, ``x0=2,x1=0``,
+``layer0[1]*layer1[0]``), rows as codes (or numbers, or labels where an estimator reads them), None for a missing cell.
+Parameters, gradients and expected statistics that leave this file belong to temperature 1, whatever the model's own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+import gibbsian as gb
+from gibbsian.answers.decisions import bayes_decision, column_probabilities, joint_probabilities
+from gibbsian.answers.modes import Search
+from gibbsian.answers.queries import Queries
+from gibbsian.data import Dataset
+from gibbsian.domain import BINARY, SPIN, Categories, CategoryCoding, Continuum, RealCoding
+from gibbsian.estimators import ESTIMATORS
+from gibbsian.expectations import CLAMPED, EXPECTATIONS, FREE_PHASES
+from gibbsian.inference import ENGINES
+from gibbsian.learners import LEARNERS, as_learner
+from gibbsian.models import MODELS, BinaryLayer, CategoricalLayer, GaussianLayer, Potential, SpinLayer
+from gibbsian.models.potentials import POTENTIALS
+from gibbsian.objectives.base import OBJECTIVES, for_model, value_and_gradient
+from gibbsian.optimizers import OPTIMIZERS
+from gibbsian.samplers import SAMPLERS
+from gibbsian.samplers.block_gibbs import LAYER_SAMPLERS
+
+LAYERS = {"0/1": BinaryLayer, "-1/+1": SpinLayer}
+
+
+def registered() -> dict[str, set[str]]:
+    """Return the names that the table must speak of, by kind."""
+    registries: dict[str, Any] = {
+        "model": MODELS,
+        "learner": LEARNERS,
+        "estimator": ESTIMATORS,
+        "expectation": EXPECTATIONS,
+        "clamped": CLAMPED,
+        "free phase": FREE_PHASES,
+        "objective": OBJECTIVES,
+        "optimizer": OPTIMIZERS,
+        "engine": ENGINES,
+        "sampler": SAMPLERS,
+        "layer sampler": LAYER_SAMPLERS,
+    }
+    return {**{kind: set(registry.names()) for kind, registry in registries.items()}, "potential": set(POTENTIALS)}
+
+
+# == models of given parameters =======================================================================================
+def build(family: str, parts: dict[str, Any], values: Any, temperature: float = 1.0, **options: Any) -> Any:
+    """Return a model: `values` says what the columns hold, `parts` are its parameters by name, or arrays."""
+    if family in BUILDERS:
+        return BUILDERS[family](parts, values, temperature, **options)
+    blank = _blank(family, parts, values, temperature, **options)
+    places = {name: place for place, name in enumerate(names_of(blank))}
+    theta = np.zeros(len(places))
+    for name, value in parts.items():
+        theta[places[name]] = value
+    return blank.replace(theta)
+
+
+def _domain(values: Any) -> Any:
+    """Return the values of variables: "0/1", "-1/+1", ("interval", low, high), ("normal", mean, sd), sizes, scores."""
+    if isinstance(values, str):
+        return {"0/1": BINARY, "-1/+1": SPIN}[values]
+    if isinstance(values[0], str):
+        return Continuum({"normal": "gaussian"}.get(values[0], values[0]), *values[1:])
+    if np.ndim(values[0]):
+        return Categories(tuple(len(scores) for scores in values), tuple(map(tuple, values)))
+    return Categories(tuple(values))
+
+
+def _blank(family: str, parts: dict[str, Any], values: Any, temperature: float, n: int, **options: Any) -> Any:
+    """Return a model with the structure that the names of its parameters tell."""
+    domain = _domain(values)
+    if family in ("potential-field", "continuous-field"):
+        given = [Potential(name, scopes=scopes, tied=tied) for name, scopes, tied in options["potentials"]]
+        return gb.PotentialField.build(given, domain=domain, n_variables=n, temperature=temperature)
+    if family == "ordinal":
+        edges = [re.findall(r"\d+", name)[:2] for name in parts if name.startswith("product")]
+        return MODELS.factory(family).zeros(_graph(n, edges), domain, temperature)
+    if family == "full-span":
+        sizes = domain.cardinalities(n)
+        digits = np.array([[int(digit) for digit in re.findall(r"\d+", name)] for name in parts])
+        indices = gb.models.SpanBasis(tuple(sizes.tolist())).indices(digits)
+        return gb.FullSpanModel.build(sizes, indices, np.zeros(len(indices)), domain, temperature, **options)
+    scopes = sorted({tuple(int(i) for i in re.findall(r"x(\d+)", name)) for name in parts}, key=lambda s: (len(s), s))
+    if family == "higher-order":
+        return gb.HigherOrderModel(n, scopes, np.zeros(len(scopes)), domain, temperature)
+    if family == "markov-random-field":
+        return gb.MarkovRandomField.on_cliques(scopes, n, domain, temperature)
+    graph = _graph(n, [scope for scope in scopes if len(scope) == 2])
+    if family == "pairwise":
+        size = graph.n_edges + n * any(len(scope) == 1 for scope in scopes)
+        return gb.PairwiseModel(graph, np.zeros(size), domain, temperature, size > graph.n_edges, **options)
+    return MODELS.factory(family).zeros(graph, domain, temperature)
+
+
+def _graph(n: int, edges: Any) -> Any:
+    return gb.Graph(n, np.array(edges, dtype=np.int64).reshape(-1, 2))
+
+
+def names_of(model: Any) -> list[str]:
+    """Return the natural name of each parameter, in the layout of theta."""
+    kind = type(model).registered_name
+    if kind in ("pairwise", "higher-order"):
+        return ["*".join(f"x{i}" for i in product) for product in model.products]
+    if kind in ("potts", "markov-random-field"):
+        scopes, shapes = model.layout.scopes, model.layout.shapes
+        cells = ((scope, codes) for scope, shape in zip(scopes, shapes, strict=True) for codes in np.ndindex(*shape))
+        return [",".join(f"x{i}={code}" for i, code in zip(*cell, strict=True)) for cell in cells]
+    if kind in ("ordinal", "potential-field", "continuous-field"):
+        return _names_of_terms(model.structure)
+    if kind == "full-span":
+        return [f"phi({','.join(map(str, row))})" for row in model.basis.digits(model.indices).tolist()]
+    if kind == "gaussian":
+        pairs = [(i, i) for i in range(model.n_variables)] + [tuple(edge) for edge in model.graph.edges.tolist()]
+        return [*(f"h{i}" for i in range(model.n_variables)), *(f"J{i},{j}" for i, j in pairs)]
+    widths = [layer.width for layer in model.layers]
+    units = [[f"layer{place}[{i}]" for i in range(width)] for place, width in enumerate(widths)]
+    pairs = [f"{a}*{b}" for lower, upper in itertools.pairwise(units) for a in lower for b in upper]
+    return [*itertools.chain(*units), *pairs]
+
+
+def _names_of_terms(structure: Any) -> list[str]:
+    names = [""] * structure.n_parameters
+    for term in structure.terms:
+        for number, place in enumerate(term.places):
+            own = f"{term.name}({','.join(map(str, term.scope))})[{number}]"
+            names[place] = f"{term.name}[{number}]" if names[place] else own
+    return names
+
+
+def _layer(kind: Any, n_units: int) -> Any:
+    """Return a layer of units: "0/1", "-1/+1", ("normal", deviations) or the sizes of categories."""
+    if isinstance(kind, str):
+        return LAYERS[kind](n_units)
+    return GaussianLayer(n_units, tuple(kind[1])) if kind[0] == "normal" else CategoricalLayer(list(kind))
+
+
+def _stack(parts: dict[str, float], values: Any, temperature: float, layers: Any) -> Any:
+    made = [_layer(kind, n) for kind, n in layers]
+    factory = MODELS.factory("restricted" if len(made) == 2 else "deep")
+    blank = factory.build(*made, temperature=temperature) if len(made) == 2 else factory.build(made, None, None)
+    theta = [parts[name] for name in names_of(blank)]
+    return (blank if len(made) == 2 else blank.at_temperature(temperature)).replace(np.array(theta, dtype=float))
+
+
+def _belief(parts: dict[str, Any], values: Any, temperature: float, layers: Any) -> Any:
+    machines = [
+        _stack(parts[f"machine{place}"], None, temperature, pair)
+        for place, pair in enumerate(itertools.pairwise(layers))
+    ]
+    return MODELS.factory("belief-network").stack(machines)
+
+
+def _gaussian(parts: dict[str, Any], values: Any, temperature: float) -> Any:
+    mean, precision = np.asarray(parts["mean"], float), np.asarray(parts["precision"], float)
+    n = len(mean)
+    edges = [(i, j) for i, j in itertools.combinations(range(n), 2) if precision[i, j]]
+    theta = [*precision @ mean, *np.diag(precision), *(precision[i, j] for i, j in edges)]
+    return gb.GaussianModel(_graph(n, edges), np.array(theta), np.zeros(n), np.ones(n))
+
+
+def _spherical(kind: str) -> Any:
+    def made(parts: dict[str, Any], values: Any, temperature: float) -> Any:
+        means = np.asarray(parts["means"], float)
+        if kind == "k-means":
+            k = len(means)
+            return MODELS.factory(kind)(np.full(k, 1.0 / k), means, np.full(k, 0.5), np.zeros(means.shape[1]))
+        weights, variances = (np.asarray(parts[name], float) for name in ("weights", "variances"))
+        return MODELS.factory(kind)(weights, means, variances, np.zeros(means.shape[1]))
+
+    return made
+
+
+def _vmf(parts: dict[str, Any], values: Any, temperature: float) -> Any:
+    means = np.asarray(parts["means"], float)
+    means = means / np.linalg.norm(means, axis=1, keepdims=True)
+    weights, kappas = (np.asarray(parts[name], float) for name in ("weights", "concentrations"))
+    return MODELS.factory("vmf-mixture")(weights, means, kappas)
+
+
+def _columns(parts: dict[str, Any], values: Any, temperature: float) -> Any:
+    weights, tables = np.asarray(parts["weights"], float), np.asarray(parts["probabilities"], float)
+    return MODELS.factory("categorical-mixture")(weights, tables, _domain(values))
+
+
+BUILDERS = {
+    "restricted": _stack,
+    "deep": _stack,
+    "belief-network": _belief,
+    "gaussian": _gaussian,
+    "gaussian-mixture": _spherical("gaussian-mixture"),
+    "k-means": _spherical("k-means"),
+    "vmf-mixture": _vmf,
+    "categorical-mixture": _columns,
+}
+
+
+# == rows of codes ====================================================================================================
+def read(model: Any, rows: Any, weights: Any = None) -> Dataset:
+    """Return rows of codes, or of numbers, as the model reads them; None is a missing cell."""
+    kind = type(model).registered_name
+    cells = np.array([[np.nan if cell is None else cell for cell in row] for row in rows], dtype=float)
+    missing = np.isnan(cells)
+    domain = model.layers[0].domain if hasattr(model, "layers") else model.domain
+    if hasattr(domain, "two_valued") and (domain.two_valued or hasattr(domain, "sizes")):
+        states = domain.from_codes(np.where(missing, 0, cells).astype(np.int8))
+    else:
+        states = np.where(missing, 0.5 if kind == "continuous-field" else 0.0, cells)
+    if kind == "vmf-mixture":
+        states = states / np.linalg.norm(states, axis=1, keepdims=True)
+    shown = missing if missing.any() else None
+    return Dataset.of_states(states, _coding(domain), missing=shown, sample_weight=weights)
+
+
+def _coding(domain: Any) -> Any:
+    if getattr(domain, "two_valued", False):
+        return domain.name
+    if isinstance(domain, Categories):
+        labels = domain.values or tuple(tuple(range(size)) for size in domain.sizes)
+        return CategoryCoding(labels, domain)
+    return RealCoding(domain) if isinstance(domain, Continuum) else "real"
+
+
+def _each(data: Dataset, by_state: Any) -> np.ndarray:
+    """Spread what is known of distinct rows over the rows."""
+    return np.asarray(by_state)[data.row_of]
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+# == questions to a model of given parameters: exact, no randomness ===================================================
+def _ask(model: Any) -> Any:
+    return gb.answers.answers_about(model)
+
+
+def _named(model: Any, vector: np.ndarray) -> dict[str, float]:
+    return dict(zip(names_of(model), np.asarray(vector, float).tolist(), strict=True))
+
+
+def log_partition(model: Any, data: Any) -> float:
+    return _ask(model).log_partition()
+
+
+def log_weights(model: Any, data: Dataset) -> Any:
+    """Of the present cells, before log Z is taken off."""
+    return _each(data, _ask(model).log_evidence(data))
+
+
+def log_prob(model: Any, data: Dataset) -> Any:
+    """Of the present cells of each row."""
+    answers = _ask(model)
+    return _each(data, answers.log_evidence(data)) - answers.log_partition()
+
+
+def score(model: Any, data: Dataset) -> float:
+    """The weighted mean."""
+    return float(np.average(log_prob(model, data), weights=_row_weights(data)))
+
+
+def _row_weights(data: Dataset) -> np.ndarray:
+    return data.shares if data.row_weights is None else data.row_weights
+
+
+def pseudolikelihood(model: Any, data: Dataset) -> float:
+    return _ask(model).log_pseudolikelihood(data)
+
+
+def cells(model: Any, data: Dataset) -> Any:
+    """Probabilities of the values of each cell given the present ones of its row."""
+    return _each(data, _ask(model).cell_probabilities(data, _rng()))
+
+
+def hidden(model: Any, data: Dataset) -> Any:
+    """Probabilities of hidden units, or of classes, given each row."""
+    return _each(data, _ask(model).hidden_probabilities(data, _rng()))
+
+
+def classes(model: Any, data: Dataset) -> Any:
+    return _each(data, _ask(model).classes(data))
+
+
+def class_probabilities(model: Any, data: Dataset) -> Any:
+    return _each(data, _ask(model).class_probabilities(data))
+
+
+def moments(model: Any, data: Any) -> dict[str, float]:
+    """Expected statistics, exactly."""
+    return _named(model, _ask(model).expect(_rng(), "exact").mean)
+
+
+def engine(model: Any, data: Any, name: str) -> Any:
+    """log Z and the expected statistics by one exact engine."""
+    found = ENGINES.create(name, model=model).moments()
+    return {"log Z": found.log_partition, **_named(model, found.statistics)}
+
+
+def expect(model: Any, data: Any, name: str, **settings: Any) -> dict[str, float]:
+    """Expected statistics by a method without chance."""
+    expectation = EXPECTATIONS.create(name, **settings)
+    return _named(model, expectation(model, expectation.init(model, None, _rng()))[0].mean)
+
+
+def spatial(model: Any, data: Dataset, region: Any) -> Any:
+    """Spatial Monte Carlo integration over the rows, and its standard errors."""
+    found = gb.expectations.spatial_statistics(model, data, region)
+    return {"mean": _named(model, found.mean), "stderr": _named(model, found.stderr)}
+
+
+def clamped(model: Any, data: Dataset, name: str) -> dict[str, float]:
+    """Expected statistics given what each row shows, on average over the rows."""
+    expectation = CLAMPED.create(name)
+    return _named(model, expectation(model, expectation.init(model, _with_hidden(model, data), _rng()))[0].mean)
+
+
+def _with_hidden(model: Any, data: Dataset) -> Dataset:
+    """Return the rows with the hidden units after their columns, missing."""
+    return _ask(model).completed(data) if getattr(model, "n_hidden", 0) and not hasattr(model, "layers") else data
+
+
+def objective(model: Any, data: Dataset, name: str, **settings: Any) -> Any:
+    """What a learner minimises, and its gradient by parameters of temperature 1."""
+    bound = for_model(OBJECTIVES.create(name, **settings), model)
+    if hasattr(model, "layers"):
+        joint, units = model.joint(), names_of(model)[: model.joint().n_variables]
+        value, gradient = value_and_gradient(bound, joint, _ask(joint).completed(data))
+        own = ["*".join(units[int(i[1:])] for i in name.split("*")) for name in names_of(joint)]
+        return {"value": value, **dict(zip(own, model.temperature * gradient, strict=True))}
+    value, gradient = value_and_gradient(bound, model, _with_hidden(model, data))
+    return {"value": value, **_named(model, model.temperature * gradient)}
+
+
+def curvature(model: Any, data: Dataset, name: str) -> Any:
+    """The trace and the norm of the matrix of second derivatives, by parameters of temperature 1."""
+    matrix = model.temperature**2 * OBJECTIVES.create(name).curvature(model, data)
+    return {"trace": np.trace(matrix), "norm": np.linalg.norm(matrix)}
+
+
+def mode(model: Any, data: Dataset, n: int = 1, joint: bool = False) -> Any:
+    """The rows with missing cells at their most probable values, as codes, and log-weights."""
+    found = _ask(model).most_probable(data, Search(_rng(), n_states=n), joint)
+    rows = np.asarray(found.rows)
+    discrete = hasattr(data.domain, "sizes") or data.domain.two_valued
+    codes = data.domain.to_codes(rows) if discrete else rows
+    order = slice(None) if n > 1 else data.row_of
+    extra = {"hidden": np.asarray(found.hidden)[order]} if joint else {}
+    return {"rows": codes[order], "log weights": np.asarray(found.log_weights)[order], **extra}
+
+
+def _queries(model: Any) -> Queries:
+    return Queries(_ask(model).joint(), _rng(), "exact")
+
+
+def marginal(model: Any, data: Any, nodes: tuple[int, ...], given: dict[int, int] | None = None) -> Any:
+    """The joint probabilities of some variables (hidden ones stand after the columns), given codes of others."""
+    return _queries(model).tables([list(nodes)], given or {})[0][0]
+
+
+def entropy(model: Any, data: Any, nodes: tuple[int, ...], given: dict[int, int] | None = None) -> float:
+    return float(_queries(model).information([(1, list(nodes))], given or {}))
+
+
+def mutual_information(model: Any, data: Any, one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    parts = [(1, list(one)), (1, list(other)), (-1, [*one, *other])]
+    return float(_queries(model).information(parts, {}))
+
+
+def divergence(model: Any, data: Any, other: Any) -> list[float]:
+    """KL forward and backward, and Jensen-Shannon."""
+    second = build(**other)
+    sizes = second.domain.cardinalities(second.n_variables)
+    return [float(each) for each in _queries(model).divergence(_ask(second).joint(), [np.arange(q) for q in sizes])]
+
+
+def decide(model: Any, data: Dataset, columns: tuple[int, ...], losses: Any) -> Any:
+    """Decisions of least expected loss about columns that are hidden from the rows."""
+    hidden_data = data.hide(list(columns))
+    found = column_probabilities(_ask(model), hidden_data, np.array(columns), _rng())
+    return [_each(hidden_data, bayes_decision(part, np.array(losses))) for part in found]
+
+
+def joint_cells(model: Any, data: Dataset, columns: tuple[int, ...]) -> Any:
+    """The probabilities of all combinations of values of some columns given the others."""
+    shown = data.hide(list(columns))
+    return _each(shown, joint_probabilities(_ask(model), shown, np.array(columns)))
+
+
+def conditioned(model: Any, data: Any, given: dict[int, int]) -> Any:
+    """The moments of the other variables, and the log-weight that is taken out."""
+    nodes = list(given)
+    codes = np.zeros((1, model.n_variables), np.int8)
+    codes[0, nodes] = list(given.values())
+    rest, constant = model.condition(nodes, model.domain.from_codes(codes)[0, nodes])
+    found = gb.inference.exact(rest).moments()
+    return {"constant": constant, "log Z": found.log_partition, "statistics": sorted(found.statistics.tolist())}
+
+
+def recoded(model: Any, data: Any, values: str) -> dict[str, float]:
+    """The same distribution over other numbers, and the constant of its log-weights."""
+    other, constant = model.to_domain(_domain(values))
+    return {"constant": constant, **natural(other)}
+
+
+def gauge(model: Any, data: Any) -> dict[str, float]:
+    """The parameters of temperature 1 in the gauge in which they are reported."""
+    return natural(model.canonical())
+
+
+def strengths(model: Any, data: Any) -> Any:
+    """How strongly variables interact, at temperature 1."""
+    found = model.interactions()
+    return [
+        [list(map(int, members)), float(s) / model.temperature]
+        for members, s in zip(found.scopes, found.strengths, strict=True)
+    ]
+
+
+def coupling_norms(model: Any, data: Any, apc: bool) -> Any:
+    return model.coupling_norms(apc=apc) / model.temperature
+
+
+def bound_on_modes(model: Any, data: Any) -> float:
+    return float(gb.inference.largest_log_weight_bound(model))
+
+
+def evidence_bound(model: Any, data: Dataset) -> Any:
+    """A lower bound of the log-evidence by mean field."""
+    return _each(data, _ask(model).log_evidence_bound(data, _rng()))
+
+
+def visible_given(model: Any, data: Any, codes: Any, group: int = 0) -> Any:
+    """Probabilities of the columns given codes of hidden units ("dreaming", YK15)."""
+    answers = _ask(model)
+    groups = answers.hidden_groups()
+    n = model.n_variables - (model.n_hidden if not hasattr(model, "layers") else 0)
+    n = model.layers[0].n_units if hasattr(model, "layers") else n
+    return answers.visible_given_hidden(np.array(codes, np.int8), groups[group], n, lambda: _queries(model))[0]
+
+
+def expectation_of(model: Any, data: Dataset, nodes: tuple[int, ...], region: Any) -> list[float]:
+    """E of the product of some variables' values, by spatial Monte Carlo integration over the rows."""
+    found = gb.expectations.expect_of(model, lambda *x: np.prod(x, axis=0), nodes, data, region)
+    return [float(found.mean), float(found.stderr)]
+
+
+def natural(model: Any) -> dict[str, float]:
+    """The parameters that the same distribution has at temperature 1."""
+    return _named(model, np.asarray(model.theta) / model.temperature)
+
+
+def exists(model: Any, data: Dataset) -> bool:
+    """Whether the likelihood has a finite maximum."""
+    return bool(gb.diagnostics.maximum_exists(model, data))
+
+
+QUESTIONS = {
+    question.__name__: question
+    for question in (
+        log_partition, log_weights, log_prob, score, pseudolikelihood, cells, hidden, classes, class_probabilities,
+        moments, engine, expect, spatial, clamped, objective, curvature, mode, marginal, entropy, mutual_information,
+        divergence, decide, joint_cells, conditioned, recoded, gauge, strengths, coupling_norms, bound_on_modes,
+        evidence_bound, visible_given, expectation_of, exists,
+    )
+}  # fmt: skip
+
+
+def answer(model: Any, question: str, rows: Any, weights: Any, **how: Any) -> Any:
+    """Return what a model of given parameters answers."""
+    data = None if rows is None else read(model, rows, weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return QUESTIONS[question](model, data, **how)
+
+
+# == fits =============================================================================================================
+def estimator_of(name: str, settings: dict[str, Any], seed: int = 0) -> Any:
+    """Return an estimator that is not fitted; its learner and parts of this are names, or pairs with settings."""
+    kind = gb.GibbsClassifier if name == "classifier" else ESTIMATORS.factory(name)
+    given = dict(settings)
+    if isinstance(given.get("learner"), tuple):
+        word, inner = given["learner"]
+        inner = {name: _part(name, value) for name, value in inner.items()}
+        inner |= {key: given.pop(key) for key in ("l1", "l2", "log_prior") if key in given}
+        inner |= {"max_iter": given.pop("max_iter")} if word == "minibatch" and "max_iter" in given else {}
+        given["learner"] = gb.learners.Stacking(**inner) if word == "stacking" else as_learner(word, **inner)
+    elif "l2" in kind().get_params() and name not in UNPENALISED:
+        given = {"l2": 0.0, **given}
+    if isinstance(given.get("start"), dict):
+        given["start"] = build(**given["start"])
+    if isinstance(given.get("machine"), tuple):
+        given["machine"] = estimator_of(*given["machine"])
+    if "potentials" in given:
+        given["potentials"] = [
+            Potential(each[0], scopes=each[1], tied=each[2]) if isinstance(each, tuple) else each
+            for each in given["potentials"]
+        ]
+    return kind(**{"random_state": seed, **given})
+
+
+UNPENALISED: set[str] = {
+    "gaussian-mixture",
+    "soft-k-means",
+    "k-means",
+    "online-k-means",
+    "vmf-mixture",
+    "machine-mixture",
+    "classifier",
+}
+
+
+def _part(setting: str, value: Any) -> Any:
+    """Return a part of a learner: an optimiser, a free or clamped phase, the stages of a stack."""
+    if setting in ("alone", "together") and value is not None:
+        inner = {key: _part(key, part) for key, part in value.items()}
+        return gb.learners.Minibatch(**inner)
+    if not isinstance(value, tuple):
+        return value
+    name, settings = value
+    if setting == "optimizer":
+        return OPTIMIZERS.create(name, **settings)
+    return {"free_phase": FREE_PHASES, "clamped": CLAMPED}[setting].create(name, **settings)
+
+
+def table_of(rows: Any) -> np.ndarray:
+    """Return rows as an array: labels as they are, numbers with NaN for missing cells."""
+    flat = [cell for row in rows for cell in row]
+    if any(isinstance(cell, str) for cell in flat):
+        return np.array(rows, dtype=object)
+    if any(cell is None for cell in flat):
+        return np.array([[np.nan if cell is None else cell for cell in row] for row in rows])
+    return np.array(rows)
+
+
+class Fitted:
+    """A fitted estimator with the rows it has seen."""
+
+    def __init__(self, estimator: str, settings: dict[str, Any], rows: Any, weights: Any, seed: int = 0):
+        self.name = estimator
+        self.rows, self.weights = table_of(rows), None if weights is None else np.array(weights)
+        settings = dict(settings)
+        targets, on_disk = settings.pop("labels", None), settings.pop("on_disk", False)
+        chunks, shown = settings.pop("chunks", 0), self.rows
+        if settings.pop("sparse", False):
+            shown = sparse.csr_array(shown)
+        self.estimator = estimator_of(estimator, settings, seed)
+        self.settings = settings
+        with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+            warnings.simplefilter("ignore")
+            if targets is not None:
+                self.estimator.fit(self.rows, np.array(targets), sample_weight=self.weights)
+            elif on_disk:
+                np.save(Path(folder) / "rows.npy", self.rows.astype(np.int8))
+                self.estimator.fit(gb.data.DataStream.open(Path(folder) / "rows.npy"))
+            elif chunks:
+                for chunk in np.array_split(self.rows, chunks):
+                    self.estimator.partial_fit(chunk)
+            else:
+                self.estimator.fit(shown, sample_weight=self.weights)
+
+    @property
+    def model(self) -> Any:
+        return self.estimator.model_
+
+    @property
+    def converged(self) -> bool:
+        return bool(self.estimator.result_.converged)
+
+    def value(self) -> float | None:
+        """The objective at the end, None where the learner knows none."""
+        value = float(self.estimator.result_.trace.kept("value")[-1])
+        return value if np.isfinite(value) else None
+
+    def parameters(self) -> dict[str, Any]:
+        """Natural parameters in their own gauge, or the arrays that a mixture or a Gaussian shows."""
+        model = self.model
+        if self.name == "classifier":
+            return {"theta": np.asarray(model.theta) / model.temperature}
+        kind = type(model).registered_name
+        if kind == "gaussian":
+            return {"mean": model.mean, "precision": np.linalg.inv(model.covariance)}
+        if kind == "machine-mixture":
+            parts = [_named(machine.model_, machine.model_.theta) for machine in model.machines]
+            return {"weights": model.weights, **{f"machine {a}": list(p.values()) for a, p in enumerate(parts)}}
+        if hasattr(model, "shown"):
+            return {part: getattr(model, part) for part in model.shown if getattr(model, part, None) is not None}
+        if kind == "belief-network":
+            return {"theta": model.theta / model.temperature}
+        return natural(model if hasattr(model, "layers") else model.canonical())
+
+    def smallest_curvature(self, loss: str) -> float:
+        """Return the least second derivative of the penalised loss where parameters are free, at temperature 1.
+
+        Directions that change nothing (of the gauge) are left out, and so are parameters that L1 holds at zero.
+        """
+        model, estimator = self.model, self.estimator
+        data = _with_hidden(model, estimator.read(self.rows) if self.weights is None else self._read())
+        bound = for_model(OBJECTIVES.create(loss), model)
+        learner = estimator.learner
+        l1, l2 = (getattr(learner, name, getattr(estimator, name, 0.0)) for name in ("l1", "l2"))
+        free = np.ones(model.theta.size, bool) if not l1 else (model.theta != 0) | ~model.penalised
+        if hasattr(model, "layers"):
+            model = model.joint()
+            data = _ask(model).completed(estimator.read(self.rows))
+            free = np.ones(model.theta.size, bool)
+
+        def slope(theta: np.ndarray) -> np.ndarray:
+            return value_and_gradient(bound, model.replace(theta), data)[1] + l2 * theta
+
+        step = 1e-5
+        shifts = step * np.eye(free.size)[free]
+        rows = [(slope(model.theta + shift) - slope(model.theta - shift))[free] / (2 * step) for shift in shifts]
+        eigenvalues = np.linalg.eigvalsh((np.array(rows) + np.array(rows).T) / 2)
+        return float(eigenvalues[eigenvalues > 1e-6].min()) * model.temperature
+
+    def _read(self) -> Dataset:
+        return self.estimator._read(self.rows, sample_weight=self.weights)
+
+    def ask(self, what: str, **how: Any) -> Any:
+        """Return what the fitted estimator answers, in labels."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return FITTED_QUESTIONS[what](self, **how)
+
+
+def _asked_rows(fitted: Fitted, rows: Any) -> Any:
+    return fitted.rows[:8] if rows is None else table_of(rows)
+
+
+def _method(name: str) -> Any:
+    """Return the question that a method of the estimator answers about rows, by default the first eight of the fit."""
+
+    def question(fitted: Fitted, rows: Any = None, **how: Any) -> Any:
+        return np.asarray(getattr(fitted.estimator, name)(_asked_rows(fitted, rows), **how))
+
+    return question
+
+
+def _query(fitted: Fitted, text: str) -> Any:
+    return fitted.estimator.query(text).iloc[:, 0].to_list()
+
+
+def _standard_errors(fitted: Fitted, kind: str) -> Any:
+    found = gb.uncertainty.standard_errors(fitted.estimator, fitted.rows, kind, sample_weight=fitted.weights)
+    return dict(zip(names_of(found.model), found.theta_se / found.model.temperature, strict=True))
+
+
+def _modes(fitted: Fitted, rows: Any = None, **how: Any) -> Any:
+    found = fitted.estimator.most_probable(None if rows is None else table_of(rows), **how)
+    return {"rows": np.asarray(found.rows), "log weights": found.log_weights}
+
+
+def _unusual(fitted: Fitted) -> Any:
+    return np.asarray(fitted.estimator.unusual(fitted.rows).iloc[:4, :2], dtype=object)
+
+
+def _again(fitted: Fitted, rows: Any = None) -> Any:
+    """Score rows by the model that a file gives back."""
+    with tempfile.TemporaryDirectory() as folder:
+        fitted.estimator.save(Path(folder) / "model.gibbs")
+        return gb.load(Path(folder) / "model.gibbs").score_samples(_asked_rows(fitted, rows))
+
+
+def _kl(fitted: Fitted, other: tuple[str, dict[str, Any]]) -> Any:
+    second = Fitted(*other, fitted.rows.tolist(), None)
+    return [float(each) for each in fitted.estimator.divergence(second.estimator)]
+
+
+def _predict_labels(fitted: Fitted, rows: Any = None) -> Any:
+    return fitted.estimator.predict_proba(_asked_rows(fitted, rows))
+
+
+FITTED_QUESTIONS = {
+    **{
+        name: _method(name)
+        for name in ("score_samples", "pseudo_score", "impute", "predict_proba", "predict", "transform", "bic", "aic")
+    },
+    "query": _query,
+    "standard errors": _standard_errors,
+    "modes": _modes,
+    "unusual": _unusual,
+    "saved and loaded": _again,
+    "divergence": _kl,
+    "log partition": lambda fitted: float(fitted.estimator.log_partition()),
+    "energy": lambda fitted: float(fitted.estimator.energy_),
+    "labels": lambda fitted: fitted.estimator.labels_,
+    "functions": lambda fitted: np.sort(fitted.model.indices),
+    "cost": lambda fitted: float(fitted.estimator.cost_),
+    "label probabilities": _predict_labels,
+    "coupling norms": lambda fitted: np.asarray(fitted.estimator.coupling_norms(apc=True)),
+}  # fmt: skip
+
+
+def structure(rows: Any, method: str, **settings: Any) -> list[list[int]]:
+    """Return the edges that a method finds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return gb.structure.learn_structure(table_of(rows), method=method, **settings).graph.edges.tolist()
+
+
+# == what is drawn ====================================================================================================
+def draw(seed: int, what: str, model: Any, rows: Any, weights: Any, how: dict[str, Any]) -> list[float]:
+    """Return some numbers with chance in them."""
+    rng = np.random.default_rng(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if what == "fit":
+            return _drawn_fit(Fitted(how["estimator"], how["settings"], rows, weights, seed))
+        if what == "bootstrap":
+            machine = Fitted(how["estimator"], how["settings"], rows, weights, 0).estimator
+            found = gb.uncertainty.bootstrap(machine, table_of(rows), how["n_replicates"], random_state=seed)
+            return found.theta_se[:6].tolist()
+        return DRAWS[what](build(**model), rng, rows, **how)
+
+
+def _drawn_fit(fitted: Fitted) -> list[float]:
+    """The score of the rows, and some parameters that do not depend on the order of hidden units or classes."""
+    estimator = fitted.estimator
+    if fitted.name == "classifier":
+        return estimator.predict_proba(fitted.rows)[:4, 0].tolist()
+    scores = np.asarray(estimator.score_samples(fitted.rows[:40]))
+    parameters = fitted.parameters()
+    firsts: list[float] = []
+    if fitted.name in ("pairwise", "higher-order", "potts", "mrf", "ordinal"):
+        firsts = [float(parameters[name]) for name in sorted(parameters)][:6]
+    if "weights" in parameters:
+        firsts = sorted(np.asarray(parameters["weights"], float).tolist())
+    unseen = estimator.result_.held_out
+    kept_out = [] if unseen is None else [float(unseen.score)]
+    return [float(scores.mean()), *scores[:3].tolist(), *firsts, *kept_out]
+
+
+def _summary(states: np.ndarray, discrete: bool) -> list[float]:
+    """Means of the first columns, and of products of neighbours (and squares of numbers)."""
+    numbers = np.asarray(states, float)[:, :4]
+    products = numbers[:, 1:] * numbers[:, :-1]
+    squares = [] if discrete else np.square(numbers).mean(axis=0).tolist()
+    return [*numbers.mean(axis=0).tolist(), *products.mean(axis=0).tolist(), *squares]
+
+
+def _sampled(model: Any, rng: Any, rows: Any, method: str, n: int, **how: Any) -> list[float]:
+    states = np.asarray(_ask(model).sample(n, rng, method, **how)[0])
+    return _summary(states, not np.issubdtype(states.dtype, np.floating))
+
+
+def _expected(model: Any, rng: Any, rows: Any, name: str, **how: Any) -> list[float]:
+    expectation = EXPECTATIONS.create(name, **how)
+    found = _named(model, expectation(model, expectation.init(model, None, rng))[0].mean)
+    return [found[each] for each in sorted(found)][:8]
+
+
+def _log_z(model: Any, rng: Any, rows: Any, method: str, n_samples: int, betas: int) -> list[float]:
+    found = _ask(model).log_partition_interval(rng, n_samples, betas, warn=False, method=method)
+    return [float(found.lower + found.upper) / 2]
+
+
+def _clamped(model: Any, rng: Any, rows: Any, name: str, **how: Any) -> list[float]:
+    expectation = CLAMPED.create(name, **how)
+    data = _with_hidden(model, read(model, rows))
+    found = _named(model, expectation(model, expectation.init(model, data, rng))[0].mean)
+    return [found[each] for each in sorted(found)][-8:]
+
+
+def _layer_sampler(model: Any, rng: Any, rows: Any, name: str, n_chains: int, n_steps: int) -> list[float]:
+    sampler = LAYER_SAMPLERS.create(name)
+    target = model if name == "block-gibbs" else gb.samplers.layer_path(model, "uniform", rng=rng)
+    state, _ = sampler.step(target, sampler.init(target, n_chains, rng), rng, n_steps)
+    values = state.values if name == "block-gibbs" else state.values[-1]
+    return _summary(values[:, : model.visible.width], True)
+
+
+def _query_drawn(model: Any, rng: Any, rows: Any, n_samples: int) -> list[float]:
+    asked = Queries(_ask(model).joint(), rng, "gibbs", n_samples)
+    return [*asked.tables([[0, 1]], {2: 1})[0][0].ravel().tolist(), float(asked.information([(1, [0, 1])], {}))]
+
+
+DRAWS = {
+    "sample": _sampled,
+    "expect": _expected,
+    "log Z": _log_z,
+    "clamped": _clamped,
+    "layer sampler": _layer_sampler,
+    "query": _query_drawn,
+}
