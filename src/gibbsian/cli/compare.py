@@ -12,6 +12,7 @@ from gibbsian.cli.fit import prepared, split_flags
 from gibbsian.cli.flags import BriefOption, ModelCommand, begun_with, registry_of
 from gibbsian.cli.guard import say
 from gibbsian.cli.output import print_json, print_table
+from gibbsian.cli.verdict import warn
 from gibbsian.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -88,6 +89,9 @@ def compare(
         print_json({"learners": records})
     else:
         _print(records)
+    for row in rows:
+        if row.machine is not None:
+            warn(row.machine.result_, row.learner)
     if all(row.machine is None for row in rows):
         raise ArgumentError("no learner could fit these data", "see the reasons above")
 

@@ -33,6 +33,7 @@ class Fit(NamedTuple):
         """Return its scores in nats a row, and how it ended."""
         result = self.machine.result_
         scores = result.held_out
+        assert scores is not None  # the table is small
         return {
             "learner": self.name,
             "rows": self.n_rows,
@@ -73,7 +74,11 @@ def demo(out_dir: Path, seed: int, json: bool) -> None:
     if not json:
         records = [fit.record() for fit in fits]
         columns = [name.replace("_", " ") for name in records[0]]
-        print_table("log-likelihood of a row, in nats (higher is better)", columns, [r.values() for r in records])
+        print_table(
+            "log-likelihood of a row, in nats (higher is better)",
+            columns,
+            [list(record.values()) for record in records],
+        )
     sentences = [in_words(*row) for row in best.strongest_couplings(N_STRONGEST).itertuples(index=False)]
     say("the strongest couplings of the exact fit, in words (all other answers being equal)")
     for sentence in sentences:

@@ -35,17 +35,17 @@ def ending(result: FitResult) -> str:
 def verdict_record(result: FitResult) -> dict[str, Any]:
     """Return the verdict as its fit wrote it down, else the verdict of now, with remedies in flags."""
     if "verdict" not in result.provenance:
-        status, problems = result.verdict
-        result.provenance["verdict"] = {"status": status, "problems": list(problems)}
+        found = result.verdict
+        result.provenance["verdict"] = {"status": found.status, "problems": list(found.problems)}
     known = result.provenance["verdict"]
     problems = [ending(result) if text == result.reason else spelled(text, speller()) for text in known["problems"]]
     return {"status": known["status"], "problems": problems}
 
 
-def warn(result: FitResult) -> None:
-    """Print the problems of a fit on stderr."""
+def warn(result: FitResult, name: str = "") -> None:
+    """Print the problems of a fit on stderr; of one fit of several with its name."""
     for problem in verdict_record(result)["problems"]:
-        say(f"warning: {problem}")
+        say(f"warning: {name}{': ' if name else ''}{problem}")
 
 
 def exit_if_strict(ctx: click.Context, result: FitResult, strict: bool) -> None:

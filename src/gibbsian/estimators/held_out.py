@@ -54,7 +54,10 @@ def _scored(machine: Any, shown: Dataset, unseen: Dataset) -> tuple[HeldOut, np.
     found = found._replace(
         fitted=_fitted_score(machine, shown, unseen, found, targets),
         independent=float(np.average(independent, weights=unseen.shares)),
-        stderr=_stderr(rows - independent, unseen.shares, found.kind),
+        # a lower side below independent columns proves nothing
+        stderr=float("nan")
+        if found.kind.startswith("lower")
+        else _stderr(rows - independent, unseen.shares, found.kind),
     )
     return found, rows
 

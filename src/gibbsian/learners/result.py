@@ -106,7 +106,8 @@ class HeldOut(NamedTuple):
     independent : float
         The same score of the held-out rows under independent columns with the margins of the fitted rows; NaN likewise.
     stderr : float
-        Standard error of ``score - independent`` over the held-out rows; NaN likewise.
+        Standard error of ``score - independent`` over the held-out rows; NaN likewise, and where the score is a lower
+        bound, which proves nothing where it is below that of independent columns.
     with_penalty, with_penalty_stderr : float
         The same score of the held-out rows after a fit with ``l2 = 1 / rows``, where that was tried, and the standard
         error of its difference to `score`; NaN elsewhere.

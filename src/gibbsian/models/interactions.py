@@ -36,7 +36,7 @@ class Interactions:
     Examples
     --------
     >>> import gibbsian as gb
-    >>> bm = gb.BoltzmannMachine().fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
+    >>> bm = gb.BoltzmannMachine(l2=0).fit([[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]])
     >>> found = bm.interactions()
     >>> found.names, found.scopes, found.strengths.round(3), found.measure
     (('x0', 'x1'), ((0, 1),), array([0.173]), 'coupling')

@@ -98,3 +98,11 @@ def test_a_page_on_a_model_that_nothing_checked_is_amber(tmp_path):
     run("report", tmp_path / "m.gibbs", "--out", tmp_path / "r.html")
     page = read_page(tmp_path / "r.html")
     assert {"class": "verdict unknown"}.items() <= page.named("section")[0].items()
+
+
+def test_compare_warns_of_each_learner(folder):
+    drops = ["--drop", "id", "--drop", "w", "--complete-rows"]
+    result = run("compare", folder / "data.csv", *drops, "--max-iter", "2", "--quiet", "--json")
+    assert result.exit_code == 0
+    for learner in ("mle", "mple"):
+        assert f"warning: {learner}: stopped at max_iter=2" in result.stderr
