@@ -174,6 +174,10 @@ class ConvergenceWarning(GibbsianWarning):
     """A fit stopped before its gradient was small enough."""
 
 
+class UntrainedWarning(GibbsianWarning):
+    """A fit has ended, but its model does not reproduce the data, or that could not be checked."""
+
+
 class DegenerateDataWarning(GibbsianWarning):
     """Nearly constant or duplicate columns: the fit is possible but poorly determined."""
 

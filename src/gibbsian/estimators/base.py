@@ -29,6 +29,7 @@ from gibbsian.learners.base import LEARNERS, Learner, as_learner, is_penalised
 from gibbsian.learners.callbacks import Interrupt, Printer, as_callbacks
 from gibbsian.learners.result import FitResult, HeldOut, Trace
 from gibbsian.learners.run import run
+from gibbsian.learners.verdict import warn_untrained
 from gibbsian.rng import RandomState, as_generator
 from gibbsian.scikit import available_if
 from gibbsian.settings import check, choice, declared, free, number, whole
@@ -172,6 +173,7 @@ class Estimator(ChoosesPenalty, Reported, ShowsParameters, Distribution, FillsCe
                 score = self.conditional_score(unseen, targets)
                 held_out = HeldOut(score, "conditional log-likelihood", unseen.n_rows)
             self.result_ = replace(result, state=None, held_out=held_out)
+        warn_untrained(self.result_)
         return self
 
     def _learn_once(

@@ -23,14 +23,13 @@ from gibbsian.learners.completing import are_few, never_shown
 from gibbsian.learners.noisy_steps import from_independent
 from gibbsian.learners.run import has_converged, has_ended
 from gibbsian.learners.stages import going_on
-from gibbsian.learners.trained import TrainingReport, mixed_states, penalty_pull, training_report
+from gibbsian.learners.trained import QUICK_SECONDS, TrainingReport, mixed_states, penalty_pull, training_report
 from gibbsian.models import Model
 from gibbsian.optimizers import StepInfo
 from gibbsian.settings import declared, free, number
 
-# Exact likelihood is taken while one evaluation is predicted to take no longer; where cells are missing, when chains
-# are the only other way, no longer than PATIENT_SECONDS.
-QUICK_SECONDS = 0.05
+# Exact likelihood is taken while one evaluation is predicted to take no longer than QUICK_SECONDS; where cells are
+# missing, when chains are the only other way, no longer than PATIENT_SECONDS.
 # Of more cells than this, chains would redraw the missing ones for minutes; where all completions of the rows can be
 # listed, pseudolikelihood averages over them, and with so many rows its larger errors are small.
 MANY_CELLS = 2**24
@@ -38,7 +37,7 @@ MANY_CELLS = 2**24
 # with 21 values (541,275 parameters) chains are far from it when pseudolikelihood, in a hundred steps, is there.
 MANY_PARAMETERS = 2**12
 # Rounds of Monte Carlo likelihood between two checks, and how often it goes on after a check.
-MAX_ROUNDS, MAX_ROUNDS_OF_CHECKS = 100, 2
+MAX_ROUNDS, MAX_CONTINUATIONS = 300, 2
 
 
 def choose_learner(model: Model, data: Dataset) -> str:
@@ -145,7 +144,7 @@ class Checked(Around):
             if not has_converged(info, self.tol):
                 info = info._replace(verdict=f"converged: {report.describe()}", stalled=False)
             return LearnerState(problem, now), info
-        if self.then is None or now.stage == MAX_ROUNDS_OF_CHECKS:
+        if self.then is None or now.stage == MAX_CONTINUATIONS:
             return LearnerState(problem, now), info._replace(failure=_differs(report), verdict="")
         now = self._further(problem, now, model, report)
         return LearnerState(problem, now), going_on(info._replace(gradient_norm=np.inf), details)

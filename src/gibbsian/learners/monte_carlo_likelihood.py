@@ -39,7 +39,7 @@ from gibbsian.settings import declared, free, number, whole
 # Draws are trusted while, reweighted, they are worth this share of as many of equal weight.
 TRUSTED = 1 / 3
 # The first round has this many times fewer draws than would do if they were independent; rounds grow by two at most.
-FIRST_SHARE, GROWTH = 8.0, 2.0
+FIRST_SHARE, GROWTH = 128.0, 2.0
 # Chains are read in so many groups, whose means give the Monte Carlo error.
 MOST_GROUPS = 50
 # A walk on the draws of one round ends when its gradient is, in the root of the mean square, this part of its Monte

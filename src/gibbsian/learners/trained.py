@@ -14,6 +14,7 @@ from gibbsian.domain import REALS
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.expectations import Estimate, Exact, MonteCarlo, TemperedMonteCarlo
 from gibbsian.expectations.chains import MonteCarloState
+from gibbsian.inference import predict_cost
 from gibbsian.models import Model
 from gibbsian.objectives.priors import SmoothPenalty, bind_prior
 from gibbsian.samplers import as_sampler, variable_path
@@ -29,8 +30,8 @@ CORRELATED = 4.0
 # A penalty that leaves more than this share of the (squared) distance between the data and a model without interactions
 # has taken away most of what the data say.
 MAX_SHARE_KEPT_OFF = 0.5
-# Exact moments are taken where they need no more than this; else about this many Gibbs updates are spent.
-EXACT_SECONDS = 2.0
+# Exact moments are quick where they need no more than the first of these, and are taken up to the second; else about this many Gibbs updates are spent.
+QUICK_SECONDS, EXACT_SECONDS = 0.05, 2.0
 GIBBS_UPDATES = 2e7
 N_CHAINS = 100
 # Chains with a larger R-hat have not mixed. Then tempered chains decide, for as many updates and up to so many columns.
@@ -135,11 +136,16 @@ class TrainingReport(Shown):
             return "unknown"
         if not self._has_far(self.z_scores):
             return "trained"
-        if self.unexplained is None or self._has_far(self.unexplained):
+        if not self.is_held_by_penalty:
             return "untrained"
         if np.isnan(self.share_kept_off):
             return "unknown"
         return "untrained" if self.share_kept_off > MAX_SHARE_KEPT_OFF else "trained"
+
+    @property
+    def is_held_by_penalty(self) -> bool:
+        """Whether the penalty accounts for every moment that is far, however much it takes away."""
+        return self.unexplained is not None and not self._has_far(self.unexplained)
 
     def _has_far(self, z_scores: np.ndarray) -> bool:
         """Whether more z-scores are far from zero than chance explains."""
@@ -172,7 +178,7 @@ class TrainingReport(Shown):
             else "a prior that the file does not hold may keep them there"
             if status == "unknown"
             else "the penalty takes away most of what the data say: lower it"
-            if self.unexplained is not None and not self._has_far(self.unexplained)
+            if self.is_held_by_penalty
             else f"the fit finished but does not reproduce the data, try `learner='{'mle' if self.exact else 'mcmle'}'`"
             if self.converged
             else "train longer"
@@ -279,6 +285,11 @@ def _expect(model: Model, rng: np.random.Generator, rows: Dataset | None = None)
     if tempered is not None:
         return tempered
     return replace(estimate, diagnostics={**estimate.diagnostics, "mixed": False})
+
+
+def is_quick(model: Model) -> bool:
+    """Whether exact moments of a model take no longer than a step of exact likelihood where that is the default."""
+    return model.domain == REALS or predict_cost(model).seconds <= QUICK_SECONDS
 
 
 def _spread_out(model: Model, rng: np.random.Generator, rows: Dataset | None) -> MonteCarloState:

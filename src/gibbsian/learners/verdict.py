@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from gibbsian.errors import UntrainedWarning, notify
+
 if TYPE_CHECKING:
     from gibbsian.learners.result import FitResult
 
@@ -48,3 +50,23 @@ def judge(result: FitResult) -> Verdict:
     if result.moments is None and result.held_out is None:
         unknown.append("nothing was checked: hold out rows with `validation_fraction=0.2`")
     return Verdict("bad" if bad else "unknown" if unknown else "good", (*bad, *unknown))
+
+
+def warn_untrained(result: FitResult) -> None:
+    """Warn where a fit has ended well but its model does not reproduce the data.
+
+    Moments are compared where exact ones are quick, in no more time than a step of the fit, and by the learners that
+    compare them anyhow (``"auto"``). Of other fits chains would cost more than learning did: `FitResult.verdict` runs
+    them when asked, and the command line asks.
+    """
+    from gibbsian.learners.trained import is_quick
+
+    if not result.converged:  # which was warned of
+        return
+    if result.provenance.get("moments") == "unknown":
+        reason = "chains do not mix, so that the moments of the model could not be compared with those of the data"
+        notify(UntrainedWarning(reason, "compare the scores of held-out rows, by `validation_fraction=0.2`"))
+    elif result.moments is not None and is_quick(result.model):
+        report = result.training
+        if report.status == "untrained" and not report.is_held_by_penalty:  # a strong penalty was asked for
+            notify(UntrainedWarning(report.describe()))
