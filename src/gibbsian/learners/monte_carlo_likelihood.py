@@ -38,8 +38,9 @@ from gibbsian.settings import declared, free, number, whole
 
 # Draws are trusted while, reweighted, they are worth this share of as many of equal weight.
 TRUSTED = 1 / 3
-# The first round has this many times fewer draws than would do if they were independent; rounds grow by two at most.
-FIRST_SHARE, GROWTH = 128.0, 2.0
+# The first round has this many times fewer draws than would do if they were independent, and no more than so many: far
+# from the maximum a round finds the neighbourhood only. Rounds grow by two at most.
+FIRST_SHARE, MAX_FIRST_DRAWS, GROWTH = 8.0, 10_000.0, 2.0
 # Chains are read in so many groups, whose means give the Monte Carlo error.
 MOST_GROUPS = 50
 # A walk on the draws of one round ends when its gradient is, in the root of the mean square, this part of its Monte
@@ -362,7 +363,8 @@ class MonteCarloLikelihood(WithPrior):
 
     def _first_draws(self, model: Model, data: Dataset) -> int:
         """Return how many draws each chain makes in the first round."""
-        return self._n_draws(max(data.total_weight / self.precision**2 / FIRST_SHARE, 2.0 * model.theta.size))
+        few = min(data.total_weight / self.precision**2 / FIRST_SHARE, MAX_FIRST_DRAWS)
+        return self._n_draws(max(few, 2.0 * model.theta.size))
 
     def _n_draws(self, n_samples: float) -> int:
         """Return how many draws each chain makes, for so many in all."""

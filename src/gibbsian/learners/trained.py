@@ -30,8 +30,10 @@ CORRELATED = 4.0
 # A penalty that leaves more than this share of the (squared) distance between the data and a model without interactions
 # has taken away most of what the data say.
 MAX_SHARE_KEPT_OFF = 0.5
-# Exact moments are quick where they need no more than the first of these, and are taken up to the second; else about this many Gibbs updates are spent.
+# Exact moments are quick where they need no more than the first of these, and are taken up to the second; else about
+# this many Gibbs updates are spent.
 QUICK_SECONDS, EXACT_SECONDS = 0.05, 2.0
+MAX_QUICK_PARAMETERS = 2**12
 GIBBS_UPDATES = 2e7
 N_CHAINS = 100
 # Chains with a larger R-hat have not mixed. Then tempered chains decide, for as many updates and up to so many columns.
@@ -130,7 +132,7 @@ class TrainingReport(Shown):
         than normal ones have at the level 1%, and than four times their mean (moments are correlated). It is untrained
         too where its penalty has taken away most of what the data say of interactions. Nothing is known where there is
         no moment to compare, where the chains behind them have not mixed, or where a penalty of unknown strength (a
-        function that a file does not hold) may explain the distance.
+        function that a file does not hold, or ``"theory"``) may explain the distance.
         """
         if not np.isfinite(self.z_scores).any() or not self.mixed:
             return "unknown"
@@ -175,7 +177,7 @@ class TrainingReport(Shown):
         why = (
             "the penalty holds them there"
             if status == "trained"
-            else "a prior that the file does not hold may keep them there"
+            else "a penalty of unknown strength may keep them there"
             if status == "unknown"
             else "the penalty takes away most of what the data say: lower it"
             if self.is_held_by_penalty
@@ -247,15 +249,20 @@ def _variance(model: Model, mean: np.ndarray, difference: np.ndarray) -> np.ndar
     return np.where(variance > 0, variance, np.maximum((high - between) * (between - low), 0.0))
 
 
-def penalty_pull(model: Model, l1: float, l2: float, log_prior: Any, n_rows: float) -> tuple[np.ndarray, np.ndarray]:
+def penalty_pull(
+    model: Model, l1: float | str, l2: float, log_prior: Any, n_rows: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Return between which sides a penalty keeps ``data moments - model moments`` at the maximum; zero is between.
 
     There the gradient of the penalty, times T, equals the difference (of pseudolikelihood it is no smaller).
     """
+    anyhow = np.full(model.theta.size, -np.inf), np.full(model.theta.size, np.inf)
     try:
         prior, corners = bind_prior(log_prior, model.penalised)
     except ArgumentError:  # a function of the user's, of which a file has the name only: it may pull anyhow
-        return np.full(model.theta.size, -np.inf), np.full(model.theta.size, np.inf)
+        return anyhow
+    if isinstance(l1, str):  # a strength that the learner takes from the data
+        return anyhow
     smooth = SmoothPenalty(l2, prior, n_rows)(model.theta)[1]
     edges = np.where(model.penalised, l1, 0.0) + corners / n_rows
     low = np.where(model.theta > 0, edges, -edges)
@@ -289,7 +296,9 @@ def _expect(model: Model, rng: np.random.Generator, rows: Dataset | None = None)
 
 def is_quick(model: Model) -> bool:
     """Whether exact moments of a model take no longer than a step of exact likelihood where that is the default."""
-    return model.domain == REALS or predict_cost(model).seconds <= QUICK_SECONDS
+    if model.domain == REALS:
+        return True
+    return model.theta.size <= MAX_QUICK_PARAMETERS and predict_cost(model).seconds <= QUICK_SECONDS
 
 
 def _spread_out(model: Model, rng: np.random.Generator, rows: Dataset | None) -> MonteCarloState:

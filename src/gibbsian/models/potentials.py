@@ -339,7 +339,9 @@ class Structure:
         if not isinstance(domain, Continuum):
             return level
         ends = np.array([-4.0, 4.0]) * domain.high + domain.low
-        return np.array([domain.low, domain.high]) if domain.bounded else np.append(ends, domain.low)
+        if domain.bounded:  # a square is least at zero, and the same at both ends of (-1, 1)
+            return np.array([domain.low, np.clip(0.0, domain.low, domain.high), domain.high])
+        return np.append(ends, domain.low)
 
     @cached_property
     def gauge(self) -> np.ndarray:

@@ -172,6 +172,7 @@ def test_what_samples_never_show_is_not_infinitely_far(rng):
     assert 0 < report.largest_z < 3
 
 
+@pytest.mark.filterwarnings("ignore::gibbsian.errors.UntrainedWarning")  # that is the case
 def test_a_penalty_is_blamed_where_it_pulls_as_hard_as_moments_differ(rng):
     """Two modes far apart: contrastive divergence starts in each and cannot weigh them, penalty or not."""
     n = 8
