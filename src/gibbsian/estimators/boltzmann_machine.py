@@ -38,7 +38,7 @@ class BoltzmannMachine(PairwiseTables, Convertible, Machine):
     --------
     >>> import gibbsian as gb
     >>> votes = gb.datasets.load_house_votes()
-    >>> bm = gb.BoltzmannMachine(learner="mple", l2=0.01).fit(votes.complete_rows())
+    >>> bm = gb.BoltzmannMachine(learner="mle", l2=0.01).fit(votes.complete_rows())
     >>> bm.strongest_couplings(1)[["first", "second"]].values.tolist()
     [['physician-fee-freeze', 'republican']]
     >>> bm.result_.converged

@@ -30,9 +30,10 @@ class Machine(LearnedMachine):
     learner: Any = free(
         "auto",
         "How to learn: 'mle' (exact likelihood), 'mple' (pseudolikelihood), any registered name, or a learner object "
-        "with its own settings. 'auto' takes the exact likelihood where one evaluation is quick, else "
-        "pseudolikelihood, or 'pcd' where cells are missing (of many millions of cells with few holes a row: "
-        "pseudolikelihood, averaged over all ways to fill them).",
+        "with its own settings. 'auto' takes the exact likelihood where one evaluation is quick. Else it begins with "
+        "pseudolikelihood, or with 'pcd' where cells are missing (of many millions of cells with few missing in a row: "
+        "pseudolikelihood, averaged over all ways to fill them), compares the moments of the model with the data's, "
+        "and where they differ goes on by Monte Carlo likelihood ('mcmle').",
         doc="str or Learner",
     )
     start: Any = free(

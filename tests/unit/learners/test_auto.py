@@ -108,3 +108,55 @@ def test_other_machines_learn_by_chains_what_they_learn_exactly(machine, monkeyp
     assert [fitted.result_.provenance["learner"] for fitted in (exact, sampled)] == ["mle", "pcd"]
     assert sampled.score(codes) > exact.score(codes) - 0.005
     np.testing.assert_allclose(sampled.predict_proba(codes), exact.predict_proba(codes), atol=0.1)
+
+
+class TestChecked:
+    """Beyond exact reach the moments of a quick learner's model are compared with the data's (issue 31, item 1)."""
+
+    @pytest.fixture
+    def modes(self, monkeypatch):
+        """Rows near all ones, or, one in ten, near all zeros, where pseudolikelihood weighs the modes wrongly."""
+        monkeypatch.setattr("gibbsian.learners.auto.QUICK_SECONDS", 0.0)
+        rng = np.random.default_rng(20061)
+        return ((np.arange(1000)[:, None] < 900) ^ (rng.random((1000, 8)) < 0.05)).astype(int)
+
+    def test_where_moments_differ_monte_carlo_likelihood_goes_on(self, modes):
+        result = gb.BoltzmannMachine(random_state=0).fit(modes).result_
+        alone = gb.BoltzmannMachine(learner="mple").fit
+        with pytest.warns(gb.errors.UntrainedWarning):
+            assert alone(modes).result_.verdict.status == "bad"
+        story = result.provenance
+        assert (story["started_by"], story["learner"], story["moments"]) == ("mple", "mcmle", "trained")
+        assert result.verdict.is_good
+        assert 0 < result.trace.column("stage").sum() < len(result.trace)
+
+    def test_where_they_agree_pseudolikelihood_is_the_answer(self, modes):
+        rows = np.random.default_rng(0).integers(0, 2, modes.shape)
+        result = gb.BoltzmannMachine(random_state=0).fit(rows).result_
+        assert result.provenance["learner"] == "mple"
+        assert "started_by" not in result.provenance
+        direct = gb.BoltzmannMachine(learner="mple").fit(rows)
+        np.testing.assert_array_equal(result.model.theta, direct.model_.theta)
+        assert result.reason == direct.result_.reason
+
+    @pytest.mark.parametrize("limit", ["MAX_CONTINUATIONS", "MANY_PARAMETERS"])
+    def test_a_fit_that_ends_where_they_differ_has_not_converged(self, modes, monkeypatch, limit):
+        monkeypatch.setattr(f"gibbsian.learners.auto.{limit}", 0)
+        with pytest.warns(gb.errors.ConvergenceWarning, match="moments of the model are not those of the data"):
+            result = gb.BoltzmannMachine(random_state=0).fit(modes).result_
+        assert not result.converged
+        assert result.verdict.status == "bad"
+
+    @pytest.mark.filterwarnings("ignore::gibbsian.errors.ConvergenceWarning")
+    def test_a_fit_goes_on_from_a_checkpoint_in_either_stage(self, modes, tmp_path):
+        whole = gb.BoltzmannMachine(random_state=0).fit(modes)
+        stages = whole.result_.trace.column("stage")
+        for stop in (2, int((stages == 0).sum()), int((stages == 0).sum()) + 1, len(stages) - 1):
+            path = tmp_path / f"{stop}.checkpoint"
+            each = gb.storage.Checkpoint(path, every=1)
+            gb.BoltzmannMachine(random_state=0, max_iter=stop, checkpoint=each).fit(modes)
+            again = gb.storage.Checkpoint(path, resume=True)
+            resumed = gb.BoltzmannMachine(random_state=0, checkpoint=again).fit(modes)
+            np.testing.assert_array_equal(resumed.model_.theta, whole.model_.theta)
+            assert resumed.result_.reason == whole.result_.reason
+            assert resumed.result_.provenance["learner"] == "mcmle"
