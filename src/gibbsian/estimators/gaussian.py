@@ -97,7 +97,7 @@ class GaussianMachine(NumberTables, Estimator):
             raise DataError(*IMPROPER.split(": "))
         return replace(result, moments=self._moments(model, data))
 
-    def _moments(self, model: GaussianModel, data: Dataset) -> DataMoments | None:
+    def _moments(self, model: Any, data: Dataset) -> DataMoments | None:
         return data_moments(model, data)
 
     def _chunk_learner(self, model: GaussianModel, data: Dataset) -> Learner:

@@ -22,6 +22,7 @@ from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.file_parts import LARGEST, SIZE, reals
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.parameters import checked_theta
+from gibbsian.models.states import checked_shares
 
 LOG_TWO_PI = float(np.log(2.0 * np.pi))
 
@@ -230,13 +231,13 @@ class GaussianModel(ExponentialFamily):
         return factors * Moments.of(self.standard(x), np.ones(len(x)) if weights is None else weights).matrix[a, b]
 
     def present_sums(
-        self, states: np.ndarray, present: np.ndarray, weights: np.ndarray
+        self, x: np.ndarray, present: np.ndarray, weights: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return sums of the statistics over the rows that show them, and the shares of the weight of these rows."""
         a, b, factors = self._terms
-        shares = weights / weights.sum()
-        shown = np.column_stack([np.ones(len(states)), present])
-        y = np.where(shown, self._with_one(states), 0.0)
+        shares = checked_shares(weights, len(x))
+        shown = np.column_stack([np.ones(len(x)), present])
+        y = np.where(shown, self._with_one(x), 0.0)
         return factors * ((y * shares[:, None]).T @ y)[a, b], ((shown * shares[:, None]).T @ shown)[a, b]
 
     def statistic_variances(self) -> np.ndarray:
