@@ -53,11 +53,11 @@ def _scored(machine: Any, shown: Dataset, unseen: Dataset) -> tuple[HeldOut, np.
     independent = independent_scores(machine, shown, unseen, targets)
     found = found._replace(
         fitted=_fitted_score(machine, shown, unseen, found, targets),
-        independent=float(np.average(independent, weights=unseen.shares)),
+        independent=_known(np.average(independent, weights=unseen.shares)),
         # a lower side below independent columns proves nothing
-        stderr=float("nan")
+        stderr=None
         if found.kind.startswith("lower")
-        else _stderr(rows - independent, unseen.shares, found.kind),
+        else _known(_stderr(rows - independent, unseen.shares, found.kind)),
     )
     return found, rows
 
@@ -114,6 +114,11 @@ def _row_scores(machine: Any, data: Dataset, kind: str, targets: Any) -> np.ndar
     return log_weights - machine._log_weights(given)[given.row_of]
 
 
+def _known(figure: float) -> float | None:
+    """Return a figure; None for NaN."""
+    return None if np.isnan(figure) else float(figure)
+
+
 def _stderr(difference: np.ndarray, shares: np.ndarray, kind: str) -> float:
     """Return the standard error of the mean of a difference over rows."""
     group = np.arange(difference.size) % (N_BATCHES if kind == PSEUDO else difference.size)
@@ -165,11 +170,11 @@ def score_in_folds(machine: Any, data: Dataset, strengths: Sequence[float | None
 def _combined(found: list[tuple[HeldOut, np.ndarray]], shares: list[np.ndarray], n_rows: int) -> Folds:
     parts, weights = [part for part, _ in found], np.array([share.sum() for share in shares])
     kinds = list(dict.fromkeys(part.kind for part in parts))
-    score, fitted, independent = (
-        float(weights @ [getattr(part, name) for part in parts]) for name in ("score", "fitted", "independent")
-    )
-    stderr = float(np.linalg.norm(weights * [part.stderr for part in parts]))
-    whole = HeldOut(score, " or ".join(kinds), n_rows, fitted, independent, stderr)
+    figures = np.array([(part.score, part.fitted, part.independent, part.stderr) for part in parts], dtype=float)
+    score, fitted, independent, _ = weights @ figures
+    stderr = np.linalg.norm(weights * figures[:, 3])
+    known = (_known(fitted), _known(independent), _known(stderr))
+    whole = HeldOut(float(score), " or ".join(kinds), n_rows, *known)
     return Folds(whole, [rows for _, rows in found], shares)
 
 

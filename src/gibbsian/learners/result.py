@@ -101,16 +101,16 @@ class HeldOut(NamedTuple):
         ``"log-likelihood"``, or ``"log-pseudolikelihood"`` where the former is out of reach.
     n_rows : int
         How many rows.
-    fitted : float
-        The same score of the rows that were fitted; NaN where it is not known.
-    independent : float
-        The same score of the held-out rows under independent columns with the margins of the fitted rows; NaN likewise.
+    fitted : float, optional
+        The same score of the rows that were fitted; None where it is not known.
+    independent : float, optional
+        The same score of the held-out rows under independent columns with the margins of the fitted rows.
     stderr : float
         Standard error of ``score - independent`` over the held-out rows; NaN likewise, and where the score is a lower
         bound, which proves nothing where it is below that of independent columns.
-    with_penalty, with_penalty_stderr : float
+    with_penalty, with_penalty_stderr : float, optional
         The same score of the held-out rows after a fit with ``l2 = 1 / rows``, where that was tried, and the standard
-        error of its difference to `score`; NaN elsewhere.
+        error of its difference to `score`.
 
     Examples
     --------
@@ -125,11 +125,11 @@ class HeldOut(NamedTuple):
     score: float
     kind: str
     n_rows: int
-    fitted: float = float("nan")
-    independent: float = float("nan")
-    stderr: float = float("nan")
-    with_penalty: float = float("nan")
-    with_penalty_stderr: float = float("nan")
+    fitted: float | None = None
+    independent: float | None = None
+    stderr: float | None = None
+    with_penalty: float | None = None
+    with_penalty_stderr: float | None = None
 
     def problem(self) -> str:
         """Return what speaks against the fit, in a sentence; empty where nothing does.
@@ -141,29 +141,32 @@ class HeldOut(NamedTuple):
         independent columns: the loss of a fit is about half the difference of the two scores, so that it is then as
         large as the gain.
         """
-        gain, noise = self.score - self.independent, 2 * self.stderr
+        fitted, independent, stderr, with_penalty, with_penalty_stderr = (
+            float("nan") if figure is None else figure for figure in self[3:]
+        )
+        gain, noise = self.score - independent, 2 * stderr
         if gain < -noise:
             return (
-                f"held-out rows score {self.score:.4g} nats, worse than independent columns ({self.independent:.4g}): "
+                f"held-out rows score {self.score:.4g} nats, worse than independent columns ({independent:.4g}): "
                 "the fit tells nothing about rows that it did not see"
             )
-        better = self.with_penalty - self.score
-        if better > 2 * self.with_penalty_stderr and better > 0.01 * gain:
+        better = with_penalty - self.score
+        if better > 2 * with_penalty_stderr and better > 0.01 * gain:
             return (
-                f"overfitted: held-out rows score {self.score:.4g} nats, and {self.with_penalty:.4g} under a penalty "
+                f"overfitted: held-out rows score {self.score:.4g} nats, and {with_penalty:.4g} under a penalty "
                 "of one over the number of rows: use `l2='auto'`"
             )
-        if gain + noise < (self.fitted - self.independent) / 3:
+        if gain + noise < (fitted - independent) / 3:
             return (
-                f"overfitted: fitted rows score {self.fitted:.4g} nats, held-out rows {self.score:.4g}, independent "
-                f"columns {self.independent:.4g}: use a stronger penalty, a smaller model or more rows"
+                f"overfitted: fitted rows score {fitted:.4g} nats, held-out rows {self.score:.4g}, independent "
+                f"columns {independent:.4g}: use a stronger penalty, a smaller model or more rows"
             )
         return ""
 
     def describe(self) -> str:
         """Describe the scores in one sentence."""
         beside = {"fitted rows": self.fitted, "independent columns": self.independent}
-        known = [f"{name} {value:.4f}" for name, value in beside.items() if value == value]
+        known = [f"{name} {value:.4f}" for name, value in beside.items() if value is not None]
         return ", ".join([f"{self.kind} of {self.n_rows} held-out rows {self.score:.4f} nats a row", *known])
 
 

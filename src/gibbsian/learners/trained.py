@@ -152,6 +152,8 @@ class TrainingReport(Shown):
     def _has_far(self, z_scores: np.ndarray) -> bool:
         """Whether more z-scores are far from zero than chance explains."""
         size = np.abs(z_scores[~np.isnan(z_scores)])
+        if not (size > FAR).any():  # most fits end here, and need no SciPy
+            return False
         if (size > self.threshold).any():
             return True
         for limit in (FAR, 4.0):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import platform
 from importlib.metadata import version
 
-import numpy as np
-
 from gibbsian import __version__
 from gibbsian.errors import spelled
 from gibbsian.report.html import Markup, facts, join, listed, number, paragraph, sentence, table, tag
@@ -74,7 +72,7 @@ def held_out(subject: Subject) -> Markup | None:
         return paragraph(sentence(f"rows that the fit did not see were {story['held_out']}"))
     scores = {"rows that the fit did not see": found.score, "rows that were fitted": found.fitted}
     scores |= {"independent columns, on the rows not seen": found.independent}
-    rows = [(name, score) for name, score in scores.items() if np.isfinite(score)]
+    rows = [(name, score) for name, score in scores.items() if score is not None]
     kept_out = story.get("rows", 0) + found.n_rows == subject.data.n_rows
     how = (
         f"{found.n_rows:,} rows were kept out of the fit."
