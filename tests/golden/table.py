@@ -1800,13 +1800,8 @@ if len(ROWS) < len(GIVEN) + len(FITS) + len(STRUCTURES) + len(DRAWN):
 
 
 # == what every row covers ============================================================================================
-# Names that need no row, by the issue that drops them.
-LEAVING = {
-    **{("learner", name): "32" for name in ("likelihood", "score-matching", "span-average", "span-selection")},
-    ("objective", "score-matching"): "32",
-    ("optimizer", "newton"): "32",
-    ("free phase", "weighted"): "32",
-}
+# Names that need no row: issue 32 drops them.
+LEAVING = {("optimizer", "newton")}
 # Names that stand in no row's settings, by the row that uses them all the same.
 USED_BY = {
     ("optimizer", "lbfgs"): "mle of spins",
