@@ -540,7 +540,7 @@ for _name, _regions in REGIONS.items():
             MODELS[_name],
             (*questions, *([] if _name in CONTINUOUS else [ask("expectation_of", nodes=(0, 1), region=1)])),
             rows_of(_name, 12),
-            issue="design: SMCI over spins whatever the scores" if _name in ("pairwise 0/1", "ordinal") else "",
+            issue="learning: SMCI over spins whatever the scores" if _name == "pairwise 0/1" else "",
         )
     )
 
@@ -748,7 +748,6 @@ FITS: list[Fit] = [
         "pseudolikelihood",
         0.0,
         ABOUT_ROWS,
-        "core: l1 and l2 count parameters of temperature 1",
     ),
     Fit(
         "mple with l2 at a temperature",
@@ -858,8 +857,6 @@ FITS: list[Fit] = [
         None,
         "",
         1e-7,
-        (),
-        "design: SMCI over spins whatever the scores",
     ),
     *(
         Fit(
