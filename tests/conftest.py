@@ -37,6 +37,7 @@ def x(rng: np.random.Generator) -> np.ndarray:
 HEAVY = (
     "contracts/test_capabilities",
     "backends/torch/",
+    "golden/test_frozen",
     "contracts/test_remedies",
     "reproduction/tests/test_yu20",
     "contracts/",

@@ -486,10 +486,28 @@ def answer(model: Any, question: str, rows: Any, weights: Any, **how: Any) -> An
 
 
 # == fits =============================================================================================================
+# Learners of the table that are another one with a setting.
+LEARNERS_WITH: dict[str, tuple[str, dict[str, Any]]] = {
+    "1-smci": ("smci", {"region": 1}),
+    "s2-smci": ("smci", {"region": "s2"}),
+    "s2-smci-pcd": ("smci-pcd", {"region": "s2"}),
+    **{
+        name: ("mean-field", {"approximation": name})
+        for name in ("tap", "bethe", "independent-pair", "sessak-monasson")
+    },
+}
+
+
 def estimator_of(name: str, settings: dict[str, Any], seed: int = 0) -> Any:
     """Return an estimator that is not fitted; its learner and parts of this are names, or pairs with settings."""
     kind = gb.GibbsClassifier if name == "classifier" else ESTIMATORS.factory(name)
     given = dict(settings)
+    word = given.get("learner")
+    if isinstance(word, str) and word in LEARNERS_WITH:
+        given["learner"] = LEARNERS_WITH[word]
+    elif isinstance(word, tuple) and word[0] in LEARNERS_WITH:
+        learner, more = LEARNERS_WITH[word[0]]
+        given["learner"] = (learner, {**more, **word[1]})
     if isinstance(given.get("learner"), tuple):
         word, inner = given["learner"]
         inner = {name: _part(name, value) for name, value in inner.items()}

@@ -540,7 +540,7 @@ for _name, _regions in REGIONS.items():
             MODELS[_name],
             (*questions, *([] if _name in CONTINUOUS else [ask("expectation_of", nodes=(0, 1), region=1)])),
             rows_of(_name, 12),
-            issue="design: SMCI over spins whatever the scores" if _name in ("pairwise 0/1", "ordinal") else "",
+            issue="learning: SMCI over spins whatever the scores" if _name == "pairwise 0/1" else "",
         )
     )
 
@@ -748,7 +748,6 @@ FITS: list[Fit] = [
         "pseudolikelihood",
         0.0,
         ABOUT_ROWS,
-        "core: l1 and l2 count parameters of temperature 1",
     ),
     Fit(
         "mple with l2 at a temperature",
@@ -858,8 +857,6 @@ FITS: list[Fit] = [
         None,
         "",
         1e-7,
-        (),
-        "design: SMCI over spins whatever the scores",
     ),
     *(
         Fit(
@@ -1800,13 +1797,8 @@ if len(ROWS) < len(GIVEN) + len(FITS) + len(STRUCTURES) + len(DRAWN):
 
 
 # == what every row covers ============================================================================================
-# Names that need no row, by the issue that drops them.
-LEAVING = {
-    **{("learner", name): "32" for name in ("likelihood", "score-matching", "span-average", "span-selection")},
-    ("objective", "score-matching"): "32",
-    ("optimizer", "newton"): "32",
-    ("free phase", "weighted"): "32",
-}
+# Names that need no row: issue 32 drops them.
+LEAVING = {("optimizer", "newton")}
 # Names that stand in no row's settings, by the row that uses them all the same.
 USED_BY = {
     ("optimizer", "lbfgs"): "mle of spins",

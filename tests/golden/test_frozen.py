@@ -94,7 +94,7 @@ def test_the_file_answers_the_rows_of_the_table():
 
 def test_every_registered_name_has_a_row():
     known = {(kind, name) for kind, names in api.registered().items() for name in names}
-    assert not known - table.covered() - set(table.LEAVING)
+    assert not known - table.covered() - table.LEAVING
     assert set(table.USED_BY.values()) <= set(table.ROWS)
 
 
