@@ -27,7 +27,7 @@ test-long: $(READY)  ## what takes many seconds each: coverage of intervals, fig
 
 test-gpu: $(READY)  ## what needs a card, on one
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gpu]'
-	$(BIN)/python -m pytest -m gpu -n 8 tests/unit/backends  # most of the time compiles kernels
+	$(BIN)/python -m pytest -m gpu -n 8 tests/backends  # most of the time compiles kernels
 
 fuzz: $(READY)  ## hostile calls, command lines and files for a while: SECONDS=300 SEED=0
 	$(BIN)/python -m tools fuzz --seconds $(or $(SECONDS),300) --seed $(or $(SEED),0)

@@ -384,7 +384,7 @@ def _defined(path: Path) -> list[str]:
 
 def test_files() -> list[Path]:
     """Return the files of tests that are about the mathematics, those that take long first."""
-    every = sorted([*TESTS.rglob("test_*.py"), *(TESTS / "unit").rglob("*.txt")])
+    every = sorted([*TESTS.rglob("test_*.py"), *TESTS.rglob("*.txt")])
     return sorted(filter(_is_mathematical, every), key=lambda test: test.parent.name not in HEAVY)
 
 

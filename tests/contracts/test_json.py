@@ -16,7 +16,7 @@ from gibbsian.cli.main import app
 DECIMAL = re.compile(r"(?<![\w.])-?\d+\.(\d+)(?:e[-+]?\d+)?(?![\w.])")
 # Times differ from run to run.
 TIMED = {"compare"}
-# Takes seconds: tests/unit/cli/test_demo.py reads its JSON.
+# Takes seconds: tests/cli/test_demo.py reads its JSON.
 ELSEWHERE = {"demo"}
 COMMANDS = {
     "fit": ("data.csv", "--out", "new.gibbs"),

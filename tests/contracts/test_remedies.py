@@ -53,7 +53,7 @@ UNFOLLOWED = {
             ("cluster/connection.py", "install the same versions"),
             ("cluster/dataset.py", "add workers or memory"),
         ),
-        "needs processes of its own: tests/unit/cluster",
+        "needs processes of its own: tests/cluster",
     ),
 }
 

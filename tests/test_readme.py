@@ -13,7 +13,7 @@ import gibbsian as gb
 from cli_runner import answer, run
 from report_pages import read_page
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 

@@ -6,7 +6,7 @@ import configparser
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 def layers() -> list[set[str]]:

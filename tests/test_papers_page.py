@@ -29,7 +29,7 @@ def test_a_name_that_is_not_there_is_noticed():
     for name in ("learner:none", "PairwiseModel.none", "none"):
         with pytest.raises((AttributeError, KeyError, ArgumentError)):
             resolve(name)
-    assert not is_a_test("unit/test_papers_page.py::none")
+    assert not is_a_test("test_papers_page.py::none")
 
 
 def test_the_page_is_that_of_the_list():

@@ -21,7 +21,7 @@ from gibbsian.cli.guard import speller
 from gibbsian.cli.progress import Bar
 from gibbsian.optimizers import StepInfo
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[1]
 
 
 def test_warnings_are_one_line_on_stderr(fit_arguments):
