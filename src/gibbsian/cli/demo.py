@@ -10,6 +10,7 @@ import click
 from gibbsian.cli import options
 from gibbsian.cli.guard import Command, tell
 from gibbsian.cli.output import print_json, print_table
+from gibbsian.cli.verdict import leave_endings_to_verdict
 from gibbsian.errors import StorageError
 from gibbsian.startup import numpy as np
 
@@ -41,6 +42,7 @@ class Fit(NamedTuple):
             "fitted": scores.fitted,
             "independent_columns": scores.independent,
             "convergence": result.reason,
+            "verdict": result.verdict.status,
         }
 
 
@@ -59,6 +61,7 @@ def demo(out_dir: Path, seed: int, json: bool) -> None:
     out_dir.mkdir(parents=True, exist_ok=True)
     table = _write_table(out_dir)
     announce_compilation()
+    leave_endings_to_verdict()  # which stands in the table
     votes = load_house_votes()
     say = _nothing if json else tell
     say("votes of the US House of Representatives, 1984: 16 votes and the party")

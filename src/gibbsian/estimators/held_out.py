@@ -172,7 +172,7 @@ def _combined(found: list[tuple[HeldOut, np.ndarray]], shares: list[np.ndarray],
     kinds = list(dict.fromkeys(part.kind for part in parts))
     figures = np.array([(part.score, part.fitted, part.independent, part.stderr) for part in parts], dtype=float)
     score, fitted, independent, _ = weights @ figures
-    stderr = np.linalg.norm(weights * figures[:, 3])
+    stderr = float(np.linalg.norm(weights * figures[:, 3]))
     known = (_known(fitted), _known(independent), _known(stderr))
     whole = HeldOut(float(score), " or ".join(kinds), n_rows, *known)
     return Folds(whole, [rows for _, rows in found], shares)
