@@ -135,17 +135,18 @@ class HeldOut(NamedTuple):
         """Return what speaks against the fit, in a sentence; empty where nothing does.
 
         Every fit scores the rows that it saw higher than others, so that a difference alone is no fault. Three things
-        are, each beyond two standard errors. Held-out rows score lower than independent columns: nothing was learned.
+        are, each beyond two standard errors. Held-out rows score lower than independent columns, by more than a hundredth
+        of that score (a fit of columns that are independent loses a little): nothing was learned.
         A penalty of one over the number of rows raises their score by more than a hundredth of what the fit gains over
         independent columns: less would have been more. Or they gain less than a third of what the fitted rows gain over
-        independent columns: the loss of a fit is about half the difference of the two scores, so that it is then as
-        large as the gain.
+        independent columns (where that is more than a hundredth of the score): the loss of a fit is about half the
+        difference of the two scores, so that it is then as large as the gain.
         """
         fitted, independent, stderr, with_penalty, with_penalty_stderr = (
             float("nan") if figure is None else figure for figure in self[3:]
         )
-        gain, noise = self.score - independent, 2 * stderr
-        if gain < -noise:
+        gain, noise, little = self.score - independent, 2 * stderr, 0.01 * abs(independent)
+        if gain < -max(noise, little):
             return (
                 f"held-out rows score {self.score:.4g} nats, worse than independent columns ({independent:.4g}): "
                 "the fit tells nothing about rows that it did not see"
@@ -156,7 +157,7 @@ class HeldOut(NamedTuple):
                 f"overfitted: held-out rows score {self.score:.4g} nats, and {with_penalty:.4g} under a penalty "
                 "of one over the number of rows: use `l2='auto'`"
             )
-        if gain + noise < (fitted - independent) / 3:
+        if fitted - independent > little and gain + noise < (fitted - independent) / 3:
             return (
                 f"overfitted: fitted rows score {fitted:.4g} nats, held-out rows {self.score:.4g}, independent "
                 f"columns {independent:.4g}: use a stronger penalty, a smaller model or more rows"
