@@ -135,8 +135,8 @@ class HeldOut(NamedTuple):
         """Return what speaks against the fit, in a sentence; empty where nothing does.
 
         Every fit scores the rows that it saw higher than others, so that a difference alone is no fault. Three things
-        are, each beyond two standard errors. Held-out rows score lower than independent columns, by more than a hundredth
-        of that score (a fit of columns that are independent loses a little): nothing was learned.
+        are, each beyond two standard errors. Held-out rows score lower than independent columns, by more than a
+        hundredth of that score (a fit of columns that are independent loses a little): nothing was learned.
         A penalty of one over the number of rows raises their score by more than a hundredth of what the fit gains over
         independent columns: less would have been more. Or they gain less than a third of what the fitted rows gain over
         independent columns (where that is more than a hundredth of the score): the loss of a fit is about half the
