@@ -289,3 +289,10 @@ def _nothing(model):
 def test_searches_check_their_method(rng):
     with pytest.raises(ArgumentError, match="auto, exact, annealing"):
         Search(rng, method="best")
+
+
+def test_rows_with_and_without_missing_cells_come_in_any_order():
+    machine = gb.BoltzmannMachine(learner="mle", l2=0.1).fit([[0, 1, 1], [1, 1, 0], [0, 0, 1], [1, 0, 0], [1, 1, 1]])
+    holed, whole = [0, None, 1], [0, 1, 1]
+    first, second = machine.most_probable([holed, whole]), machine.most_probable([whole, holed])
+    assert np.array_equal(first.rows, second.rows[::-1])

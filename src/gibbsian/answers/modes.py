@@ -98,7 +98,8 @@ class Modes(Shown):
     @classmethod
     def together(cls, parts: Sequence[Self]) -> Self:
         """Return the states of several questions as one table."""
-        hidden = None if parts[0].hidden is None else np.concatenate([part.hidden for part in parts])
+        units = [part.hidden for part in parts if part.hidden is not None]  # rows without missing cells may have none
+        hidden = np.concatenate(units) if len(units) == len(parts) else None
         logs, bounds = (np.concatenate([getattr(part, name) for part in parts]) for name in ("log_weights", "bounds"))
         return cls(np.concatenate([p.rows for p in parts]), logs, bounds, sum((p.methods for p in parts), ()), hidden)
 
