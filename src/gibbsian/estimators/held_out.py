@@ -1,4 +1,4 @@
-"""Scores of rows that a fit did not see, beside those of the rows that it saw and of independent columns."""
+"""Scores of held-out rows, compared with those of the fitted rows and of independent columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PSEUDO = "log-pseudolikelihood"
 
 
 def score_held_out(machine: Any, shown: Dataset, unseen: Dataset) -> HeldOut:
-    """Score rows that a machine was not fitted to, beside those that it was and beside independent columns."""
+    """Score held-out rows, fitted rows and independent columns."""
     return _scored(machine, shown, unseen)[0]
 
 
@@ -216,7 +216,7 @@ def measured(machine: Any, data: Any) -> FitResult:
 
 
 def beside_fitted(machine: Any, data: Dataset, folds: HeldOut) -> HeldOut:
-    """Return the scores of folds beside that of a fit to all rows."""
+    """Return the scores of folds with that of the rows that were fitted, by a fit to all rows."""
     return folds._replace(fitted=_scored(machine, data, data.take([0]))[0].fitted)
 
 

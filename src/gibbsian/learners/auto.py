@@ -2,7 +2,7 @@
 
 Of very many cells pseudolikelihood again, where the missing ones are few in each row, and for very many parameters.
 What is not exact likelihood is a start: the moments of its model are compared with those of the data, and where they
-differ Monte Carlo likelihood goes on from there.
+differ Monte Carlo likelihood continues from there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MANY_CELLS = 2**24
 # Chains and parameters take hundreds of steps to come to rest together, and longer the more there are; of 50 columns
 # with 21 values (541,275 parameters) chains are far from it when pseudolikelihood, in a hundred steps, is there.
 MANY_PARAMETERS = 2**12
-# Rounds of Monte Carlo likelihood between two checks, and how often it goes on after a check.
+# Rounds of Monte Carlo likelihood between two checks, and how often it continues after a check.
 MAX_ROUNDS, MAX_CONTINUATIONS = 300, 2
 
 
@@ -63,7 +63,7 @@ def auto_learner(model: Model, data: Dataset, tol: float, **penalties: Any) -> L
 
 @dataclass(frozen=True)
 class CheckedProgress:
-    """Where both learners stand; `stage` counts the checks so far, and `status` is what the last one has found."""
+    """The progress of both learners; `stage` counts the checks so far, and `status` is the result of the last one."""
 
     theta: np.ndarray
     first: Any
@@ -104,7 +104,7 @@ class Checked(Around):
     """
 
     learner: Any = free("mple", "What learns first.", doc="Learner")
-    then: Any = free(None, "What goes on where the moments differ.", doc="Learner, optional")
+    then: Any = free(None, "The learner that continues where the moments differ.", doc="Learner, optional")
     tol: float = number(1e-6, "Convergence tolerance on the gradient.", least=0)
 
     @property
@@ -213,7 +213,7 @@ class _WhichLearner(Callback):
 
 
 def _differs(report: TrainingReport) -> str:
-    """Say that the fit has ended at a model that does not reproduce its data."""
+    """Return the reason of a fit that ended at a model that does not reproduce its data."""
     size = f"largest |z| {report.largest_z:.2f} of {report.z_scores.size}"
     return f"stopped, the moments of the model are not those of the data ({size}): try a penalty such as `l2=0.01`"
 

@@ -144,7 +144,7 @@ class Stacking(Learner):
         return replace(self, alone=self.alone.at_most(epochs), together=together)
 
     def _together(self, model: DeepMachine) -> Minibatch | None:
-        """How the layers of a model learn together: the directed ones of a belief network do not."""
+        """Return the learner of all layers together; None for the directed layers of a belief network."""
         return self.together if isinstance(model, DeepModel) else None
 
     def start(self, model: DeepMachine, data: Dataset, rng: np.random.Generator) -> DeepMachine:
