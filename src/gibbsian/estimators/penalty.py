@@ -108,7 +108,7 @@ def one_over(data: Any) -> float:
 
 
 def _settled(machine: Any, data: Any) -> tuple[float, str, HeldOut | None]:
-    """Return the strength of a penalty given as a word, the rule that chose it, and the held-out score if there is one."""
+    """Return the strength of a penalty given as a word, the rule that chose it, and the held-out score if any."""
     if machine.l2 == "cv":
         return cross_validated(machine, data)
     if machine.l1 or machine.log_prior is not None or not machine.takes_l2:
