@@ -16,7 +16,7 @@ def test_couplings_of_pivotal_votes(shared_data, table):
     """
     file = np.load(shared_data(f"pivotal_votes/{table}.npz"))
     spins = 2 * file["x"].astype(int) - 1
-    machine = gb.BoltzmannMachine(learner="mle", tol=1e-10).fit(np.vstack([spins, -spins]))
+    machine = gb.BoltzmannMachine(learner="mle", l2=0, tol=1e-10).fit(np.vstack([spins, -spins]))
     np.testing.assert_allclose(machine.model_.theta, file["hJ"], atol=1e-6)
 
 
@@ -24,7 +24,7 @@ def test_couplings_of_pivotal_votes(shared_data, table):
 def test_maximum_likelihood_of_eight_votes_agrees_with_an_independent_optimiser(columns):
     votes = gb.datasets.load_house_votes().complete_rows()
     x = votes.states[votes.row_of][:, columns].astype(float)
-    machine = gb.BoltzmannMachine(learner="mle").fit(x)
+    machine = gb.BoltzmannMachine(learner="mle", l2=0).fit(x)
     # nothing of gibbsian below: the likelihood by its definition, SciPy's trust-region Newton
     i, j = np.triu_indices(8, 1)
     states = (all_states(8).astype(float) + 1) / 2
