@@ -1432,7 +1432,7 @@ OTHERS = [
     ),
     Row(
         "replicates that fail",
-        lambda rows: gb.uncertainty.bootstrap(fit(rows), rows, 10, random_state=0),
+        lambda rows: gb.uncertainty.bootstrap(fit(rows, l2=0.0), rows, 10, random_state=0),
         {"rows": BITS.head(14)},
         ({"rows": BITS},),
         "drop or merge columns",
@@ -1707,7 +1707,7 @@ FILES = [
     ),
     swap(
         "errors on rows that say nothing of a column",
-        lambda rows: gb.uncertainty.standard_errors(gb.BoltzmannMachine(learner="mple").fit(BITS), rows),
+        lambda rows: gb.uncertainty.standard_errors(gb.BoltzmannMachine(learner="mple", l2=0).fit(BITS), rows),
         BITS.head(1),
         BITS,
         says="fit with a penalty",

@@ -319,8 +319,8 @@ READING = [
 FITS = [
     Row("a constant column", fit, {"rows": CONSTANT, "l2": 0.0}, says="drop"),
     Row("a constant column, dropped", fit, {"rows": CONSTANT, "l2": 0.0}, ({"drop": ["c"]},), "drop it"),
-    Row("twins", fit, {"rows": TWINS}),
-    Row("one implies the other", fit, {"rows": IMPLIED}),
+    Row("twins", fit, {"rows": TWINS, "l2": 0.0}),
+    Row("one implies the other", fit, {"rows": IMPLIED, "l2": 0.0}),
     Row("never together", fit, {"rows": DISJOINT, "l2": 0.0}, says="leave the edge out"),
     Row(
         "never together, without the edge",
@@ -382,8 +382,8 @@ FITS = [
         ({"l1": OUT, "l2": 0.1}, {"learner": "mple"}),
         "use `l2=`",
     ),
-    Row("mean field of a constant column", fit, {"rows": CONSTANT, "learner": "mean-field"}),
-    Row("mean field of twins", fit, {"rows": TWINS, "learner": "mean-field"}),
+    Row("mean field of a constant column", fit, {"rows": CONSTANT, "learner": "mean-field", "l2": 0.0}),
+    Row("mean field of twins", fit, {"rows": TWINS, "learner": "mean-field", "l2": 0.0}),
     Row(
         "mean field of a pair never seen",
         fit,
@@ -1101,7 +1101,7 @@ DEEPER = [
     Row(
         "runaway parameters",
         fit,
-        {"rows": pd.DataFrame(np.vstack([np.eye(6, dtype=int)] * 5)), "learner": "mple", "max_iter": 500},
+        {"rows": pd.DataFrame(np.vstack([np.eye(6, dtype=int)] * 5)), "learner": "mple", "l2": 0.0, "max_iter": 500},
     ),
     Row(
         "an unknown setting of a learner",
@@ -1197,7 +1197,7 @@ DEEPER = [
     ),
     Row(
         "refits that fail",
-        lambda rows, n: gb.uncertainty.bootstrap(fit(rows), rows, n, random_state=0),
+        lambda rows, n: gb.uncertainty.bootstrap(fit(rows, l2=0.0), rows, n, random_state=0),
         {"rows": BITS.head(12), "n": 4},
         ({"rows": BITS},),
         "add a penalty by l2='auto', or drop",
