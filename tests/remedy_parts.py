@@ -15,6 +15,7 @@ from scipy import sparse
 
 import gibbsian as gb
 from gibbsian import domain, models
+from gibbsian.cli.demo import _write_table
 from gibbsian.data import Columns, DataStream, OneHot, Threshold
 from gibbsian.expectations import regions
 from gibbsian.expectations.block_chains import as_free_phase, spatial_moments
@@ -76,6 +77,20 @@ def network(sizes=(3, 2, 2)):
 
 def folder_path():
     return Path(folder().name)
+
+
+def unmixed(rows, **how):
+    """Learn where chains that never agree stand behind the moments."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gibbsian.learners.trained._tempered", lambda model, rng: None)
+        patch.setattr("gibbsian.learners.trained.MAX_R_HAT", 0.9)
+        return gb.BoltzmannMachine(l2=0.01, random_state=0, **how).fit(rows)
+
+
+def another_table():
+    (folder_path() / "demo").mkdir(exist_ok=True)
+    BITS.to_csv(folder_path() / "demo" / "votes.csv", index=False)
+    return folder_path() / "demo"
 
 
 def saved(machine, name="kept-part.gibbs"):
@@ -1429,6 +1444,14 @@ OTHERS = [
         {"how": lambda machine: gb.uncertainty.standard_errors(machine, BITS)},
         ({"how": lambda machine: machine.score(BITS)},),
         "compare scores",
+    ),
+    Row("chains that do not mix", unmixed, {"rows": np.random.default_rng(0).integers(0, 2, (300, 40))}),
+    Row(
+        "a demo where another table is",
+        _write_table,
+        {"out_dir": Later(another_table)},
+        ({"out_dir": Later(folder_path)},),
+        "another `out_dir`",
     ),
     Row(
         "replicates that fail",

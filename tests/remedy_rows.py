@@ -324,6 +324,9 @@ READING = [
 FITS = [
     Row("a constant column", fit, {"rows": CONSTANT, "l2": 0.0}, says="drop"),
     Row("a constant column, dropped", fit, {"rows": CONSTANT, "l2": 0.0}, ({"drop": ["c"]},), "drop it"),
+    Row(
+        "a constant column of many rows", fit, {"rows": pd.concat([CONSTANT] * 10)}, says="one over the number of rows"
+    ),
     Row("twins", fit, {"rows": many(TWINS)}),
     Row("one implies the other", fit, {"rows": many(IMPLIED)}),
     Row("never together", fit, {"rows": DISJOINT, "l2": 0.0}, says="leave the edge out"),

@@ -13,7 +13,7 @@ import numpy as np
 from gibbsian.backends.processes import map_fits
 from gibbsian.data import Dataset
 from gibbsian.display import Shown
-from gibbsian.errors import ArgumentError, ConvergenceWarning, GibbsianError
+from gibbsian.errors import ArgumentError, ConvergenceWarning, GibbsianError, UntrainedWarning
 from gibbsian.estimators import BoltzmannMachine
 from gibbsian.estimators.machine import Machine
 from gibbsian.learners import HeldOut, Learner
@@ -163,7 +163,8 @@ def _fit_one(training: Dataset, test: Dataset, named: tuple[str, Machine]) -> Co
     name, machine = named
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the table has a column for it
+            for warned in (ConvergenceWarning, UntrainedWarning):  # the table has columns for both
+                warnings.simplefilter("ignore", warned)
             machine.fit(training)
         z = None if machine.result_.moments is None else machine.result_.training.largest_z
         return Comparison(name, machine, machine.score_or_pseudo_score(test), largest_z=z)

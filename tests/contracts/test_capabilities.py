@@ -17,6 +17,8 @@ FACTS = (
     "needs every unit to be visible",
     "never present together",
     "has no formula for",
+    "no gradient that chains know",
+    "each layer learns from what the one below makes of them",
     "has no hidden label",
     "learns no hidden classes",
     "classes that are their means",

@@ -37,7 +37,7 @@ def fit(name, data, **settings):
     limits = {"max_iter": 50} if LEARNERS.trait(name, "stochastic", False) else {"tol": 1e-9}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return gb.BoltzmannMachine(**{"learner": name, "random_state": 7, **limits, **settings}).fit(data)
+        return gb.BoltzmannMachine(**{"learner": name, "l2": 0, "random_state": 7, **limits, **settings}).fit(data)
 
 
 def noisy_truth():

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import gibbsian as gb
-from gibbsian.learners import FitResult
-from gibbsian.learners.result import HeldOut
+from gibbsian.errors import ArgumentError
+from gibbsian.learners import FitResult, Minibatch, Stacking
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::gibbsian.errors.UntrainedWarning",  # of the fits that are made to be wrong
@@ -37,6 +38,13 @@ def missing() -> np.ndarray:
     rows = related().astype(float)
     rows[np.random.default_rng(2).random(rows.shape) < 0.1] = np.nan
     return rows
+
+
+def groups() -> np.ndarray:
+    """Two groups of columns that agree but for one cell in ten."""
+    rng = np.random.default_rng(0)
+    equal = np.repeat(rng.random((400, 2)) < 0.5, 4, axis=1)
+    return (equal ^ (rng.random((400, 8)) < 0.1)).astype(int)
 
 
 def two_modes(n_columns: int = 40) -> np.ndarray:
@@ -63,11 +71,34 @@ def numbers(n_rows: int = 400) -> np.ndarray:
     return rows
 
 
+def cauchy() -> np.ndarray:
+    """Numbers without a mean."""
+    return np.random.default_rng(0).standard_cauchy((300, 5))
+
+
 def holed_numbers() -> np.ndarray:
     """The same with some cells missing."""
     rows = numbers()
     rows[np.random.default_rng(5).random(rows.shape) < 0.05] = np.nan
     return rows
+
+
+def layers(kind: type = gb.RestrictedBoltzmannMachine, units: Any = 4, **settings) -> FitResult:
+    return kind(units, random_state=0, **settings).fit(groups()).result_
+
+
+def at_rate(rate: float, n_epochs: int = 10) -> Minibatch:
+    return Minibatch(learning_rate=rate, max_iter=n_epochs)
+
+
+def few(n_rows: int = 100, n_columns: int = 10, **settings) -> FitResult:
+    """A fit to few rows for its parameters, in parts too."""
+    settings = {"learner": "mle", "validation_fraction": "auto", "random_state": 0, **settings}
+    return gb.BoltzmannMachine(**settings).fit(related(n_rows, n_columns)).result_
+
+
+def few_categories(**settings) -> FitResult:
+    return gb.PottsMachine(validation_fraction="auto", random_state=0, **settings).fit(categories()[:100]).result_
 
 
 def machine(**settings) -> FitResult:
@@ -135,7 +166,18 @@ GOOD = {
     "auto beyond exact reach": wide,
     "auto, two modes": modes,
     "held-out rows": lambda: machine(learner="mle", validation_fraction=0.2),
-    "wide, after a file": lambda: wide(l2=0.01),
+    "a penalty beyond exact reach": lambda: wide(l2=0.01),
+    "few rows": few,
+    "few rows, some held out": lambda: few(validation_fraction=0.2),
+    "few rows, pseudolikelihood": lambda: few(learner="mple"),
+    "few rows of categories": few_categories,
+    "votes": lambda: (
+        gb.BoltzmannMachine(validation_fraction="auto", random_state=0).fit(gb.datasets.load_house_votes()).result_
+    ),
+    "layers, some rows held out": lambda: layers(learner=at_rate(0.1), validation_fraction=0.2),
+    "layers, rows held out in turn": lambda: layers(validation_fraction="auto"),
+    "deep layers": lambda: layers(gb.DeepBoltzmannMachine, (4, 3), validation_fraction=0.2),
+    "a belief network": lambda: layers(gb.DeepBeliefNetwork, (4, 3), validation_fraction=0.2),
 }
 
 # What may not be called good, by how it was made.
@@ -148,22 +190,33 @@ NOT_GOOD = {
         "a step of EM": lambda: gb.BoltzmannMachine(max_iter=1, learner="em").fit(missing()).result_,
     },
     "diverged": {
-        # helper B: layered machines at a rate of 100 stand here
+        "layers at a rate of 100": lambda: layers(learner=at_rate(100.0)),
+        "layers at a rate of 100, some rows held out": lambda: layers(
+            learner=at_rate(100.0, 3), validation_fraction=0.2
+        ),
+        "deep layers at a rate of 100": lambda: layers(gb.DeepBoltzmannMachine, (4, 3), learner=at_rate(100.0)),
+        "a belief network at a rate of 100": lambda: layers(
+            gb.DeepBeliefNetwork, (4, 3), learner=Stacking(alone=at_rate(100.0), together=None)
+        ),
         "a failure": lambda: replace(machine(), converged=False, reason="stopped: parameters have run away"),
         "parameters of 1e6": lambda: planted(machine(), lambda theta: 1e6 * np.sign(theta)),
         "numbers run away": lambda: planted(gaussian(), lambda theta: 1e6 * theta),
     },
     "overfitted": {
-        # helper C: fits without a penalty to few rows stand here
-        "worse than independent columns": lambda: replace(
-            machine(), held_out=HeldOut(-9.0, "log-likelihood", 100, -3.0, -5.0, 0.2)
-        ),
-        "worse without moments": lambda: replace(
-            machine(), moments=None, held_out=HeldOut(-9.0, "log-likelihood", 100, -3.0, -5.0, 0.2)
+        "no penalty": lambda: few(l2=0),
+        "no penalty, pseudolikelihood": lambda: few(learner="mple", l2=0),
+        "no penalty of categories": lambda: few_categories(l2=0),
+        "no penalty, some held out": lambda: few(150, 14, l2=0, validation_fraction=0.4),
+        "no maximum in parts": lambda: few(60, l2=0),
+        "no maximum in parts, pseudolikelihood": lambda: few(60, learner="mple", l2=0),
+        "numbers that have nothing in common": lambda: (
+            gb.GaussianMachine(validation_fraction="auto", random_state=0)
+            .fit(np.random.default_rng(0).normal(size=(40, 15)))
+            .result_
         ),
     },
     "not mixed": {
-        "mean field of two modes": lambda: modes(learner="tap"),
+        "mean field of two modes": lambda: modes(learner=gb.learners.InverseMeanField("tap")),
         "pseudolikelihood of two modes": lambda: modes(learner="mple"),
         "contrastive divergence of two modes": lambda: modes(learner="cd"),
         "one mode of two": lambda: planted(modes(learner="mple"), lambda theta: theta + 0.02),
@@ -181,6 +234,7 @@ NOT_GOOD = {
         "too strong a penalty of numbers": lambda: gaussian(l2=1e9),
     },
     "not checked": {
+        "layers without held-out rows": layers,
         "no parameters": lambda: machine(graph="empty", bias=False),
         "no function kept": lambda: gb.FullSpan(mdl_scale=1e6).fit(related()).result_,
         "no moments kept": lambda: replace(machine(), moments=None),
@@ -199,8 +253,12 @@ def test_no_good_fit_is_called_bad_and_no_wrong_one_good():
             if (verdict.status == "good") != (kind == "good"):
                 mistakes.append(f"{kind}, {name}: {verdict}")
             assert verdict.is_good == (not verdict.problems)
+    for machine_of_layers in (gb.RestrictedBoltzmannMachine(4), gb.DeepBoltzmannMachine((4, 3))):
+        with pytest.raises(ArgumentError, match="run to infinity"):
+            machine_of_layers.set_params(visible="gaussian", learner=at_rate(10.0), random_state=0).fit(cauchy())
+        counts["diverged", "refused"] += 1
     assert not mistakes, "\n".join(mistakes)
-    assert sum(counts.values()) >= 40, counts
+    assert sum(counts.values()) >= 60, counts
 
 
 @pytest.mark.parametrize("l2", [0.0, 1e9])

@@ -102,6 +102,25 @@ def test_what_is_not_measured_says_why(rows, why):
     assert (result.held_out is None) == bool(why)
 
 
+def test_rows_held_out_tell_that_a_penalty_was_missing():
+    """Their own scores are too noisy to tell; their difference to those of a fit under a penalty is not."""
+    result = gb.BoltzmannMachine(l2=0, validation_fraction=0.4, random_state=0).fit(related(120, 12)).result_
+    found = result.held_out
+    assert found._replace(with_penalty=None).problem() == ""
+    assert found.with_penalty > found.score + 2 * found.with_penalty_stderr
+    assert result.verdict.problems == (found.problem(),)
+    assert found.problem().startswith("overfitted")
+
+
+def test_few_rows_of_which_a_part_has_no_maximum_are_in_doubt():
+    """Their moments are those of the data to the last digit, and they are as overfitted as any."""
+    result = gb.BoltzmannMachine(l2=0, validation_fraction="auto").fit(related(60, 10)).result_
+    assert result.training.is_trained
+    assert result.verdict.status == "unknown"
+    (problem,) = result.verdict.problems
+    assert problem.startswith("perhaps overfitted: without a third of the rows ")
+
+
 def test_slow_fits_are_not_repeated(monkeypatch):
     monkeypatch.setattr("gibbsian.estimators.held_out.PATIENT_SECONDS", 0.0)
     story = gb.BoltzmannMachine(l2=0.05, validation_fraction="auto").fit(related(100, 3)).result_.provenance

@@ -140,6 +140,8 @@ def test_a_first_step_follows_the_slopes_of_pseudolikelihood_at_independent_colu
     assert moved > 0.05
 
 
+# of 78 moments of columns down to a thousandth some differ: three columns are dependent, which no pairwise model holds
+@pytest.mark.filterwarnings("ignore::gibbsian.errors.UntrainedWarning")
 @pytest.mark.parametrize("learner", ["mple", "rm", "mpf"])
 def test_rare_columns_take_few_evaluations_in_either_coding(learner):
     rng = np.random.default_rng(3)

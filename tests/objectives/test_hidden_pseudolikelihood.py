@@ -77,6 +77,7 @@ def test_without_hidden_units_it_is_the_pseudolikelihood(rng):
     np.testing.assert_allclose(found[1], expected[1], atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::gibbsian.errors.UntrainedWarning")  # two hidden units do not hold an exclusive or
 def test_a_restricted_machine_has_the_objective_of_the_hidden_one_on_its_graph(rng):
     rows = rng.integers(0, 2, (200, 4))
     rows[:, 3] = rows[:, 0] ^ rows[:, 1]

@@ -12,7 +12,7 @@ import numpy as np
 
 from gibbsian.backends.processes import map_fits
 from gibbsian.data import Dataset
-from gibbsian.errors import GibbsianError, GibbsianWarning
+from gibbsian.errors import ConstantColumnError, GibbsianError, GibbsianWarning, MaximumDoesNotExistError
 from gibbsian.learners.result import FitResult, HeldOut
 from gibbsian.startup import clone
 
@@ -37,8 +37,21 @@ PSEUDO = "log-pseudolikelihood"
 
 
 def score_held_out(machine: Any, shown: Dataset, unseen: Dataset) -> HeldOut:
-    """Score held-out rows, fitted rows and independent columns."""
-    return _scored(machine, shown, unseen)[0]
+    """Score held-out rows, fitted rows and independent columns.
+
+    Where the default penalty is stronger, a quick fit under it is scored too.
+    """
+    found, rows = _scored(machine, shown, unseen)
+    if machine.result_.seconds > PATIENT_SECONDS or not machine.is_underpenalised(shown):
+        return found
+    try:
+        other, others = _score_trial(machine, shown, unseen, 1.0)
+    except GibbsianError:
+        return found
+    if other.kind != found.kind:
+        return found
+    stderr = _known(_stderr(rows - others, unseen.shares, found.kind))
+    return found._replace(with_penalty=other.score, with_penalty_stderr=stderr)
 
 
 def _scored(machine: Any, shown: Dataset, unseen: Dataset) -> tuple[HeldOut, np.ndarray]:
@@ -181,7 +194,11 @@ def _combined(found: list[tuple[HeldOut, np.ndarray]], shares: list[np.ndarray],
 def _score_fold(machine: Any, data: Dataset, trial: tuple[np.ndarray, float | None]) -> tuple[HeldOut, np.ndarray]:
     """Fit the rows outside a fold, and score the fold."""
     fold, strength = np.sort(trial[0]), trial[1]
-    shown, unseen = data.take(np.setdiff1d(np.arange(data.n_rows), fold)), data.take(fold)
+    return _score_trial(machine, data.take(np.setdiff1d(np.arange(data.n_rows), fold)), data.take(fold), strength)
+
+
+def _score_trial(machine: Any, shown: Dataset, unseen: Dataset, strength: float | None) -> tuple[HeldOut, np.ndarray]:
+    """Fit some rows under a penalty `strength / rows`, and score others; None leaves the machine's own."""
     settings = {**ALONE, "tol": max(machine.tol, TRIAL_TOL)}
     settings |= {} if strength is None else {"l2": strength / max(shown.total_weight, 1.0)}
     with warnings.catch_warnings():
@@ -195,7 +212,8 @@ def _score_fold(machine: Any, data: Dataset, trial: tuple[np.ndarray, float | No
 def measured(machine: Any, data: Any) -> FitResult:
     """Return the result of a fit with the score of rows that other fits did not see.
 
-    They are made where they are quick; else the provenance says why there is no score.
+    They are made where they are quick; else the provenance says why there is no score. Where the reason is that a part
+    of few rows has no maximum it also says so to the verdict.
     """
     result, why = machine.result_, ""
     seconds = (N_FOLDS - 1) * result.seconds
@@ -212,6 +230,10 @@ def measured(machine: Any, data: Any) -> FitResult:
             return replace(result, held_out=_in_folds(machine, data))
         except GibbsianError as error:
             why = error.reason
+            no_maximum = isinstance(error, MaximumDoesNotExistError | ConstantColumnError)
+            if no_maximum and machine.is_underpenalised(data):
+                doubt = f"perhaps overfitted: without a third of the rows {why}: use `l2='auto'`"
+                result = replace(result, provenance={**result.provenance, "doubt": doubt})
     return replace(result, provenance={**result.provenance, "held_out": f"not measured: {why}"})
 
 

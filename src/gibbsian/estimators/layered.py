@@ -233,6 +233,8 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         """Refuse parameters that are no numbers, and call a fit that knows less than independent columns a failure."""
         if not np.isfinite(result.trace.column("gradient_norm")[-1]):
             raise ArgumentError(result.reason.partition(": ")[0], result.remedy)
+        if learner.targets_in(data) is not None:  # the distribution of the other columns was not learned
+            return result
         if not isinstance(data, Dataset) or (scores := _beside_columns(result.model, data)) is None:
             return result
         own, columns, stderr = scores

@@ -111,9 +111,9 @@ class InverseMeanField(Penalised):
     Examples
     --------
     >>> import gibbsian as gb
-    >>> votes = gb.datasets.load_house_votes().complete_rows()
-    >>> learner = gb.learners.InverseMeanField("bethe", l2=0.01)
-    >>> gb.BoltzmannMachine(learner=learner).fit(votes).result_.reason
+    >>> rows = [[1, 1], [1, 1], [-1, -1], [-1, 1], [1, -1]]
+    >>> learner = gb.learners.InverseMeanField("bethe")  # exact where pairs make no loop
+    >>> gb.BoltzmannMachine(learner=learner).fit(rows).result_.reason
     "solved in closed form (bethe): the moments match the data's approximately"
     """
 

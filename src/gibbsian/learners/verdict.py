@@ -49,6 +49,8 @@ def judge(result: FitResult) -> Verdict:
         bad.append(problem)
     if result.moments is None and result.held_out is None:
         unknown.append("nothing was checked: hold out rows with `validation_fraction=0.2`")
+    if "doubt" in result.provenance:
+        unknown.append(result.provenance["doubt"])
     return Verdict("bad" if bad else "unknown" if unknown else "good", (*bad, *unknown))
 
 
@@ -64,6 +66,8 @@ def warn_untrained(result: FitResult) -> None:
     if not result.converged:  # which was warned of
         return
     if result.provenance.get("moments") == "unknown":
+        if result.held_out is not None:  # which is what the warning asks for
+            return
         reason = "chains do not mix, so that the moments of the model could not be compared with those of the data"
         notify(UntrainedWarning(reason, "compare the scores of held-out rows, by `validation_fraction=0.2`"))
     elif result.moments is not None and is_quick(result.model):

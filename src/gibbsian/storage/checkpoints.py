@@ -40,7 +40,7 @@ class Checkpoint(Callback):
     >>> import tempfile, pathlib, gibbsian as gb
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "fit.checkpoint"
     >>> data = gb.datasets.load_house_votes().complete_rows()
-    >>> settings = {"learner": "mple", "l2": 0.01}
+    >>> settings = {"learner": "mle", "l2": 0.01}
     >>> _ = gb.BoltzmannMachine(**settings, checkpoint=gb.storage.Checkpoint(path, every=10)).fit(data)
     >>> again = gb.BoltzmannMachine(**settings, checkpoint=gb.storage.Checkpoint(path, resume=True)).fit(data)
     >>> again.result_.provenance["resumed_at_step"] % 10

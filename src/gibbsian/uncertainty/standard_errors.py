@@ -129,10 +129,10 @@ def standard_errors(
     --------
     >>> import gibbsian as gb
     >>> votes = gb.datasets.load_house_votes().complete_rows()
-    >>> bm = gb.BoltzmannMachine(learner="mple", l2=0.01).fit(votes)
+    >>> bm = gb.BoltzmannMachine(learner="mle", l2=0.01).fit(votes)
     >>> errors = gb.uncertainty.standard_errors(bm, votes)
     >>> errors.kind, errors.couplings.shape
-    ('sandwich', (17, 17))
+    ('fisher', (17, 17))
     """
     check_is_fitted(machine)
     model = machine.model_
