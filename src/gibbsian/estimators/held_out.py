@@ -173,7 +173,7 @@ def _combined(found: list[tuple[HeldOut, np.ndarray]], shares: list[np.ndarray],
     figures = np.array([(part.score, part.fitted, part.independent, part.stderr) for part in parts], dtype=float)
     score, fitted, independent, _ = weights @ figures
     stderr = np.linalg.norm(weights * figures[:, 3])
-    known = (_known(fitted), _known(independent), _known(stderr))
+    known = (_known(fitted), _known(independent), _known(float(stderr)))
     whole = HeldOut(float(score), " or ".join(kinds), n_rows, *known)
     return Folds(whole, [rows for _, rows in found], shares)
 
