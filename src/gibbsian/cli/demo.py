@@ -10,6 +10,7 @@ import click
 from gibbsian.cli import options
 from gibbsian.cli.guard import Command, tell
 from gibbsian.cli.output import print_json, print_table
+from gibbsian.cli.verdict import leave_endings_to_verdict
 from gibbsian.errors import StorageError
 from gibbsian.startup import numpy as np
 
@@ -41,6 +42,7 @@ class Fit(NamedTuple):
             "fitted": scores.fitted,
             "independent_columns": scores.independent,
             "convergence": result.reason,
+            "verdict": result.verdict.status,
         }
 
 
@@ -56,6 +58,7 @@ def demo(out_dir: Path, seed: int, json: bool) -> None:
     from gibbsian.datasets import load_house_votes
     from gibbsian.rng import as_generator
 
+    leave_endings_to_verdict()
     out_dir.mkdir(parents=True, exist_ok=True)
     table = _write_table(out_dir)
     announce_compilation()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gibbsian.cli.guard import say, speller
-from gibbsian.errors import ConvergenceWarning, spelled
+from gibbsian.errors import ConvergenceWarning, UntrainedWarning, spelled
 
 if TYPE_CHECKING:
     from gibbsian.learners.result import FitResult
@@ -23,8 +23,9 @@ strict = click.option(
 
 
 def leave_endings_to_verdict() -> None:
-    """Warn of no unconverged fit while it runs: the verdict says it."""
-    warnings.simplefilter("ignore", ConvergenceWarning)
+    """Warn of no unconverged or untrained fit while it runs: the verdict says it."""
+    for category in (ConvergenceWarning, UntrainedWarning):
+        warnings.simplefilter("ignore", category)
 
 
 def ending(result: FitResult) -> str:
