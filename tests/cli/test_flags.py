@@ -64,7 +64,7 @@ def test_the_help_of_a_model_has_ranges_choices_and_defaults():
     assert "--bias / --no-bias Whether the model has biases." in text
     assert "--l2 NUMBER" in text
     assert "[at least 0; 0.0 if not given]" in text
-    assert "One of 1-smci, " in text
+    assert "One of cd, em, " in text
 
 
 def test_the_help_names_a_learner_s_own_settings():

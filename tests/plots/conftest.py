@@ -16,7 +16,7 @@ def votes() -> gb.Dataset:
 
 @pytest.fixture(scope="module")
 def machine(votes) -> gb.BoltzmannMachine:
-    return gb.BoltzmannMachine(learner="mple", l2=0.01, tol=1e-4).fit(votes)
+    return gb.BoltzmannMachine(learner="mle", l2=0.01, tol=1e-4).fit(votes)
 
 
 @pytest.fixture(scope="module")

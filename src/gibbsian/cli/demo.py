@@ -58,6 +58,7 @@ def demo(out_dir: Path, seed: int, json: bool) -> None:
     from gibbsian.datasets import load_house_votes
     from gibbsian.rng import as_generator
 
+    leave_endings_to_verdict()
     out_dir.mkdir(parents=True, exist_ok=True)
     table = _write_table(out_dir)
     announce_compilation()

@@ -238,8 +238,9 @@ class LayeredMachine(HiddenFeatures, LearnedMachine):
         if not isinstance(data, Dataset) or (scores := _beside_columns(result.model, data)) is None:
             return result
         own, columns, stderr = scores
-        ran_away = _ran_away(result.model)
-        has_just_begun = result.n_steps < MIN_EPOCHS * len(result.model.layers) and not ran_away
+        model: Any = result.model
+        ran_away = _ran_away(model)
+        has_just_begun = result.n_steps < MIN_EPOCHS * len(model.layers) and not ran_away
         tolerance = 2.0 * stderr + (0.0 if ran_away else COLUMN_TOLERANCE * data.n_variables)
         if has_just_begun or columns - own <= tolerance:
             return result

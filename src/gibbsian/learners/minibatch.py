@@ -164,8 +164,7 @@ class Minibatch(Learner):
     free_phase: FreePhase | str = free(
         "pcd",
         "How the moments under the model are found: chains that go on ('pcd'), chains from the minibatch ('cd'), "
-        "chains whose weights give log Z along the run ('weighted'), spatial Monte Carlo integration over chains "
-        "('smci'), parallel tempering ('tempering'), or an object.",
+        "spatial Monte Carlo integration over chains ('smci'), parallel tempering ('tempering'), or an object.",
         doc="str or FreePhase",
     )
     n_steps: int | None = whole(None, "Steps of the chains for each minibatch.", least=1, optional=True)

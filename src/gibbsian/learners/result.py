@@ -240,8 +240,13 @@ class FitResult(Shown):
         rng, pull, story = np.random.default_rng(0), None, self.provenance
         norm = float(self.trace.rows[-1][2]) if self.trace.rows else float("nan")
         if self.penalised:
-            penalties = story.get("l1", 0.0), story.get("l2", 0.0), story.get("log_prior")
-            pull = penalty_pull(self.model, *penalties, float(story.get("rows", 1)))
+            l2 = story.get("l2", 0.0)
+            if "l2_growth" in story:  # a full-span model, whose penalty grows with the columns of a function
+                model: Any = self.model
+                l2 = l2 * story["l2_growth"] ** (model.orders - 1.0)
+            pull = penalty_pull(
+                self.model, story.get("l1", 0.0), l2, story.get("log_prior"), float(story.get("rows", 1))
+            )
         return training_report(self.model, self.moments, norm, rng, pull, self.converged)
 
     @cached_property

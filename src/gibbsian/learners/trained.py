@@ -252,7 +252,7 @@ def _variance(model: Model, mean: np.ndarray, difference: np.ndarray) -> np.ndar
 
 
 def penalty_pull(
-    model: Model, l1: float | str, l2: float, log_prior: Any, n_rows: float
+    model: Model, l1: float | str, l2: float | np.ndarray, log_prior: Any, n_rows: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return between which sides a penalty keeps ``data moments - model moments`` at the maximum; zero is between.
 
@@ -265,7 +265,7 @@ def penalty_pull(
         return anyhow
     if isinstance(l1, str):  # a strength that the learner takes from the data
         return anyhow
-    smooth = SmoothPenalty(l2, prior, n_rows)(model.theta)[1]
+    smooth = l2 * model.theta + SmoothPenalty(0.0, prior, n_rows)(model.theta)[1]
     edges = np.where(model.penalised, l1, 0.0) + corners / n_rows
     low = np.where(model.theta > 0, edges, -edges)
     high = np.where(model.theta < 0, -edges, edges)
