@@ -22,12 +22,12 @@ again = refits.intervals()
 # %%
 # A forest plot: the strongest first, those whose interval holds zero hollow and grey.
 
-gb.plots.intervals(intervals).figure.tight_layout()
+ax = gb.plots.intervals(intervals)
 
 # %%
 # What the refits agree about: how many of them have the sign of the estimate.
 
-gb.plots.stability(refits).figure.tight_layout()
+ax = gb.plots.stability(refits)
 
 # %%
 # The couplings in the order of their size, with intervals by sandwich (left of each pair) and by the bootstrap.

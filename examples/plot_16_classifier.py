@@ -15,7 +15,7 @@ import gibbsian as gb
 
 X, y = load_digits(return_X_y=True)
 train, test, y_train, y_test = train_test_split(X / 16, y, random_state=0)
-classifier = gb.GibbsClassifier(n_hidden=20, l2=1e-3, max_iter=100, random_state=0).fit(train, y_train)
+classifier = gb.GibbsClassifier(n_hidden=20, l2=1e-3, tol=1e-3, random_state=0).fit(train, y_train)
 print(f"{classifier.score(test, y_test):.1%} of unseen digits are right")
 
 # %%

@@ -24,7 +24,7 @@ stream
 # %%
 # Errors of the couplings, against those of a fit of all rows in memory.
 
-online = gb.BoltzmannMachine(random_state=0).fit(stream)
+online = gb.BoltzmannMachine(max_iter=5000, random_state=0).fit(stream)  # minibatches
 whole = gb.BoltzmannMachine(learner="mple").fit(path)
 print(online.result_.reason)
 fig, ax = plt.subplots(figsize=(5, 5))

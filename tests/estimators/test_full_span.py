@@ -421,6 +421,15 @@ def test_penalties_reach_the_fit(rng):
     assert len(gb.FullSpan(mdl_scale=5.0).fit(rows).basis_) < len(plain.basis_)
 
 
+def test_a_penalty_that_grows_with_the_order_accounts_for_the_moments(rng):
+    """At the maximum a penalty holds each moment off the data's by its own slope: ``l2 growth^(order - 1) theta``."""
+    rows = np.column_stack([rng.integers(0, 2, (400, 3)), np.zeros(400, int)])
+    rows[:, 3] = rows[:, 0] ^ rows[:, 1] ^ (rng.random(400) < 0.1)
+    report = gb.FullSpan("span-dense", l2=0.1, l2_growth=2.0, tol=1e-9).fit(rows).result_.training
+    assert report.largest_z > 5
+    np.testing.assert_allclose(report.unexplained, 0.0, atol=1e-5)
+
+
 def test_held_out_rows_and_model_selection(rng):
     machine = gb.FullSpan(validation_fraction=0.25, random_state=0).fit(parities(rng))
     assert machine.result_.held_out.n_rows == 75
