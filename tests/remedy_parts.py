@@ -1445,7 +1445,7 @@ OTHERS = [
         ({"how": lambda machine: machine.score(BITS)},),
         "compare scores",
     ),
-    Row("chains that do not mix", unmixed, {"rows": np.random.default_rng(0).integers(0, 2, (300, 40))}),
+    Row("moments of chains that do not mix", unmixed, {"rows": np.random.default_rng(0).integers(0, 2, (300, 40))}),
     Row(
         "a demo where another table is",
         _write_table,
