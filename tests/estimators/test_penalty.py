@@ -32,6 +32,12 @@ def test_weights_count_as_rows():
     assert rule(gb.BoltzmannMachine(), distinct, sample_weight=counts) == "none, with 27 rows for each parameter"
 
 
+def test_normalised_weights_do_not_make_one_row_of_many():
+    rows = related(400, 5)
+    shares = np.full(400, 1 / 400)
+    assert rule(gb.BoltzmannMachine(), rows, sample_weight=shares) == "none, with 27 rows for each parameter"
+
+
 def test_with_few_rows_held_out_rows_choose_whatever_their_order(rng):
     rows = related(100, 6)
     first, again = gb.BoltzmannMachine().fit(rows), gb.BoltzmannMachine().fit(rng.permutation(rows))

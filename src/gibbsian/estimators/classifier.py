@@ -11,8 +11,8 @@ from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError, ConvergenceWarning, DataError, MaximumDoesNotExistError, notify
 from gibbsian.estimators.base import Estimator
 from gibbsian.estimators.frames import validate_data
+from gibbsian.estimators.held_out import one_over
 from gibbsian.estimators.known import ESTIMATORS
-from gibbsian.estimators.penalty import one_over
 from gibbsian.estimators.reported import Reported
 from gibbsian.inference.log_tables import digits
 from gibbsian.learners import MCL, MCPLE, run

@@ -11,8 +11,9 @@ import numpy as np
 from gibbsian.data import Columns, Dataset
 from gibbsian.domain import BINARY, SPIN
 from gibbsian.errors import ArgumentError, DataError, DegenerateDataWarning, notify
+from gibbsian.estimators.held_out import one_over
 from gibbsian.estimators.known import ESTIMATORS
-from gibbsian.estimators.penalty import l2_setting, one_over
+from gibbsian.estimators.penalty import l2_setting
 from gibbsian.estimators.span_questions import SpanQuestions, hidden_values
 from gibbsian.estimators.span_tables import basis_table, function_texts, trace_table
 from gibbsian.learners import FitResult, Learner, as_learner

@@ -36,6 +36,18 @@ ALONE: dict[str, Any] = {
 PSEUDO = "log-pseudolikelihood"
 
 
+def one_over(data: Any) -> float:
+    """Return one over the number of rows: over their total weight, or, where weights add up to less, over Kish's size.
+
+    Weights that count rows add up to their number. Those that are normalised do not, and say nothing of it; Kish's
+    effective sample size, ``(sum w)^2 / sum w^2``, does not depend on their scale.
+    """
+    n_rows = float(data.total_weight)
+    if not (data.on_disk or data.on_cluster):
+        n_rows = max(n_rows, 1.0 / float(np.square(data.shares).sum()))
+    return 1.0 / max(n_rows, 1.0)
+
+
 def score_held_out(machine: Any, shown: Dataset, unseen: Dataset) -> HeldOut:
     """Score held-out rows, fitted rows and independent columns.
 
@@ -200,7 +212,7 @@ def _score_fold(machine: Any, data: Dataset, trial: tuple[np.ndarray, float | No
 def _score_trial(machine: Any, shown: Dataset, unseen: Dataset, strength: float | None) -> tuple[HeldOut, np.ndarray]:
     """Fit some rows under a penalty `strength / rows`, and score others; None leaves the machine's own."""
     settings = {**ALONE, "tol": max(machine.tol, TRIAL_TOL)}
-    settings |= {} if strength is None else {"l2": strength / max(shown.total_weight, 1.0)}
+    settings |= {} if strength is None else {"l2": strength * one_over(shown)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GibbsianWarning)
         fit = clone(machine).set_params(**settings).fit(shown)
@@ -245,7 +257,7 @@ def beside_fitted(machine: Any, data: Dataset, folds: HeldOut) -> HeldOut:
 def _in_folds(machine: Any, data: Dataset) -> HeldOut:
     """Score a fit in folds, and the fit under the default penalty where that is stronger."""
     l2 = machine.result_.provenance.get("l2", 0.0)
-    own = l2 * data.total_weight if "l2" in machine.get_params() and machine.takes_l2 else None
+    own = l2 / one_over(data) if "l2" in machine.get_params() and machine.takes_l2 else None
     found = score_in_folds(machine, data, [own, 1.0] if machine.is_underpenalised(data) else [own])
     held_out = beside_fitted(machine, data, found[0].held_out)
     if len(found) == 1 or found[1].held_out.kind != held_out.kind:

@@ -13,7 +13,7 @@ from gibbsian.diagnostics.moments import DataMoments, data_moments
 from gibbsian.domain import as_coding
 from gibbsian.errors import ArgumentError, CodingError
 from gibbsian.estimators.common import LearnedMachine
-from gibbsian.estimators.penalty import one_over
+from gibbsian.estimators.held_out import one_over
 from gibbsian.inference import predict_cost
 from gibbsian.inference.missing import clamped_seconds
 from gibbsian.learners import FitResult, Learner

@@ -17,7 +17,7 @@ from gibbsian.errors import (
     PenaltyWarning,
     notify,
 )
-from gibbsian.estimators.held_out import FEWEST_ROWS, N_FOLDS, score_in_folds
+from gibbsian.estimators.held_out import FEWEST_ROWS, N_FOLDS, one_over, score_in_folds
 from gibbsian.learners.base import LEARNERS
 from gibbsian.learners.result import HeldOut
 from gibbsian.settings import number, settings_of
@@ -100,11 +100,6 @@ class ChoosesPenalty:
             said = {"l2_rule": "1 / rows, without which there is no finite maximum"}
             learner, result = self._learn_once(data, unseen, rng, said)
         return learner, replace(result, held_out=held_out)
-
-
-def one_over(data: Any) -> float:
-    """Return one over the number of rows, by weight."""
-    return 1.0 / max(float(getattr(data, "total_weight", data.n_rows)), 1.0)
 
 
 def _settled(machine: Any, data: Any) -> tuple[float, str, HeldOut | None]:

@@ -12,9 +12,9 @@ from gibbsian.data import Dataset, Threshold
 from gibbsian.errors import ArgumentError
 from gibbsian.estimators.boltzmann_machine import GRAPH
 from gibbsian.estimators.frames import labels_of_columns
+from gibbsian.estimators.held_out import one_over
 from gibbsian.estimators.known import ESTIMATORS
 from gibbsian.estimators.machine import Machine
-from gibbsian.estimators.penalty import one_over
 from gibbsian.graphs import as_graph
 from gibbsian.models import PottsModel
 from gibbsian.resources import require_memory
