@@ -37,7 +37,7 @@ MANY_CELLS = 2**24
 # with 21 values (541,275 parameters) chains are far from it when pseudolikelihood, in a hundred steps, is there.
 MANY_PARAMETERS = 2**12
 # Rounds of Monte Carlo likelihood between two checks, and how often it continues after a check.
-MAX_ROUNDS, MAX_CONTINUATIONS = 300, 2
+MAX_ROUNDS, MAX_CONTINUATIONS = 100, 2
 
 
 def choose_learner(model: Model, data: Dataset) -> str:
