@@ -105,9 +105,9 @@ class HeldOut(NamedTuple):
         The same score of the rows that were fitted; None where it is not known.
     independent : float, optional
         The same score of the held-out rows under independent columns with the margins of the fitted rows.
-    stderr : float
-        Standard error of ``score - independent`` over the held-out rows; NaN likewise, and where the score is a lower
-        bound, which proves nothing where it is below that of independent columns.
+    stderr : float, optional
+        Standard error of ``score - independent`` over the held-out rows; None where the score is a lower bound, which
+        proves nothing where it is below that of independent columns.
     with_penalty, with_penalty_stderr : float, optional
         The same score of the held-out rows after a fit with ``l2 = 1 / rows``, where that was tried, and the standard
         error of its difference to `score`.
