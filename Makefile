@@ -36,8 +36,8 @@ crash: $(READY)  ## processes killed at random, full disks, closed streams: SECO
 	$(BIN)/python -m tools crash --seconds $(or $(SECONDS),300) --seed $(or $(SEED),0)
 
 lint: $(READY)  ## style, types, import layers
-	$(BIN)/ruff check src tests benchmarks reproduction tools
-	$(BIN)/ruff format --check src tests benchmarks reproduction tools
+	$(BIN)/ruff check conftest.py src tests benchmarks reproduction tools
+	$(BIN)/ruff format --check conftest.py src tests benchmarks reproduction tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

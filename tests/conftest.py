@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +17,6 @@ settings.register_profile("gibbsian", deadline=None, derandomize=True, max_examp
 settings.load_profile("gibbsian")
 
 SHARED_DATA = Path(os.environ.get("GIBBSIAN_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(20061)
 
 
 @pytest.fixture
@@ -76,14 +69,6 @@ def _has_card() -> bool:
     except ImportError:
         return False
     return torch.cuda.is_available()
-
-
-@pytest.fixture(autouse=True)
-def heeded_interrupts() -> Iterator[None]:
-    """Ctrl-C raises, as at a terminal: a run in the background inherits that it is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(params=[SPIN, BINARY], ids=lambda domain: domain.name)

@@ -30,11 +30,6 @@ CLAIMS = (
 
 
 @pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(20260919)
-
-
-@pytest.fixture
 def report(monkeypatch) -> Report:
     EXPERIMENTS.names()
     experiment = Experiment("TOY", "Fig. 1", "a toy", lambda rng: {}, TABLES, draw, CLAIMS, scale="nothing")
