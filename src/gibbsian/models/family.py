@@ -1,0 +1,252 @@
+"""The contracts of the core: a family is a structure, theta is an array, a model is the pair.
+
+A `Family` is a set of distributions indexed by one flat array ``theta``: a graph, the layers of a machine, the number of
+classes of a mixture. Its functions take theta as an argument and are pure, so that nothing is rebuilt in a loop. Rows
+are **codes** (see `Variables`) and **complete**: hidden units, or the label of a mixture, are the last variables, and
+what a row of data does not show is summed out by a posterior and nowhere else. Parameters are natural: the temperature
+is 1. The narrower protocols say what some families can do besides, and what packages above may rely on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+
+import numpy as np
+
+from gibbsian.display import Shown
+from gibbsian.errors import ArgumentError
+from gibbsian.models.interactions import Interactions
+from gibbsian.models.variables import Variables
+
+Array = np.ndarray
+
+
+class Parts(NamedTuple):
+    """The parts of a family that a file keeps besides theta: plain values and arrays."""
+
+    plain: Mapping[str, object]
+    arrays: Mapping[str, Array]
+
+
+@runtime_checkable
+class Family(Protocol):
+    """A set of distributions indexed by theta: every entry of `FAMILIES`.
+
+    Examples
+    --------
+    >>> from gibbsian.models import BinaryUnits, StackFamily
+    >>> from gibbsian.models.family import Family
+    >>> isinstance(StackFamily((BinaryUnits(3), BinaryUnits(2))), Family)
+    True
+    """
+
+    @property
+    def variables(self) -> Variables:
+        """The values of all variables, the columns of data first."""
+
+    @property
+    def n_hidden(self) -> int:
+        """Number of variables, the last ones, that no row of data shows."""
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters."""
+
+    @property
+    def penalised(self) -> Array:
+        """Mask of the parameters that an L1 penalty may shrink: interactions, not biases."""
+
+    def split(self, theta: Array) -> NamedTuple:
+        """Return named views of theta, for example biases and couplings."""
+
+    def log_weights(self, theta: Array, x: Array) -> Array:
+        """Return ``log P(x) + log Z`` of complete rows."""
+
+    def canonical(self, theta: Array) -> Array:
+        """Return the parameters of the same distribution in the gauge in which they are reported."""
+
+    def parameter_names(self, names: Sequence[str]) -> list[str]:
+        """Return a label for each parameter, given the names of the columns."""
+
+    def interactions(self, theta: Array) -> Interactions:
+        """Return which variables interact and how strongly."""
+
+    def to_parts(self) -> Parts:
+        """Return what a file keeps of the family."""
+
+    @classmethod
+    def from_parts(cls, parts: Parts, variables: Variables) -> Self:
+        """Build the family from what a file keeps; `variables` are those of the columns."""
+
+
+@runtime_checkable
+class ExponentialFamily(Family, Protocol):
+    """A family with ``log P(x) = theta . S(x) + base measure - log Z``."""
+
+    @property
+    def statistic_range(self) -> tuple[Array, Array]:
+        """The least and the largest value of each statistic."""
+
+    def statistics(self, x: Array) -> Array:
+        """Return the statistics S(x) of each row."""
+
+    def mean_statistics(self, x: Array, weights: Array | None = None) -> Array:
+        """Return the weighted mean of the statistics of rows."""
+
+
+@runtime_checkable
+class Units(Protocol):
+    """A layer of units of one kind, which are independent of each other given their fields.
+
+    The values of a layer are what enters products of matrices, `width` columns: a number for each unit, or an indicator
+    for each value of a categorical one. Arrays are NumPy's or PyTorch's, and results are of the same library.
+    """
+
+    @property
+    def n_units(self) -> int:
+        """Number of units."""
+
+    @property
+    def width(self) -> int:
+        """Number of columns of values and of fields."""
+
+    @property
+    def variables(self) -> Variables:
+        """The values of the units."""
+
+    def encode(self, codes: Array) -> Array:
+        """Return the values of codes (of the numbers themselves where units are real)."""
+
+    def log_measure(self, values: Array) -> Array:
+        """Return the log of the base measure of each row of values."""
+
+    def log_normaliser(self, fields: Array) -> Array:
+        """Return the log of the summed weights of all values of a layer under given fields."""
+
+    def means(self, fields: Array) -> Array:
+        """Return the mean values under given fields."""
+
+    def draw(self, fields: Array, rng: np.random.Generator) -> Array:
+        """Draw values under given fields."""
+
+    def fields_of(self, means: Array) -> Array:
+        """Return the fields under which units have these means."""
+
+
+class StackParts(NamedTuple):
+    """The parameters of a stack: views of theta, in its order (biases of all layers, then weights between neighbours)."""
+
+    biases: list[Array]
+    weights: list[Array]
+
+
+@runtime_checkable
+class Layered(Family, Protocol):
+    """A family of layers of units, where neighbouring layers interact."""
+
+    @property
+    def layers(self) -> tuple[Units, ...]:
+        """The layers, that of the columns first."""
+
+    @property
+    def sides(self) -> tuple[range, range]:
+        """Even and odd layers: those of one side are independent given the other."""
+
+    def fields(self, parts: StackParts, place: int, values: Sequence[Array | None]) -> Array:
+        """Return the fields of a layer, given the values of its neighbours."""
+
+    def log_weights_of_side(self, parts: StackParts, side: int, values: Sequence[Array | None]) -> Array:
+        """Return the log-weight of the values of one side, the other side summed out."""
+
+
+@runtime_checkable
+class Mixture(Family, Protocol):
+    """A family with a label as its last variable: ``P(x) = sum_a w_a P_a(x)``."""
+
+    @property
+    def n_components(self) -> int:
+        """Number of classes."""
+
+    def log_joint(self, theta: Array, x: Array, mask: Array | None = None) -> Array:
+        """Return ``log P(x, class)`` of rows and classes, cells under the mask (missing) integrated out."""
+
+
+F = TypeVar("F", bound=Family)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model(Shown, Generic[F]):
+    """A distribution: a family and its parameters.
+
+    Parameters
+    ----------
+    family : Family
+        The structure.
+    theta : ndarray
+        The parameters in the family's layout. Kept as a read-only view; nothing is copied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.models import SpinUnits, StackFamily
+    >>> from gibbsian.models.family import Model
+    >>> family = StackFamily((SpinUnits(2), SpinUnits(1)))
+    >>> model = Model(family, np.zeros(family.n_parameters))
+    >>> model.log_weights(np.array([[0, 1, 1]]))
+    array([0.])
+    """
+
+    family: F
+    theta: Array
+
+    def __post_init__(self) -> None:
+        theta = np.asarray(self.theta)
+        theta = (theta if theta.dtype in (np.float32, np.float64) else theta.astype(np.float64)).view()
+        if theta.shape != (self.family.n_parameters,):
+            raise ArgumentError(
+                f"has shape {theta.shape}, but the family has {self.family.n_parameters} parameters", argument="theta"
+            )
+        if not np.isfinite(theta).all():
+            raise ArgumentError("holds NaN or infinite values", argument="theta")
+        theta.flags.writeable = False
+        object.__setattr__(self, "theta", theta)
+
+    def _facts(self) -> dict[str, object]:
+        return {"family": self.family, "parameters": self.theta.size}
+
+    @property
+    def parts(self) -> NamedTuple:
+        """Named views of theta."""
+        return self.family.split(self.theta)
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables, hidden ones included."""
+        return len(self.family.variables)
+
+    def replace(self, theta: Array) -> Self:
+        """Return the distribution of the same family with other parameters."""
+        return dataclasses.replace(self, theta=theta)
+
+    def log_weights(self, x: Array) -> Array:
+        """Return ``log P(x) + log Z`` of complete rows."""
+        return self.family.log_weights(self.theta, x)
+
+    def canonical(self) -> Self:
+        """Return the same distribution in the gauge in which parameters are reported."""
+        return self.replace(self.family.canonical(self.theta))
+
+    def interactions(self) -> Interactions:
+        """Return which variables interact and how strongly."""
+        return self.family.interactions(self.theta)
+
+
+def fields_alone(self: object) -> dict[str, object]:
+    """Return the fields of a family, for pickles: plans and tables that it keeps are not sent to other processes.
+
+    A family has ``__getstate__ = fields_alone``.
+    """
+    return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]

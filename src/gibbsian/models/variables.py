@@ -1,0 +1,136 @@
+"""The values of the variables of a family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from gibbsian.errors import ArgumentError
+
+# Rows are int8.
+MAX_VALUES = 127
+
+
+@dataclass(frozen=True)
+class Variables:
+    """The number of values of each variable, and the scores that stand for them in products.
+
+    Rows of a family hold **codes** 0, 1, ..., one for each variable (int8), and the numbers themselves for real variables
+    (float64). The labels that a user reads belong to the data, the scores to the family.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Number of values of each variable, from 1 to 127; 0 for a real number.
+    scores : tuple of tuple of float, optional
+        The numbers that stand for the codes of each variable in products: ``(-1, 1)`` for spins, ``(0, 1)`` for binary
+        variables. None where values are categories without order.
+
+    Examples
+    --------
+    >>> from gibbsian.models.variables import Variables
+    >>> Variables.spins(2).scores
+    ((-1.0, 1.0), (-1.0, 1.0))
+    >>> Variables.categories((3, 2)).sizes
+    (3, 2)
+    """
+
+    sizes: tuple[int, ...]
+    scores: tuple[tuple[float, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        for i, size in enumerate(self.sizes):
+            if not 0 <= size <= MAX_VALUES:
+                raise ArgumentError(f"gives variable {i} {size} values", f"use 1 to {MAX_VALUES}", argument="sizes")
+        if self.scores is not None and tuple(map(len, self.scores)) != self.sizes:
+            raise ArgumentError("must hold one number for each value of each variable", argument="scores")
+
+    @classmethod
+    def spins(cls, n: int) -> Self:
+        """Return variables with the scores -1 and 1."""
+        return cls((2,) * n, ((-1.0, 1.0),) * n)
+
+    @classmethod
+    def binary(cls, n: int) -> Self:
+        """Return variables with the scores 0 and 1."""
+        return cls((2,) * n, ((0.0, 1.0),) * n)
+
+    @classmethod
+    def ordinal(cls, scores: Iterable[Sequence[float]]) -> Self:
+        """Return variables with these scores.
+
+        Examples
+        --------
+        >>> from gibbsian.models.variables import Variables
+        >>> Variables.ordinal([(-1, 0, 1), (0, 1)]).sizes
+        (3, 2)
+        """
+        listed = tuple(tuple(map(float, each)) for each in scores)
+        return cls(tuple(map(len, listed)), listed)
+
+    @classmethod
+    def categories(cls, sizes: Iterable[int]) -> Self:
+        """Return variables whose values have no order."""
+        return cls(tuple(map(int, sizes)))
+
+    @classmethod
+    def reals(cls, n: int) -> Self:
+        """Return real variables."""
+        return cls((0,) * n)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __add__(self, other: Variables) -> Variables:
+        """Return these variables followed by others."""
+        if self.scores is None or other.scores is None:
+            return Variables(self.sizes + other.sizes)
+        return Variables(self.sizes + other.sizes, self.scores + other.scores)
+
+    def take(self, nodes: Iterable[int]) -> Variables:
+        """Return some of the variables, in the order given."""
+        chosen = list(nodes)
+        scores = None if self.scores is None else tuple(self.scores[i] for i in chosen)
+        return Variables(tuple(self.sizes[i] for i in chosen), scores)
+
+    @property
+    def two_valued(self) -> bool:
+        """Whether every variable has two values."""
+        return all(size == 2 for size in self.sizes)
+
+    @property
+    def real(self) -> bool:
+        """Whether any variable is a real number, so that rows are float64."""
+        return 0 in self.sizes
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """Where the values of each variable begin among all values, and where the last ones end."""
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    @cached_property
+    def lows_and_gaps(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lower score of each two-valued variable, and the distance to the upper one."""
+        low, high = np.array(self.scores).reshape(-1, 2).T
+        return low, high - low
+
+    def numbers(self, codes: np.ndarray) -> np.ndarray:
+        """Return the scores of codes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gibbsian.models.variables import Variables
+        >>> Variables.spins(2).numbers(np.array([[0, 1]]))
+        array([[-1.,  1.]])
+        """
+        if self.scores is None:
+            raise ArgumentError("categories have no scores, so products of them mean nothing")
+        if self.two_valued:
+            low, gap = self.lows_and_gaps
+            return codes * gap + low
+        return np.concatenate(self.scores)[self.offsets[:-1] + codes]
