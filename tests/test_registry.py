@@ -1,13 +1,19 @@
 """Parts that go by a name: what they do not take is named with what they take."""
 
-import pkgutil
 import threading
+from pathlib import Path
 
 import pytest
 
 import gibbsian as gb
+from gibbsian.answers.about import ANSWERS
 from gibbsian.errors import ArgumentError
+from gibbsian.expectations.clamped import EXACT_CLAMPED
+from gibbsian.learners.lessons import LESSONS
 from gibbsian.registry import Registry
+from gibbsian.samplers.base import SWEEPS
+from gibbsian.samplers.gibbs import spin_sweeps
+from gibbsian.samplers.table_gibbs import factor_sweeps
 
 
 def test_unknown_settings_are_named_with_the_known_ones():
@@ -25,15 +31,15 @@ def test_a_thread_that_asks_while_another_reads_the_sources_gets_all_names(monke
         threading.Event(),
         threading.Event(),
     )
-    read = pkgutil.get_data
+    read = Path.read_text
 
-    def slow_at_first(package, resource):
+    def slow_at_first(path, **how):
         if not reading.is_set():
             reading.set()
             go_on.wait(20)
-        return read(package, resource)
+        return read(path, **how)
 
-    monkeypatch.setattr(pkgutil, "get_data", slow_at_first)
+    monkeypatch.setattr(Path, "read_text", slow_at_first)
     first = threading.Thread(target=registry.names)
     first.start()
     try:
@@ -42,3 +48,38 @@ def test_a_thread_that_asks_while_another_reads_the_sources_gets_all_names(monke
     finally:
         go_on.set()
         first.join()
+
+
+def test_parts_are_found_in_folders_at_any_depth(tmp_path, monkeypatch):
+    deep = tmp_path / "shelf" / "upper" / "left"
+    deep.mkdir(parents=True)
+    for folder in (deep, deep.parent, deep.parent.parent):
+        (folder / "__init__.py").write_text("")
+    (tmp_path / "shelf" / "base.py").write_text(
+        'from gibbsian.registry import Registry\n\nBOOKS = Registry("book", "shelf", "BOOKS")\n'
+    )
+    (deep / "novels.py").write_text(
+        'from shelf.base import BOOKS\n\n\n@BOOKS.register("novel", about="long")\nclass Novel:\n    pass\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    from shelf.base import BOOKS
+
+    assert BOOKS.abouts() == {"novel": "long"}
+    assert type(BOOKS.create("novel")).__module__ == "shelf.upper.left.novels"
+
+
+def test_who_serves_a_model_is_found_along_its_bases():
+    class Own(gb.PairwiseModel):
+        pass
+
+    assert SWEEPS.of(Own.zeros(gb.graphs.complete(2))) is spin_sweeps
+    assert SWEEPS.of(gb.models.OrdinalModel.zeros(gb.graphs.complete(2))) is factor_sweeps
+    with pytest.raises(ArgumentError, match="model is a list, for which there is no Gibbs sampler"):
+        SWEEPS.of([])
+
+
+def test_registries_of_who_serves_name_models_and_their_bases_alone():
+    kinds = {base for name in gb.models.MODELS for base in gb.models.MODELS.factory(name).__mro__}
+    names = {vars(kind).get("registered_name") for kind in kinds}
+    for registry in (ANSWERS, SWEEPS, EXACT_CLAMPED, LESSONS):
+        assert set(registry) <= names, registry.kind

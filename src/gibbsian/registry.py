@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 import re
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from gibbsian.errors import ArgumentError
@@ -91,19 +91,43 @@ class Registry:
         self.factory(name)
         return self._traits[name].get(trait, default)
 
+    def of(self, model: object) -> Any:
+        """Return the entry that serves a model: that of the first class along its MRO which has one.
+
+        A class goes by the `registered_name` in its own body, which `register` writes; shared bases write theirs. Only
+        the module that serves is imported, so models do not know who serves them.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> from gibbsian.samplers.base import SWEEPS
+        >>> SWEEPS.of(gb.PairwiseModel.zeros(gb.graphs.complete(2))).__name__
+        'spin_sweeps'
+        """
+        if name := self.name_for(model):
+            return self.factory(name)
+        raise ArgumentError(f"model is a {type(model).__name__}, for which there is no {self.kind}")
+
+    def name_for(self, model: object) -> str:
+        """Return the name of the entry that serves a model, empty where there is none."""
+        known = self.names()
+        names = (vars(kind).get("registered_name") for kind in type(model).__mro__)
+        return next((name for name in names if name in known), "")
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
     def _index(self) -> dict[str, tuple[str, str]]:
-        """Return the module of each name and what it says of itself, read from the sources of the package."""
+        """Return the module of each name and what it says of itself, read from all sources in the package."""
         if self._found is None:
             about = r'(?:[^)"]*\babout="([^"]*)")?'
             registration = re.compile(rf'^@{self.variable}\.register\(\s*"([^"]+)"{about}', re.MULTILINE)
             found = {}
-            for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
-                source = pkgutil.get_data(self.package, f"{module.name}.py") if not module.ispkg else None
-                for name, line in registration.findall((source or b"").decode()):
-                    found[name] = f"{self.package}.{module.name}", line
+            for folder in map(Path, importlib.import_module(self.package).__path__):
+                for file in sorted(folder.rglob("*.py")):
+                    module = ".".join((self.package, *file.relative_to(folder).with_suffix("").parts))
+                    for name, line in registration.findall(file.read_text(encoding="utf-8")):
+                        found[name] = module, line
             self._found = found  # only when it is full: other threads read it too
         return self._found
 

@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from functools import cache, cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from pkgutil import resolve_name
 from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -60,12 +59,6 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
 
     public = sorted(homes)
     return load, lambda: public, public
-
-
-@cache
-def named(place: str) -> Any:
-    """Return the object at ``"module:name"``; the module is loaded on first use."""
-    return resolve_name(place)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from gibbsian.errors import ArgumentError
 from gibbsian.estimators import ESTIMATORS
 from gibbsian.models import MODELS, BeliefNetwork, BinaryLayer, CategoricalLayer, DeepModel, PairwiseModel, SpinLayer
 from gibbsian.models.machine_mixture import MachineMixtureModel
+from gibbsian.models.mixture import Mixture
 from gibbsian.models.von_mises_fisher import unit_rows
 from layered_systems import random_machine, rows_of
 from systems import all_states, dataset_of, models_with_domains, random_model_of
@@ -253,7 +254,7 @@ def test_a_deep_machine_of_real_rows_is_refused_in_words(rng):
 
 # -- temperature ------------------------------------------------------------------------------------------------------
 def test_another_temperature_is_the_same_energies_over_it(model, rng):
-    if isinstance(model, BeliefNetwork) or not hasattr(model, "sweeps"):
+    if isinstance(model, BeliefNetwork | Mixture):
         with pytest.raises(ArgumentError, match="temperature"):
             model.at_temperature(2.0)
         return

@@ -1,6 +1,6 @@
 """Questions to a model: log Z, rows with missing cells, hidden units, samples, expectations.
 
-Each kind of model names the class that answers for it (``model.answers``), which is loaded when it is first asked.
+The class that answers for a kind of model is registered in `ANSWERS`, and loaded when it is first asked.
 """
 
 from gibbsian.startup import attach

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from gibbsian.startup import named
+from gibbsian.registry import Registry
+
+# classes by the names of the models that they answer for
+ANSWERS = Registry("class of answers", "gibbsian.answers", "ANSWERS")
 
 
 def answers_about(model: Any) -> Any:
-    """Return the object that answers questions about a model; the model says which class that is.
+    """Return the object that answers questions about a model.
 
     Examples
     --------
@@ -16,4 +19,4 @@ def answers_about(model: Any) -> Any:
     >>> type(gb.answers.answers_about(gb.PairwiseModel.zeros(gb.graphs.complete(2)))).__name__
     'Answers'
     """
-    return named(model.answers)(model)
+    return ANSWERS.of(model)(model)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gibbsian.answers.about import ANSWERS
 from gibbsian.answers.draws import watched_draws
 from gibbsian.answers.modes import Modes, Search, modes_of_rows
 from gibbsian.answers.queries import Queries
@@ -34,6 +35,7 @@ from gibbsian.settings import Setting, check_value
 STARTS = {"auto": "tempering", "ais": "gibbs"}
 
 
+@ANSWERS.register("exponential-family")
 class Answers:
     """Answers about one model, asked with data of its visible columns.
 

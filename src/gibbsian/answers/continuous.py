@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.answers.about import ANSWERS
 from gibbsian.answers.base import Answers
 from gibbsian.answers.modes import Modes, Search
 from gibbsian.data import Dataset
@@ -15,6 +16,7 @@ from gibbsian.inference import exact
 from gibbsian.samplers import Gibbs, draw
 
 
+@ANSWERS.register("continuous-field")
 class ContinuousAnswers(Answers):
     """Answers about one field of real variables; integrals are sums over the nodes of its domain.
 

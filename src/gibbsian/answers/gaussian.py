@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.answers.about import ANSWERS
 from gibbsian.answers.modes import Modes, Search
 from gibbsian.data import Dataset
 from gibbsian.errors import ArgumentError
@@ -15,6 +16,7 @@ from gibbsian.models.gaussian import LOG_TWO_PI, GaussianModel, conditional, pat
 from gibbsian.startup import ndtr
 
 
+@ANSWERS.register("gaussian")
 class GaussianAnswers:
     """Answers about a Gaussian model; all of them are exact.
 

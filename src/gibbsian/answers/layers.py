@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.answers.about import ANSWERS
 from gibbsian.answers.base import Answers, annealing_of, by_value, rows_like, values_of
 from gibbsian.answers.draws import MAX_R_HAT, layer_r_hat, tempered_values, warn_of
 from gibbsian.answers.modes import Modes, Search, climbed
@@ -64,6 +65,7 @@ _N_STEPS = Setting("Steps of each chain.", "whole", low=1)
 _N_SAMPLES = Setting("Walkers.", "whole", low=2)
 
 
+@ANSWERS.register("layered")
 class LayerAnswers(Answers):
     """Answers about a restricted machine, by sums over its smaller layer, annealing and block Gibbs chains."""
 
@@ -330,6 +332,7 @@ class LayerAnswers(Answers):
         return Estimate(self.model.unfold(mean), self.model.unfold(stderr))
 
 
+@ANSWERS.register("deep")
 class DeepAnswers(LayerAnswers):
     """Answers about a deep Boltzmann machine: hidden layers of a row by mean field, log Z by sums or annealing."""
 
@@ -432,6 +435,7 @@ class DeepAnswers(LayerAnswers):
         )
 
 
+@ANSWERS.register("belief-network")
 class NetworkAnswers(DeepAnswers):
     """Answers about a belief network: rows go up by the recognition weights, samples come down from the top machine."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gibbsian.answers import answers_about
+from gibbsian.answers.about import ANSWERS, answers_about
 from gibbsian.answers.base import Answers, by_value
 from gibbsian.answers.modes import Modes, Search, climbed, modes_of_rows
 from gibbsian.data import Dataset
@@ -23,6 +23,7 @@ from gibbsian.models.tables import MarkovRandomField
 from gibbsian.startup import logsumexp
 
 
+@ANSWERS.register("mixture")
 class MixtureAnswers:
     """Answers about a mixture; all of them are exact.
 
@@ -215,6 +216,7 @@ class MixtureAnswers:
         return float(-2.0 * (likelihood + weight * log_unit) + 2.0 * self.n_parameters())
 
 
+@ANSWERS.register("k-means")
 class KMeansAnswers(MixtureAnswers):
     """Answers about k-means, the limit of zero variance: distances for densities, the means for samples."""
 
@@ -249,6 +251,7 @@ class KMeansAnswers(MixtureAnswers):
         return self.model.means[classes], classes
 
 
+@ANSWERS.register("machine-mixture")
 class MachineMixtureAnswers(MixtureAnswers):
     """Answers about a mixture of machines: what concerns cells is asked of the machines."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gibbsian.answers.about import ANSWERS
 from gibbsian.answers.base import Answers
 from gibbsian.answers.draws import watched_draws
 from gibbsian.blocks import row_blocks
@@ -26,6 +27,7 @@ from gibbsian.startup import logsumexp
 STATES_AT_ONCE = 2**18
 
 
+@ANSWERS.register("full-span")
 class SpanAnswers(Answers):
     """Answers about one full-span model; questions that need all states share the model's tables.
 

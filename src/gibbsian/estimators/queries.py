@@ -229,9 +229,9 @@ class Asking(ReadsTables):
         sizes = tuple(ask.sizes[:n].tolist())
         if isinstance(other, BaseEstimator):
             return ask.divergence(*self._beside(other))
-        if hasattr(other, "answers"):
-            from gibbsian.answers import answers_about
+        from gibbsian.answers.about import ANSWERS, answers_about
 
+        if ANSWERS.name_for(other):
             joint = answers_about(other).joint()
             _check_sizes(tuple(other.domain.cardinalities(other.n_variables).tolist()), sizes)
             return ask.divergence(joint, [np.arange(size) for size in sizes])

@@ -25,9 +25,10 @@ from gibbsian.expectations.there import own_generator
 from gibbsian.inference.missing import PATIENT_SECONDS, is_quick
 from gibbsian.models import Model, PairwiseModel
 from gibbsian.registry import Registry
-from gibbsian.startup import named
 
 CLAMPED = Registry("clamped", "gibbsian.expectations", "CLAMPED")
+# exact clamped phases by the names of the models whose rows they sum
+EXACT_CLAMPED = Registry("exact clamped phase", "gibbsian.expectations", "EXACT_CLAMPED")
 
 
 def as_clamped(
@@ -57,11 +58,6 @@ def as_clamped(
             f"must be None, one of {', '.join(CLAMPED)}, or an expectation", argument="clamped", value=clamped
         )
     return clamped
-
-
-def own_clamped(model: Any, max_seconds: float) -> Any:
-    """Return the exact clamped phase that a model names as its own."""
-    return named(model.clamped_sums)(max_seconds=max_seconds)
 
 
 @dataclass(frozen=True, eq=False)

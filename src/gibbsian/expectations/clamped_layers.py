@@ -18,6 +18,7 @@ from gibbsian.data.hidden_columns import with_hidden
 from gibbsian.domain import DOMAINS
 from gibbsian.errors import TooExpensiveError
 from gibbsian.expectations.base import Estimate, Rebuilt
+from gibbsian.expectations.clamped import EXACT_CLAMPED
 from gibbsian.expectations.exact import ClampedExact
 from gibbsian.inference.layer_missing import check_discrete
 from gibbsian.settings import check, declared, number, positional
@@ -37,6 +38,7 @@ class Alike(NamedTuple):
     listed: np.ndarray
 
 
+@EXACT_CLAMPED.register("layered")
 @declared(frozen=True)
 class ClampedLayers:
     """The expected statistics of a machine of two layers given the present cells, with the mean log-evidence.

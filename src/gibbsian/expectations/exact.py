@@ -10,7 +10,7 @@ import numpy as np
 
 from gibbsian.data import Dataset
 from gibbsian.expectations.base import EXPECTATIONS, Estimate, Rebuilt
-from gibbsian.expectations.clamped import CLAMPED, ClampedRows
+from gibbsian.expectations.clamped import CLAMPED, EXACT_CLAMPED, ClampedRows
 from gibbsian.inference import plan_exact
 from gibbsian.inference.missing import RowSums, clamped_moments, split_rows
 from gibbsian.models import Model
@@ -62,6 +62,7 @@ class ExactRows:
 
 
 @CLAMPED.register("exact")
+@EXACT_CLAMPED.register("exponential-family")
 @declared(frozen=True)
 class ClampedExact:
     """The exact expectation given the present cells, with the mean log-evidence.

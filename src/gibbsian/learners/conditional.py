@@ -9,6 +9,7 @@ import numpy as np
 from gibbsian.learners.base import LEARNERS, Learner
 from gibbsian.learners.objective import FlipCostLearner, ObjectiveLearner
 from gibbsian.learners.recipe import Recipe, optimizer_setting
+from gibbsian.models.base import HasHiddenLayers
 from gibbsian.models.layers import mean_values
 from gibbsian.objectives import ConditionalLikelihood, ConditionalPseudolikelihood, Objective
 from gibbsian.objectives.conditional_likelihood import targets_setting
@@ -52,7 +53,9 @@ class MCL(Recipe):
 
     def refusal(self, model: Any) -> str:
         """Say so where the hidden units of a row have no closed form."""
-        return "" if getattr(model, "clamped_sums", "") else "the hidden layers of a row have no sum in closed form"
+        if isinstance(model, HasHiddenLayers):
+            return "the hidden layers of a row have no sum in closed form"
+        return super().refusal(model)
 
 
 @LEARNERS.register("mcple")

@@ -14,7 +14,7 @@ import numpy as np
 from gibbsian.expectations.deep_mean_field import DeepMeanField, Posterior
 from gibbsian.learners.filling import EpochRows, plain_rows
 from gibbsian.learners.layer_gradient import OFFSET_SHARE, centred_products
-from gibbsian.learners.lessons import Lesson, Lessons
+from gibbsian.learners.lessons import LESSONS, Lesson, Lessons
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.layers import log_probability
 
@@ -34,6 +34,7 @@ class DeepMemory(NamedTuple):
     offsets: np.ndarray
 
 
+@LESSONS.register("deep")
 class DeepLessons(Lessons):
     """Clamped less free moments, about the offsets; missing cells are hidden units of their row."""
 

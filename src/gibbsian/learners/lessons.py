@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gibbsian.startup import named
+from gibbsian.registry import Registry
+
+# classes by the names of the models that they teach
+LESSONS = Registry("learning by minibatches", "gibbsian.learners", "LESSONS")
 
 
 class Lesson(NamedTuple):
@@ -50,8 +53,3 @@ class Lessons:
     def figures(self, value: float, n_epochs: int) -> dict[str, float]:
         """Return the same by name, for the history of a fit."""
         return {"log_reconstruction": -value} if n_epochs else {}
-
-
-def lessons_for(model: Any, *arguments: Any) -> Lessons:
-    """Return the lessons of a model; the model says which class makes them."""
-    return named(model.lessons)(*arguments)

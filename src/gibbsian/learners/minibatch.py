@@ -25,7 +25,7 @@ from gibbsian.learners.callbacks import Callback, Monitor
 from gibbsian.learners.filling import EpochRows, check_states
 from gibbsian.learners.layer_gradient import OFFSET_SHARE
 from gibbsian.learners.layer_monitors import WATCHED_ROWS, HeldOutCurves
-from gibbsian.learners.lessons import Lessons, lessons_for
+from gibbsian.learners.lessons import LESSONS, Lessons
 from gibbsian.learners.recipe import LOG_PRIOR
 from gibbsian.learners.standard_units import ColumnScale
 from gibbsian.models.layers import mean_values
@@ -256,7 +256,7 @@ class Minibatch(Learner):
         n_rows = seen + float(data.total_weight)
         penalties = SmoothPenalty(0.0, prior, n_rows), corners / n_rows
         problem = MinibatchProblem(
-            model, rows, lessons_for(model, self, model, rows), scale, repr(self.phase(model)), *penalties
+            model, rows, LESSONS.of(model)(self, model, rows), scale, repr(self.phase(model)), *penalties
         )
         there = twin("layers")
         if there is None or not (reason := there.lacking(problem, self.log_prior is not None)):
@@ -450,7 +450,7 @@ def in_layers(model: Any, data: Dataset) -> tuple[Any, Dataset]:
     if not hasattr(model, "layered"):
         raise ArgumentError("learning by minibatches of rows is for machines of layers", "use `learner='online'`")
     layers = model.layered()
-    if not hasattr(layers, "lessons"):
+    if not LESSONS.name_for(layers):
         reason = "the directed layers of a belief network have no gradient that chains know"
         raise ArgumentError(reason, "learn them one by one (`learner='stacking'`)")
     if data.n_variables == model.n_variables > layers.n_variables:  # hidden units are columns of the model and the data

@@ -10,7 +10,7 @@ from gibbsian.expectations.block_chains import BlockSamples, SampledPhase
 from gibbsian.learners.filling import EpochRows
 from gibbsian.learners.layer_gradient import GradientMaker, Offsets
 from gibbsian.learners.layer_monitors import Watched
-from gibbsian.learners.lessons import Lesson, Lessons
+from gibbsian.learners.lessons import LESSONS, Lesson, Lessons
 from gibbsian.models.layers import mean_values
 from gibbsian.models.restricted import RestrictedModel
 
@@ -25,6 +25,7 @@ class RestrictedMemory(NamedTuple):
     offsets: Offsets
 
 
+@LESSONS.register("restricted")
 class RestrictedLessons(Lessons):
     """Clamped less free moments; missing cells are drawn anew, given the rest of their row, whenever it is visited."""
 

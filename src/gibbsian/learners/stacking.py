@@ -17,6 +17,7 @@ from gibbsian.learners.base import LEARNERS, Learner, LearnerState
 from gibbsian.learners.filling import EpochRows, check_states, plain_rows
 from gibbsian.learners.minibatch import COPIES_OF_WEIGHTS, Minibatch, MinibatchProgress, scale_of
 from gibbsian.learners.standard_units import ColumnScale
+from gibbsian.models.base import HasHiddenLayers
 from gibbsian.models.belief_network import BeliefNetwork
 from gibbsian.models.deep import DeepModel
 from gibbsian.models.restricted import RestrictedModel
@@ -130,7 +131,7 @@ class Stacking(Learner):
 
     def refusal(self, model: DeepMachine) -> str:
         """Only models of layers in a row can be stacked."""
-        return "" if hasattr(model, "n_hidden_layers") else "learns layers one by one, and the model has none in a row"
+        return "" if isinstance(model, HasHiddenLayers) else "learns layers one by one, and the model has none in a row"
 
     def most_steps(self, model: DeepMachine, max_iter: int) -> int:
         """Return the epochs of all stages."""

@@ -43,7 +43,6 @@ class Model(Protocol):
         is_pairwise: ClassVar[bool]
         has_pair_tables: ClassVar[bool]
         statistics_are_products: ClassVar[bool]
-        clamped_sums: ClassVar[str]
 
         @property
         def interactions_around(self) -> np.ndarray:
@@ -94,6 +93,7 @@ class Model(Protocol):
         def log_odds(self) -> np.ndarray:
             """Return by how much each parameter alone can change a log-probability."""
 
+    registered_name: ClassVar[str]
     parts_in_file: ClassVar[dict[str, Any]]
 
     @property
@@ -124,10 +124,6 @@ class Model(Protocol):
         self, x: np.ndarray, present: np.ndarray, weights: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the sums of S over the states that show its cells, and the shares of these states."""
-
-    @property
-    def answers(self) -> str:
-        """The class that answers questions about the model, as ``"module:Class"``."""
 
     @property
     def penalised(self) -> np.ndarray:
@@ -183,14 +179,21 @@ class Model(Protocol):
         """Return the model of the other variables given `values` at `nodes`, and the log-weight taken out."""
 
 
+# -- what some models have besides, for those who choose by it --------------------------------------------------------
+@runtime_checkable
+class HasHiddenLayers(Protocol):
+    """A model of one layer above another, which has no sum over the hidden units of a row in closed form."""
+
+    @property
+    def n_hidden_layers(self) -> int:
+        """Number of hidden layers."""
+
+
 class ExponentialFamily:
     """What learners ask of a model besides its contract, answered from that; a model overrides what it knows better."""
 
-    # Who answers questions about it, and how its variables are drawn in turn.
-    answers: ClassVar[str] = "gibbsian.answers.base:Answers"
-    # The exact clamped phase of its rows.
-    clamped_sums: ClassVar[str] = "gibbsian.expectations.exact:ClampedExact"
-    sweeps: ClassVar[str] = "gibbsian.samplers.table_gibbs:factor_sweeps"
+    # by what registries of other packages find who serves a model (`Registry.of`)
+    registered_name: ClassVar[str] = "exponential-family"
     # Whether it is pairs of two-valued variables with one coupling each, for which there are compiled sweeps.
     is_pairwise: ClassVar[bool] = False
     # Whether it is a table of biases for each variable and one of couplings for each edge.

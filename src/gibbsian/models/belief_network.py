@@ -57,8 +57,6 @@ class BeliefNetwork(LayerStack):
     theta: np.ndarray
     temperature: float = 1.0
 
-    answers = "gibbsian.answers.layers:NetworkAnswers"
-
     def __post_init__(self) -> None:
         self._settle_layers()
         self._settle(sum(a.width + b.width + a.width * b.width for a, b in itertools.pairwise(self.layers)))

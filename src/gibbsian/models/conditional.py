@@ -48,8 +48,6 @@ class ConditionalModel(LayeredModel):
     theta: np.ndarray
     temperature: float = 1.0
 
-    clamped_sums = "gibbsian.expectations.clamped_layers:ClampedLayers"
-
     def __post_init__(self) -> None:
         self._settle(sum(int(np.prod(shape)) for shape in self._shapes))
 

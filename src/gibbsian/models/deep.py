@@ -61,10 +61,6 @@ class DeepModel(LayerStack):
     theta: np.ndarray
     temperature: float = 1.0
 
-    answers = "gibbsian.answers.layers:DeepAnswers"
-    lessons = "gibbsian.learners.deep_lessons:DeepLessons"
-    # missing cells are hidden units of their row while all layers learn together
-
     def __post_init__(self) -> None:
         self._settle_layers()
         self._settle(sum(math.prod(shape) for shape in pair_shapes(self.layers)))

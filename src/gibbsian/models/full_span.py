@@ -91,7 +91,6 @@ class FullSpanModel(ExponentialFamily):
     """
 
     is_full_span: ClassVar[bool] = True
-    answers: ClassVar[str] = "gibbsian.answers.span:SpanAnswers"
     parts_in_file: ClassVar[dict[str, Any]] = {
         "cardinalities": Listed(COUNT, "all"),
         "indices": wholes("parameters", low=1),

@@ -95,7 +95,6 @@ class GaussianModel(ExponentialFamily):
     domain: ClassVar[Any] = REALS
     temperature: ClassVar[float] = 1.0
     of_numbers: ClassVar[bool] = True
-    answers: ClassVar[str] = "gibbsian.answers.gaussian:GaussianAnswers"
 
     def __post_init__(self) -> None:
         n, edges = self.graph.n_nodes, self.graph.n_edges

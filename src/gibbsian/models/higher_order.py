@@ -73,8 +73,6 @@ class HigherOrderModel(ExponentialFamily):
     domain: AnyDomain = SPIN
     temperature: float = 1.0
 
-    sweeps = "gibbsian.samplers.clique_gibbs:clique_sweeps"
-
     def __post_init__(self) -> None:
         if not isinstance(self.cliques, Scopes) or self.cliques.n_variables != self.n_variables:
             object.__setattr__(self, "cliques", Scopes(self.cliques, self.n_variables))

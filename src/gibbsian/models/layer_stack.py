@@ -30,11 +30,7 @@ class LayeredModel(ExponentialFamily):
         "layers": Listed(LAYER),
         "theta": Tensor(("parameters",), ("float64", "float32")),
     }
-    # the classes that answer questions about such a model, and that know what a minibatch of rows teaches it
-    answers: ClassVar[str] = "gibbsian.answers.layers:LayerAnswers"
-    lessons: ClassVar[str]
-    # more than one hidden layer has no sum over the hidden units of a row in closed form
-    clamped_sums: ClassVar[str] = ""
+    registered_name: ClassVar[str] = "layered"
 
     # What the errors of parameters do not know of.
     exchangeable: ClassVar[str] = "hidden units can be exchanged: errors are those of the maximum that was found"

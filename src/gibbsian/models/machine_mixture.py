@@ -77,7 +77,6 @@ class MachineMixtureModel(Mixture):
         "weights": Tensor(("parts",), low=0, high=1, total=1),
         "n_columns": Plain((int,), 1, MOST, size="n"),
     }
-    answers: ClassVar[str] = "gibbsian.answers.mixtures:MachineMixtureAnswers"
 
     @classmethod
     def unplaced(cls, n_components: int, prototype: Any, coding: Any, n_columns: int) -> Self:

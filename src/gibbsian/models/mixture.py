@@ -62,7 +62,7 @@ class Mixture(ABC):
 
     parts: ClassVar[tuple[str, ...]]  # arrays that theta holds, in this order
     shown: ClassVar[tuple[str, ...]]  # what estimators show of a fitted mixture
-    answers: ClassVar[str] = "gibbsian.answers.mixtures:MixtureAnswers"
+    registered_name: ClassVar[str] = "mixture"
     temperature: ClassVar[float] = 1.0
     n_hidden: ClassVar[int] = 1  # the label
 

@@ -84,8 +84,6 @@ class PairwiseModel(ExponentialFamily):
     bias: bool = True
     n_hidden: int = 0
 
-    sweeps = "gibbsian.samplers.gibbs:spin_sweeps"
-
     def __post_init__(self) -> None:
         n_edges = self.graph.n_edges
         theta = checked_theta(self.theta, self.n_biases + n_edges, f"{self.n_biases} biases and {n_edges} couplings")

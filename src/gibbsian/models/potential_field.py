@@ -281,9 +281,6 @@ class ContinuousField(PotentialField):
     True
     """
 
-    answers: ClassVar[str] = "gibbsian.answers.continuous:ContinuousAnswers"
-    sweeps: ClassVar[str] = "gibbsian.samplers.continuous_gibbs:continuous_sweeps"
-
     @property
     def discretised(self) -> MarkovRandomField:
         """The nodes of the quadrature as values of a discrete field, their weights in its tables."""

@@ -48,9 +48,6 @@ class RestrictedModel(LayeredModel):
     theta: np.ndarray
     temperature: float = 1.0
 
-    lessons = "gibbsian.learners.restricted_lessons:RestrictedLessons"
-    clamped_sums = "gibbsian.expectations.clamped_layers:ClampedLayers"
-
     def __post_init__(self) -> None:
         v, h = self.visible.width, self.hidden.width
         self._settle(v + h + v * h)

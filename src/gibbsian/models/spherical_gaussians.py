@@ -304,7 +304,6 @@ class KMeansModel(GaussianMixtureModel):
         "wins": reals("classes", low=0, optional=True),
         "cells": reals("classes", "n", low=0, optional=True),
     }
-    answers: ClassVar[str] = "gibbsian.answers.mixtures:KMeansAnswers"
 
     def em_steps(self, data: Any, hard: bool = True) -> Any:
         """Bind both steps of EM to data."""

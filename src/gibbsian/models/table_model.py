@@ -106,8 +106,6 @@ class TableModel(ExponentialFamily):
     temperature: float
     layout: Layout
 
-    sweeps = "gibbsian.samplers.table_gibbs:table_sweeps"
-
     def _on(self, layout: Layout, theta: np.ndarray) -> Self:
         """Return a model of the same kind over other variables."""
         raise NotImplementedError

@@ -10,7 +10,7 @@ import numpy as np
 from gibbsian.backends.numba.flip_losses import logistic
 from gibbsian.backends.numba.grouped_losses import softmax
 from gibbsian.data import Dataset
-from gibbsian.expectations.clamped import own_clamped
+from gibbsian.expectations.clamped import EXACT_CLAMPED
 from gibbsian.inference.completions import value_indicators
 from gibbsian.models import Model
 from gibbsian.objectives.base import OBJECTIVES, Function
@@ -70,7 +70,7 @@ class ConditionalLikelihood:
 
     def _over(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta for rows in memory."""
-        clamped = own_clamped(model, self.max_seconds)
+        clamped = EXACT_CLAMPED.of(model)(max_seconds=self.max_seconds)
         unseen = data.hide(target_places(self.targets, data))
         with_y, without_y = (clamped.init(model, rows, np.random.default_rng(0)) for rows in (data, unseen))
 

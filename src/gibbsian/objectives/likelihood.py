@@ -10,7 +10,7 @@ import numpy as np
 from gibbsian.data import Dataset
 from gibbsian.data.hidden_columns import without_hidden
 from gibbsian.errors import TooExpensiveError
-from gibbsian.expectations.clamped import ClampedRows, mean_statistics, own_clamped
+from gibbsian.expectations.clamped import EXACT_CLAMPED, ClampedRows, mean_statistics
 from gibbsian.inference import exact, plan_exact
 from gibbsian.inference.missing import clamped_moments
 from gibbsian.models import Model
@@ -78,7 +78,7 @@ class Likelihood:
 
     def _evidence(self, model: Model, data: Dataset) -> Function:
         """Return the mean log-evidence of rows with missing cells, and the statistics that they lead to expect."""
-        clamped = own_clamped(model, self.max_seconds)
+        clamped = EXACT_CLAMPED.of(model)(max_seconds=self.max_seconds)
         data = without_hidden(data, data.n_variables - model.n_variables)  # hidden layers are no columns
         rows = clamped.init(model, data, np.random.default_rng())
 

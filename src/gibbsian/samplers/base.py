@@ -17,6 +17,8 @@ from gibbsian.resources import require_memory
 from gibbsian.rng import RandomState, as_generator, chain_streams
 
 SAMPLERS = Registry("sampler", "gibbsian.samplers", "SAMPLERS")
+# functions by the names of the models whose chains they sweep
+SWEEPS = Registry("Gibbs sampler", "gibbsian.samplers", "SWEEPS")
 
 
 class ChainState(NamedTuple):

@@ -6,11 +6,12 @@ import numpy as np
 
 from gibbsian.backends.numba import clique_gibbs as kernels
 from gibbsian.models.higher_order import HigherOrderModel
-from gibbsian.samplers.base import ChainState, SweepInfo
+from gibbsian.samplers.base import SWEEPS, ChainState, SweepInfo
 from gibbsian.samplers.gibbs import Gibbs
 from gibbsian.samplers.plans import SweepPlan
 
 
+@SWEEPS.register("higher-order")
 def clique_sweeps(
     model: HigherOrderModel, sampler: Gibbs, state: ChainState, n_sweeps: int
 ) -> tuple[ChainState, SweepInfo]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.backends.numba.random import fill_uniforms
-from gibbsian.samplers.base import ChainState, SweepInfo
+from gibbsian.samplers.base import SWEEPS, ChainState, SweepInfo
 from gibbsian.samplers.gibbs import Gibbs
 
 # Cells of the grid. A normal conditional of a tenth of the range is then accepted 99 times in a hundred.
@@ -22,6 +22,7 @@ N_CELLS = 96
 FLAT = 1e-9
 
 
+@SWEEPS.register("continuous-field")
 def continuous_sweeps(model: Any, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
     """Run any Gibbs sampler on a field of real variables; a chromatic one visits the colours of its graph in turn."""
     states, streams = np.array(state.states, dtype=np.float64), state.streams.copy()

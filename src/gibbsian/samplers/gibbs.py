@@ -25,8 +25,7 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import Model
 from gibbsian.models.pairwise import PairwiseModel
 from gibbsian.models.parameters import change_of_domain
-from gibbsian.samplers.base import SAMPLERS, ChainState, SweepInfo, start_chains
-from gibbsian.startup import named
+from gibbsian.samplers.base import SAMPLERS, SWEEPS, ChainState, SweepInfo, start_chains
 
 # From this many chains on, running them side by side beats keeping the fields of each: on sparse graphs, on dense ones.
 GROUPED_FROM, GROUPED_FROM_IF_DENSE = 8, 16
@@ -146,7 +145,7 @@ class Gibbs:
             raise ArgumentError(
                 f"the chains have {state.states.shape[1]} variables but the model has {model.n_variables}"
             )
-        return sweeps_of(model)(model, self, state, n_sweeps)
+        return SWEEPS.of(model)(model, self, state, n_sweeps)
 
     def _run(self, model: PairwiseModel, sweeps: _Sweeps) -> int:
         if (twins := twin("gibbs")) is not None and model.is_dense and model.n_variables <= twins.MOST_DENSE:
@@ -231,14 +230,7 @@ class ChromaticGibbs(Gibbs):
         return flips
 
 
-def sweeps_of(model: Any) -> Callable[..., tuple[ChainState, SweepInfo]]:
-    """Return how chains of a model are swept; the model says which function that is, as ``"module:function"``."""
-    place = getattr(type(model), "sweeps", None)
-    if place is None:
-        raise ArgumentError(f"model is a {type(model).__name__}, for which there is no Gibbs sampler")
-    return named(place)
-
-
+@SWEEPS.register("pairwise")
 def spin_sweeps(model: PairwiseModel, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
     """Run a Gibbs sampler on a pairwise model, as spins."""
     common = state.clamped.ndim == 1

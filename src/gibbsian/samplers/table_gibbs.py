@@ -11,11 +11,13 @@ from gibbsian.backends.table_entries import Entries
 from gibbsian.models.base import Model
 from gibbsian.models.potts import PottsModel
 from gibbsian.models.tables import MarkovRandomField
-from gibbsian.samplers.base import ChainState, SweepInfo
+from gibbsian.samplers.base import SWEEPS, ChainState, SweepInfo
 from gibbsian.samplers.gibbs import Gibbs, once_a_model
 from gibbsian.samplers.plans import SweepPlan
 
 
+@SWEEPS.register("markov-random-field")
+@SWEEPS.register("potts")
 def table_sweeps(
     model: MarkovRandomField | PottsModel, sampler: Gibbs, state: ChainState, n_sweeps: int
 ) -> tuple[ChainState, SweepInfo]:
@@ -35,6 +37,7 @@ def table_sweeps(
     return plan.run(sweep, model, state, n_sweeps, kernels.GROUP)
 
 
+@SWEEPS.register("exponential-family")
 def factor_sweeps(model: Model, sampler: Gibbs, state: ChainState, n_sweeps: int) -> tuple[ChainState, SweepInfo]:
     """Run any Gibbs sampler on a model of factors, by their tables."""
     return table_sweeps(_as_tables(model), sampler, state, n_sweeps)

@@ -84,8 +84,8 @@ def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
 
 def _written(stored: StoredModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return a model as header and arrays, those of its parts after its own."""
-    kind = getattr(stored.model, "registered_name", "")
-    if not kind or MODELS.factory(kind) is not type(stored.model):
+    kind = type(stored.model).registered_name
+    if kind not in MODELS or MODELS.factory(kind) is not type(stored.model):
         raise ArgumentError(f"a {type(stored.model).__name__} cannot be written to a file", "register the model")
     structure, arrays = stored.model.to_parts()
     parts = [_written(part) for part in stored.parts]
