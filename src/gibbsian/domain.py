@@ -295,6 +295,11 @@ REALS = Reals()
 AnyDomain = Domain | Categories | Reals
 
 
+def given_codes(domain: AnyDomain, values: np.ndarray) -> np.ndarray:
+    """Return the codes of values that are given; real numbers stand for themselves."""
+    return values if isinstance(domain, Reals) else domain.to_codes(values)
+
+
 def require_two_values(domain: AnyDomain) -> Domain:
     """Return a two-valued domain, and refuse any other.
 
