@@ -296,7 +296,15 @@ AnyDomain = Domain | Categories | Reals
 
 
 def given_codes(domain: AnyDomain, values: np.ndarray) -> np.ndarray:
-    """Return the codes of values that are given; real numbers stand for themselves."""
+    """Return the codes of values; real numbers stand for themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.domain import SPIN, given_codes
+    >>> given_codes(SPIN, np.array([1, -1])).tolist()
+    [1, 0]
+    """
     return values if isinstance(domain, Reals) else domain.to_codes(values)
 
 
