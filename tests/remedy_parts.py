@@ -356,8 +356,8 @@ MODELS = [
         [1.0, 2.0],
         says="2 states",
     ),
-    swap("too few fixed values", lambda values: SPINS.condition([0, 1], values), [1], [1, -1], says="each of 2 nodes"),
-    swap("a fixed value that is none", lambda values: SPINS.condition([0], values), [3], [1], says="-1 or 1"),
+    swap("too few fixed values", lambda codes: SPINS.given([0, 1], codes), [1], [1, 0], says="each of 2 nodes"),
+    swap("a fixed value that is none", lambda codes: SPINS.given([0], codes), [3], [1], says="0 to 1"),
     swap(
         "values beyond a support",
         lambda x: check_values(domain.Continuum("interval", 0.0, 1.0), np.asarray(x), "x"),
@@ -1301,7 +1301,11 @@ COSTS = [
     ),
     *(
         swap(
-            f"all fixed in a {name}", lambda nodes, make=make: condition(make(), nodes), [0, 1, 2], [0], says="one free"
+            f"all fixed in a {name}",
+            lambda nodes, make=make: make().given(nodes, [0] * len(nodes)),
+            [0, 1, 2],
+            [0],
+            says="one free",
         )
         for name, make in (
             ("full span", lambda: models.FullSpanModel.build((2, 2, 2), [1], [0.1])),
@@ -1328,10 +1332,6 @@ COSTS = [
 @cache
 def holes_machine():
     return gb.BoltzmannMachine(learner="mple", l2=0.1).fit(HOLES)
-
-
-def condition(model, nodes):
-    return model.condition(nodes, [0] * len(nodes))
 
 
 @cache

@@ -171,7 +171,8 @@ class TestRestoration:
     def test_a_pixel_is_flipped_as_often_as_the_field_says(self):
         model = y18_restoration.machine(0.3, y18_restoration.FIELD)
         pixels = np.arange(y18_restoration.N_PIXELS)
-        noise, _ = model.condition(y18_restoration.N_PIXELS + pixels, y18_restoration.by_hand())
+        codes = model.domain.to_codes(y18_restoration.by_hand())
+        noise, _ = model.given(y18_restoration.N_PIXELS + pixels, codes).at(model.theta)
         shown = 1.0 / (1.0 + np.exp(-2.0 * noise.biases))  # of +1, given the true pixel
         np.testing.assert_allclose(
             np.where(y18_restoration.by_hand() == 1, 1.0 - shown, shown), y18_restoration.FLIPPED

@@ -295,6 +295,19 @@ REALS = Reals()
 AnyDomain = Domain | Categories | Reals
 
 
+def given_codes(domain: AnyDomain, values: np.ndarray) -> np.ndarray:
+    """Return the codes of values; real numbers stand for themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gibbsian.domain import SPIN, given_codes
+    >>> given_codes(SPIN, np.array([1, -1])).tolist()
+    [1, 0]
+    """
+    return values if isinstance(domain, Reals) else domain.to_codes(values)
+
+
 def require_two_values(domain: AnyDomain) -> Domain:
     """Return a two-valued domain, and refuse any other.
 

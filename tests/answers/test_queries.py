@@ -79,7 +79,7 @@ def test_columns_of_parts_that_do_not_interact_are_independent(rng):
 def test_dense_models_are_sampled_given_rare_evidence(dense, rng):
     """Evidence is clamped, so that what has a chance of one in millions costs no more."""
     given = dict.fromkeys(range(2, 45), 1)
-    field = dense.condition(np.arange(2, 45), np.ones(43, np.int8))[0]
+    field, _ = dense.given(np.arange(2, 45), np.ones(43, np.int8)).at(dense.theta)
     exact = gb.inference.exact(field).marginal([0, 1])
     found, errors = Queries(dense, rng, "gibbs", 4000).probabilities([0, 1], {}, given)
     assert (np.abs(found - exact) < 5 * errors).all()

@@ -105,7 +105,7 @@ class TestRows:
         states, p = law(model)
         nodes = [model.n_variables - 1, 0]
         codes = [int(rng.integers(model.cardinalities[i])) for i in nodes]
-        rest, constant = model.condition(nodes, codes)
+        rest, constant = model.given(nodes, codes).at(model.theta)
         match = (states[:, nodes] == codes).all(axis=1)
         np.testing.assert_allclose(rest.probabilities(), p[match] / p[match].sum(), rtol=0, atol=1e-12)
         assert constant + rest.log_partition - model.log_partition == pytest.approx(np.log(p[match].sum()), abs=1e-12)

@@ -5,7 +5,7 @@ import pytest
 
 import gibbsian as gb
 from gibbsian.errors import ArgumentError
-from gibbsian.models import MODELS, BinaryLayer, CategoricalLayer, Model, SpinLayer
+from gibbsian.models import MODELS, BinaryLayer, CategoricalLayer, Model, PotentialField, SpinLayer
 from systems import all_states, exact_law, models_with_domains, random_model_of
 
 # five variables with a triangle and a pendant, so that models of higher order have a term of three
@@ -101,16 +101,31 @@ def test_moments_of_what_rows_show_are_those_of_the_rows_that_show_it(model, sta
     np.testing.assert_allclose(sums / shares, model.mean_statistics(states[shown], weights[shown]), atol=1e-12)
 
 
-def test_conditioning_gives_the_conditional_law_and_its_statistics(model):
+def test_given_variables_leave_the_conditional_law_and_its_statistics(model, rng):
     states, probabilities, _ = exact_law(model)
-    nodes, values = [1, 4], states[-2, [1, 4]]
-    agree = (states[:, nodes] == values).all(axis=1)
-    rest, constant = model.condition(nodes, values)
+    nodes, codes = [1, 4], model.domain.to_codes(states)[-2, [1, 4]]
+    agree = (model.domain.to_codes(states)[:, nodes] == codes).all(axis=1)
+    given = model.given(nodes, codes)
+    rest, constant = given.at(model.theta)
     free_states, free_law, free_log_z = exact_law(rest)
     np.testing.assert_allclose(free_law, probabilities[agree] / probabilities[agree].sum(), atol=1e-12)
     np.testing.assert_allclose(constant + free_log_z, np.logaddexp.reduce(model.log_weights(states[agree])), atol=1e-12)
-    clamped = model.clamped_statistics(nodes, values, rest.mean_statistics(free_states, free_law))
-    np.testing.assert_allclose(clamped, model.mean_statistics(states[agree], probabilities[agree]), atol=1e-12)
+    expected = given.statistics(rest.mean_statistics(free_states, free_law))
+    np.testing.assert_allclose(expected, model.mean_statistics(states[agree], probabilities[agree]), atol=1e-12)
+
+
+def test_given_statistics_are_the_transpose_of_given_parameters(model, rng):
+    given = model.given([1, 4], [0, 1])
+    direction, free = rng.normal(size=model.theta.size), rng.normal(size=given.family.theta.size)
+    parameters, constant = given.parameters(direction)
+    energy = model.temperature * (constant - given.offset)
+    assert parameters @ free + energy == pytest.approx(given.statistics(free) @ direction, abs=1e-12)
+
+
+def test_rows_that_give_the_same_variables_share_a_family(model):
+    first, second = model.given([1, 4], [0, 1]), model.given([1, 4], [1, 0])
+    # functions of given values are those of one row
+    assert (first.family is second.family) != isinstance(model, PotentialField)
 
 
 def test_replacing_parameters_leaves_the_model_as_it_was(model):

@@ -400,10 +400,7 @@ def joint_cells(model: Any, data: Dataset, columns: tuple[int, ...]) -> Any:
 
 def conditioned(model: Any, data: Any, given: dict[int, int]) -> Any:
     """The moments of the other variables, and the log-weight that is taken out."""
-    nodes = list(given)
-    codes = np.zeros((1, model.n_variables), np.int8)
-    codes[0, nodes] = list(given.values())
-    rest, constant = model.condition(nodes, model.domain.from_codes(codes)[0, nodes])
+    rest, constant = model.given(list(given), list(given.values())).at(model.theta)
     found = gb.inference.exact(rest).moments()
     return {"constant": constant, "log Z": found.log_partition, "statistics": sorted(found.statistics.tolist())}
 

@@ -130,5 +130,5 @@ def test_codes_that_are_none_are_named():
 def test_functions_of_fixed_variables_alone_are_numbers():
     nothing = np.empty(0)
     model = FullSpanModel.build((2, 2), [2], [0.2])
-    np.testing.assert_array_equal(model.clamped_statistics([0], [1], nothing), model.statistics(np.array([[1, 0]]))[0])
-    assert FullSpanModel.build((2, 2), [], []).clamped_statistics([0], [1], nothing).size == 0
+    np.testing.assert_array_equal(model.given([0], [1]).statistics(nothing), model.statistics(np.array([[1, 0]]))[0])
+    assert FullSpanModel.build((2, 2), [], []).given([0], [1]).statistics(nothing).size == 0

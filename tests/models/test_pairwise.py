@@ -101,7 +101,7 @@ def test_conditioning_splits_the_log_weight(seed, domain, nodes):
     state = all_states(5, domain)[seed % 32]
     if len(nodes) == 5:
         return  # nothing would be left
-    rest, constant = model.condition(nodes, state[nodes])
+    rest, constant = model.given(nodes, domain.to_codes(state[nodes])).at(model.theta)
     left = np.delete(state, nodes)[None, :]
     np.testing.assert_allclose(model.log_weights(state[None, :]), rest.log_weights(left) + constant, atol=1e-12)
 

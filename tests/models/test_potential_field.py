@@ -161,7 +161,7 @@ def test_log_z_moments_and_marginals_are_integrals(domain):
         assert moments[k] == pytest.approx(expected, abs=1e-7)
     node = 7  # a marginal probability over the node's weight is the density there
     x = domain.nodes[node]
-    rest, constant = field.condition([0], [x])
+    rest, constant = field.given([0], [x]).at(field.theta)
     density = np.exp(constant + exact(rest).log_partition()) / z
     mass = engine.marginal([0])[node] / np.exp(domain.node_log_weights[node] - domain.log_base(x))
     assert mass == pytest.approx(density, abs=1e-8)
@@ -209,7 +209,7 @@ def test_pseudolikelihood_is_the_conditional_density_with_its_gradient(rng, doma
     expected = 0.0
     for row, i in itertools.product(rows, range(3)):
         others = [j for j in range(3) if j != i]
-        rest, constant = field.condition(others, row[others])
+        rest, constant = field.given(others, row[others]).at(field.theta)
         expected += constant + exact(rest).log_partition() - field.log_weights(row[None])[0]
     assert value == pytest.approx(expected / 20, abs=1e-10)
     function, h = Pseudolikelihood().bind(field, data), 1e-6
@@ -320,7 +320,7 @@ def test_what_is_left_of_a_field_keeps_its_functions_in_a_file(rng):
     domain = Categories.of_values((-1.0, 0.0, 2.0), 3)
     field = PotentialField.build(["bias", "product"], gb.graphs.complete(3), domain)
     field = field.replace(rng.normal(size=field.theta.size))
-    rest, _ = field.condition([1], [2.0])
+    rest, _ = field.given([1], [2]).at(field.theta)
     again = type(rest).from_parts(*rest.to_parts(), rest.domain)
     states = all_states(2, rest.domain)
     np.testing.assert_allclose(again.log_weights(states), rest.log_weights(states), atol=1e-12)

@@ -98,7 +98,7 @@ def test_norms_do_not_depend_on_the_gauge_and_the_correction_is_as_published(rng
 
 
 def test_conditioning_keeps_the_kind_and_the_graph(rng):
-    rest, _ = random_potts(rng).condition([2], [3])
+    rest = random_potts(rng).given([2], [3]).family
     assert isinstance(rest, PottsModel)
     assert rest.graph.edges.tolist() == [[0, 1]]
     assert rest.cardinalities.tolist() == [2, 3, 1, 4]

@@ -136,12 +136,12 @@ def test_slopes_must_have_the_shape_of_the_costs(model):
 
 
 @pytest.mark.parametrize(
-    ("nodes", "values", "match"),
+    ("nodes", "codes", "match"),
     [
-        ([0], [9], "values gives 9 to variable 0"),
-        ([0], [0.5], "values gives 0.5 to variable 0"),
-        ([0], ["a"], "values gives 'a' to variable 0"),
-        ([0], [1, 1], "values has shape"),
+        ([0], [9], "codes gives 9 to variable 0"),
+        ([0], [0.5], "codes gives 0.5 to variable 0"),
+        ([0], ["a"], "codes gives 'a' to variable 0"),
+        ([0], [1, 1], "codes has shape"),
         ([N], [1], "nodes"),
         ([-1], [1], "nodes"),
         ([0, 0], [1, 1], "each once"),
@@ -149,16 +149,15 @@ def test_slopes_must_have_the_shape_of_the_costs(model):
         (0, 1, "nodes"),
     ],
 )
-def test_fixed_values_are_checked(model, nodes, values, match):
-    for call in (model.condition, lambda *fixed: model.clamped_statistics(*fixed, np.zeros(model.theta.size))):
-        with pytest.raises(ArgumentError, match=match):
-            call(nodes, values)
+def test_given_codes_are_checked(model, nodes, codes, match):
+    with pytest.raises(ArgumentError, match=match):
+        model.given(nodes, codes)
 
 
 def test_nothing_may_be_fixed():
     model = gb.PairwiseModel.build(gb.graphs.complete(2), [0.1, 0.2], [0.3])
     assert checked_fixed(model, [], [])[0] == ()
-    rest, constant = model.condition([], [])
+    rest, constant = model.given([], []).at(model.theta)
     assert (rest.theta.tolist(), constant) == (model.theta.tolist(), 0.0)
 
 

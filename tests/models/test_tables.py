@@ -109,4 +109,4 @@ def test_tables_beyond_the_memory_are_refused(monkeypatch):
 
 def test_conditioning_on_everything_is_refused(rng):
     with pytest.raises(ArgumentError, match="leave at least one free"):
-        random_field(rng, [(0,)]).condition([0, 1, 2], [0, 0, 0])
+        random_field(rng, [(0,)]).given([0, 1, 2], [0, 0, 0])

@@ -71,6 +71,6 @@ def test_free_variables_follow_the_conditional_law(name, model, shape):
     mask = clamped if shape == "common" else np.tile(clamped, (N_CHAINS, 1))
     chains, _ = sampler.step(model, sampler.init(model, N_CHAINS, rng, states=start, clamped=mask), 40)
     assert (chains.states[:, nodes] == start[0, nodes]).all()
-    rest, _ = model.condition(nodes, start[0, nodes])
+    rest, _ = model.given(nodes, model.domain.to_codes(start[0, nodes])).at(model.theta)
     _, p, _ = exact_law(rest)
     assert goodness_of_fit(rest, chains.states[:, ~clamped], p) > SMALLEST_P_VALUE

@@ -103,7 +103,7 @@ def test_free_variables_follow_the_conditional_law(name, kind, shape):
     sampler = SAMPLERS.create(name)
     chains, _ = sampler.step(model, sampler.init(model, n_chains, rng, states=start, clamped=mask), 60)
     assert (chains.states[:, nodes] == values).all()
-    rest, _ = model.condition(nodes, values)
+    rest, _ = model.given(nodes, model.domain.to_codes(values)).at(model.theta)
     _, p = enumerate_law(rest)
     assert goodness_of_fit(rest, chains.states[:, ~clamped], p) > SMALLEST_P_VALUE
 

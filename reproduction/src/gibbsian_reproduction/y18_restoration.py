@@ -84,7 +84,8 @@ def learned(noisy: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
 
 def posterior(noisy: np.ndarray, smoothness: float, field: float) -> PairwiseModel:
     """Return the machine of the true pixels given the noisy ones."""
-    return machine(smoothness, field).condition(np.arange(N_PIXELS), noisy)[0]
+    both = machine(smoothness, field)
+    return both.given(np.arange(N_PIXELS), both.domain.to_codes(noisy)).at(both.theta)[0]
 
 
 def marginal_modes(model: PairwiseModel, rng: np.random.Generator) -> np.ndarray:

@@ -224,9 +224,7 @@ class Answers:
     def _rest(self, data: Dataset, state: np.ndarray, free: np.ndarray) -> tuple[Any, float]:
         """The model of the free cells and the hidden units given the others, and the log-weight taken out."""
         whole, held = self.joint(), np.flatnonzero(~free)
-        codes = np.zeros((1, whole.n_variables), np.int8)
-        codes[:, : state.size] = data.domain.to_codes(state[None])
-        return whole.condition(held, whole.domain.from_codes(codes)[0, held]) if held.size else (whole, 0.0)
+        return whole.given(held, data.domain.to_codes(state)[held]).at(whole.theta) if held.size else (whole, 0.0)
 
     def _bound(self, data: Dataset, state: np.ndarray, free: np.ndarray) -> float:
         """What no row exceeds: a sum over hidden units is at most its largest term times their number."""

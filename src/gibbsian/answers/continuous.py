@@ -70,7 +70,7 @@ class ContinuousAnswers(Answers):
     def _given(self, state: np.ndarray, holes: np.ndarray) -> Any:
         """The field of the missing cells of a row given the others."""
         held = np.flatnonzero(~holes)
-        return self.model.condition(held, state[held])[0] if held.size else self.model
+        return self.model.given(held, state[held]).at(self.model.theta)[0] if held.size else self.model
 
     def mode_of(self, data: Dataset, state: np.ndarray, free: np.ndarray, search: Search, joint: bool) -> Modes:
         """Return the row of largest density that has the `free` cells anew: climbed to from the best nodes."""

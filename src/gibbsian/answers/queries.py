@@ -194,11 +194,7 @@ class Queries:
         fixed = sorted(given)
         if not fixed:
             return self.model, {node: node for node in range(self.model.n_variables)}
-        codes = np.zeros((1, self.model.n_variables), np.int8)
-        codes[0, fixed] = [given[node] for node in fixed]
-        if len(fixed) == self.model.n_variables:
-            raise ArgumentError("every variable is given", "leave at least one free")
-        rest, _ = self.model.condition(fixed, self.model.domain.from_codes(codes)[0, fixed])
+        rest, _ = self.model.given(fixed, [given[node] for node in fixed]).at(self.model.theta)
         free = [node for node in range(self.model.n_variables) if node not in given]
         return rest, {node: place for place, node in enumerate(free)}
 
@@ -326,8 +322,7 @@ def _connected(model: Any, nodes: Sequence[int]) -> tuple[Any, dict[int, int]]:
     far = np.flatnonzero(~np.isin(part, part[list(nodes)]))
     near = np.setdiff1d(np.arange(model.n_variables), far)
     if far.size and near.size:
-        lowest = model.domain.from_codes(np.zeros((1, model.n_variables), np.int8))[0]
-        model, _ = model.condition(far, lowest[far])
+        model, _ = model.given(far, np.zeros_like(far)).at(model.theta)
     return model, {int(node): place for place, node in enumerate(near)}
 
 

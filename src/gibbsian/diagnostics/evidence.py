@@ -70,7 +70,7 @@ def log_evidence_interval(
     for part in split.parts:
         lower[part.which] = upper[part.which] = part.log_evidence(model)
     for state in counted(split.heavy, "rows one by one", len(split.heavy)):
-        rest, constant, _ = clamp(model, data, state)
+        rest, constant = clamp(model, data, state)[0].at(model.theta)
         try:
             lower[state] = upper[state] = constant + exact(rest, max_seconds=max_seconds).log_partition()
         except TooExpensiveError:

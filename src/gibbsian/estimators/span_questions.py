@@ -59,8 +59,8 @@ class SpanQuestions(Estimator):
         check_is_fitted(self)
         found = Variables(self.names_, tuple(map(tuple, self._column_labels))).codes(given)
         nodes, codes = list(found), list(found.values())
-        values = self.model_.domain.from_codes(np.array([codes], dtype=np.int8))[0]
-        model = replace(self.model_.condition(nodes, values)[0], n_hidden=self.model_.n_hidden)
+        model, _ = self.model_.given(nodes, codes).at(self.model_.theta)
+        model = replace(model, n_hidden=self.model_.n_hidden)
         free = [i for i in range(len(self.names_)) if i not in nodes]
         names = tuple(self.names_[i] for i in free)
         known = {self.names_[i]: self._column_labels[i][code] for i, code in zip(nodes, codes, strict=True)}

@@ -243,11 +243,11 @@ def _row_by_row(model: Model, rows: FreeCells, logits: np.ndarray, max_iter: int
     for row, share in enumerate(rows.shares):
         free = rows.cells[rows.pointers[row] : rows.pointers[row + 1]]
         present = np.setdiff1d(np.arange(model.n_variables), free)
-        rest, _ = model.condition(present, rows.states[row, present])
+        given = model.given(present, model.domain.to_codes(rows.states[row])[present])
+        rest, _ = given.at(model.theta)
         q = IndependentFactors(rest.factors(), logits[starts[row] : starts[row + 1]])
         sweeps, last = q.settle(max_iter, tol)
-        expected = rest.statistics_from(q.marginal)
-        statistics += share * model.clamped_statistics(present, rows.states[row, present], expected)
+        statistics += share * given.statistics(rest.statistics_from(q.marginal))
         entropy += share * q.entropy
         change, n_sweeps = max(change, last), max(n_sweeps, sweeps)
         ends.append(q.logits)

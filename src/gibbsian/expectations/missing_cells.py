@@ -41,7 +41,8 @@ def fill_probabilities(model: Model, data: Dataset, rng: np.random.Generator) ->
         probabilities[part.which] = part.fill_probabilities(model)
     seed = int(rng.integers(2**63))
     for state in counted(split.heavy, "rows one by one", len(split.heavy)):
-        rest, _, missing = clamp(model, data, state)
+        given, missing = clamp(model, data, state)
+        rest, _ = given.at(model.theta)
         # a stream that depends on the row alone: what else is asked for at the same time changes nothing
         own = np.random.default_rng([seed, zlib.crc32(data.states[state].tobytes() + missing.tobytes())])
         columns = _columns_of(missing, model)

@@ -154,9 +154,8 @@ def _row_by_row(model: Model, plan: ChainPlan, states: np.ndarray) -> np.ndarray
     assert data is not None
     total = np.zeros_like(model.theta)
     for row, share in enumerate(plan.rows.shares):
-        rest, _, missing = clamp(model, data, row)
+        given, missing = clamp(model, data, row)
         draws = states[plan.row_of == row][:, missing]
-        free = spatial_statistics(rest, Samples(draws), region=1).mean
-        present = np.setdiff1d(np.arange(model.n_variables), missing)
-        total += share * model.clamped_statistics(present, data.states[row, present], free)
+        rest, _ = given.at(model.theta)
+        total += share * given.statistics(spatial_statistics(rest, Samples(draws), region=1).mean)
     return total

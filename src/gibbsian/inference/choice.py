@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from gibbsian.domain import Domain
+from gibbsian.domain import Domain, Reals, given_codes
 from gibbsian.errors import ArgumentError, TooExpensiveError
 from gibbsian.inference.base import ENGINES, Cost, Engine, ExactInference, check_nodes
 from gibbsian.models import Model
@@ -156,7 +156,7 @@ def conditional(
     _check_values(model, nodes, values)
     if nodes.size == model.n_variables:
         raise ArgumentError("nodes fixes every variable", "leave at least one free")
-    rest, constant = model.condition(nodes, values)
+    rest, constant = model.given(nodes, given_codes(model.domain, values)).at(model.theta)
     return exact(rest, max_seconds=max_seconds), constant
 
 
@@ -168,6 +168,8 @@ def _check_values(model: Model, nodes: np.ndarray, values: np.ndarray) -> None:
             raise ArgumentError(
                 f"must be {domain.low} or {domain.high} ({domain.name})", argument="values", value=values.tolist()
             )
+        return
+    if isinstance(domain, Reals):
         return
     sizes = domain.cardinalities(model.n_variables)[nodes]
     for node, value, size in zip(nodes.tolist(), values.tolist(), sizes.tolist(), strict=True):

@@ -10,11 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from gibbsian.data import Dataset
+from gibbsian.domain import given_codes
 from gibbsian.inference.base import has_spin_form
 from gibbsian.inference.choice import exact, predict_cost
 from gibbsian.inference.completions import complete_in_all_ways, count_completions
 from gibbsian.inference.cut_sets import split_by_cut
 from gibbsian.models import Model
+from gibbsian.models.given import Given
 from gibbsian.progress import counted
 
 # Models that are not pairwise have up to this many completions of a state listed (eight missing cells of two values).
@@ -95,8 +97,8 @@ def _seconds(model: Any, data: Dataset) -> float:
     if not len(split.heavy):
         return split.seconds
     counts = count_completions(data)
-    rest, _, _ = clamp(model, data, int(split.heavy[counts[split.heavy].argmax()]))
-    return split.seconds + len(split.heavy) * (ROW_SECONDS + predict_cost(rest).seconds)
+    given, _ = clamp(model, data, int(split.heavy[counts[split.heavy].argmax()]))
+    return split.seconds + len(split.heavy) * (ROW_SECONDS + predict_cost(given.family).seconds)
 
 
 def is_quick(model: Any, data: Dataset, patience: float = PATIENT_SECONDS) -> bool:
@@ -104,29 +106,20 @@ def is_quick(model: Any, data: Dataset, patience: float = PATIENT_SECONDS) -> bo
     return clamped_seconds(model, data) <= patience
 
 
-def clamp(model: Model, data: Dataset, state: int) -> tuple[Model, float, np.ndarray]:
-    """Fix the present cells of a state.
-
-    Returns the model of the missing cells, the log-weight that was taken out, and the missing variables.
-    """
-    present, missing = _split(data, state)
-    rest, constant = model.condition(present, data.states[state, present])
-    return rest, constant, missing
+def clamp(model: Model, data: Dataset, state: int) -> tuple[Given[Model], np.ndarray]:
+    """Return the distribution of the missing cells of a state given the present ones, and which are missing."""
+    missing = np.zeros(data.n_variables, bool) if data.missing is None else data.missing[state]
+    present = np.flatnonzero(~missing)
+    codes = given_codes(data.domain, data.states[state])
+    return model.given(present, codes[present]), np.flatnonzero(missing)
 
 
 def clamped_moments(model: Model, data: Dataset, state: int, max_seconds: float) -> tuple[float, np.ndarray]:
     """Return a state's log-evidence and the expected statistics given its present cells (the clamped phase of YK15)."""
-    rest, constant, _ = clamp(model, data, state)
+    given, _ = clamp(model, data, state)
+    rest, constant = given.at(model.theta)
     moments = exact(rest, max_seconds=max_seconds).moments()
-    present, _ = _split(data, state)
-    statistics = model.clamped_statistics(present, data.states[state, present], moments.statistics)
-    return constant + moments.log_partition, statistics
-
-
-def _split(data: Dataset, state: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which cells of a state are present, and which are missing."""
-    holes = np.zeros(data.n_variables, bool) if data.missing is None else data.missing[state]
-    return np.flatnonzero(~holes), np.flatnonzero(holes)
+    return constant + moments.log_partition, given.statistics(moments.statistics)
 
 
 def log_evidence(model: Any, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
@@ -145,6 +138,6 @@ def log_evidence(model: Any, data: Dataset, max_seconds: float = 60.0) -> np.nda
         evidence[part.which] = part.log_evidence(model)
     each = max(1.0, max_seconds / max(1, len(split.heavy)))
     for state in counted(split.heavy, "rows one by one", len(split.heavy)):
-        rest, constant, _ = clamp(model, data, state)
+        rest, constant = clamp(model, data, state)[0].at(model.theta)
         evidence[state] = constant + exact(rest, max_seconds=each).log_partition()
     return evidence

@@ -4,6 +4,7 @@ from gibbsian.models.conditional import ConditionalModel as ConditionalModel
 from gibbsian.models.deep import DeepModel as DeepModel
 from gibbsian.models.full_span import FullSpanModel as FullSpanModel
 from gibbsian.models.gaussian import GaussianModel as GaussianModel
+from gibbsian.models.given import Given as Given
 from gibbsian.models.higher_order import HigherOrderModel as HigherOrderModel
 from gibbsian.models.independent_columns import IndependentColumnsMixture as IndependentColumnsMixture
 from gibbsian.models.layers import (

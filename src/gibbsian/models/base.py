@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -16,6 +16,7 @@ from gibbsian.models.centring import Centring
 from gibbsian.models.conditioning import Metric
 from gibbsian.models.factors import FactorGraph, Marginal, zero_sum
 from gibbsian.models.file_parts import SIZE
+from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions, of_tables
 from gibbsian.models.scopes import Scopes, spread_over_edges
 from gibbsian.models.states import checked_shares, checked_states
@@ -172,11 +173,8 @@ class Model(Protocol):
     def statistics_from(self, marginal: Marginal) -> np.ndarray:
         """Return the expected statistics, given the joint probabilities of any few variables that share a factor."""
 
-    def clamped_statistics(self, nodes: Any, values: Any, free: np.ndarray) -> np.ndarray:
-        """Return the expected statistics when `nodes` are fixed and those of the rest, conditioned, are `free`."""
-
-    def condition(self, nodes: Any, values: Any) -> tuple[Self, float]:
-        """Return the model of the other variables given `values` at `nodes`, and the log-weight taken out."""
+    def given(self, nodes: Sequence[int] | np.ndarray, codes: Sequence[int] | np.ndarray) -> Given[Self]:
+        """Return the distribution of the other variables given the codes of some: a linear map of parameters."""
 
 
 # -- what some models have besides, for those who choose by it --------------------------------------------------------
@@ -248,6 +246,10 @@ class ExponentialFamily:
             values[name] = structures[name].from_arrays(tensors, header["n_variables"])
         return cls(**values)
 
+    def __getstate__(self: Any) -> dict[str, Any]:
+        # what is computed from the fields stays here: workers get the fields alone
+        return {part.name: getattr(self, part.name) for part in dataclasses.fields(self)}
+
     # -- distribution -------------------------------------------------------------------------------------------------
     def log_weights(self: Any, x: np.ndarray) -> np.ndarray:
         """Return ``-E(x) / T`` of each state."""
@@ -272,6 +274,11 @@ class ExponentialFamily:
     def _codes(self: Any, x: np.ndarray) -> np.ndarray:
         """Return the codes of states, which kernels index tables with."""
         return np.ascontiguousarray(self.domain.to_codes(checked_states(self, x)))
+
+    @cached_property
+    def _family_without(self: Any) -> Callable[[tuple[int, ...]], Any]:
+        """The family of the variables other than some, and the part of its map that no codes change; remembered."""
+        return lru_cache(maxsize=64)(self._make_family_without)
 
     # -- what learners and expectations ask ---------------------------------------------------------------------------
 

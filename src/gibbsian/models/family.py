@@ -34,13 +34,6 @@ class Parts(NamedTuple):
 @runtime_checkable
 class Family(Protocol):
     """A set of distributions indexed by theta: every entry of `FAMILIES`.
-
-    Examples
-    --------
-    >>> from gibbsian.models import BinaryUnits, StackFamily
-    >>> from gibbsian.models.family import Family
-    >>> isinstance(StackFamily((BinaryUnits(3), BinaryUnits(2))), Family)
-    True
     """
 
     @property
@@ -187,16 +180,6 @@ class Model(Shown, Generic[F]):
         The structure.
     theta : ndarray
         The parameters in the family's layout. Kept as a read-only view; nothing is copied.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gibbsian.models import SpinUnits, StackFamily
-    >>> from gibbsian.models.family import Model
-    >>> family = StackFamily((SpinUnits(2), SpinUnits(1)))
-    >>> model = Model(family, np.zeros(family.n_parameters))
-    >>> model.log_weights(np.array([[0, 1, 1]]))
-    array([0.])
     """
 
     family: F

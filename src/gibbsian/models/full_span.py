@@ -19,6 +19,7 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, interaction_graph
 from gibbsian.models.file_parts import COUNT, Listed, wholes
+from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.parameters import check_temperature
 from gibbsian.models.scopes import triangles
@@ -285,9 +286,6 @@ class FullSpanModel(ExponentialFamily):
             object.__setattr__(self, name, table)
         return table
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_log_weights", "_probabilities")}
-
     def log_probabilities(self, x: np.ndarray) -> np.ndarray:
         """Return the logarithm of the probability of each state."""
         return self.log_weights(x) - self.log_partition
@@ -435,22 +433,26 @@ class FullSpanModel(ExponentialFamily):
             yield tuple(scope.tolist()), basis, places, digits[places][:, scope] @ basis.strides
 
     # -- some variables given -----------------------------------------------------------------------------------------
-    def restrict(self, nodes: Sequence[int] | np.ndarray, codes: np.ndarray) -> Restriction:
-        """Fix `nodes` at each row of `codes`; a function keeps its part in the free variables, times a sign."""
+    def restrict(
+        self, nodes: Sequence[int] | np.ndarray, codes: np.ndarray
+    ) -> tuple[SpanBasis, np.ndarray, np.ndarray]:
+        """Fix `nodes` at each row of `codes`; a function keeps its part in the free variables, times a sign.
+
+        Return the basis of the free variables, its functions that are left, 0 for what became constant, and their
+        parameters over T, one row for each row of codes.
+        """
         nodes = np.asarray(nodes, dtype=np.int64)
         basis, used, part = self._left_of(nodes)
         theta = self.scaled_theta * self._signs(nodes, codes)
         if not self.indices.size:
-            return Restriction(basis, used, theta)
+            return basis, used, theta
         order = np.argsort(part, kind="stable")
         starts = np.searchsorted(part[order], np.arange(used.size))
-        return Restriction(basis, used, np.add.reduceat(theta[:, order], starts, axis=1))
+        return basis, used, np.add.reduceat(theta[:, order], starts, axis=1)
 
     def _left_of(self, nodes: np.ndarray) -> tuple[SpanBasis, np.ndarray, np.ndarray]:
         """Return the basis of the free variables, what is left of the functions there, and which each becomes."""
         free = np.setdiff1d(np.arange(self.n_variables), nodes)
-        if free.size == 0:
-            raise ArgumentError("every variable is given", "leave at least one free")
         basis = SpanBasis(tuple(self.cardinalities[i] for i in free))
         used, part = np.unique(self.basis.digits(self.indices)[:, free] @ basis.strides, return_inverse=True)
         return basis, used, part.ravel()
@@ -462,39 +464,26 @@ class FullSpanModel(ExponentialFamily):
         given = SpanBasis(tuple(self.cardinalities[i] for i in nodes))
         return given.values(self.basis.digits(self.indices)[:, nodes] @ given.strides, codes)
 
-    def condition(self, nodes: Sequence[int] | np.ndarray, values: Any) -> tuple[Self, float]:
-        """Return the model of the other variables given `values` at `nodes`, and the log-weight taken out.
+    def given(self, nodes: Sequence[int] | np.ndarray, codes: Sequence[int] | np.ndarray) -> Given[Self]:
+        """Return the distribution of the other variables given the codes of some (see `Given`).
 
         Examples
         --------
         >>> from gibbsian.models import FullSpanModel
-        >>> rest, constant = FullSpanModel.build((2, 2), [2, 3], [0.2, 0.5]).condition([0], [1])
+        >>> model = FullSpanModel.build((2, 2), [2, 3], [0.2, 0.5])
+        >>> rest, constant = model.given([0], [1]).at(model.theta)
         >>> rest.theta, constant
         (array([-0.5]), -0.2)
         """
-        given, codes = self._fixed(nodes, values)
-        left = self.restrict(given, codes)
-        named = left.indices > 0
-        free = np.setdiff1d(np.arange(self.n_variables), given)
-        model = type(self)(
-            left.basis,
-            left.indices[named],
-            self.temperature * left.theta[0, named],
-            self.domain.take(free),
-            self.temperature,
-        )
-        return model, float(left.theta[0, ~named].sum())
+        fixed, held = checked_fixed(self, nodes, codes)
+        family, place = self._family_without(fixed)
+        return Given.of_products(family, place, self._signs(np.array(fixed, dtype=np.int64), held[None])[0])
 
-    def clamped_statistics(self, nodes: Sequence[int] | np.ndarray, values: Any, free: np.ndarray) -> np.ndarray:
-        """Return the expected functions when `nodes` are fixed and those of the rest, conditioned, are `free`."""
-        given, codes = self._fixed(nodes, values)
-        _, used, part = self._left_of(given)
-        constant = np.ones(int(used.size > 0 and used[0] == 0))
-        return self._signs(given, codes)[0] * np.concatenate([constant, free])[part]
-
-    def _fixed(self, nodes: Sequence[int] | np.ndarray, values: Any) -> tuple[np.ndarray, np.ndarray]:
-        fixed, held = checked_fixed(self, nodes, values)
-        return np.array(fixed, dtype=np.int64), self.domain.to_codes(held)[None, :]
+    def _make_family_without(self, nodes: tuple[int, ...]) -> tuple[Self, np.ndarray]:
+        basis, used, part = self._left_of(np.array(nodes, dtype=np.int64))
+        kept, domain = used[used > 0], self.domain.take(np.setdiff1d(np.arange(self.n_variables), nodes))
+        family = type(self)(basis, kept, np.zeros(kept.size), domain, self.temperature)
+        return family, part - (used.size - kept.size)  # the constant function, if any, comes first
 
     def without_hidden(self) -> Self:
         """Return the distribution of the visible variables, the hidden ones summed out: again a full-span model."""
@@ -523,25 +512,6 @@ class FullSpanModel(ExponentialFamily):
             )
         signs = 1.0 - 2.0 * (self.orders % 2)
         return [(support, float(w)) for support, w in zip(self.supports, signs * self.theta, strict=True)]
-
-
-@dataclass(frozen=True, eq=False)
-class Restriction:
-    """A model with some variables given, for many rows of given values at once.
-
-    Parameters
-    ----------
-    basis : SpanBasis
-        The functions of the free variables.
-    indices : (u,) of int
-        Those that are left of the model's functions; 0 stands for what became constant.
-    theta : (m, u)
-        Their parameters over T, one row for each row of given values.
-    """
-
-    basis: SpanBasis
-    indices: np.ndarray
-    theta: np.ndarray
 
 
 def _functions_of(basis: SpanBasis, scope: Sequence[int]) -> np.ndarray:

@@ -24,6 +24,7 @@ from gibbsian.models.centring import Centring, product_centring
 from gibbsian.models.clique_forms import expanded_products, padded_levels, product_ranges, product_tables
 from gibbsian.models.conditioning import Metric, diagonal_metric, product_curvatures
 from gibbsian.models.factors import FactorGraph, Marginal
+from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.parameters import change_of_domain, check_temperature, checked_theta
 from gibbsian.models.scopes import Scopes, spread_over_edges, triangles
@@ -451,50 +452,30 @@ class HigherOrderModel(ExponentialFamily):
             products[c] = table
         return products
 
-    def _fixed_products(self, nodes: tuple[int, ...], values: np.ndarray) -> np.ndarray:
-        """For each clique the product of its fixed values."""
-        numbers = np.ones(self.n_variables)
-        numbers[list(nodes)] = self.level_table[list(nodes), self.domain.to_codes(values)]
-        indptr, members = self.clique_csr
-        return np.multiply.reduceat(numbers[members], indptr[:-1]) if len(self.scopes) else np.ones(0)
+    def given(self, nodes: Sequence[int] | np.ndarray, codes: Sequence[int] | np.ndarray) -> Given[Self]:
+        """Return the distribution of the other variables given the codes of some (see `Given`).
 
-    def condition(self, nodes: Sequence[int] | np.ndarray, values: Sequence[int] | np.ndarray) -> tuple[Self, float]:
-        """Fix some variables and return the model of the others, with the log-weight of what was fixed.
-
-        What is left of each clique is a clique of the rest, weighted with the product of the fixed values.
+        What is left of each clique is a clique of the rest, times the product of the given values.
 
         Examples
         --------
         >>> import gibbsian as gb
         >>> model = gb.models.HigherOrderModel.build({(0,): 0.5, (0, 1, 2): 2.0}, n_variables=3)
-        >>> rest, constant = model.condition([0], [-1])
+        >>> rest, constant = model.given([0], [0]).at(model.theta)
         >>> rest.cliques, rest.theta.tolist(), constant
         (((0, 1),), [-2.0], -0.5)
         """
-        fixed, held = checked_fixed(self, nodes, values)
-        rest, scopes, place = self.scopes.without(fixed)
-        weights = self.theta * self._fixed_products(fixed, held)
-        left = np.bincount(place + 1, weights, minlength=len(scopes) + 1)  # those without a free variable come first
-        model = type(self)(rest.size, scopes, left[1:], self.domain.take(rest), self.temperature)
-        return model, float(left[0] / self.temperature)
+        fixed, held = checked_fixed(self, nodes, codes)
+        family, place = self._family_without(fixed)
+        numbers = np.ones(self.n_variables)
+        numbers[list(fixed)] = self.level_table[list(fixed), held]
+        indptr, members = self.clique_csr
+        factors = np.multiply.reduceat(numbers[members], indptr[:-1]) if len(self.scopes) else np.ones(0)
+        return Given.of_products(family, place, factors)
 
-    def clamped_statistics(
-        self, nodes: Sequence[int] | np.ndarray, values: Sequence[int] | np.ndarray, free: np.ndarray
-    ) -> np.ndarray:
-        """Return the expected statistics when `nodes` are fixed at `values` and those of the rest are `free`.
-
-        The counterpart of `condition`: `free` is in the layout of the model that it returns.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> model = gb.models.HigherOrderModel.build({(0,): 0.5, (0, 1, 2): 2.0}, n_variables=3)
-        >>> model.clamped_statistics([0], [-1], free=np.array([0.3]))
-        array([-1. , -0.3])
-        """
-        fixed, held = checked_fixed(self, nodes, values)
-        place = self.scopes.without(fixed).place
-        return self._fixed_products(fixed, held) * np.concatenate([[1.0], free])[place + 1]
+    def _make_family_without(self, nodes: tuple[int, ...]) -> tuple[Self, np.ndarray]:
+        rest, scopes, place = self.scopes.without(nodes)
+        return type(self)(rest.size, scopes, np.zeros(len(scopes)), self.domain.take(rest), self.temperature), place
 
     def to_domain(self, domain: Domain | str) -> tuple[Self, float]:
         """Return the same distribution of two-valued variables in another domain, and the constant in the log-weight.

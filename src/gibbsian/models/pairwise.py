@@ -23,6 +23,7 @@ from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.centring import Centring, pair_centring
 from gibbsian.models.conditioning import Metric, PairCurvature, diagonal_metric
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
+from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.local_states import LocalStates
 from gibbsian.models.parameters import change_of_domain, check_temperature, checked_theta
@@ -571,51 +572,22 @@ class PairwiseModel(ExponentialFamily):
         products = [levels @ marginal((i, j)) @ levels for i, j in self.graph.edges.tolist()]
         return np.concatenate([means, np.array(products)])
 
-    def condition(self, nodes: Sequence[int] | np.ndarray, values: Sequence[int] | np.ndarray) -> tuple[Self, float]:
-        """Fix some variables and return the model of the others, with the log-weight of what was fixed.
+    def given(self, nodes: Sequence[int] | np.ndarray, codes: Sequence[int] | np.ndarray) -> Given[Self]:
+        """Return the distribution of the other variables given the codes of some (see `Given`); it has biases."""
+        fixed, held = checked_fixed(self, nodes, codes)
+        family, place = self._family_without(fixed)
+        numbers, (i, j) = np.ones(self.n_variables), self.graph.edges.T
+        numbers[list(fixed)] = self.domain.low + self.domain.gap * held
+        return Given.of_products(family, place, self._in_layout(numbers, numbers[i] * numbers[j]))
 
-        The rest keeps its order. For a state y of the rest, ``log_weights`` of the full state is that of y under
-        the returned model plus the returned constant.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> model = gb.PairwiseModel.build(gb.graphs.complete(3), [0, 0, 0], [1.0, 2.0, 3.0])
-        >>> rest, constant = model.condition([0], [1])
-        >>> rest.biases.tolist(), rest.couplings.tolist(), constant
-        ([1.0, 2.0], [3.0], 0.0)
-        """
-        fixed, numbers = checked_fixed(self, nodes, values)
-        state = np.zeros((1, self.n_variables))  # zeros at the free variables: they add nothing to fields or energy
-        state[0, list(fixed)] = numbers
-        rest = np.setdiff1d(np.arange(self.n_variables), fixed)
+    def _make_family_without(self, nodes: tuple[int, ...]) -> tuple[Self, np.ndarray]:
+        rest, (i, j) = np.setdiff1d(np.arange(self.n_variables), nodes), self.graph.edges.T
+        number = np.full(self.n_variables, -1)
+        number[rest] = np.arange(rest.size)
         graph, kept = self.graph.subgraph(rest)
-        biases = self._fields(state)[0, rest]
-        constant = float(self._energy(state)[0] / -self.temperature)
-        return type(self).build(graph, biases, self.couplings[kept], self.domain, self.temperature), constant
-
-    def clamped_statistics(
-        self, nodes: Sequence[int] | np.ndarray, values: Sequence[int] | np.ndarray, free: np.ndarray
-    ) -> np.ndarray:
-        """Return the expected statistics when `nodes` are fixed at `values` and those of the rest are `free`.
-
-        The counterpart of `condition`: `free` is in the layout of the model that it returns.
-
-        Examples
-        --------
-        >>> import numpy as np, gibbsian as gb
-        >>> model = gb.PairwiseModel.zeros(gb.graphs.complete(3))
-        >>> model.clamped_statistics([0], [-1], free=np.array([0.5, 0.2, 0.3]))
-        array([-1. ,  0.5,  0.2, -0.5, -0.2,  0.3])
-        """
-        fixed, numbers = checked_fixed(self, nodes, values)
-        rest = np.setdiff1d(np.arange(self.n_variables), fixed)
-        means = np.zeros(self.n_variables)
-        means[list(fixed)], means[rest] = numbers, free[: len(rest)]
-        i, j = self.graph.edges.T
-        products = means[i] * means[j]  # right unless both ends are free; those edges are the edges of the rest
-        products[self.graph.subgraph(rest)[1]] = free[len(rest) :]
-        return self._in_layout(means, products)
+        edges = np.maximum(number[i], number[j])  # a coupling to a given variable acts on the bias of its other end
+        edges[kept] = rest.size + np.arange(kept.size)
+        return type(self).zeros(graph, self.domain, self.temperature), self._in_layout(number, edges)
 
     def to_domain(self, domain: Domain | str) -> tuple[Self, float]:
         """Return the same distribution written in another domain, and the constant in the log-weight.

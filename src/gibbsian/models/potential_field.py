@@ -15,6 +15,7 @@ from gibbsian.graphs import Graph
 from gibbsian.models.base import MODELS, ExponentialFamily
 from gibbsian.models.factors import Factor, FactorGraph, Marginal, Table
 from gibbsian.models.file_parts import MOST, SIZE, TEXT, TRUTH, Listed, Plain, reals, refuse, wholes
+from gibbsian.models.given import Given
 from gibbsian.models.parameters import check_temperature, checked_theta
 from gibbsian.models.potentials import Potential, Structure
 from gibbsian.models.scopes import Scopes
@@ -246,20 +247,20 @@ class PotentialField(ExponentialFamily):
         """Return the expected statistics, given the joint probabilities of each scope."""
         return self.structure.design.T @ self.field.statistics_from(marginal)
 
-    def condition(self, nodes: Any, values: Any) -> tuple[Self, float]:
-        """Fix some variables and return the model of the others, with the log-weight of what was fixed."""
-        structure, settled = self._given(nodes, values)
-        return type(self)(structure, self.theta, self.temperature), float(self.theta @ settled) / self.temperature
+    def given(self, nodes: Sequence[int] | np.ndarray, codes: Sequence[int] | np.ndarray) -> Given[Self]:
+        """Return the distribution of the other variables given the codes of some (see `Given`).
 
-    def clamped_statistics(self, nodes: Any, values: Any, free: np.ndarray) -> np.ndarray:
-        """Return the expected statistics when `nodes` are fixed at `values` and those of the rest are `free`."""
-        return self._given(nodes, values)[1] + free
+        The functions of the other variables depend on the given values, so no two rows share them.
+        """
+        fixed, held = checked_fixed(self, nodes, codes)
+        levels = self.structure.levels
+        return self._given_numbers({i: float(levels[i][code]) for i, code in zip(fixed, held.tolist(), strict=True)})
 
-    def _given(self, nodes: Any, values: Any) -> tuple[Structure, np.ndarray]:
-        fixed, held = checked_fixed(self, nodes, values)
-        codes = self.domain.take(np.array(fixed, dtype=np.int64)).to_codes(held)
-        numbers = {i: float(self.structure.levels[i][code]) for i, code in zip(fixed, codes.tolist(), strict=True)}
-        return self.structure.given(numbers)
+    def _given_numbers(self, numbers: dict[int, float], offset: float = 0.0) -> Given[Self]:
+        structure, settled = self.structure.given(numbers)
+        nothing, size = np.zeros_like(self.theta), self.theta.size
+        family = type(self)(structure, nothing, self.temperature)
+        return Given(family, np.arange(size), np.ones(size), settled, offset)
 
 
 @MODELS.register("continuous-field", continuous=True)
@@ -371,14 +372,11 @@ class ContinuousField(PotentialField):
         """Return states as `ContinuousFactors` want them."""
         return np.ascontiguousarray(states.T)
 
-    def _given(self, nodes: Any, values: Any) -> tuple[Structure, np.ndarray]:
-        held = np.asarray(values, dtype=np.float64)
-        return self.structure.given(dict(zip(np.asarray(nodes).tolist(), held.tolist(), strict=True)))
-
-    def condition(self, nodes: Any, values: Any) -> tuple[Self, float]:
-        """Fix some variables and return the model of the others, with the log-weight of what was fixed."""
-        rest, constant = super().condition(nodes, values)
-        return rest, constant + float(self.domain.log_base(np.asarray(values)).sum())
+    def given(self, nodes: Sequence[int] | np.ndarray, codes: Sequence[float] | np.ndarray) -> Given[Self]:
+        """Return the distribution of the other variables given the numbers of some, which are their own codes."""
+        held = np.asarray(codes, dtype=np.float64)
+        offset = float(self.domain.log_base(held).sum())
+        return self._given_numbers(dict(zip(np.asarray(nodes).tolist(), held.tolist(), strict=True)), offset)
 
 
 @dataclass(frozen=True, eq=False)

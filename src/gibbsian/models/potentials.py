@@ -369,7 +369,7 @@ class Structure:
         """Return the structure of the other variables, and the statistics of the terms that are fixed altogether."""
         rest = [i for i in range(self.n_variables) if i not in fixed]
         if not rest:
-            raise ArgumentError("every variable is fixed", "leave at least one free")
+            raise ArgumentError("every variable is given", "leave at least one free")
         number = {old: new for new, old in enumerate(rest)}
         settled = np.zeros(self.n_parameters)
         free = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,24 +14,6 @@ from gibbsian.graphs import Graph
 from gibbsian.models.factors import interaction_graph
 
 Scope = tuple[int, ...]
-
-
-class Reduction(NamedTuple):
-    """What is left of some scopes when variables are fixed.
-
-    Parameters
-    ----------
-    rest : ndarray of int
-        The free variables, ascending; they are renumbered in this order.
-    scopes : Scopes
-        The parts of the scopes that are free, each once.
-    place : ndarray of int
-        Which of them is left of each old scope; -1 where none is.
-    """
-
-    rest: np.ndarray
-    scopes: Scopes
-    place: np.ndarray
 
 
 def spread_over_edges(graph: Graph, scopes: Sequence[Scope], amounts: np.ndarray) -> np.ndarray:
@@ -158,19 +140,21 @@ class Scopes(tuple[Scope, ...]):
         return interaction_graph(self.n_variables, self)
 
     @cached_property
-    def without(self) -> Callable[[Scope], Reduction]:
-        """``without(nodes)`` is what is left when `nodes` (a tuple) are fixed; remembered, as rows ask again."""
+    def without(self) -> Callable[[Scope], tuple[np.ndarray, Scopes, np.ndarray]]:
+        """``without(nodes)`` is what is left when `nodes` are given; remembered, as rows ask again.
+
+        That is the other variables, ascending and renumbered in this order; the scopes of them that are left, each
+        once; and which of those is left of each old scope, -1 for none.
+        """
         return lru_cache(maxsize=64)(self._without)
 
-    def _without(self, nodes: Scope) -> Reduction:
+    def _without(self, nodes: Scope) -> tuple[np.ndarray, Scopes, np.ndarray]:
         rest = np.setdiff1d(np.arange(self.n_variables), nodes)
-        if rest.size == 0:
-            raise ArgumentError("every variable is fixed", "leave at least one free")
         number = {int(old): new for new, old in enumerate(rest)}
         parts = [tuple(number[i] for i in scope if i in number) for scope in self]
         scopes = Scopes.sorted(filter(None, parts), rest.size)
         places = {scope: place for place, scope in enumerate(scopes)}
-        return Reduction(rest, scopes, np.array([places.get(part, -1) for part in parts], dtype=np.int64))
+        return rest, scopes, np.array([places.get(part, -1) for part in parts], dtype=np.int64)
 
 
 def _rank(scope: Sequence[int]) -> tuple[int, Sequence[int]]:

@@ -71,12 +71,12 @@ def completion_log_weights(
         return
     least_rows = 1 if size > MOST_LISTED else 16
     for rows in row_blocks(len(codes), max(size, len(model.theta)), least_rows=least_rows):
-        left = model.restrict(given, codes[rows][:, given])
+        basis, indices, theta = model.restrict(given, codes[rows][:, given])
         if size <= MOST_LISTED:
-            every = left.basis.digits(np.arange(size))
-            yield rows, left.theta @ left.basis.values(left.indices, every).T
+            every = basis.digits(np.arange(size))
+            yield rows, theta @ basis.values(indices, every).T
         else:
-            yield rows, np.array([_transformed(left.basis, left.indices, theta) for theta in left.theta])
+            yield rows, np.array([_transformed(basis, indices, row) for row in theta])
 
 
 def _transformed(basis: SpanBasis, indices: np.ndarray, theta: np.ndarray) -> np.ndarray:

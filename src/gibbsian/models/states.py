@@ -142,8 +142,8 @@ def checked_slopes(c: Any, n_states: int, n_columns: int) -> np.ndarray:
     return given
 
 
-def checked_fixed(model: Variables, nodes: Iterable[int], values: Any) -> tuple[tuple[int, ...], np.ndarray]:
-    """Return variables that are fixed, and their values as int8."""
+def checked_fixed(model: Variables, nodes: Iterable[int], codes: Any) -> tuple[tuple[int, ...], np.ndarray]:
+    """Return variables that are given, and the codes of their values."""
     given = np.asarray(nodes)
     if given.size == 0:
         given = np.empty(0, np.int64)
@@ -155,15 +155,13 @@ def checked_fixed(model: Variables, nodes: Iterable[int], values: Any) -> tuple[
         raise ArgumentError(
             f"must name variables from 0 to {model.n_variables - 1}, each once", argument="nodes", value=nodes
         )
-    numbers = np.asarray(values)
+    if given.size == model.n_variables:
+        raise ArgumentError("every variable is given", "leave at least one free")
+    numbers = np.asarray(codes)
     if numbers.shape != given.shape:
-        raise ArgumentError(f"values has shape {numbers.shape}", f"give one for each of {given.size} nodes")
-    domain = model.domain
-    pair = (domain.low, domain.high) if isinstance(domain, Domain) else None
-    sizes = domain.cardinalities(model.n_variables).tolist()
+        raise ArgumentError(f"codes has shape {numbers.shape}", f"give one for each of {given.size} nodes")
+    sizes = model.domain.cardinalities(model.n_variables).tolist()
     for node, number in zip(given.tolist(), numbers.tolist(), strict=True):
-        possible = pair or range(sizes[node])
-        if number not in possible:
-            use = f"{pair[0]} or {pair[1]}" if pair else f"one of the codes 0 to {possible[-1]}"
-            raise ArgumentError(f"values gives {number!r} to variable {node}", f"use {use}")
-    return tuple(given.tolist()), numbers.astype(np.int8)
+        if number not in range(sizes[node]):
+            raise ArgumentError(f"codes gives {number!r} to variable {node}", f"use one of 0 to {sizes[node] - 1}")
+    return tuple(given.tolist()), numbers.astype(np.intp)

@@ -18,6 +18,7 @@ from gibbsian.blocks import row_blocks
 from gibbsian.domain import AnyDomain
 from gibbsian.models.base import ExponentialFamily
 from gibbsian.models.factors import Factor, FactorGraph, Marginal
+from gibbsian.models.given import Given
 from gibbsian.models.scopes import Scopes
 from gibbsian.models.states import checked_fixed, checked_shares, checked_slopes, checked_states
 from gibbsian.resources import require_memory
@@ -211,43 +212,28 @@ class TableModel(ExponentialFamily):
         """Return the probabilities of the entries: the joint ones of each scope's variables."""
         return np.concatenate([np.empty(0), *(np.ravel(marginal(scope)) for scope in self.layout.scopes)])
 
-    def _slices(self, nodes: tuple[int, ...], values: np.ndarray) -> list[tuple[int | slice, ...]]:
-        """For each table the part of it that is left when `nodes` have `values`."""
+    def given(self, nodes: Sequence[int] | np.ndarray, codes: Sequence[int] | np.ndarray) -> Given[Self]:
+        """Return the distribution of the other variables given the codes of some (see `Given`).
+
+        What is left of each table is added to the table of the variables that are left.
+        """
+        fixed, held = checked_fixed(self, nodes, codes)
+        family, target = self._family_without(fixed)
         picked: list[int | slice] = [slice(None)] * self.n_variables
-        for node, code in zip(nodes, self.domain.to_codes(values).tolist(), strict=True):
+        for node, code in zip(fixed, held.tolist(), strict=True):
             picked[node] = code
-        return [tuple(picked[i] for i in scope) for scope in self.layout.scopes]
-
-    def condition(self, nodes: Sequence[int] | np.ndarray, values: Sequence[int] | np.ndarray) -> tuple[Self, float]:
-        """Fix some variables and return the model of the others, with the log-weight of what was fixed.
-
-        What is left of each table is added to the table of the variables that are left. For a state y of the rest,
-        ``log_weights`` of the full state is that of y under the returned model plus the returned constant.
-        """
-        fixed, held = checked_fixed(self, nodes, values)
-        rest, scopes, place = self.layout.scopes.without(fixed)
-        layout = Layout(scopes, self.domain.take(rest))
-        theta, constant = np.zeros(layout.size), 0.0
-        left = layout.tables(theta)
-        for table, part, target in zip(self.tables, self._slices(fixed, held), place.tolist(), strict=True):
-            if target < 0:
-                constant += float(table[part])
+        place, constant, left = np.full(self.theta.size, -1), np.zeros(self.theta.size), family.layout
+        new = left.tables(np.arange(left.size))
+        own = zip(self.layout.scopes, self.layout.tables(place), self.layout.tables(constant), strict=True)
+        for (scope, places, ones), number in zip(own, target.tolist(), strict=True):
+            part = tuple(picked[i] for i in scope)
+            if number < 0:
+                ones[part] = 1.0
             else:
-                left[target] += table[part]
-        return self._on(layout, theta), constant / self.temperature
+                places[part] = new[number]
+        return Given(family, place, (place >= 0).astype(np.float64), constant)
 
-    def clamped_statistics(
-        self, nodes: Sequence[int] | np.ndarray, values: Sequence[int] | np.ndarray, free: np.ndarray
-    ) -> np.ndarray:
-        """Return the expected statistics when `nodes` are fixed at `values` and those of the rest are `free`.
-
-        The counterpart of `condition`: `free` is in the layout of the model that it returns.
-        """
-        fixed, held = checked_fixed(self, nodes, values)
-        rest, scopes, place = self.layout.scopes.without(fixed)
-        free_tables = Layout(scopes, self.domain.take(rest)).tables(np.asarray(free))
-        statistics = np.zeros(self.theta.size)
-        tables = self.layout.tables(statistics)
-        for table, part, source in zip(tables, self._slices(fixed, held), place.tolist(), strict=True):
-            table[part] = 1.0 if source < 0 else free_tables[source]
-        return statistics
+    def _make_family_without(self, nodes: tuple[int, ...]) -> tuple[Self, np.ndarray]:
+        rest, scopes, place = self.layout.scopes.without(nodes)
+        layout = Layout(scopes, self.domain.take(rest))
+        return self._on(layout, np.zeros(layout.size)), place
