@@ -1,10 +1,10 @@
 """The contracts of the core: a family is a structure, theta is an array, a model is the pair.
 
-A `Family` is a set of distributions indexed by one flat array ``theta``: a graph, the layers of a machine, the number of
-classes of a mixture. Its functions take theta as an argument and are pure, so that nothing is rebuilt in a loop. Rows
-are **codes** (see `Variables`) and **complete**: hidden units, or the label of a mixture, are the last variables, and
-what a row of data does not show is summed out by a posterior and nowhere else. Parameters are natural: the temperature
-is 1. The narrower protocols say what some families can do besides, and what packages above may rely on.
+A `Family` is a set of distributions indexed by one flat array ``theta``: a graph, the layers of a machine, the number
+of classes of a mixture. Its functions take theta as an argument and are pure, so that nothing is rebuilt in a loop.
+Rows are **codes** (see `Variables`) and **complete**: hidden units, or the label of a mixture, are the last variables,
+and what a row of data does not show is summed out by a posterior and nowhere else. Parameters are natural: the
+temperature is 1. The narrower protocols say what some families can do besides, and what packages above may rely on.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ class Parts(NamedTuple):
 
 @runtime_checkable
 class Family(Protocol):
-    """A set of distributions indexed by theta: every entry of `FAMILIES`.
-    """
+    """A set of distributions indexed by theta: every entry of `FAMILIES`."""
 
     @property
     def variables(self) -> Variables:
@@ -130,7 +129,7 @@ class Units(Protocol):
 
 
 class StackParts(NamedTuple):
-    """The parameters of a stack: views of theta, in its order (biases of all layers, then weights between neighbours)."""
+    """The parameters of a stack, views of theta in its order: biases of all layers, then weights between neighbours."""
 
     biases: list[Array]
     weights: list[Array]

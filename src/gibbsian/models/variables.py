@@ -19,8 +19,8 @@ MAX_VALUES = 127
 class Variables:
     """The number of values of each variable, and the scores that stand for them in products.
 
-    Rows of a family hold **codes** 0, 1, ..., one for each variable (int8), and the numbers themselves for real variables
-    (float64). The labels that a user reads belong to the data, the scores to the family.
+    Rows of a family hold **codes** 0, 1, ..., one for each variable (int8), and the numbers themselves for real
+    variables (float64). The labels that a user reads belong to the data, the scores to the family.
 
     Parameters
     ----------
