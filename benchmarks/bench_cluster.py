@@ -105,7 +105,7 @@ def side_by_side(folder: Path, n_rows: int) -> None:
         fitted(read_there(folder, client, n_rows, 512, "part-000?.*"))  # everything is loaded
         empty = most_memory(client)
         data, reading_there = timed(lambda: read_there(folder, client, n_rows, 64))
-        nothing = evaluation(data.bound(idle), client, EMPTY)
+        nothing = evaluation(data.bind(idle), client, EMPTY)
         before = worker_seconds(client)
         there, seconds_there = timed(lambda: fitted(data))
         work = worker_seconds(client) - before
@@ -170,7 +170,7 @@ def grid(folder: Path, n_rows: int) -> None:
                 data, reading = timed(partial(read_there, folder, client, n_rows, n_partitions))
                 model = gb.PairwiseModel.zeros(gb.graphs.complete(COLUMNS))
                 full = evaluation(gb.objectives.Pseudolikelihood().bind(model, data), client, EVALUATIONS)
-                none = evaluation(data.bound(idle), client, EMPTY)
+                none = evaluation(data.bind(idle), client, EMPTY)
                 n = len(data.parts)
                 print(
                     f"{n_workers:7} {n:10} {reading:8.2f} {1e3 * full.wall:11.1f} {1e9 * full.there / n_rows:16.0f} "

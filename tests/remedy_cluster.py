@@ -76,14 +76,14 @@ CLUSTER = [
         "what needs the rows here",
         lambda data: gb.diagnostics.maximum_exists(gb.PairwiseModel.zeros(gb.graphs.complete(3), data.domain), data),
         {"data": Later(read)},
-        ({"data": Later(lambda: read().in_memory())},),
+        ({"data": Later(lambda: read().collect())},),
         "its distinct rows",
     ),
     Row(
         "an estimator that needs the rows here",
         lambda data: gb.OnlineKMeans(2, normalize=False).fit(data),
         {"data": Later(lambda: read(coding="real"))},
-        ({"data": Later(lambda: read(coding="real").in_memory())},),
+        ({"data": Later(lambda: read(coding="real").collect())},),
         "its distinct rows",
     ),
     Row(
@@ -97,7 +97,7 @@ CLUSTER = [
         "classes of rows on a cluster",
         lambda data: gb.HardKMeans(2).fit_predict(data),
         {"data": Later(lambda: read(coding="real"))},
-        ({"data": Later(lambda: read(coding="real").in_memory())},),
+        ({"data": Later(lambda: read(coding="real").collect())},),
         "partitions of the frame",
     ),
     Row(

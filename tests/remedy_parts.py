@@ -1711,8 +1711,8 @@ FILES = [
         "a stream for a learner in memory",
         fit,
         {"rows": Later(stream), "learner": "pcd", **QUICK},
-        ({"rows": Later(lambda: stream().in_memory())},),
-        "`stream.in_memory()`",
+        ({"rows": Later(lambda: stream().collect())},),
+        "`stream.collect()`",
     ),
     Row(
         "pictures of what a machine lacks",

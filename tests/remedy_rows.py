@@ -1250,8 +1250,8 @@ DEEPER = [
         "a stream where rows are needed",
         lambda rows: fitted().score(rows),
         {"rows": Later(stream)},
-        ({"rows": Later(lambda: stream().in_memory())},),
-        "in_memory",
+        ({"rows": Later(lambda: stream().collect())},),
+        "collect",
     ),
     Row("a stream read as a table", read, {"rows": Later(stream)}, ({"rows": BITS},), "Dataset.read"),
     Row(

@@ -160,7 +160,7 @@ def test_compiled_persistent_chains_are_those_of_pcd():
     """The library moves its chains before the first step, the figure after it."""
     data, rng, sampler = draw_data("grid", np.random.default_rng(14)), np.random.default_rng(13), as_sampler("gibbs")
     start = gb.PairwiseModel.zeros(GRID)
-    chains, _ = sampler.step(start, sampler.init(start, 150, rng, states=data.drawn(150, rng)), 1)
+    chains, _ = sampler.step(start, sampler.init(start, 150, rng, states=data.sample(150, rng).rows()[0]), 1)
     theta = compiled(kernels.PLAIN, data, chains.states, chains.streams, True, N_STEPS)
     np.testing.assert_allclose(theta, learned("pcd", data, N_STEPS, n_chains=150, average=False), atol=1e-12)
 

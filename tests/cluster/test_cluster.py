@@ -50,7 +50,7 @@ def test_rows_are_read_once_packed_and_counted(data, whole):
     assert len(data.parts) == N_PARTS
     assert data.total_weight == whole.total_weight
     assert data.packed_bytes <= 3 * data.n_states  # a byte of six bits, and the weight
-    here = data.in_memory()
+    here = data.collect()
     np.testing.assert_array_equal(here.states, whole.states)
     np.testing.assert_array_equal(here.weights, whole.weights)
 
@@ -59,11 +59,11 @@ def test_sums_do_not_depend_on_where_the_partitions_are(client, data):
     def statistics(part):
         return part.weights @ np.exp(0.1 * part.states)
 
-    sums = [data.summed(statistics) for _ in range(2)]
+    sums = [data.reduce(statistics) for _ in range(2)]
     workers = list(client.scheduler_info()["workers"])
     client.replicate(list(data.parts), n=1, workers=workers[:1])  # all partitions are on the first too
     np.testing.assert_array_equal(sums[0], sums[1])
-    np.testing.assert_array_equal(sums[0], data.summed(statistics))
+    np.testing.assert_array_equal(sums[0], data.reduce(statistics))
     from gibbsian.data.sums import tree_sum
 
     np.testing.assert_array_equal(sums[0], tree_sum([statistics(part) for part in data.partitions()]))
@@ -71,7 +71,7 @@ def test_sums_do_not_depend_on_where_the_partitions_are(client, data):
 
 def test_many_parameters_reach_each_evaluation_anew(data):
     """Dask keeps a large argument under its bare name, so that a second evaluation could meet the first one's."""
-    shifted = data.bound(lambda part: lambda theta: theta + part.n_variables)
+    shifted = data.bind(lambda part: lambda theta: theta + part.n_variables)
     for k in range(4):
         theta = np.full(30_000, float(k))
         np.testing.assert_array_equal(shifted(theta), theta + N)
@@ -98,7 +98,7 @@ def test_labels_weights_and_holes_agree_over_partitions(client):
     here = here.take(here.row_weights > 0)
     assert data.coding == here.coding
     assert (data.n_rows, data.n_missing, data.total_weight) == (5, 0, 8.0)
-    counted = data.in_memory()
+    counted = data.collect()
     np.testing.assert_array_equal(counted.states, here.states)
     np.testing.assert_array_equal(counted.weights, here.weights)
 
@@ -167,11 +167,11 @@ def test_missing_cells_are_summed_out_on_the_workers(client, rows):
 @pytest.mark.parametrize("machine", [gb.FullSpan(), gb.DeepBeliefNetwork((2,), max_iter=1, random_state=0)])
 def test_some_machines_learn_from_the_counts(data, machine):
     there = machine.fit(data).model_.theta
-    np.testing.assert_array_equal(there, machine.fit(data.in_memory()).model_.theta)
+    np.testing.assert_array_equal(there, machine.fit(data.collect()).model_.theta)
 
 
 def test_what_is_not_served_is_refused_in_one_sentence(data):
-    with pytest.raises(ArgumentError, match=r"needs the rows in one process.*in_memory"):
+    with pytest.raises(ArgumentError, match=r"needs the rows in one process.*collect"):
         gb.diagnostics.maximum_exists(gb.PairwiseModel.zeros(gb.graphs.complete(N)), data)
     with pytest.raises(ArgumentError, match="OnlineKMeans takes no rows on a cluster"):
         gb.OnlineKMeans().fit(data)
@@ -205,7 +205,7 @@ def test_the_command_line_learns_on_a_cluster(client, folder, data, tmp_path):
     )
     assert told.exit_code == 0, told.stderr
     assert "dashboard: http" in told.stderr
-    here = gb.BoltzmannMachine(learner="mple", l2=0.01).fit(data.in_memory())
+    here = gb.BoltzmannMachine(learner="mple", l2=0.01).fit(data.collect())
     np.testing.assert_allclose(gb.load(out).model_.theta, here.model_.theta, rtol=0, atol=1e-12)
 
 
@@ -249,7 +249,7 @@ def test_cancelled_tasks_are_not_a_lost_scheduler(client, folder):
     data = DistributedDataset.read(f"{folder}/part-0.parquet", coding="spin", client=client)
     client.cancel(list(data.parts))
     with pytest.raises(ClusterError, match=r"cancelled what was asked of it \(.*\).*read them again"):
-        data.summed(len)
+        data.reduce(len)
 
 
 @pytest.mark.parametrize(

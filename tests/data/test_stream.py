@@ -30,6 +30,13 @@ def numbers_of(states: np.ndarray) -> np.ndarray:
     return states.astype(np.int64) @ (1 << np.arange(states.shape[1]))
 
 
+def batches(stream, batch_size, random_state, passes=1):
+    """The minibatches of some passes, one after the other."""
+    seed = draw_seed(np.random.default_rng(random_state))
+    for epoch in range(passes):
+        yield from stream.minibatches(batch_size, seed, epoch)
+
+
 def write_parquet(path, rows, row_group_size, names=None):
     import pyarrow as pa
     from pyarrow import parquet
@@ -57,7 +64,7 @@ def numbered(request, tmp_path):
 def test_a_pass_has_every_row_once_in_another_order_each_time(numbered):
     assert numbered.n_rows == 3000
     assert numbered.window_rows < 500
-    passes = list(numbered.batches(100, random_state=0, passes=2))
+    passes = list(batches(numbered, 100, random_state=0, passes=2))
     assert [batch.n_rows for batch in passes] == [100] * 60
     first, second = (numbers_of(np.concatenate([b.states for b in part])) for part in (passes[:30], passes[30:]))
     assert np.array_equal(np.sort(first), np.arange(3000))
@@ -66,7 +73,7 @@ def test_a_pass_has_every_row_once_in_another_order_each_time(numbered):
 
 
 def test_a_window_mixes_rows_from_all_over_the_file(numbered):
-    batch = numbers_of(next(numbered.batches(200, random_state=0)).states)
+    batch = numbers_of(next(batches(numbered, 200, random_state=0)).states)
     assert np.ptp(batch) > 1000  # not one contiguous stretch
     assert (np.diff(batch) == 1).mean() < 0.1
 
@@ -89,15 +96,15 @@ def test_every_order_of_a_window_is_as_likely(rng, monkeypatch):
 
 def test_any_batch_is_to_be_had_without_those_before_it(numbered):
     seed = draw_seed(np.random.default_rng(5))
-    in_order = numbered.shuffled(130, seed, epoch=1)
+    in_order = numbered.minibatches(130, seed, epoch=1)
     states = [in_order[k].states for k in range(len(in_order))]
-    again = numbered.shuffled(130, seed, epoch=1)
+    again = numbered.minibatches(130, seed, epoch=1)
     for k in (17, 3, 22):
         assert np.array_equal(again[k].states, states[k])
 
 
 def test_only_one_window_is_in_memory(numbered):
-    shuffled = numbered.shuffled(100, np.arange(4), epoch=0)
+    shuffled = numbered.minibatches(100, np.arange(4), epoch=0)
     for k in range(len(shuffled)):
         shuffled[k]
         held = shuffled.states.nbytes + 2 * shuffled.places.nbytes
@@ -111,7 +118,7 @@ def test_codings_are_recognised_and_read_as_dataset_does(tmp_path):
         stream = DataStream.open(tmp_path / "rows.npy")
         data = gb.Dataset.read(rows)
         assert stream.coding.name == data.coding.name == name
-        batch = next(stream.batches(64, 0))
+        batch = next(batches(stream, 64, 0))
         assert np.array_equal(np.unique(batch.states, axis=0), np.unique(data.states, axis=0))
 
 
@@ -123,7 +130,7 @@ def test_windows_in_bits_give_back_states_and_missing_cells(tmp_path, low, rng):
         rows = np.where(holes, np.nan, cells)
         np.save(tmp_path / "rows.npy", rows)
         stream = DataStream.open(tmp_path / "rows.npy", memory=14_000)
-        shuffled = stream.shuffled(80, np.arange(4), epoch=0)
+        shuffled = stream.minibatches(80, np.arange(4), epoch=0)
         assert len(shuffled.windows) > 1  # so that minibatches reach over two
         batches = [shuffled[k] for k in range(len(shuffled))]
         assert shuffled.states.dtype == np.uint64
@@ -140,7 +147,7 @@ def test_a_file_that_was_cut_meanwhile_is_named(tmp_path):
     with open(tmp_path / "rows.npy", "r+b") as file:
         file.truncate(5000)
     with pytest.raises(DataError, match=r"rows\.npy"):
-        next(stream.batches(100, 0))
+        next(batches(stream, 100, 0))
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
@@ -166,7 +173,7 @@ def test_labels_in_parquet_with_chosen_columns(tmp_path):
     stream = DataStream.open(tmp_path / "rows.parquet", drop="id")
     assert stream.names == ("p", "q")
     assert stream.coding.name == "yes/no"
-    states = np.concatenate([batch.states for batch in stream.batches(2, 0)])
+    states = np.concatenate([batch.states for batch in batches(stream, 2, 0)])
     assert sorted(states.tolist()) == [[0, 0], [0, 1], [1, 0], [1, 1]]
     swapped = DataStream.open(tmp_path / "rows.parquet", columns=["q", "p"], names=["second", "first"])
     assert swapped.names == ("second", "first")
@@ -180,19 +187,19 @@ def test_a_foreign_value_far_down_names_file_column_and_row(tmp_path):
     stream = DataStream.open(tmp_path / "bad.npy", memory=200_000)
     sentence = r"bad\.npy', row 95000 .*: column 'x7' holds -1, .* coding binary \(0/1\): declare .*recognised"
     with pytest.raises(CodingError, match=sentence):
-        list(stream.batches(5000, 0))
+        list(batches(stream, 5000, 0))
     with pytest.raises(CodingError, match=sentence):
         list(stream.partitions())
     declared = DataStream.open(tmp_path / "bad.npy", memory=200_000, coding="binary")
     with pytest.raises(CodingError, match=r"row 95000 .*: declare another, or mend the file"):
-        list(declared.batches(100, 0))
+        list(batches(declared, 100, 0))
 
 
 def test_a_foreign_label_in_parquet_is_named(tmp_path):
     rows = [["yes", "no"]] * 10 + [["no", "perhaps"]]
     write_parquet(tmp_path / "bad.parquet", rows, 4)
     with pytest.raises(CodingError, match=r"row 10 .*: column 'x1' holds 'perhaps'"):
-        list(DataStream.open(tmp_path / "bad.parquet").batches(4, 0))
+        list(batches(DataStream.open(tmp_path / "bad.parquet"), 4, 0))
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet"])
@@ -205,9 +212,9 @@ def test_missing_cells_stay_missing(tmp_path, kind):
     else:
         write_parquet(path, [[None if np.isnan(v) else v for v in row] for row in rows.tolist()], 50)
     stream = DataStream.open(path)
-    batches = list(stream.batches(100, 0))
-    assert sum(batch.has_missing for batch in batches) == 1
-    (batch,) = (batch for batch in batches if batch.has_missing)
+    found = list(batches(stream, 100, 0))
+    assert sum(batch.has_missing for batch in found) == 1
+    (batch,) = (batch for batch in found if batch.has_missing)
     row, column = np.argwhere(batch.missing)[0]
     assert (column, batch.states[row, 3], batch.missing.sum()) == (3, 0, 1)
     assert numbers_of(batch.states[[row]]).item() == 211
@@ -224,7 +231,7 @@ def test_numbers_are_binarized_at_a_threshold(tmp_path):
     assert sum(part.states.sum(axis=0) for part in stream.partitions()).tolist() == [5, 5]
     rows[6, 1] = np.nan
     np.save(tmp_path / "rows.npy", rows)
-    (batch,) = DataStream.open(tmp_path / "rows.npy", coding=gb.data.Threshold(9.5)).batches(10, 0)
+    (batch,) = batches(DataStream.open(tmp_path / "rows.npy", coding=gb.data.Threshold(9.5)), 10, 0)
     assert batch.missing.sum(axis=0).tolist() == [0, 1]
 
 
@@ -247,7 +254,7 @@ def test_streams_of_other_columns(tmp_path, coding):
     data = gb.Dataset.read(rows, coding=coding)
     assert stream.coding == data.coding
     np.testing.assert_array_equal(np.concatenate([part.states for part in stream.partitions()]), data.rows()[0])
-    assert sum(batch.n_rows for batch in stream.batches(5, 0)) == 20
+    assert sum(batch.n_rows for batch in batches(stream, 5, 0)) == 20
 
 
 def test_preflight_speaks_as_for_data_in_memory(tmp_path):
@@ -334,7 +341,7 @@ def test_rows_in_memory_come_as_often_as_their_weights_say():
     data = gb.Dataset.read([[0, 0], [0, 1], [1, 0], [1, 1]], sample_weight=[0.0, 1.0, 2.5, 0.5])
     counts = np.zeros(4)
     for epoch in range(2000):
-        states = data.shuffled(4, np.arange(4), epoch)[0].states
+        states = data.minibatches(4, np.arange(4), epoch)[0].states
         seen = np.bincount(states @ [2, 1], minlength=4)
         assert seen.sum() == 4
         assert seen[0] == 0
@@ -353,7 +360,7 @@ def test_distinct_rows_of_a_stream_fit_into_memory(tmp_path, kind):
         np.save(path, rows)
     else:
         write_parquet(path, [[None if np.isnan(v) else v for v in row] for row in rows.tolist()], 50)
-    data, whole = gb.Dataset.read(rows), DataStream.open(path, memory=2000).in_memory()
+    data, whole = gb.Dataset.read(rows), DataStream.open(path, memory=2000).collect()
     for name in ("states", "weights", "missing"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(data, name))
     assert (whole.n_rows, whole.total_weight) == (data.n_states, 500)
@@ -386,7 +393,7 @@ class TestColumnsOfTheirOwn:
         with pytest.warns(IdentifierWarning, match="column 'id'"):
             data = gb.Dataset.read(path, coding=BY_COLUMN)
         assert (stream.names, stream.coding, stream.dropped) == (data.names, data.coding, data.dropped)
-        whole = stream.in_memory()
+        whole = stream.collect()
         np.testing.assert_array_equal(whole.states, data.states)
         np.testing.assert_array_equal(whole.weights, data.weights)
 

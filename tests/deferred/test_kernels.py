@@ -24,4 +24,4 @@ def test_a_dask_frame_with_an_empty_partition_is_read():
     ):
         data = DistributedDataset.read(lazy, client=client)
         assert data.n_rows == 3
-        np.testing.assert_array_equal(np.sort(data.in_memory().states, axis=0)[-1], [1, 1])
+        np.testing.assert_array_equal(np.sort(data.collect().states, axis=0)[-1], [1, 1])

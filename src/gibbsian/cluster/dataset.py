@@ -40,10 +40,11 @@ from gibbsian.data.columns import columns_in, identifier_notice
 from gibbsian.data.encoding import encode
 from gibbsian.data.minibatches import draw_seed, seeded
 from gibbsian.data.readers import is_dask
+from gibbsian.data.rows import Rows, T
 from gibbsian.data.rules import as_rule
 from gibbsian.data.stream import WindowPass, are_marked, counted, marked
 from gibbsian.data.sums import scaled, tree_sum
-from gibbsian.domain import AnyCoding, AnyDomain
+from gibbsian.domain import AnyCoding
 from gibbsian.errors import (
     ArgumentError,
     DataError,
@@ -65,7 +66,7 @@ BYTES_WHILE_READ = 6
 
 
 @dataclass(frozen=True, eq=False)
-class DistributedDataset:
+class DistributedDataset(Rows):
     """Rows on the workers of a Dask cluster; made by `DistributedDataset.read`.
 
     Each partition is kept as its distinct states with their weights, packed. Sums over the partitions are added along
@@ -94,7 +95,6 @@ class DistributedDataset:
     coding: AnyCoding
     names: tuple[str, ...]
     dropped: tuple[str, ...] = ()
-    on_disk: ClassVar[bool] = False
     on_cluster: ClassVar[bool] = True
 
     def __repr__(self) -> str:
@@ -156,20 +156,10 @@ class DistributedDataset:
         n_empty = sum(fact.n_empty for fact in facts)
         if n_empty:
             notify(MissingValuesWarning(f"{n_empty} rows have no observed cell", "left out of the fit"))
-        names = client.submit(_names, kept[0], pure=False).result()
-        return cls(client, kept, facts, reading.coding, names, dropped)
+        coding, names = client.submit(_coding_and_names, kept[0], pure=False).result()
+        return cls(client, kept, facts, coding, names, dropped)
 
     # -- sizes --------------------------------------------------------------------------------------------------------
-    @property
-    def domain(self) -> AnyDomain:
-        """The values as they enter the energy."""
-        return self.coding.domain
-
-    @property
-    def n_variables(self) -> int:
-        """Number of variables."""
-        return len(self.names)
-
     @property
     def n_rows(self) -> int:
         """Number of rows in all partitions."""
@@ -189,11 +179,6 @@ class DistributedDataset:
     def n_missing(self) -> int:
         """Number of missing cells."""
         return sum(fact.n_missing for fact in self.facts)
-
-    @property
-    def has_missing(self) -> bool:
-        """Whether any cell is missing."""
-        return self.n_missing > 0
 
     nbytes: ClassVar[int] = 0  # of this process
 
@@ -232,7 +217,7 @@ class DistributedDataset:
             with guarded(self.client):
                 yield part.result().unpacked()
 
-    def summed(self, function: Callable[..., Any], *given: Sequence[Any]) -> Any:
+    def reduce(self, function: Callable[..., T], *given: Sequence[Any]) -> T:
         """Return the sum of a function over the partitions, taken on the workers; `given` has a part for each."""
         return self._total(apply, self.parts, *given, function=function)
 
@@ -240,14 +225,14 @@ class DistributedDataset:
         """Return the sum of a function over other things than rows, taken on the workers along the same tree."""
         return self._total(called, *given, function=function)
 
-    def averaged(self, function: Callable[[Dataset], Any]) -> Any:
+    def mean(self, function: Callable[[Dataset], T]) -> T:
         """Return the mean of a function over the partitions by their weights."""
         return scaled(self._total(weighed, self.parts, function=function), 1.0 / self.total_weight)
 
-    def bound(self, bind: Callable[[Dataset], Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    def bind(self, make: Callable[[Dataset], Callable[[np.ndarray], T]]) -> Callable[[np.ndarray], T]:
         """Bind a function of theta to the partitions, where they are; it gives the mean of theirs by their weights."""
         with guarded(self.client):
-            functions = self.client.map(partial(Bound, bind), self.parts, pure=False)
+            functions = self.client.map(partial(Bound, make), self.parts, pure=False)
         share = 1.0 / self.total_weight
         return lambda theta: scaled(self._total(evaluated, functions, theta=theta), share)
 
@@ -263,36 +248,21 @@ class DistributedDataset:
 
     def convert(self, coding: Any) -> Self:
         """Return the same rows written in another coding, on the workers."""
-        converted = self.mapped(lambda part: part.convert(coding))
-        with guarded(self.client):
-            found = self.client.submit(_coding, converted.parts[0], pure=False).result()
-        return replace(converted, coding=found)
+        return self.map(lambda part: part.convert(coding))
 
-    def mapped(self, function: Callable[[Dataset], Dataset], **known: Any) -> Self:
+    def map(self, function: Callable[[Dataset], Dataset]) -> Self:
         """Return the rows as a function makes them of each partition, on the workers, where they are kept packed.
 
-        What the client knows of them stays, unless `known` says otherwise.
+        Rows without a weight are left out.
         """
         with guarded(self.client):
-            parts = self.client.map(remade, self.parts, function=function, pure=False)
-        return replace(self, parts=tuple(parts), **known)
-
-    def reweighted(self, function: Callable[[Dataset], Dataset]) -> Self:
-        """Return the rows with the weights that a function gives them; those without a weight are left out."""
-        changed = self.mapped(function)
-        with guarded(self.client):
-            parts, facts = _with_rows(self.client, changed.parts)
-        return replace(self, parts=parts, facts=facts)
-
-    def completed(self, fill: Callable[[Dataset], Dataset]) -> Self:
-        """Return the rows with their missing cells filled by a function of each partition that keeps its weight."""
-        return self.mapped(
-            lambda part: fill(part) if part.has_missing else part,
-            facts=tuple(fact._replace(n_missing=0) for fact in self.facts),
-        )
+            made = self.client.map(remade, self.parts, function=function, pure=False)
+            parts, facts = _with_rows(self.client, made)
+            coding, names = self.client.submit(_coding_and_names, parts[0], pure=False).result()
+        return replace(self, parts=parts, facts=facts, coding=coding, names=names)
 
     # -- rows that come here ------------------------------------------------------------------------------------------
-    def in_memory(self) -> Dataset:
+    def collect(self) -> Dataset:
         """Return the rows as a data set of this process: each distinct row once, with its weight.
 
         They are counted on the workers, some partitions at a time, and only what is distinct travels.
@@ -306,8 +276,8 @@ class DistributedDataset:
             require_memory(BYTES_WHILE_READ * size, "the distinct rows of the cluster", "learn where they are")
             return counted([parts[0].result().unpacked()])
 
-    def drawn(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Return the states of `n` rows drawn by their weights, with replacement; each partition draws its share."""
+    def sample(self, n: int, rng: np.random.Generator) -> Dataset:
+        """Draw `n` rows by their weights, with replacement; each partition draws its share."""
         numbers = rng.multinomial(n, [fact.weight / self.total_weight for fact in self.facts])
         seed = draw_seed(rng)
         with guarded(self.client):
@@ -316,13 +286,7 @@ class DistributedDataset:
                 for k, m in enumerate(numbers)
                 if m
             ]
-            return np.concatenate(self.client.gather(drawn))
-
-    def some(self, n: int, rng: np.random.Generator) -> Dataset:
-        """Return all rows where no more are distinct than `n`, else so many that are drawn."""
-        if self.n_states <= n:
-            return self.in_memory()
-        states = self.drawn(n, rng)
+            states = np.concatenate(self.client.gather(drawn))
         return Dataset.of_states(states, self.coding, names=self.names, missing=are_marked(states))
 
     @property
@@ -342,8 +306,8 @@ class DistributedDataset:
         data = [part.unpacked() for part in found]
         return np.concatenate([marked(*one.rows()) for one in data])
 
-    def shuffled(self, batch_size: int, seed: np.ndarray, epoch: int) -> WindowPass:
-        """Return pass number `epoch` of the shuffling that `seed` stands for; partitions come here in windows."""
+    def minibatches(self, batch_size: int, seed: np.ndarray, epoch: int) -> WindowPass:
+        """Return the minibatches of a pass; partitions come here in windows."""
         if any(fact.weighted for fact in self.facts):
             raise ArgumentError("minibatches on a cluster take rows without weights", "leave `weight_column` out")
         return WindowPass.of(self, batch_size, seed, epoch)
@@ -356,7 +320,7 @@ class DistributedDataset:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         raise ArgumentError(
             f"this needs the rows in one process, but they are on the workers of {address_of(self.client)}",
-            "give `data.in_memory()`, its distinct rows, where they fit this machine",
+            "give `data.collect()`, its distinct rows, where they fit this machine",
         )
 
 
@@ -433,12 +397,8 @@ def _n_cells(part: Packed) -> int:
     return len(part.weights) * len(part.names)
 
 
-def _coding(part: Packed) -> AnyCoding:
-    return part.coding
-
-
-def _names(part: Packed) -> tuple[str, ...]:
-    return part.names
+def _coding_and_names(part: Packed) -> tuple[AnyCoding, tuple[str, ...]]:
+    return part.coding, part.names
 
 
 def _require_memory(client: Any, sources: list[Any], reading: Reading) -> None:

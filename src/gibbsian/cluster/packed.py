@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -205,8 +205,7 @@ def counted_together(parts: Sequence[Packed]) -> Packed:
 
 def draw(part: Packed, n: int, rng: np.random.Generator) -> np.ndarray:
     """Draw states by their weights, missing cells marked."""
-    data = part.unpacked()
-    return replace(data, states=marked(data.states, data.missing)).drawn(n, rng)
+    return marked(*part.unpacked().sample(n, rng).rows())
 
 
 def _in_bits(states: Any, coding: AnyCoding) -> bool:

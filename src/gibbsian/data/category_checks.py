@@ -27,7 +27,7 @@ BYTES_PER_ROW = 16
 def check_categories(found: Findings, graph: Graph) -> None:
     """Check that a table for every variable and every edge can be learned."""
     data = found.data
-    shown = data.summed(_rows_with_each_value)
+    shown = data.reduce(_rows_with_each_value)
     found.check_observed(np.array([rows.sum() for rows in shown]))
     found.constant = found.names_where(np.array([np.count_nonzero(rows) == 1 for rows in shown]))
     # a column with one value of one is idle; with one of several its biases have no finite best
@@ -107,7 +107,7 @@ def _note_spelled_alike(found: Findings) -> None:
 def _judge_pairs(found: Findings, graph: Graph, shown: tuple[np.ndarray, ...]) -> set[tuple[int, int]]:
     """Judge the edges one at a time, so that no more than one table is held; return relabelled columns."""
     data = found.data
-    tables = data.summed(partial(tuple_of_tables, edges=graph.edges)) if data.on_cluster else _tables(data, graph.edges)
+    tables = data.reduce(partial(tuple_of_tables, edges=graph.edges)) if data.on_cluster else _tables(data, graph.edges)
     apart: list[str] = []
     certain: list[str] = []
     doubtful: list[str] = []

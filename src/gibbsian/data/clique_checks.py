@@ -28,7 +28,7 @@ CELL = 20
 def check_cliques(found: Findings, cliques: Sequence[Clique], known: Sequence[Clique]) -> None:
     """Check `cliques`, some or all of those that the model knows."""
     data = found.data
-    found.check_observed(data.summed(observed_rows))
+    found.check_observed(data.reduce(observed_rows))
     sizes = data.domain.cardinalities(data.n_variables)
     work = np.cumsum([data.n_states + CELL * float(np.prod(sizes[list(clique)])) for clique in cliques])
     affordable = int(np.searchsorted(work, MOST_WORK, side="right"))
@@ -49,7 +49,7 @@ def _unbounded(found: Findings, cliques: Sequence[Clique], whole: set[Clique]) -
     """
     data = found.data
     levels = data.domain.levels(data.n_variables)
-    holes, *tables = data.summed(partial(_combinations, cliques))
+    holes, *tables = data.reduce(partial(_combinations, cliques))
     for clique, table in zip(cliques, tables, strict=True):
         if holes[list(clique)].any():
             continue

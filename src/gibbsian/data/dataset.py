@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from gibbsian.data.encoding import Cells, converted, encode, read_again, states_
 from gibbsian.data.minibatches import Cuts, MemoryPass, check_weights, seeded, systematic_draws
 from gibbsian.data.numbers import is_sparse
 from gibbsian.data.readers import read_table
+from gibbsian.data.rows import Rows, T
 from gibbsian.data.rules import ManyValued, Threshold, as_rule
 from gibbsian.data.table import Table, default_names
 from gibbsian.domain import AnyCoding, AnyDomain, Coding, Domain, RealCoding, as_coding
@@ -27,7 +28,7 @@ LEARN_OTHERWISE = "learn with a learner, which sums them out or completes them, 
 
 
 @dataclass(frozen=True, eq=False)
-class Dataset:
+class Dataset(Rows):
     """Distinct states with their weights; made by `Dataset.read`.
 
     Statistics are sums over rows, so equal rows are kept once with their weights summed. The distinct states stand in
@@ -70,8 +71,6 @@ class Dataset:
     row_of: np.ndarray
     row_weights: np.ndarray | None = None
     dropped: tuple[str, ...] = ()
-    on_disk: ClassVar[bool] = False
-    on_cluster: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         holes = f", n_missing={self.n_missing}" if self.missing is not None else ""
@@ -250,11 +249,6 @@ class Dataset:
 
     # -- sizes --------------------------------------------------------------------------------------------------------
     @property
-    def domain(self) -> AnyDomain:
-        """The values as they enter the energy."""
-        return self.coding.domain
-
-    @property
     def n_rows(self) -> int:
         """Number of original rows."""
         return len(self.row_of)
@@ -263,11 +257,6 @@ class Dataset:
     def n_states(self) -> int:
         """Number of distinct states."""
         return self.states.shape[0]
-
-    @property
-    def n_variables(self) -> int:
-        """Number of variables."""
-        return self.states.shape[1]
 
     @property
     def total_weight(self) -> float:
@@ -342,19 +331,21 @@ class Dataset:
             return np.arange(self.n_rows)
         return systematic_draws(self.row_weights, self.n_draws, rng)
 
-    def drawn(self, n: int, rng: np.random.Generator) -> Any:
-        """Return the states of `n` rows drawn by their weights, with replacement.
+    def sample(self, n: int, rng: np.random.Generator) -> Self:
+        """Draw `n` rows by their weights, with replacement; `rows` has them one by one.
 
         Examples
         --------
         >>> import numpy as np, gibbsian as gb
-        >>> gb.Dataset.read([[0, 1], [0, 1]]).drawn(2, np.random.default_rng(0)).tolist()
+        >>> gb.Dataset.read([[0, 1], [0, 1]]).sample(2, np.random.default_rng(0)).rows()[0].tolist()
         [[0, 1], [0, 1]]
         """
-        return self.states[rng.choice(self.n_states, n, p=self.weights / self.total_weight)]
+        chosen = rng.choice(self.n_states, n, p=self.weights / self.total_weight)
+        missing = None if self.missing is None else self.missing[chosen]
+        return self.of_states(self.states[chosen], self.coding, names=self.names, missing=missing)
 
-    def shuffled(self, batch_size: int, seed: np.ndarray, epoch: int) -> MemoryPass:
-        """Return pass number `epoch` of the shuffling that `seed` stands for, in minibatches.
+    def minibatches(self, batch_size: int, seed: np.ndarray, epoch: int) -> MemoryPass:
+        """Return the minibatches of pass number `epoch` of the shuffling that `seed` determines.
 
         A pass makes as many draws as there are rows, at equal steps along the cumulated weights from a random start
         (systematic sampling): rows of equal weight come exactly once each, others the next lower or the next higher
@@ -363,7 +354,7 @@ class Dataset:
         Examples
         --------
         >>> import numpy as np, gibbsian as gb
-        >>> one_pass = gb.Dataset.read([[0, 0], [0, 1], [1, 0], [1, 1]]).shuffled(2, np.arange(4), epoch=0)
+        >>> one_pass = gb.Dataset.read([[0, 0], [0, 1], [1, 0], [1, 1]]).minibatches(2, np.arange(4), epoch=0)
         >>> sorted(sum((one_pass[k].states.tolist() for k in range(2)), []))
         [[0, 0], [0, 1], [1, 0], [1, 1]]
         """
@@ -405,40 +396,44 @@ class Dataset:
         """
         yield self
 
-    def summed(self, function: Callable[[Dataset], Any]) -> Any:
-        """Return the sum of a function over the partitions, here over this one: a pass over the rows.
-
-        Examples
-        --------
-        >>> import gibbsian as gb
-        >>> gb.Dataset.read([[0, 1], [1, 1]]).summed(lambda part: part.weights @ part.states).tolist()
-        [1.0, 2.0]
-        """
-        return function(self)
-
-    def averaged(self, function: Callable[[Dataset], Any]) -> Any:
-        """Return the mean of a function over the partitions by their weights: of a mean over rows, that over all.
+    def mean(self, function: Callable[[Dataset], T]) -> T:
+        """Return a function of the rows, as the mean over the one partition.
 
         Examples
         --------
         >>> import numpy as np, gibbsian as gb
         >>> data = gb.Dataset.read([[0, 1], [1, 1]])
-        >>> data.averaged(lambda part: np.average(part.states, axis=0, weights=part.weights)).tolist()
+        >>> data.mean(lambda part: np.average(part.states, axis=0, weights=part.weights)).tolist()
         [0.5, 1.0]
         """
         return function(self)
 
-    def bound(self, bind: Callable[[Dataset], Callable[[np.ndarray], Any]]) -> Callable[[np.ndarray], Any]:
-        """Bind a function of theta to the partitions, each once; it gives the mean of theirs by their weights.
+    def bind(self, make: Callable[[Dataset], Callable[[np.ndarray], T]]) -> Callable[[np.ndarray], T]:
+        """Return the function of theta that `make` returns for these rows.
 
         Examples
         --------
         >>> import gibbsian as gb
         >>> data = gb.Dataset.read([[0, 1], [1, 1]])
-        >>> data.bound(lambda part: lambda theta: part.weights @ part.states @ theta)([1.0, 1.0]).item()
+        >>> data.bind(lambda part: lambda theta: part.weights @ part.states @ theta)([1.0, 1.0]).item()
         3.0
         """
-        return bind(self)
+        return make(self)
+
+    def map(self, function: Callable[[Dataset], Dataset]) -> Self:
+        """Return what a function makes of the rows.
+
+        Examples
+        --------
+        >>> import gibbsian as gb
+        >>> gb.Dataset.read([[0, 1], [1, 1]]).map(lambda part: part.convert("spin")).states.tolist()
+        [[-1, 1], [1, 1]]
+        """
+        return function(self)  # type: ignore[return-value]
+
+    def collect(self) -> Self:
+        """Return the rows, which are in memory already."""
+        return self
 
     @property
     def n_missing(self) -> int:

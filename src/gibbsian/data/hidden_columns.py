@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gibbsian.data.dataset import Dataset
+from gibbsian.data.rows import AnyRows
 from gibbsian.domain import require_two_values
 from gibbsian.errors import GraphError
 from gibbsian.graphs import Graph, as_graph, complete, from_edges, named_graph
@@ -31,12 +32,12 @@ def hidden_names(names: Sequence[str], n_hidden: int, prefix: str = "h") -> tupl
         prefix += "_"
 
 
-def with_hidden(data: Any, n_hidden: int) -> Any:
-    """Return the data with hidden units after its columns, missing in every row."""
-    if data.on_cluster:
-        facts = tuple(fact._replace(n_missing=fact.n_missing + n_hidden * fact.n_rows) for fact in data.facts)
-        names = data.names + hidden_names(data.names, n_hidden)
-        return data.mapped(partial(with_hidden, n_hidden=n_hidden), facts=facts, names=names)
+def with_hidden(rows: AnyRows, n_hidden: int) -> AnyRows:
+    """Return the rows with hidden units after their columns, missing in every row."""
+    return rows.map(partial(_with_hidden, n_hidden=n_hidden))
+
+
+def _with_hidden(data: Dataset, n_hidden: int) -> Dataset:
     low = require_two_values(data.domain).low
     shape = (data.n_states, n_hidden)
     return replace(

@@ -7,30 +7,11 @@ these few numbers goes on after a break as if there had been none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from gibbsian.errors import ArgumentError, DataError
-
-
-class ShuffledPass(Protocol):
-    """One pass over the rows: a number of minibatches, each to be had by its place."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, k: int) -> Any: ...
-
-
-@runtime_checkable
-class MinibatchSource(Protocol):
-    """Rows that can be had in minibatches, whether they are in memory (`Dataset`) or on disk (`DataStream`)."""
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of a pass."""
-
-    def shuffled(self, batch_size: int, seed: np.ndarray, epoch: int) -> ShuffledPass:
-        """Return pass number `epoch` of the shuffling that `seed` stands for."""
 
 
 def draw_seed(rng: np.random.Generator) -> np.ndarray:

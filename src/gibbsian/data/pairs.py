@@ -179,7 +179,7 @@ class PairCounts:
 
 def count_pairs(data: Any, edges: np.ndarray, differences: bool = False) -> PairCounts:
     """Count in one pass over the partitions of the data."""
-    return data.summed(partial(_count_rows, edges=edges, differences=differences))
+    return data.reduce(partial(_count_rows, edges=edges, differences=differences))
 
 
 def _count_rows(data: Dataset, edges: np.ndarray, differences: bool) -> PairCounts:

@@ -18,11 +18,11 @@ NEAR = 1e-12
 def check_potentials(found: Findings, model: Any) -> None:
     """Check the statistics of a model that has potentials."""
     data = found.data
-    found.check_observed(data.summed(observed_rows))
+    found.check_observed(data.reduce(observed_rows))
     if data.has_missing:
         return
     low, high = model.statistic_range
-    mean = data.averaged(lambda part: model.mean_statistics(part.states, part.weights))
+    mean = data.mean(lambda part: model.mean_statistics(part.states, part.weights))
     reach = NEAR * (high - low)
     names = model.parameter_names(data.names)
     held: list[str] = []

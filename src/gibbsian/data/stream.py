@@ -25,15 +25,14 @@ from gibbsian.backends.numba.random import shuffle_in_parts
 from gibbsian.data.columns import columns_in, without_identifiers
 from gibbsian.data.dataset import Dataset
 from gibbsian.data.encoding import Cells, encode
-from gibbsian.data.minibatches import Cuts, ShuffledPass, draw_seed, seeded
+from gibbsian.data.minibatches import Cuts, seeded
 from gibbsian.data.row_files import RowFile, open_row_file
+from gibbsian.data.rows import Minibatches, Rows
 from gibbsian.data.rules import AUTOMATIC, Shares, Threshold
-from gibbsian.data.sums import tree_sum
 from gibbsian.data.table import Table
-from gibbsian.domain import MANY_VALUED, AnyCoding, AnyDomain, RealCoding
+from gibbsian.domain import MANY_VALUED, AnyCoding, RealCoding
 from gibbsian.errors import ArgumentError, DataError
 from gibbsian.resources import require_memory
-from gibbsian.rng import RandomState, as_generator
 
 # The window takes this share of the memory; the rest is for pieces on their way into it and for minibatches.
 WINDOW_SHARE = 0.75
@@ -55,7 +54,7 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "
 
 
 @dataclass(frozen=True, eq=False)
-class DataStream:
+class DataStream(Rows):
     """Rows in ``.npy`` or Parquet files; made by `DataStream.open`.
 
     Parameters
@@ -74,6 +73,8 @@ class DataStream:
         Whether the coding was recognised in the first rows, for messages.
     dropped : tuple of str
         Columns of the files that were left out: identifiers of rows, and those that were to be.
+    mapped : DataStream and function, or None
+        The stream that is read, and what makes these rows of its; None where these are the rows of the files.
 
     Examples
     --------
@@ -84,7 +85,7 @@ class DataStream:
     >>> stream = DataStream.open(path)
     >>> stream
     DataStream(n_rows=6, n_variables=2, coding='binary', n_files=1)
-    >>> [batch.n_rows for batch in stream.batches(2, random_state=0)]
+    >>> [batch.n_rows for batch in stream.minibatches(2, seed=np.arange(4), epoch=0)]
     [2, 2, 2]
     """
 
@@ -95,6 +96,7 @@ class DataStream:
     columns: tuple[str, ...]
     recognised: bool = False
     dropped: tuple[str, ...] = ()
+    mapped: tuple[DataStream, Callable[[Dataset], Dataset]] | None = None
 
     def __repr__(self) -> str:
         return (
@@ -159,10 +161,12 @@ class DataStream:
         return stream
 
     # -- sizes --------------------------------------------------------------------------------------------------------
-    has_missing: ClassVar[bool] = False
-    n_missing: ClassVar[int] = 0
     on_disk: ClassVar[bool] = True
-    on_cluster: ClassVar[bool] = False
+
+    @property
+    def n_missing(self) -> int:
+        """Zero: missing cells are found when their minibatch is read."""
+        return 0
 
     @property
     def n_states(self) -> int:
@@ -173,16 +177,6 @@ class DataStream:
     def n_rows(self) -> int:
         """Number of rows in all files."""
         return sum(file.n_rows for file in self.files)
-
-    @property
-    def n_variables(self) -> int:
-        """Number of variables."""
-        return len(self.names)
-
-    @property
-    def domain(self) -> AnyDomain:
-        """The values as they enter the energy."""
-        return self.coding.domain
 
     @property
     def window_rows(self) -> int:
@@ -206,8 +200,8 @@ class DataStream:
         return [(file, *piece) for file in self.files for piece in file.pieces(most[file.path.suffix.lower()])]
 
     # -- minibatches --------------------------------------------------------------------------------------------------
-    def batches(self, batch_size: int, random_state: RandomState = None, passes: int = 1) -> Iterator[Dataset]:
-        """Iterate over shuffled minibatches of about `batch_size` rows, all rows once a pass.
+    def minibatches(self, batch_size: int, seed: np.ndarray, epoch: int) -> Minibatches:
+        """Return the minibatches of pass number `epoch` of the shuffling that `seed` determines, each row once.
 
         Examples
         --------
@@ -215,17 +209,9 @@ class DataStream:
         >>> from gibbsian.data.stream import DataStream
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npy"
         >>> np.save(path, np.eye(4))
-        >>> sum(batch.states.sum() for batch in DataStream.open(path).batches(2, 0, passes=3)).item()
-        12
+        >>> sum(batch.states.sum() for batch in DataStream.open(path).minibatches(2, np.arange(4), epoch=0)).item()
+        4
         """
-        seed = draw_seed(as_generator(random_state))
-        for epoch in range(passes):
-            shuffled = self.shuffled(batch_size, seed, epoch)
-            for k in range(len(shuffled)):
-                yield shuffled[k]
-
-    def shuffled(self, batch_size: int, seed: np.ndarray, epoch: int) -> ShuffledPass:
-        """Return pass number `epoch` of the shuffling that `seed` stands for."""
         return WindowPass.of(self, batch_size, seed, epoch)
 
     @property
@@ -242,22 +228,32 @@ class DataStream:
         n_rows, n_words, holes = sum(stop - start for _, start, stop in chosen), -(-n // CELLS), False
         in_bits = self.domain.two_valued and self._dtype is np.int8 and BYTES_OF_WORDS * n_words <= n
         rows = np.zeros((2, n_rows, n_words), np.uint64) if in_bits else np.empty((n_rows, n), self._dtype)
-        for cells in self._cells(chosen):
-            part = slice(filled, filled := filled + len(cells.codes))
+        for data in self._read(chosen):
+            part = slice(filled, filled := filled + data.n_rows)
             if not in_bits:
-                rows[part] = marked(cells.states, cells.missing)
+                rows[part] = marked(data.states, data.missing)
                 continue
-            pack(cells.codes, rows[0, part])
-            if cells.missing is not None:
+            pack(data.codes.view(bool), rows[0, part])
+            if data.missing is not None:
                 holes = True
-                pack(cells.missing, rows[1, part])
+                pack(data.missing, rows[1, part])
         return rows if holes or not in_bits else rows[:1]  # pages that were not written take no memory
 
-    def _cells(self, pieces: Iterable[tuple[RowFile, int, int]]) -> Iterator[Cells]:
+    def _read(self, pieces: Iterable[tuple[RowFile, int, int]]) -> Iterator[Dataset]:
         """Read pieces in the coding, part by part."""
+        if self.mapped is not None:
+            source, function = self.mapped
+            for part in map(function, source._read(pieces)):
+                states, missing = part.rows()  # one by one, also where the function has put equal ones together
+                yield Dataset.of_states(states, part.coding, names=part.names, missing=missing, distinct=False)
+            return
         for file, start, stop in pieces:
             for row, table in file.tables(start, stop, self.columns):
-                yield cells_of(Table(self.names, table.cells), self.coding, f"file '{file.path}'", row, self.recognised)
+                named = Table(self.names, table.cells)
+                cells = cells_of(named, self.coding, f"file '{file.path}'", row, self.recognised)
+                yield Dataset.of_states(
+                    cells.states, self.coding, names=self.names, missing=cells.missing, distinct=False
+                )
 
     @property
     def _dtype(self) -> type:
@@ -277,24 +273,34 @@ class DataStream:
         >>> sum(part.weights @ part.states for part in DataStream.open(path).partitions()).tolist()
         [0.0, -2.0]
         """
-        for cells in self._cells(self._pieces):
-            yield Dataset.of_states(cells.states, self.coding, names=self.names, missing=cells.missing, distinct=False)
+        return self._read(self._pieces)
 
-    def summed(self, function: Callable[[Dataset], Any]) -> Any:
-        """Return the sum of a function over the partitions, in one pass over the disk.
+    def map(self, function: Callable[[Dataset], Dataset]) -> Self:
+        """Return the rows as a function makes them of each part that is read; it keeps their number and weights.
 
         Examples
         --------
         >>> import pathlib, tempfile, numpy as np
         >>> from gibbsian.data.stream import DataStream
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npy"
-        >>> np.save(path, np.array([[1, 1], [1, -1], [-1, -1], [-1, -1]], np.int8))
-        >>> DataStream.open(path).summed(lambda part: part.weights @ part.states).tolist()
-        [0.0, -2.0]
+        >>> np.save(path, np.array([[1, 1], [1, 0]]))
+        >>> DataStream.open(path).map(lambda part: part.convert("spin")).collect().states.tolist()
+        [[1, -1], [1, 1]]
         """
-        return tree_sum(map(function, self.partitions()))
+        first = function(next(self.partitions()))
+        return replace(self, names=first.names, coding=first.coding, mapped=(self, function))
 
-    def in_memory(self) -> Dataset:
+    def sample(self, n: int, rng: np.random.Generator) -> Dataset:
+        """Draw `n` rows with replacement, in one pass over the disk; they come in the order of the files."""
+        chosen, start, drawn = np.sort(rng.integers(self.n_rows, size=n)), 0, []
+        for part in self.partitions():
+            stop = start + part.n_rows
+            drawn.append(marked(*part.rows(chosen[(start <= chosen) & (chosen < stop)] - start)))
+            start = stop
+        states = np.concatenate(drawn)
+        return Dataset.of_states(states, self.coding, names=self.names, missing=are_marked(states))
+
+    def collect(self) -> Dataset:
         """Return the rows as a data set in which each distinct row stands once, with its number as its weight.
 
         Examples
@@ -303,7 +309,7 @@ class DataStream:
         >>> from gibbsian.data.stream import DataStream
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npy"
         >>> np.save(path, np.array([[1, 1], [1, 0], [1, 1]]))
-        >>> DataStream.open(path).in_memory().weights.tolist()
+        >>> DataStream.open(path).collect().weights.tolist()
         [1.0, 2.0]
         """
         parts = self.partitions()

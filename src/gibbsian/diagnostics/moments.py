@@ -56,7 +56,7 @@ def data_moments(model: Model, data: Any) -> DataMoments | None:
     >>> data_moments(model, gb.Dataset.read([[1, 1], [-1, 1]])).mean.tolist()
     [0.0, 1.0, 0.0]
     """
-    found: DataMoments = data.summed(functools.partial(_moments_of, model))
+    found: DataMoments = data.reduce(functools.partial(_moments_of, model))
     return None if np.isnan(found.count).any() else found
 
 

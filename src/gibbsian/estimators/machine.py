@@ -67,7 +67,7 @@ class Machine(LearnedMachine):
         if data.on_disk:
             learner = self._chunk_learner(model, data)
             if not learner.reads_disk:
-                remedy = "leave `memory` out, or give `stream.in_memory()`"
+                remedy = "leave `memory` out, or give `stream.collect()`"
                 raise ArgumentError("needs rows in memory", remedy, argument="learner", value=self.learner)
             return learner
         if not self._is_auto:

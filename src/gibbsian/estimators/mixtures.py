@@ -155,7 +155,7 @@ class ClassEstimator(ClassAttributes, TransformerMixin, NumberTables, Estimator)
         if getattr(X, "on_cluster", False) or is_dask(X):
             raise ArgumentError(
                 "the order of rows on a cluster is not kept, and so neither are their classes",
-                "fit, and give `predict` the partitions of the frame, or `data.in_memory()`",
+                "fit, and give `predict` the partitions of the frame, or `data.collect()`",
             )
         return self.fit(X, y, sample_weight=sample_weight).labels_
 
@@ -387,7 +387,7 @@ class UnitNorm:
             if data.has_missing:
                 reason = f"{data.n_missing} cells are missing, but unit norm ties all cells of a row together"
                 raise MissingValuesError(reason, "fill them or leave the rows out")
-            scaled: Any = data.reweighted(unit)  # type: ignore[attr-defined]
+            scaled: Any = data.map(unit)
             if lost := data.n_rows - scaled.n_rows:
                 notify(MissingValuesWarning(f"{lost} rows have norm zero and so no direction", "left out of the fit"))
             return scaled

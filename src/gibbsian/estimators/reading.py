@@ -104,10 +104,10 @@ class ReadsTables(DensityMixin, BaseEstimator):
             return self._read_cluster(X, fitting, sample_weight)
         if getattr(X, "on_disk", False):
             if not fitting:
-                raise DataError("a DataStream is learned by fit", "give `stream.in_memory()`, its distinct rows")
+                raise DataError("a DataStream is learned by fit", "give `stream.collect()`, its distinct rows")
             if sample_weight is not None:
                 raise ArgumentError("`sample_weight` is for data in memory", "a stream has no weights")
-            X = X.in_memory()
+            X = X.collect()
         if fitting:
             data = Dataset.read(X, coding=self._coding(), sample_weight=sample_weight)
         else:
@@ -135,11 +135,11 @@ class ReadsTables(DensityMixin, BaseEstimator):
         if fitting:
             self._set_columns(data.names)
         if self._counts_rows:
-            return Dataset.read(data.in_memory(), coding=coding)
+            return Dataset.read(data.collect(), coding=coding)
         if not self._learns_on_cluster:
             raise ArgumentError(
                 f"a {type(self).__name__} takes no rows on a cluster",
-                "give `data.in_memory()`, its distinct rows, where they fit this machine",
+                "give `data.collect()`, its distinct rows, where they fit this machine",
             )
         return data
 

@@ -88,7 +88,7 @@ class Scores(ReadsTables):
         data = self._read(X, sample_weight=sample_weight)
         if data.on_cluster:
             self._log_partition_estimate()  # once, and here
-        return float(data.averaged(self._mean_score))
+        return float(data.mean(self._mean_score))
 
     def _mean_score(self, data: Dataset) -> float:
         return np.average(self._log_densities(data), weights=data.weights)
@@ -169,7 +169,7 @@ class Scores(ReadsTables):
         >>> round(gb.BoltzmannMachine(l2=0).fit(rows).pseudo_score(rows), 4)
         -1.3184
         """
-        return float(self._read(X, sample_weight=sample_weight).averaged(self._answers.log_pseudolikelihood))
+        return float(self._read(X, sample_weight=sample_weight).mean(self._answers.log_pseudolikelihood))
 
     @on_own_device
     def conditional_score(self, X: Any, columns: Any, sample_weight: Any = None) -> float:

@@ -177,7 +177,7 @@ class PersistentChains(GoesOn):
     def start(self, model: Model, data: Dataset | None, rng: np.random.Generator) -> ChainState:
         """Return the chains at their first states."""
         require_chains(self.n_chains, model)
-        starts = None if data is None else data.drawn(self.n_chains, rng)
+        starts = None if data is None else data.sample(self.n_chains, rng).rows()[0]
         return as_sampler(self.sampler).init(model, self.n_chains, rng, states=starts)
 
     def moved(self, model: Model, state: ChainState) -> tuple[Estimate, ChainState]:

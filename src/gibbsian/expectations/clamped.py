@@ -124,7 +124,7 @@ def fill_at_random(data: Dataset, rng: np.random.Generator) -> Dataset:
         return data
     frequencies = column_frequencies(data)
     if data.on_cluster:
-        return data.completed(partial(_filled_there, frequencies, draw_seed(rng)))  # type: ignore[attr-defined]
+        return data.map(partial(_filled_there, frequencies, draw_seed(rng)))
     return _filled(frequencies, rng, data)
 
 
@@ -136,14 +136,14 @@ def _filled(frequencies: list[np.ndarray], rng: np.random.Generator, data: Datas
 
 
 def _filled_there(frequencies: list[np.ndarray], seed: np.ndarray, data: Dataset) -> Dataset:
-    return _filled(frequencies, own_generator(seed, data), data)
+    return _filled(frequencies, own_generator(seed, data), data) if data.has_missing else data
 
 
 def column_frequencies(data: Dataset) -> list[np.ndarray]:
     """Return how often each value is present in each column, uniform where none is; of a continuum the values."""
     if isinstance(data.domain, Continuum):
         return [data.states[~data.missing[:, i], i] for i in range(data.n_variables)]  # type: ignore[index]
-    counted = data.summed(_value_weights)
+    counted = data.reduce(_value_weights)
     return [
         counts / counts.sum() if counts.sum() > 0 else np.full(counts.size, 1.0 / counts.size) for counts in counted
     ]
@@ -182,8 +182,8 @@ def present_means(data: Dataset) -> np.ndarray:
     if isinstance(data.domain, Categories):
         return np.concatenate(column_frequencies(data))
     if not data.has_missing:
-        return data.averaged(_column_means)
-    sums, totals = data.summed(_present_sums)
+        return data.mean(_column_means)
+    sums, totals = data.reduce(_present_sums)
     sizes = data.domain.cardinalities(data.n_variables)
     ends = [data.domain.from_codes(np.array([code])) for code in (np.zeros_like(sizes), sizes - 1)]
     middle = (ends[0][0].astype(np.float64) + ends[1][0]) / 2
@@ -207,7 +207,7 @@ def _present_sums(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
 
 def mean_statistics(model: Model, data: Dataset) -> np.ndarray:
     """Return the mean statistics of complete rows."""
-    return data.averaged(lambda part: model.mean_statistics(part.states, part.weights))
+    return data.mean(lambda part: model.mean_statistics(part.states, part.weights))
 
 
 def shrunk_means(model: Model, data: Dataset, means: np.ndarray | None = None) -> np.ndarray:

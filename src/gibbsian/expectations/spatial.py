@@ -198,7 +198,7 @@ class _OnCluster:
 
     def __init__(self, data: Any, model: Model, plan: SpatialPlan):
         data.require_complete("spatial Monte Carlo integration over the data")
-        self.total, self.estimates = data.total_weight, data.bound(partial(_estimates, model, plan))
+        self.total, self.estimates = data.total_weight, data.bind(partial(_estimates, model, plan))
 
     def statistics(self, model: Model, plan: SpatialPlan) -> Estimate:
         """Return the mean over the rows, and its standard error from those of the partitions."""

@@ -77,7 +77,7 @@ class SpatialChains(GoesOn):
         n_chains = self.copies * data.n_rows
         if data.on_cluster:  # as many chains as rows would not travel
             n_chains = min(n_chains, MOST_OF_A_CLUSTER)
-            chains = as_sampler(self.sampler).init(model, n_chains, rng, states=data.drawn(n_chains, rng))
+            chains = as_sampler(self.sampler).init(model, n_chains, rng, states=data.sample(n_chains, rng).rows()[0])
             shares = np.full(n_chains, 1.0 / n_chains)
         else:
             chains, shares = start_at_rows(self.sampler, model, data, n_chains, rng)

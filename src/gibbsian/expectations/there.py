@@ -62,7 +62,7 @@ class There:
     def __call__(self, model: Model, state: ThereState) -> tuple[Estimate, ThereState]:
         """Return the mean over all rows, and its standard error from those of the partitions."""
         state, data = self.advance(model, state), state.data.value
-        mean, variance, value = data.averaged(partial(_taken, self.phase, model, [*state.seed, state.calls]))
+        mean, variance, value = data.mean(partial(_taken, self.phase, model, [*state.seed, state.calls]))
         known = None if np.isnan(value) else float(value)
         return Estimate(mean, np.sqrt(variance / data.total_weight), known), state
 
@@ -77,7 +77,7 @@ class There:
     def completed(self, state: ThereState, make: Callable[[Any, Any, Dataset], Dataset]) -> Any:
         """Return the rows as a function of the phase, its state and the rows of a partition completes them."""
         model = state.model.value.replace(state.theta)
-        return state.data.value.completed(partial(_made, self.phase, model, [*state.seed, state.calls], make))
+        return state.data.value.map(partial(_made, self.phase, model, [*state.seed, state.calls], make))
 
 
 class GoesOn:
@@ -131,6 +131,8 @@ def _taken(phase: Any, model: Model, seed: Any, data: Dataset) -> tuple[np.ndarr
 
 
 def _made(phase: Any, model: Model, seed: Any, make: Callable[[Any, Any, Dataset], Dataset], data: Dataset) -> Dataset:
+    if not data.has_missing:
+        return data
     return make(phase, phase.advance(model, phase.init(model, data, own_generator(seed, data))), data)
 
 

@@ -89,7 +89,7 @@ def clamped_seconds(model: Any, data: Dataset) -> float:
 
     On a cluster it is that of a partition, on average.
     """
-    return data.averaged(partial(_seconds, model))
+    return data.mean(partial(_seconds, model))
 
 
 def _seconds(model: Any, data: Dataset) -> float:

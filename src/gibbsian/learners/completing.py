@@ -109,7 +109,7 @@ class CompletionsThere:
 
     def under(self, model: Model) -> Any:
         """Return the completed rows, on the workers."""
-        return self.data.completed(lambda part: AllCompletions.of(part).under(model))
+        return self.data.map(lambda part: AllCompletions.of(part).under(model) if part.has_missing else part)
 
 
 def all_completions(data: Any) -> Any:
@@ -151,7 +151,7 @@ def _rows_like(data: Dataset, states: np.ndarray, weights: np.ndarray) -> Datase
 
 def are_few(data: Dataset, most: int = MOST_COMPLETIONS) -> bool:
     """Whether all completions of all rows can be listed."""
-    return data.summed(_n_completions) <= max(most, TIMES_THE_ROWS * data.n_states)
+    return data.reduce(_n_completions) <= max(most, TIMES_THE_ROWS * data.n_states)
 
 
 def _n_completions(data: Dataset) -> float:
@@ -160,7 +160,7 @@ def _n_completions(data: Dataset) -> float:
 
 def never_shown(data: Dataset) -> np.ndarray:
     """Which columns no row shows."""
-    return data.summed(_n_shown) == 0
+    return data.reduce(_n_shown) == 0
 
 
 def _n_shown(data: Dataset) -> np.ndarray:

@@ -55,7 +55,7 @@ class EpochsThere(Around):
         """Draw the seed, and start the chains of each partition."""
         layers, data, scale = in_own_units(model, data)
         seed, theta = draw_seed(rng), layers.theta.astype(self.learner.dtype)
-        value, memory, named = data.summed(partial(_begun, self.learner, layers.replace(theta), seed))
+        value, memory, named = data.reduce(partial(_begun, self.learner, layers.replace(theta), seed))
         progress = MinibatchProgress(
             theta=theta,
             velocity=np.zeros_like(theta),
@@ -74,7 +74,7 @@ class EpochsThere(Around):
         """Have every partition learned from once, and average."""
         model, data, before = state.problem.model, state.problem.data, state.progress
         learn = partial(epoch_of, self.learner, model, replace(before, memory=()), data.total_weight)
-        *sums, n_batches, memory = data.summed(learn, before.memory)
+        *sums, n_batches, memory = data.reduce(learn, before.memory)
         theta, velocity, value, norm = (total / data.total_weight for total in sums)
         after = replace(
             before,

@@ -188,7 +188,7 @@ Loss = Callable[[DirectedModel, Dataset], Function]
 def additive(kernel: Callable[[np.ndarray, np.ndarray], float]) -> Loss:
     """Return the loss ``sum_m share_m sum_u phi(d[m, u])`` of a kernel such as those of `flip_losses`."""
 
-    return lambda directed, data: data.bound(partial(_additive, kernel, directed))
+    return lambda directed, data: data.bind(partial(_additive, kernel, directed))
 
 
 def _additive(kernel: Callable[[np.ndarray, np.ndarray], float], directed: DirectedModel, data: Dataset) -> Function:
@@ -215,7 +215,7 @@ def log_screening(directed: DirectedModel, data: Dataset) -> Function:
     on_device = None if data.on_cluster else _on_device(directed, *_present(data), scaled_half_exponential)
     if on_device is not None:
         return on_device
-    sums = data.bound(partial(_exponential_sums, directed))
+    sums = data.bind(partial(_exponential_sums, directed))
 
     def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
         found = sums(theta)

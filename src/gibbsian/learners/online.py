@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gibbsian.data import Dataset
-from gibbsian.data.minibatches import MinibatchSource, ShuffledPass, draw_seed, seeded
+from gibbsian.data.minibatches import draw_seed, seeded
+from gibbsian.data.rows import Minibatches, Rows
 from gibbsian.errors import CodingError, DataError
 from gibbsian.expectations.clamped import present_means
 from gibbsian.learners.base import LEARNERS, LearnerState
@@ -148,7 +149,7 @@ class Online(WithPrior):
             self._settle(objective=OBJECTIVES.create(self.objective))
         self._settle(optimizer=as_gradient_step(self.optimizer))
 
-    def steps(self, data: Dataset | MinibatchSource, passes: int = 1) -> int:
+    def steps(self, data: Rows, passes: int = 1) -> int:
         """Return the number of steps that so many passes over the data make: what to give as ``max_iter``.
 
         Examples
@@ -160,7 +161,7 @@ class Online(WithPrior):
         """
         return passes * max(1, round(data.n_rows / self.batch_size))
 
-    def init(self, model: Model, data: Dataset | MinibatchSource, rng: np.random.Generator) -> LearnerState:
+    def init(self, model: Model, data: Rows, rng: np.random.Generator) -> LearnerState:
         """Draw the seed of the shuffling and look at the first minibatch."""
         _check_data(data)
         if isinstance(data, Dataset) and not getattr(for_model(self.objective, model), "takes_missing", False):
@@ -169,7 +170,7 @@ class Online(WithPrior):
         problem = self._problem(model, data)
         return LearnerState(problem, self._begun(model, problem.pass_of(seed, 0)[0], seed))
 
-    def _problem(self, model: Model, data: Dataset | MinibatchSource, seen: float = 0.0) -> _Problem:
+    def _problem(self, model: Model, data: Rows, seen: float = 0.0) -> _Problem:
         penalties = self._l1_of(model, data, seen), self._smooth_of(model, data, seen)
         return _Problem(model, data, self.batch_size, *penalties)
 
@@ -293,16 +294,16 @@ class _Problem:
     """The model and its rows, with the current pass kept ready."""
 
     model: Model
-    source: MinibatchSource
+    source: Rows
     batch_size: int
     l1: np.ndarray
     smooth: SmoothPenalty
-    _ready: tuple[bytes, int, ShuffledPass] | None = None
+    _ready: tuple[bytes, int, Minibatches] | None = None
 
-    def pass_of(self, seed: np.ndarray, epoch: int) -> ShuffledPass:
+    def pass_of(self, seed: np.ndarray, epoch: int) -> Minibatches:
         if self._ready is None or self._ready[:2] != (seed.tobytes(), epoch):
             self._ready = None  # a stream's window is freed before the next pass loads its own
-            self._ready = seed.tobytes(), epoch, self.source.shuffled(self.batch_size, seed, epoch)
+            self._ready = seed.tobytes(), epoch, self.source.minibatches(self.batch_size, seed, epoch)
         return self._ready[2]
 
 
@@ -311,8 +312,8 @@ def _centring(model: Model, origin: np.ndarray) -> Centring:
     return model.centred(origin, l1=True)
 
 
-def _check_data(data: Dataset | MinibatchSource) -> None:
-    if not isinstance(data, Dataset | MinibatchSource):
+def _check_data(data: Rows) -> None:
+    if not isinstance(data, Rows):
         raise DataError(f"online learning takes a Dataset or a DataStream, not {type(data).__name__}")
 
 

@@ -149,7 +149,7 @@ class OnlineEM(Learner):
 
     def _shown_once(self, model: Any, data: Any, before: OnlineEMProgress) -> OnlineEMProgress:
         """Move running statistics towards those of every minibatch of a pass, and the parameters with them."""
-        batches = data.shuffled(self.batch_size, before.seed, before.passes)
+        batches = data.minibatches(self.batch_size, before.seed, before.passes)
         here, running, mean = model.replace(before.iterate), before.running, before.mean
         shown, first = before.shown, before.steps
         for t in range(first, first + len(batches)):

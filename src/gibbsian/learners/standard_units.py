@@ -50,7 +50,7 @@ class ColumnScale:
     def standard(self, data: Dataset) -> Dataset:
         """Return data in standard units."""
         if data.on_cluster:
-            return data.mapped(self.standard)  # type: ignore[attr-defined]
+            return data.map(self.standard)
         return replace(data, states=(data.states - self.centres) / self.spreads)
 
     def to_data(self, model: Any) -> Any:
@@ -170,7 +170,7 @@ def residual_deviations(data: Dataset) -> np.ndarray:
 
 def _here(data: Any) -> Dataset:
     """Return data as they are, and of rows on a cluster some, always the same."""
-    return data.some(ROWS_OF_A_CLUSTER, np.random.default_rng(0)) if data.on_cluster else data
+    return data.at_most(ROWS_OF_A_CLUSTER, np.random.default_rng(0)) if data.on_cluster else data
 
 
 def _row_shares(data: Dataset) -> np.ndarray:

@@ -313,7 +313,7 @@ def _spread_out(model: Model, rng: np.random.Generator, rows: Dataset | None) ->
     cold, _ = sampler.step(model.at_temperature(COLD * model.temperature), chains, COLD_SWEEPS)  # type: ignore[attr-defined]
     states[parts[2]] = cold.states[parts[2]]
     if rows is not None:
-        states[parts[4]] = rows.drawn(len(parts[4]), rng)
+        states[parts[4]] = rows.sample(len(parts[4]), rng).rows()[0]
     return MonteCarloState(chains._replace(states=states), fresh=True)
 
 

@@ -169,7 +169,7 @@ def smoothing_to_frequencies(data: Any, smoothing: float) -> np.ndarray:
     The frequencies are smoothed alike, so that a value that was never seen stays possible.
     """
     sizes = data.domain.cardinalities(data.n_variables)
-    counts = data.summed(_value_counts) + smoothing
+    counts = data.reduce(_value_counts) + smoothing
     totals = np.add.reduceat(counts, np.cumsum(sizes) - sizes)
     return smoothing * counts * np.repeat(sizes / np.where(totals > 0, totals, 1.0), sizes)
 

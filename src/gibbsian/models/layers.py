@@ -507,7 +507,7 @@ def mean_values(layer: Layer, data: Any) -> np.ndarray:
 
     A column without any is put where the layer is without fields.
     """
-    sums, counts = data.averaged(partial(_value_sums, layer))
+    sums, counts = data.mean(partial(_value_sums, layer))
     nothing = layer.means(np.zeros((1, layer.width)))[0]
     return np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), nothing)
 

@@ -257,13 +257,13 @@ class StepsThere:
 
     def start(self, rng: np.random.Generator, placing: str = FAR_APART) -> MachineMixtureModel:
         """Return the mixture of a partition of some rows."""
-        return MachineSteps(self.model, self.data.some(PLACING_ROWS, rng), self.hard).start(rng, placing)
+        return MachineSteps(self.model, self.data.at_most(PLACING_ROWS, rng), self.hard).start(rng, placing)
 
     def expect(self, model: MachineMixtureModel, before: Any = None) -> tuple[float, np.ndarray]:
         """Return the free energy and the weight of each class."""
         for machine in model.machines:
             machine._log_partition_estimate()  # once, and here
-        return self.data.summed(partial(_energy_and_mass, model, self.hard))
+        return self.data.reduce(partial(_energy_and_mass, model, self.hard))
 
     def maximise(self, expected: np.ndarray, model: MachineMixtureModel) -> MachineMixtureModel:
         """Fit one machine to each class; one that has lost all its rows keeps its machine."""
@@ -275,9 +275,8 @@ class StepsThere:
         return replace(model, weights=class_weights(expected), machines=machines)
 
     def _of_class(self, model: MachineMixtureModel, a: int) -> Any:
-        """Return the rows with the weights that they have in a class, without the names that machines do not see."""
-        names = tuple(f"x{j}" for j in range(self.data.n_variables))
-        return replace(self.data.reweighted(partial(_of_class, model, self.hard, a)), names=names)
+        """Return the rows with the weights that they have in a class."""
+        return self.data.map(partial(_of_class, model, self.hard, a))
 
     def judged(self, model: MachineMixtureModel, expected: np.ndarray) -> MachineMixtureModel:
         """Return the mixture with words about what is wrong with it."""
@@ -290,10 +289,10 @@ def _energy_and_mass(model: MachineMixtureModel, hard: bool, data: Any) -> tuple
 
 
 def _of_class(model: MachineMixtureModel, hard: bool, a: int, data: Any) -> Any:
-    """Return the rows with the weights that they have in a class."""
+    """Return the rows with the weights that they have in a class, without the names that machines do not see."""
     _, shares = MachineSteps(model, data, hard).expect(model)
-    numbers = np.arange(data.n_states)
-    return replace(data, weights=shares[a], row_weights=shares[a], row_of=numbers)
+    names, numbers = tuple(f"x{j}" for j in range(data.n_variables)), np.arange(data.n_states)
+    return replace(data, weights=shares[a], row_weights=shares[a], row_of=numbers, names=names)
 
 
 # -- machines ---------------------------------------------------------------------------------------------------------

@@ -349,7 +349,7 @@ class SummedSteps:
         return self._among_some(np.random.default_rng(0)).from_means(means)
 
     def _among_some(self, rng: np.random.Generator) -> Any:
-        return self.model.em_steps(self.data.some(PLACING_ROWS, rng), self.hard)
+        return self.model.em_steps(self.data.at_most(PLACING_ROWS, rng), self.hard)
 
     def adopted(self, model: Any) -> Any:
         """Return a placed mixture as it is."""
@@ -357,7 +357,7 @@ class SummedSteps:
 
     def expect(self, model: Any, before: Any = None) -> tuple[float, ClassSums]:
         """Return the free energy, minimised over the shares, and the sums of each class."""
-        free_energy, sums = self.data.summed(partial(_sums_of, model, self.hard))
+        free_energy, sums = self.data.reduce(partial(_sums_of, model, self.hard))
         return free_energy + model.penalty(), sums
 
     def maximise(self, expected: ClassSums, model: Any) -> Any:

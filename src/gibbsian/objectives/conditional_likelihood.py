@@ -66,7 +66,7 @@ class ConditionalLikelihood:
 
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta."""
-        return data.bound(partial(self._over, model))
+        return data.bind(partial(self._over, model))
 
     def _over(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta for rows in memory."""

@@ -81,7 +81,7 @@ class FlipCostObjective:
     def bind(self, model: Any, data: Dataset) -> Function:
         """Return the function of theta."""
         data.require_complete(self.name)
-        return data.bound(partial(self._over, model, self._kernel_for(model)))
+        return data.bind(partial(self._over, model, self._kernel_for(model)))
 
     def sampled(self, model: Any, data: Dataset) -> Function:
         """Return the function of theta for a sample of rows, to an accuracy well below the sample's own."""
@@ -177,7 +177,7 @@ class FlipCostObjective:
 
     def weights(self, model: Any, data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
         """Return the function of theta whose sums over the rows renew a metric; a pass costs an evaluation."""
-        return data.bound(partial(self._weights_over, model))
+        return data.bind(partial(self._weights_over, model))
 
     def _weights_over(self, model: Any, data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
         shares, n = data.weights / data.total_weight, data.n_variables

@@ -49,7 +49,7 @@ class HiddenPseudolikelihood:
 
     def bind(self, model: Model, data: Dataset) -> Function:
         """Return the function of theta."""
-        return data.bound(partial(self._over, model))
+        return data.bind(partial(self._over, model))
 
     def _over(self, model: Model, data: Dataset) -> Function:
         """List the rows and their flips once, and return the function of theta."""

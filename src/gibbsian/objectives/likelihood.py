@@ -63,7 +63,7 @@ class Likelihood:
         engine = self._engine(model, data)
         if (both_phases := engine.likelihood_of(data)) is not None:
             return both_phases
-        evidence = data.bound(partial(self._evidence, model)) if data.has_missing else self._linear(model, data)
+        evidence = data.bind(partial(self._evidence, model)) if data.has_missing else self._linear(model, data)
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             moments, (log_evidence, expected) = engine.at(model.replace(theta)).moments(), evidence(theta)
@@ -73,7 +73,7 @@ class Likelihood:
 
     def _linear(self, model: Model, data: Dataset) -> Function:
         """Return the mean log-weight of complete rows, whose statistics are summed once."""
-        statistics = data.averaged(lambda part: ClampedRows.of(model, part).constant)
+        statistics = data.mean(lambda part: ClampedRows.of(model, part).constant)
         return lambda theta: (float(theta @ statistics / model.temperature), statistics)
 
     def _evidence(self, model: Model, data: Dataset) -> Function:

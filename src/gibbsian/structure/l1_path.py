@@ -105,7 +105,7 @@ def largest_penalties(problem: Problem) -> np.ndarray:
 
 def node_losses(directed: DirectedModel, data: Dataset, theta: np.ndarray) -> np.ndarray:
     """Return minus the mean conditional log-likelihood of each variable."""
-    return data.averaged(partial(_losses_in, directed, theta))
+    return data.mean(partial(_losses_in, directed, theta))
 
 
 def _losses_in(directed: DirectedModel, theta: np.ndarray, data: Dataset) -> np.ndarray:

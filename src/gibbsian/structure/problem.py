@@ -139,7 +139,7 @@ class Problem:
     @property
     def means(self) -> np.ndarray:
         """Mean of each spin."""
-        return self.spins.averaged(lambda part: part.weights @ part.states / part.total_weight)
+        return self.spins.mean(lambda part: part.weights @ part.states / part.total_weight)
 
     def covariances(self) -> np.ndarray:
         """Return ``E[s_i s_j] - E[s_i] E[s_j]`` over the candidates (without the means where there are no biases)."""
