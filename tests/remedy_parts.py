@@ -357,7 +357,7 @@ MODELS = [
         says="2 states",
     ),
     swap("too few fixed values", lambda codes: SPINS.given([0, 1], codes), [1], [1, 0], says="each of 2 nodes"),
-    swap("a fixed value that is none", lambda codes: SPINS.given([0], codes), [3], [1], says="0 to 1"),
+    swap("a fixed value that is none", lambda code: SPINS.given([0], [code]), 3, 1, says="0 to 1"),
     swap(
         "values beyond a support",
         lambda x: check_values(domain.Continuum("interval", 0.0, 1.0), np.asarray(x), "x"),
