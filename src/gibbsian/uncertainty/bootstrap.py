@@ -89,9 +89,7 @@ class BootstrapResult(ErrorTables):
         names = ["*".join(self.names[i] for i in scope) for scope in found.scopes]
         return pandas.DataFrame({"estimate": found.strengths, "low": low, "high": high, "share": share}, index=names)
 
-    def intervals(
-        self, level: float = 0.95, kind: Literal["basic", "percentile"] = "basic"
-    ) -> ConfidenceIntervals:
+    def intervals(self, level: float = 0.95, kind: Literal["basic", "percentile"] = "basic") -> ConfidenceIntervals:
         """Return confidence intervals: the quantiles of the refits mirrored at the estimate, or as they are.
 
         Parameters
