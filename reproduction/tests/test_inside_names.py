@@ -46,6 +46,7 @@ def test_no_name_from_inside_is_new_and_none_on_the_list_is_unused():
 
 
 def test_imports_of_every_form_are_seen():
-    source = "import gibbsian.rng\nfrom gibbsian.graphs import grid as g\ndef f():\n from gibbsian.startup import attach"
+    inside = "def f():\n from gibbsian.startup import attach"
+    source = f"import gibbsian.rng\nfrom gibbsian.graphs import grid as g\n{inside}"
     assert list(imports(source)) == ["gibbsian.rng", "gibbsian.graphs.grid", "gibbsian.startup.attach"]
     assert [is_public(name) for name in ("gibbsian.graphs.grid", "gibbsian.startup.attach")] == [True, False]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
-import pandas
 import pytest
 from scipy.optimize import minimize_scalar
 
@@ -16,15 +13,6 @@ from gibbsian.errors import GibbsianError
 
 def repaired_in_core(item: int, **settings: object) -> pytest.MarkDecorator:
     return pytest.mark.xfail(strict=True, reason=f"issue 31 item {item}: repaired in the core issue", **settings)
-
-
-@repaired_in_core(10, raises=pickle.PicklingError)
-def test_an_ordinal_machine_is_pickled():
-    rows = pandas.DataFrame({"mood": [0, 1, 2, 2, 1, 0, 0, 2, 1, 1], "sex": list("FMMMFFMMFM")})
-    machine = gb.OrdinalMachine(l2=0.1).fit(rows)
-    again = pickle.loads(pickle.dumps(machine))
-    np.testing.assert_array_equal(again.model_.theta, machine.model_.theta)
-    assert again.score(rows) == machine.score(rows)
 
 
 def log_partition_of_squared_difference(theta: float) -> float:
@@ -65,28 +53,3 @@ def test_a_sharp_density_that_has_a_maximum_is_fitted():
     except GibbsianError:
         return
     assert loss(theta) < best.fun + 0.1
-
-
-@repaired_in_core(20, raises=AssertionError)
-def test_standard_errors_under_a_penalty_are_those_of_the_sandwich():
-    """The penalty bends the equations, but it adds nothing to how they vary: ``(I + l2)^-1 I (I + l2)^-1 / N``."""
-    rows = np.random.default_rng(0).integers(0, 2, (200, 3))
-    machine = gb.BoltzmannMachine(learner="mle", l2=0.05).fit(rows)
-    model = machine.model_
-    states = np.array([[(k >> i) & 1 for i in range(3)] for k in range(8)])
-    law = np.exp(model.log_weights(states) - np.logaddexp.reduce(model.log_weights(states)))
-    statistics = np.array([model.mean_statistics(state[None]) for state in states])
-    information = np.cov(statistics.T, aweights=law, bias=True)
-    bread = np.linalg.inv(information + 0.05 * np.eye(len(information)))
-    expected = np.sqrt(np.diag(bread @ information @ bread) / len(rows))
-    np.testing.assert_allclose(gb.uncertainty.standard_errors(machine, rows).theta_se, expected, rtol=1e-6)
-
-
-@repaired_in_core(20, raises=AssertionError)
-def test_the_bootstrap_gives_the_intervals_that_cover_better():
-    """Percentile intervals cover 0.929 where basic ones cover 0.953."""
-    rows = np.random.default_rng(0).random((60, 2)) < [0.2, 0.6]
-    machine = gb.BoltzmannMachine(learner="mle", l2=0.05).fit(rows.astype(int))
-    refits = gb.uncertainty.bootstrap(machine, rows.astype(int), n_replicates=20, random_state=0)
-    chosen, basic = refits.intervals(), refits.intervals(kind="basic")
-    np.testing.assert_array_equal(chosen.low, basic.low)

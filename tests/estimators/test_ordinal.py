@@ -1,6 +1,7 @@
 """Ordered levels: against enumeration, against the pairwise machine, and what is recovered from simulated answers."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -128,3 +129,11 @@ def test_a_level_of_its_own_is_refused_also_after_conversion():
     data = gb.Dataset.read([["a", "b"], ["a", "c"], ["a", "d"]] * 5, coding="categorical").convert("ordinal")
     with pytest.raises(gb.errors.ConstantColumnError, match=r"column 'x0' holds one level only \('a'\): drop it"):
         gb.OrdinalMachine().fit(data)
+
+
+def test_an_ordinal_machine_is_pickled():
+    rows = pd.DataFrame({"mood": [0, 1, 2, 2, 1, 0, 0, 2, 1, 1], "sex": list("FMMMFFMMFM")})
+    machine = gb.OrdinalMachine(l2=0.1).fit(rows)
+    again = pickle.loads(pickle.dumps(machine))
+    np.testing.assert_array_equal(again.model_.theta, machine.model_.theta)
+    assert again.score(rows) == machine.score(rows)

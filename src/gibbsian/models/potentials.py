@@ -136,18 +136,43 @@ def _indicator(domain: AnyDomain, levels: Sequence[np.ndarray], argument: str) -
         value = float(argument)
     except ValueError:
         raise ArgumentError(f"indicator:{argument} names no number", "write it as indicator:2") from None
-    return lambda x: x == value
+    return partial(np.equal, value)
 
 
+def _square(x: np.ndarray) -> np.ndarray:
+    return x * x
+
+
+def _product(*values: np.ndarray) -> np.ndarray:
+    return reduce(np.multiply, values)
+
+
+def _all_equal(*values: np.ndarray) -> np.ndarray:
+    return reduce(np.logical_and, [values[0] == other for other in values[1:]])
+
+
+def _equal(domain: AnyDomain, levels: Sequence[np.ndarray], argument: str) -> Function:
+    return _all_equal
+
+
+def _absolute_difference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.abs(x - y)
+
+
+def _squared_difference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return (x - y) ** 2
+
+
+# every function is a name of this module or a partial of one, so that models travel to other processes
 POTENTIALS = {
     "bias": _Named(1, _bias),
     "levels": _Named(1, _levels),
-    "square": _Named(1, _of_numbers(lambda x: x * x)),
+    "square": _Named(1, _of_numbers(_square)),
     "indicator": _Named(1, _indicator),
-    "product": _Named(None, _of_numbers(lambda *x: reduce(np.multiply, x))),
-    "equal": _Named(None, lambda *_: lambda *x: reduce(np.logical_and, [x[0] == y for y in x[1:]])),
-    "absolute-difference": _Named(2, _of_numbers(lambda x, y: np.abs(x - y))),
-    "squared-difference": _Named(2, _of_numbers(lambda x, y: (x - y) ** 2)),
+    "product": _Named(None, _of_numbers(_product)),
+    "equal": _Named(None, _equal),
+    "absolute-difference": _Named(2, _of_numbers(_absolute_difference)),
+    "squared-difference": _Named(2, _of_numbers(_squared_difference)),
     "table": _Named(None, _table),
 }
 """Named potentials: what a file or the command line can say."""
@@ -188,13 +213,16 @@ class Term(NamedTuple):
         """Return the term of the other variables, renumbered, when some have fixed values."""
         held = {place: fixed[i] for place, i in enumerate(self.scope) if i in fixed}
         rest = tuple(number[i] for i in self.scope if i not in fixed)
-        function = self.function
+        if not held:
+            return self._replace(scope=rest)
+        free = partial(_with_fixed, self.function, held, len(self.scope))
+        return Term(self.name, rest, self.places, free, named=False)
 
-        def free(*values: np.ndarray) -> Any:
-            others = iter(values)
-            return function(*(held[place] if place in held else next(others) for place in range(len(self.scope))))
 
-        return Term(self.name, rest, self.places, free, named=False) if held else self._replace(scope=rest)
+def _with_fixed(function: Function, fixed: dict[int, float], n_arguments: int, *values: np.ndarray) -> Any:
+    """Call a function of which some arguments, by their places, have fixed values."""
+    others = iter(values)
+    return function(*(fixed[place] if place in fixed else next(others) for place in range(n_arguments)))
 
 
 def evaluated(function: Function, values: Sequence[np.ndarray]) -> np.ndarray:

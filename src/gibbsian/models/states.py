@@ -163,5 +163,5 @@ def checked_fixed(model: Variables, nodes: Iterable[int], codes: Any) -> tuple[t
     sizes = model.domain.cardinalities(model.n_variables).tolist()
     for node, number in zip(given.tolist(), numbers.tolist(), strict=True):
         if number not in range(sizes[node]):
-            raise ArgumentError(f"codes gives {number!r} to variable {node}", f"use one of 0 to {sizes[node] - 1}")
+            raise ArgumentError(f"codes gives {number!r} to variable {node}", f"its codes are 0 to {sizes[node] - 1}")
     return tuple(given.tolist()), numbers.astype(np.intp)

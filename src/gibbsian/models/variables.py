@@ -45,7 +45,7 @@ class Variables:
     def __post_init__(self) -> None:
         for i, size in enumerate(self.sizes):
             if not 0 <= size <= MAX_VALUES:
-                raise ArgumentError(f"gives variable {i} {size} values", f"use 1 to {MAX_VALUES}", argument="sizes")
+                raise ArgumentError(f"gives variable {i} {size} values, not 1 to {MAX_VALUES}", argument="sizes")
         if self.scores is not None and tuple(map(len, self.scores)) != self.sizes:
             raise ArgumentError("must hold one number for each value of each variable", argument="scores")
 

@@ -102,9 +102,10 @@ def standard_errors(
     X : array, frame, path or Dataset
         The data it was fitted on.
     kind : {"auto", "sandwich", "fisher"}
-        ``"fisher"``, for the exact likelihood, trusts the model: the inverse information over N (the observed one
-        where cells are missing). ``"sandwich"`` does not, and is the only one for other objectives, whose curvature is
-        not their precision. ``"auto"`` is fisher for the likelihood and sandwich for all else.
+        ``"fisher"``, for the exact likelihood, trusts the model: the inverse information I over N (the observed one
+        where cells are missing), under an L2 penalty ``(I + l2)^-1 I (I + l2)^-1 / N``. ``"sandwich"`` does not, and is
+        the only one for other objectives, whose curvature is not their precision. ``"auto"`` is fisher for the
+        likelihood and sandwich for all else.
     sample_weight : array of shape (n_rows,), optional
         The weights of the fit.
     weights : {"frequencies", "importance"}
@@ -255,9 +256,10 @@ def _covariance(
         )
     information.check_cost(model.theta.size, data.n_states, max_seconds)
     equations = equations_of(model, data, max_seconds)
-    carried, carry = _inverse_for(learner, model, equations)
+    carried = _inverse_for(learner, model, equations)
     if kind == "fisher":
-        covariance = (carried if carry is None else carried @ carry.T) / shares.n_rows
+        # the scores vary by the information whatever the penalty is, which only bends the equations
+        covariance = carried @ equations.jacobian @ carried.T / shares.n_rows
     else:
         size = len(equations.jacobian)
         covariance = carried @ information.variance_of_mean_score(equations.scores, shares, size) @ carried.T
@@ -270,15 +272,15 @@ def _covariance(
     return covariance + sampled @ sampled.T, np.sqrt(np.square(sampled).sum(axis=1))
 
 
-def _inverse_for(learner: Any, model: Any, equations: Equations) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return how the parameters that are reported follow from the scores, and from those that are estimated."""
+def _inverse_for(learner: Any, model: Any, equations: Equations) -> np.ndarray:
+    """Return the matrix that takes scores to the parameters that are reported."""
     if getattr(learner, "l1", 0.0):
-        return _inverse_on((model.theta != 0) | ~model.penalised, equations.jacobian, learner.l2), None
+        return _inverse_on((model.theta != 0) | ~model.penalised, equations.jacobian, learner.l2)
     carry = _gauge(model) if equations.carry is None else equations.carry.T
     inverse = _inverse_along(
         carry if equations.carry is None else None, equations.jacobian, getattr(learner, "l2", 0.0)
     )
-    return inverse if carry is None else carry @ inverse, carry
+    return inverse if carry is None else carry @ inverse
 
 
 def _inverse_on(chosen: np.ndarray, jacobian: np.ndarray, l2: float) -> np.ndarray:
