@@ -202,6 +202,11 @@ class ExponentialFamily:
         """The structure, by which registries find who serves a model: this class is both in one."""
         return self
 
+    @property
+    def n_parameters(self: Any) -> int:
+        """Number of parameters."""
+        return self.theta.size
+
     def replace(self: Any, theta: np.ndarray) -> Any:
         """Return the same structure with other parameters."""
         return dataclasses.replace(self, theta=theta)
