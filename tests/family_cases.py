@@ -9,11 +9,18 @@ import numpy as np
 
 import gibbsian as gb
 from gibbsian.models.families.pairwise import PairwiseFamily
+from gibbsian.models.families.products import ProductsFamily
+from gibbsian.models.families.tables import TablesFamily
 from gibbsian.models.family import Family
+from gibbsian.models.scopes import Scopes
 from gibbsian.models.variables import Variables
 
 # five variables with a triangle and a pendant, so that families of higher order have a term of three
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
+
+
+SIZES = Variables.categories((2, 3, 2, 4, 3))
+SCORES = Variables.ordinal([(-1, 0, 1), (0, 1), (-1, 1), (0.5, 1, 2), (0, 1, 2)])
 
 
 class Case(NamedTuple):
@@ -57,9 +64,20 @@ CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
         "no biases": pairwise(Variables.spins(5), bias=False),
         "hidden units": pairwise(Variables.binary(5), n_hidden=2),
     },
+    "products": {
+        "spins": lambda rng: discrete(ProductsFamily.on_graph(GRAPH), rng),
+        "0/1": lambda rng: discrete(ProductsFamily.on_graph(GRAPH, Variables.binary(5)), rng),
+        "scores": lambda rng: discrete(ProductsFamily.on_graph(GRAPH, SCORES), rng),
+        "some products": lambda rng: discrete(ProductsFamily(Scopes([(1,), (0, 4), (0, 1, 2)], 5)), rng),
+    },
+    "tables": {
+        "potts": lambda rng: discrete(TablesFamily.potts(GRAPH, SIZES), rng),
+        "potts of spins": lambda rng: discrete(TablesFamily.potts(GRAPH, Variables.spins(5)), rng),
+        "cliques": lambda rng: discrete(TablesFamily(Scopes([(0,), (3, 4), (0, 1, 2), (0, 1, 3)], 5), SIZES), rng),
+    },
 }
 NAMES = [f"{name}: {case}" for name in CASES for case in CASES[name]]
-BESIDE = {"pairwise"}  # written, and not in the registry yet
+BESIDE = {"pairwise", "products", "tables"}  # written, and not in the registry yet
 
 
 def case_of(name: str) -> Case:

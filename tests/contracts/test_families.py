@@ -130,6 +130,13 @@ class TestDiscreteFamily:
         logs = case.family.log_weights(case.theta, case.rows)
         return np.exp(logs - np.logaddexp.reduce(logs))
 
+    def test_the_gauge_is_the_same_for_all_parameters_of_a_distribution(self, case, rng):
+        statistics = case.family.statistics(case.rows)
+        _, sizes, directions = np.linalg.svd(statistics - statistics.mean(axis=0))
+        silent = directions[int((sizes > 1e-9).sum()) :]
+        moved = case.theta + rng.normal(size=len(silent)) @ silent
+        np.testing.assert_allclose(case.family.canonical(moved), case.family.canonical(case.theta), atol=1e-9)
+
     def test_factors_are_the_same_distribution(self, case):
         factors = case.family.factors(case.theta)
         np.testing.assert_allclose(factors.log_weights(case.rows), case.family.log_weights(case.theta, case.rows), atol=1e-12)
