@@ -8,12 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 import gibbsian as gb
+from gibbsian.domain import Continuum
 from gibbsian.models.families.pairwise import PairwiseFamily
+from gibbsian.models.families.potentials import Potential, PotentialsFamily
 from gibbsian.models.families.products import ProductsFamily
+from gibbsian.models.families.quadrature import QuadratureFamily
 from gibbsian.models.families.tables import TablesFamily
 from gibbsian.models.family import Family
 from gibbsian.models.scopes import Scopes
-from gibbsian.models.variables import Variables
+from gibbsian.models.variables import Quadrature, Variables
 
 # five variables with a triangle and a pendant, so that families of higher order have a term of three
 GRAPH = gb.graphs.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], 5)
@@ -24,12 +27,13 @@ SCORES = Variables.ordinal([(-1, 0, 1), (0, 1), (-1, 1), (0.5, 1, 2), (0, 1, 2)]
 
 
 class Case(NamedTuple):
-    """A member of a family, the variables of its columns, parameters, and complete rows."""
+    """A member of a family, the variables of its columns, parameters, and complete rows; the codes of all if listed."""
 
     family: Family
     columns: Variables
     theta: np.ndarray
     rows: np.ndarray
+    codes: np.ndarray | None = None
 
 
 def every_row(variables: Variables) -> np.ndarray:
@@ -38,10 +42,10 @@ def every_row(variables: Variables) -> np.ndarray:
 
 
 def discrete(family: Family, rng: np.random.Generator) -> Case:
-    """A family over few states: all of them, and random parameters."""
-    theta = rng.normal(size=family.n_parameters)
+    """A family over few states, or nodes: all of them, and random parameters."""
+    theta, codes = rng.normal(size=family.n_parameters), every_row(family.variables)
     columns = family.variables.take(range(len(family.variables) - family.n_hidden))
-    return Case(family, columns, theta, every_row(family.variables))
+    return Case(family, columns, theta, family.variables.rows_of(codes), codes)
 
 
 def gaussian(rng: np.random.Generator) -> Case:
@@ -54,6 +58,21 @@ def gaussian(rng: np.random.Generator) -> Case:
 def pairwise(variables: Variables, **options: object) -> Callable[[np.random.Generator], Case]:
     """A pairwise family of these variables."""
     return lambda rng: discrete(PairwiseFamily(GRAPH, variables, **options), rng)
+
+
+def near(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A function of two statistics, which is not the same for both variables."""
+    return np.abs(x - y) < 1.5, x * y * y
+
+
+NEAR = Potential("near", near, scopes=[(1, 0), (4, 3)], tied=False)
+UNTIED = Potential("bias", tied=False)
+
+
+def potentials(named: object, variables: Variables, **how: object) -> Callable[[np.random.Generator], Case]:
+    """A family of potentials on the graph, over few values or over nodes."""
+    kind = QuadratureFamily if variables.real else PotentialsFamily
+    return lambda rng: discrete(kind.build(named, variables, GRAPH, **how), rng)
 
 
 CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
@@ -75,9 +94,32 @@ CASES: dict[str, dict[str, Callable[[np.random.Generator], Case]]] = {
         "potts of spins": lambda rng: discrete(TablesFamily.potts(GRAPH, Variables.spins(5)), rng),
         "cliques": lambda rng: discrete(TablesFamily(Scopes([(0,), (3, 4), (0, 1, 2), (0, 1, 3)], 5), SIZES), rng),
     },
+    "potentials": {
+        "tied spins": potentials(["product", "bias"], Variables.spins(5)),
+        "0/1": potentials([UNTIED, "equal"], Variables.binary(5), cliques=[(0, 1, 2)]),
+        "scores": potentials(["square", "absolute-difference", UNTIED, "squared-difference", "indicator:1"], SCORES),
+        "categories": potentials(["bias", "equal"], SIZES, tied=False),
+        "tables": potentials(["table"], SIZES, tied=False, cliques=[(0, 1, 2)]),
+        "functions": potentials([NEAR, "product", UNTIED], SCORES),
+        "functions of categories": potentials([NEAR, "indicator:2"], SIZES),
+    },
+    "ordinal": {
+        "scores": lambda rng: discrete(PotentialsFamily.ordinal(GRAPH, SCORES), rng),
+        "spins": lambda rng: discrete(PotentialsFamily.ordinal(GRAPH, Variables.spins(5)), rng),
+    },
+    "quadrature": {
+        "interval": potentials(["product", UNTIED], Quadrature.of(Continuum("interval", -1.0, 2.0, 3), 5)),
+        "interval of two": potentials(["bias", "product"], Quadrature.of(Continuum("interval", 0.0, 1.0, 2), 5), tied=False),
+        "line": potentials(
+            ["bias", "square", "absolute-difference"], Quadrature.of(Continuum("gaussian", 0.5, 1.3, 4), 5)
+        ),
+        "cliques": potentials(
+            [UNTIED, "product"], Quadrature.of(Continuum("interval", -1.0, 1.0, 3), 5), cliques=[(0, 1, 2)]
+        ),
+    },
 }
 NAMES = [f"{name}: {case}" for name in CASES for case in CASES[name]]
-BESIDE = {"pairwise", "products", "tables"}  # written, and not in the registry yet
+BESIDE = {"pairwise", "products", "tables", "potentials", "ordinal", "quadrature"}  # written, and not in the registry yet
 
 
 def case_of(name: str) -> Case:

@@ -125,9 +125,11 @@ def test_parameters_without_a_distribution_are_refused(case):
 
 @of(DiscreteFamily)
 class TestDiscreteFamily:
+    """Rows and what is given are codes, or numbers where codes are nodes; factors and marginals go over codes."""
+
     def law(self, case):
-        """The probabilities of all rows."""
-        logs = case.family.log_weights(case.theta, case.rows)
+        """The probabilities of all codes."""
+        logs = case.family.log_weights(case.theta, case.rows) + case.family.variables.log_widths(case.codes)
         return np.exp(logs - np.logaddexp.reduce(logs))
 
     def test_the_gauge_is_the_same_for_all_parameters_of_a_distribution(self, case, rng):
@@ -139,7 +141,8 @@ class TestDiscreteFamily:
 
     def test_factors_are_the_same_distribution(self, case):
         factors = case.family.factors(case.theta)
-        np.testing.assert_allclose(factors.log_weights(case.rows), case.family.log_weights(case.theta, case.rows), atol=1e-12)
+        logs = case.family.log_weights(case.theta, case.rows) + case.family.variables.log_widths(case.codes)
+        np.testing.assert_allclose(factors.log_weights(case.codes), logs, atol=1e-12)
         assert set(map(tuple, factors.graph.edges)) <= set(map(tuple, case.family.scopes.graph.edges))
 
     def test_statistics_follow_from_marginals(self, case):
@@ -154,9 +157,9 @@ class TestDiscreteFamily:
 
     def test_given_variables_leave_the_conditional_law_and_its_statistics(self, case):
         probabilities, (first, second) = self.law(case), (1, 4)
-        codes = case.rows[-2, [first, second]]
-        agree = (case.rows[:, [first, second]] == codes).all(axis=1)
-        given = case.family.given([first, second], codes)
+        held = case.rows[-2, [first, second]]
+        agree = (case.rows[:, [first, second]] == held).all(axis=1)
+        given = case.family.given([first, second], held)
         parameters, constant = given.parameters(case.theta)
         free = np.delete(case.rows[agree], [first, second], axis=1)
         logs = given.family.log_weights(parameters, free)

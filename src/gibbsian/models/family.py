@@ -22,7 +22,7 @@ from gibbsian.models.factors import FactorGraph, Marginal
 from gibbsian.models.given import Given
 from gibbsian.models.interactions import Interactions
 from gibbsian.models.scopes import Scopes
-from gibbsian.models.variables import Variables
+from gibbsian.models.variables import Variables, fields_alone
 from gibbsian.registry import Registry
 
 Array = np.ndarray
@@ -288,11 +288,3 @@ class Model(Shown, Generic[F]):
     def interactions(self) -> Interactions:
         """Return which variables interact and how strongly."""
         return self.family.interactions(self.theta)
-
-
-def fields_alone(self: object) -> dict[str, object]:
-    """Return the fields of a family, for pickles: plans and tables that it keeps are not sent to other processes.
-
-    A family has ``__getstate__ = fields_alone``.
-    """
-    return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
