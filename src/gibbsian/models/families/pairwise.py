@@ -201,25 +201,25 @@ class PairwiseFamily:
         return Model(target, np.concatenate([biases, scale**2 * couplings])), float(constant)
 
     # -- rows ---------------------------------------------------------------------------------------------------------
-    def fields(self, theta: Array, numbers: Array) -> Array:
-        """Return ``U_i = b_i + sum_j w_ij x_j`` of each row of scores (float64)."""
-        biases, couplings = self.split(theta)
+    def coupling_fields(self, theta: Array) -> Callable[[Array], Array]:
+        """Return the function that maps rows of scores (float64) to ``sum_j w_ij x_j``."""
+        couplings = self.split(theta).couplings
         if self.is_dense:
-            fields = numbers @ self.graph.matrix(couplings)
-        else:
-            indptr, heads, ids = self.graph.csr
-            fields = kernels.sparse_fields(numbers, indptr, heads, couplings[ids])
-        return fields + biases if self.bias else fields
+            matrix = self.graph.matrix(couplings)
+            return lambda numbers: numbers @ matrix
+        indptr, heads, ids = self.graph.csr
+        weights = couplings[ids]
+        return lambda numbers: kernels.sparse_fields(numbers, indptr, heads, weights)
 
     def log_weights(self, theta: Array, x: Array) -> Array:
         """Return ``sum_i b_i x_i + sum_ij w_ij x_i x_j`` of rows of codes."""
-        codes, biases = self.variables.checked(x), np.zeros(self.graph.n_nodes)
+        codes, biases, fields = self.variables.checked(x), np.zeros(self.graph.n_nodes), self.coupling_fields(theta)
         biases[: self.n_biases] = self.split(theta).biases
         logs = np.empty(len(codes))
         for block in row_blocks(*codes.shape):
             numbers = self.variables.numbers(codes[block])
             # half the field plus half the bias counts each pair once
-            logs[block] = 0.5 * (np.einsum("mi,mi->m", numbers, self.fields(theta, numbers)) + numbers @ biases)
+            logs[block] = 0.5 * (np.einsum("mi,mi->m", numbers, fields(numbers) + biases) + numbers @ biases)
         return logs
 
     def statistics(self, x: Array) -> Array:
