@@ -590,6 +590,13 @@ ENGINES = [
         says="marginal(nodes)",
     ),
     swap(
+        "means of the values of layers",
+        lambda question: question(gb.inference.exact(LAYERS)),
+        lambda answers: answers.means,
+        lambda answers: answers.moments,
+        says="`moments`",
+    ),
+    swap(
         "missing Gaussian cells of layers",
         lambda rows: rbm(NUMBERS, visible="gaussian").score(rows),
         NUMBERS.mask(NUMBERS > 1.5),
