@@ -270,6 +270,13 @@ def plan_exact(family: Any, *, max_seconds: float = 60.0, instead: str = INSTEAD
     ------
     TooExpensiveError
         When no engine fits the time limit and the memory; nothing has been allocated.
+
+    Examples
+    --------
+    >>> import gibbsian as gb
+    >>> engine = gb.inference.plan_exact(gb.PairwiseModel.zeros(gb.graphs.grid(1, 3), bias=False).family)
+    >>> [round(engine.at(theta).log_partition, 4) for theta in ([0.0, 0.0], [0.5, 0.0])]
+    [2.0794, 2.1996]
     """
     if not max_seconds > 0:
         raise ArgumentError("must be a positive number", argument="max_seconds", value=max_seconds)
