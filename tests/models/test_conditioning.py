@@ -28,7 +28,6 @@ def models(domain):
     complete = gb.graphs.complete(4)
     return {
         "all pairs": gb.PairwiseModel.zeros(complete, domain),
-        "a chain at a temperature": gb.PairwiseModel.zeros(gb.graphs.grid(1, 4), domain, temperature=1.5),
         "no biases": gb.PairwiseModel.zeros(complete, domain, bias=False),
         "triples": gb.HigherOrderModel.of_order(4, 3, domain),
     }
@@ -85,7 +84,7 @@ def test_either_coding_takes_the_same_few_evaluations(learner, l1):
 @pytest.mark.parametrize("coding", CODINGS)
 def test_a_renewed_metric_knows_how_each_coupling_bends_in_a_model_that_is_right(coding, objective):
     domain, rng, l2 = CODINGS[coding], np.random.default_rng(2), 0.03
-    spins = gb.PairwiseModel.build(gb.graphs.complete(4), rng.normal(0, 0.8, 4), rng.normal(0, 0.6, 6), temperature=1.3)
+    spins = gb.PairwiseModel.build(gb.graphs.complete(4), rng.normal(0, 0.8, 4), rng.normal(0, 0.6, 6))
     right, _ = spins.to_domain(domain)
     states = all_states(4, domain)
     data = Dataset.read(states, coding=domain.name, sample_weight=np.exp(right.log_weights(states)))
@@ -130,7 +129,7 @@ def test_a_first_step_follows_the_slopes_of_pseudolikelihood_at_independent_colu
     rows[:, 1] |= rows[:, 0]
     data = Dataset.read(domain.from_codes(rows), coding=domain.name)
     mean, objective = np.average(data.states, axis=0, weights=data.weights), Pseudolikelihood()
-    near = gb.PairwiseModel.zeros(gb.graphs.complete(5), domain, temperature=1.3).independent(mean)
+    near = gb.PairwiseModel.zeros(gb.graphs.complete(5), domain).independent(mean)
     metric, change = objective.metric(near, data, mean, l2), near.centred(mean)
     ridge, gradient = l2 * near.theta, objective.bind(near, data)(near.theta)[1]
     slopes = change.gradient(ridge + gradient)

@@ -330,7 +330,7 @@ def _exact_entropy(model: Any, nodes: list[int]) -> float:
     """Return ``log Z - E[log weight]`` of all variables of a model, or ``-sum p ln p`` of the table of some."""
     if len(nodes) == model.n_variables:
         moments = exact(model).moments()
-        return moments.log_partition - float(model.theta @ moments.statistics) / model.temperature
+        return moments.log_partition - float(model.theta @ moments.statistics)
     if _product(model, nodes) > MOST_CELLS:
         raise TooExpensiveError(f"{len(nodes)} of {model.n_variables} variables have too many values to list")
     return float(entr(_exact_tables(model, [nodes])[0][0]).sum())

@@ -201,7 +201,7 @@ class SpinForm:
     def of(cls, model: PairwiseModel) -> Self:
         """Convert a model."""
         spins, constant = model.to_domain(SPIN)
-        return cls(spins.natural_biases, spins.natural_couplings, constant, model.domain)
+        return cls(spins.biases, spins.couplings, constant, model.domain)
 
     @property
     def _middle_and_half(self) -> tuple[float, float]:

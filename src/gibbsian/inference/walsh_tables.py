@@ -62,7 +62,7 @@ class WalshTables(FactorEnumeration):
         return np.array(self.model.log_weight_table()).reshape(self._tables.cardinalities)
 
     def _scale(self) -> float:
-        return float(np.abs(self.model.theta).sum() / self.model.temperature)
+        return float(np.abs(self.model.theta).sum())
 
     def moments(self) -> Moments:
         """Return log Z and the expected statistics in the layout of theta."""

@@ -67,14 +67,14 @@ class Likelihood:
 
         def function(theta: np.ndarray) -> tuple[float, np.ndarray]:
             moments, (log_evidence, expected) = engine.at(model.replace(theta)).moments(), evidence(theta)
-            return moments.log_partition - log_evidence, (moments.statistics - expected) / model.temperature
+            return moments.log_partition - log_evidence, moments.statistics - expected
 
         return function
 
     def _linear(self, model: Model, data: Dataset) -> Function:
         """Return the mean log-weight of complete rows, whose statistics are summed once."""
         statistics = data.mean(lambda part: ClampedRows.of(model, part).constant)
-        return lambda theta: (float(theta @ statistics / model.temperature), statistics)
+        return lambda theta: (float(theta @ statistics), statistics)
 
     def _evidence(self, model: Model, data: Dataset) -> Function:
         """Return the mean log-evidence of rows with missing cells, and the statistics that they lead to expect."""
@@ -116,20 +116,20 @@ class Likelihood:
             if data.missing is not None:
                 for place in np.flatnonzero(data.missing[block].any(axis=1)):
                     _, statistics[place] = clamped_moments(model, data, block.start + int(place), max_seconds)
-            yield block, -statistics / model.temperature
+            yield block, -statistics
 
     def curvature(self, model: Model, data: Dataset, max_seconds: float = 60.0) -> np.ndarray:
-        """Return the information: the covariance of the statistics over T^2, or as observed where cells are missing."""
+        """Return the information: the covariance of the statistics, or as observed where cells are missing."""
         if data.has_missing:
             function = Likelihood(max_seconds=max_seconds).bind(model, data)
             return symmetric_differences(lambda theta: function(theta)[1], model.theta, max_seconds)
         by_differences = 2 * model.theta.size * exact(model, max_seconds=max_seconds).cost.seconds
         if information_seconds(model) <= min(max_seconds, by_differences + 1):
-            return covariance_of_statistics(model) / model.temperature**2
+            return covariance_of_statistics(model)
 
         plan = plan_exact(model, max_seconds)
 
         def moments(theta: np.ndarray) -> np.ndarray:
-            return plan(model.replace(theta)).moments().statistics / model.temperature
+            return plan(model.replace(theta)).moments().statistics
 
         return symmetric_differences(moments, model.theta, max_seconds)

@@ -58,7 +58,7 @@ class IndependentVariables(NamedTuple):
         """
         if has_spin_form(model):  # without a table for every edge
             spin, _ = model.to_domain(SPIN)
-            return cls.from_log_weights([np.array([-bias, bias]) for bias in spin.natural_biases])
+            return cls.from_log_weights([np.array([-bias, bias]) for bias in spin.biases])
         factors = model.factors()
         fields = [np.zeros(q) for q in factors.cardinalities]
         for nodes, table in ((factor.nodes, factor.table) for factor in factors.factors):
